@@ -1,0 +1,75 @@
+"""The errors that a person can cause, as one tree with `HookVizError` at the root.
+
+Every message names what was given, what is wrong with it, and the nearest thing that works, so
+the screen and the command line can show it as it stands. This file imports nothing of HookViz.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class HookVizError(Exception):
+    """Something a person gave can't be used; ``str(error)`` is a sentence fit for the screen."""
+
+
+class UnknownNameError(HookVizError):
+    """A name that is not among those that exist.
+
+    Attributes:
+        kind: what was looked for, for example ``"layer"``.
+        name: the name as it was given.
+        nearest: up to three existing names that resemble it, best first.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind = kind
+        self.name = name
+        self.nearest = nearest_names(name, known)
+        hint = f" Did you mean {_either(self.nearest)}?" if self.nearest else ""
+        super().__init__(f"There is no {kind} called {shorten(name)!r}.{hint}")
+
+
+class UnknownModelError(UnknownNameError):
+    """No model of that name is in the catalog."""
+
+
+class UnknownLayerError(UnknownNameError):
+    """The model has no layer, call or output of that name."""
+
+
+class ImageError(HookVizError):
+    """The bytes given can't be read as an image within the limits."""
+
+
+class ModelError(HookVizError):
+    """The model can't be loaded, or can't take this input."""
+
+
+class WeightsError(ModelError):
+    """The weights asked for can't be had or don't fit the architecture."""
+
+
+class SettingError(HookVizError):
+    """An option or a ``HOOKVIZ_*`` environment variable has a value that means nothing."""
+
+
+def nearest_names(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
+    """Up to `count` of the `known` names that resemble `name`, best first, whatever the case."""
+    by_folded = {candidate.casefold(): candidate for candidate in known}
+    folded = name.casefold()[:200]  # difflib is quadratic, and a name can come from a URL
+    close = get_close_matches(folded, by_folded, n=count, cutoff=0.5)
+    inside = [folded_name for folded_name in by_folded if folded and folded in folded_name]
+    return tuple(by_folded[match] for match in dict.fromkeys([*close, *inside]))[:count]
+
+
+def shorten(text: str, limit: int = 80) -> str:
+    """`text` in at most `limit` characters, its middle left out where it is longer."""
+    if len(text) <= limit:
+        return text
+    half = (limit - 1) // 2
+    return f"{text[:half]}…{text[-half:]}"
+
+
+def _either(names: tuple[str, ...]) -> str:
+    quoted = [repr(name) for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"

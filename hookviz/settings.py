@@ -1,0 +1,68 @@
+"""Every `HOOKVIZ_*` environment variable, typed, checked and documented in one place."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+from hookviz.errors import SettingError, UnknownNameError
+
+MEGABYTE = 1024 * 1024
+
+_PACKAGE = Path(__file__).resolve().parent
+ASSETS = next(
+    folder for folder in (_PACKAGE / "assets", _PACKAGE.parent / "assets") if folder.is_dir()
+)
+"""Weights and samples that ship with HookViz: in the wheel, or beside the package in a checkout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What whoever starts HookViz can choose; each is read from ``HOOKVIZ_`` + its name.
+
+    Attributes:
+        max_pixels: images that decode to more pixels than this are refused.
+        upload_mb: the largest file that can be uploaded, in megabytes.
+        session_mb: megabytes of activations that one session keeps.
+        cache_mb: megabytes of activations that all sessions of the process keep together.
+        max_input: the largest side in pixels that an image may have as a network's input.
+    """
+
+    max_pixels: int = 100_000_000
+    upload_mb: int = 50
+    session_mb: int = 256
+    cache_mb: int = 1024
+    max_input: int = 1024
+
+
+def read_settings(environment: Mapping[str, str]) -> Settings:
+    """The settings that `environment` asks for, with defaults for what it leaves out.
+
+    Raises:
+        SettingError: a value is not a whole number above 0, with the variable's name.
+        UnknownNameError: a variable starts with ``HOOKVIZ_`` and is none of ours.
+    """
+    known = {f"HOOKVIZ_{setting.name.upper()}": setting.name for setting in fields(Settings)}
+    chosen: dict[str, int] = {}
+    for variable, value in environment.items():
+        if not variable.startswith("HOOKVIZ_") or variable in _FOR_TESTS:
+            continue
+        if variable not in known:
+            raise UnknownNameError("setting", variable, known)
+        if not value.strip().isascii() or not value.strip().isdigit() or int(value) < 1:
+            raise SettingError(
+                f"{variable}={value!r} is not a whole number above 0; "
+                f"without it HookViz takes {getattr(Settings(), known[variable])}."
+            )
+        chosen[known[variable]] = int(value)
+    return Settings(**chosen)
+
+
+_FOR_TESTS = {"HOOKVIZ_REQUIRE_BROWSER"}
+
+
+@cache
+def settings() -> Settings:
+    """The settings of this process, read from its environment once."""
+    return read_settings(os.environ)

@@ -1,0 +1,319 @@
+"""The frozen dataclasses that travel between modules; they hold data and derive from it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor, nn
+
+from hookviz.errors import HookVizError, UnknownLayerError
+
+Pixels = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """One row of the catalog: what is known about a model before it is loaded.
+
+    Attributes:
+        name: what `load_model` takes, for example ``"resnet34"``.
+        title: how people write it, for example ``"ResNet-34"``.
+        family: the group it is listed under, for example ``"ResNet"``.
+        parameters: how many numbers are learned.
+        download_bytes: size of the weights file; 0 for weights that ship with HookViz.
+        accuracy: top-1 accuracy of the pretrained weights in percent, by the source's own figures.
+        trained_on: the data of that accuracy, for example ``"ImageNet-1K"``.
+        min_size: the smallest input height and width in pixels that the architecture takes.
+        on_disk: whether the pretrained weights are on this machine already.
+    """
+
+    name: str
+    title: str
+    family: str
+    parameters: int
+    download_bytes: int
+    accuracy: float
+    trained_on: str
+    min_size: int
+    on_disk: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Preprocess:
+    """How a model wants its images: resize the shorter side, crop the centre, normalise.
+
+    Attributes:
+        resize: length of the shorter side in pixels after resizing.
+        crop: side of the centre crop in pixels, the model's own input size.
+        mean: per channel, subtracted from values in 0…1; one number per input channel.
+        std: per channel, divided by.
+        interpolation: ``"bilinear"`` or ``"bicubic"``.
+        antialias: whether resizing filters; Pillow images are filtered always.
+    """
+
+    resize: int
+    crop: int
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)
+    std: tuple[float, ...] = (0.229, 0.224, 0.225)
+    interpolation: str = "bilinear"
+    antialias: bool = True
+
+    @property
+    def channels(self) -> int:
+        """How many input channels the model takes: 3 for RGB, 1 for greyscale."""
+        return len(self.mean)
+
+
+@dataclass(frozen=True, slots=True)
+class InputImage:
+    """An image as a person gave it, decoded and upright.
+
+    Attributes:
+        pixels: read-only RGB, uint8, ``(H, W, 3)``.
+        name: file name or other label, for messages and titles.
+        digest: hash of size and pixels; equal pictures have equal digests.
+    """
+
+    pixels: Pixels = field(repr=False)
+    name: str
+    digest: str
+
+    @property
+    def height(self) -> int:
+        """Rows of pixels."""
+        return int(self.pixels.shape[0])
+
+    @property
+    def width(self) -> int:
+        """Columns of pixels."""
+        return int(self.pixels.shape[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Crop:
+    """The part of the original image that a model's input shows.
+
+    The input's ``(height, width)`` pixels cover the rectangle from (left, top) to (right, bottom),
+    measured in pixels of the original image from its top left corner. A rectangle can reach past
+    the image by a fraction of a pixel, because sizes are rounded when an image is resized.
+    """
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    height: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInput:
+    """An image made ready for one model.
+
+    Attributes:
+        tensor: what the network gets, float32 on the CPU, ``(1, C, H, W)``.
+        picture: the same before normalisation, RGB uint8, ``(H, W, 3)``; None where the caller
+            gave a tensor and there is no picture to show.
+        crop: where it lies in the original image; None where that is not known.
+        digest: hash of the tensor's shape and bytes.
+    """
+
+    tensor: Tensor = field(repr=False)
+    picture: Pixels | None = field(repr=False)
+    crop: Crop | None
+    digest: str
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A network ready to be looked at: frozen, in eval mode, and never changed by HookViz.
+
+    Attributes:
+        name: catalog name, or a name given by `wrap`.
+        title: how to show it.
+        network: the module itself, shared by every run. Hooks go on private replicas of it.
+        digest: hash of every parameter and buffer, by name.
+        weights: ``"pretrained"``, ``"random"``, or the name of the file they came from.
+        categories: a label per class; empty where the classes have no names.
+        preprocess: the steps from image to input tensor, or a function from an RGB Pillow image
+            to a ``(C, H, W)`` tensor.
+        min_size: the smallest input side in pixels that the network takes.
+    """
+
+    name: str
+    title: str
+    network: nn.Module = field(repr=False)
+    digest: str
+    weights: str
+    categories: tuple[str, ...] = field(repr=False)
+    preprocess: Preprocess | Callable[[Image.Image], Tensor]
+    min_size: int = 1
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Address:
+    """Where an activation was recorded: which layer, which of its calls, which of its outputs.
+
+    Written ``layer``, ``layer#1`` for the second call, and ``layer[0]`` or ``layer#1[mask]`` for
+    one part of a tuple, list or dict.
+    """
+
+    layer: str
+    call: int = 0
+    path: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """The written form."""
+        call = f"#{self.call}" if self.call else ""
+        return f"{self.layer}{call}{''.join(f'[{key}]' for key in self.path)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LayerInfo:
+    """One layer of a model as plain data, as it was on one forward pass.
+
+    Attributes:
+        name: the module's dotted path, for example ``"layer1.0.conv1"``.
+        kind: the module's class, for example ``"Conv2d"``.
+        index: its place among the listed layers, in order of execution, from 0.
+        stage: the top-level part of the network that it belongs to, for example ``"layer1"``.
+        calls: how many times one forward pass runs it.
+        input_shape: of its first call's first tensor without the batch, ``(C, H, W)``.
+        output_shape: of its first call's first tensor without the batch, ``(C, H, W)``.
+        parameters: how many numbers it learned, bias included.
+        kernel_size, stride, padding, dilation: (vertical, horizontal) in pixels of its own input;
+            empty where the layer has none. Padding can be the word ``"same"`` or ``"valid"``.
+        groups: into how many groups its channels are split; 1 for an ordinary convolution.
+        bias: whether it adds a bias.
+    """
+
+    name: str
+    kind: str
+    index: int
+    stage: str
+    calls: int
+    input_shape: tuple[int, ...]
+    output_shape: tuple[int, ...]
+    parameters: int
+    kernel_size: tuple[int, ...] = ()
+    stride: tuple[int, ...] = ()
+    padding: tuple[int, ...] | str = ()
+    dilation: tuple[int, ...] = ()
+    groups: int = 1
+    bias: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Activation:
+    """What one call of one layer put out for one image.
+
+    Attributes:
+        address: the layer, the call and the part of the output.
+        values: float32 on the CPU, the batch dimension removed: ``(C, H, W)`` for a conv layer.
+    """
+
+    address: Address
+    values: Tensor = field(repr=False)
+
+    @property
+    def layer(self) -> str:
+        """The layer's name."""
+        return self.address.layer
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the values take."""
+        return self.values.nelement() * self.values.element_size()
+
+
+@dataclass(frozen=True, eq=False)
+class Capture(Mapping[str, Activation]):
+    """The activations of one image in one model, by written address.
+
+    ``capture["conv1"]`` is the layer's first call; iterating gives written addresses in order of
+    execution.
+
+    Attributes:
+        model: catalog name of the model.
+        digest: hash of the model's weights.
+        weights: ``"pretrained"``, ``"random"`` or a file's name.
+        model_input: the input with its picture and crop.
+        activations: what was recorded, in order of execution.
+        logits: the network's output, float32 on the CPU, ``(classes,)``; None where the run ended
+            early or the output is no vector.
+        categories: a label per class.
+        seconds: wall time of the run, 0.0 where everything came from the cache.
+        forward_passes: how many times the network ran for it.
+    """
+
+    model: str
+    digest: str
+    weights: str
+    model_input: ModelInput
+    activations: tuple[Activation, ...] = field(repr=False)
+    logits: Tensor | None = field(repr=False)
+    categories: tuple[str, ...] = field(repr=False)
+    seconds: float
+    forward_passes: int
+
+    @property
+    def input(self) -> Tensor:
+        """What the network saw: float32 on the CPU, ``(1, C, H, W)``."""
+        return self.model_input.tensor
+
+    @cached_property
+    def _by_address(self) -> dict[str, Activation]:
+        return {str(activation.address): activation for activation in self.activations}
+
+    def __getitem__(self, address: str) -> Activation:
+        """The activation at a written address.
+
+        Raises:
+            UnknownLayerError: nothing was recorded there; also a `KeyError`, so that ``in`` and
+                ``get`` work as on any mapping.
+        """
+        try:
+            return self._by_address[address]
+        except KeyError:
+            raise _MissingActivationError("captured layer", address, self._by_address) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_address)
+
+    def __len__(self) -> int:
+        return len(self._by_address)
+
+    def calls(self, layer: str) -> tuple[Activation, ...]:
+        """Every recorded activation of `layer`, all calls and all parts of nested outputs."""
+        return tuple(found for found in self.activations if found.layer == layer)
+
+    def predictions(self, count: int = 5) -> tuple[tuple[str, float], ...]:
+        """The `count` likeliest classes with their probabilities (softmax of the logits).
+
+        Raises:
+            HookVizError: the run kept no class scores.
+        """
+        if self.logits is None:
+            raise HookVizError(
+                f"This capture of {self.model} holds no class scores: the run ended at its last "
+                "wanted layer, or the network's output is not one score per class. "
+                "Capture with logits=True for scores."
+            )
+        chances = torch.softmax(self.logits, dim=0)
+        top = torch.topk(chances, min(count, len(chances)))
+        names = self.categories
+        return tuple(
+            (names[index] if index < len(names) else f"class {index}", chance)
+            for chance, index in zip(top.values.tolist(), top.indices.tolist(), strict=True)
+        )
+
+
+class _MissingActivationError(UnknownLayerError, KeyError):
+    """An `UnknownLayerError` that a mapping may raise."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would show the quoted representation
