@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from hookviz.errors import SettingError, UnknownNameError
 
@@ -26,14 +27,18 @@ class Settings:
         upload_mb: the largest file that can be uploaded, in megabytes.
         session_mb: megabytes of activations that one session keeps.
         cache_mb: megabytes of activations that all sessions of the process keep together.
+        models_mb: megabytes of loaded models that all sessions share.
         max_input: the largest side in pixels that an image may have as a network's input.
+        weights_url: a mirror that serves torchvision's weights under the same file names.
     """
 
     max_pixels: int = 100_000_000
     upload_mb: int = 50
     session_mb: int = 256
     cache_mb: int = 1024
+    models_mb: int = 2048
     max_input: int = 1024
+    weights_url: str = ""
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
@@ -43,20 +48,28 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         SettingError: a value is not a whole number above 0, with the variable's name.
         UnknownNameError: a variable starts with ``HOOKVIZ_`` and is none of ours.
     """
-    known = {f"HOOKVIZ_{setting.name.upper()}": setting.name for setting in fields(Settings)}
-    chosen: dict[str, int] = {}
+    known = {f"HOOKVIZ_{setting.name.upper()}": setting for setting in fields(Settings)}
+    chosen: dict[str, Any] = {}
     for variable, value in environment.items():
         if not variable.startswith("HOOKVIZ_") or variable in _FOR_TESTS:
             continue
         if variable not in known:
             raise UnknownNameError("setting", variable, known)
-        if not value.strip().isascii() or not value.strip().isdigit() or int(value) < 1:
-            raise SettingError(
-                f"{variable}={value!r} is not a whole number above 0; "
-                f"without it HookViz takes {getattr(Settings(), known[variable])}."
-            )
-        chosen[known[variable]] = int(value)
+        setting = known[variable]
+        chosen[setting.name] = (
+            _whole(variable, value, setting.default) if setting.type is int else value
+        )
     return Settings(**chosen)
+
+
+def _whole(variable: str, value: str, default: object) -> int:
+    digits = value.strip()
+    if not (digits.isascii() and digits.isdigit() and int(digits) > 0):
+        raise SettingError(
+            f"{variable}={value!r} is not a whole number above 0; "
+            f"without it HookViz takes {default}."
+        )
+    return int(digits)
 
 
 _FOR_TESTS = {"HOOKVIZ_REQUIRE_BROWSER"}

@@ -98,8 +98,9 @@ class Crop:
     """The part of the original image that a model's input shows.
 
     The input's ``(height, width)`` pixels cover the rectangle from (left, top) to (right, bottom),
-    measured in pixels of the original image from its top left corner. A rectangle can reach past
-    the image by a fraction of a pixel, because sizes are rounded when an image is resized.
+    measured in pixels of the original image from its top left corner. The rectangle can
+    reach past the image: by a fraction of a pixel, because sizes are rounded when an image is
+    resized, and by more where a model crops more than it resizes to and the rest is black.
     """
 
     left: float

@@ -1,0 +1,51 @@
+# HookViz in two commands: `make run` and `make test`.
+PORT ?= 8501
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: run test test-all check format bench pictures train help clean
+.DEFAULT_GOAL := help
+
+help: ## list what make can do
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+run: .venv/app ## start the app on http://localhost:8501 (PORT=8600 for another port)
+	$(BIN)/streamlit run app.py --server.port $(PORT)
+
+test: .venv/dev ## run all tests but the long sweeps
+	$(BIN)/python -m pytest -m "not sweep"
+
+test-all: .venv/dev ## run the sweeps over every model of the catalog too
+	$(BIN)/python -m pytest
+
+check: .venv/dev ## format, lint, types, architecture
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/dev ## put the code into shape
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/dev ## measure speed beside peers and print the table
+	$(BIN)/python -m scripts.bench
+
+pictures: .venv/dev ## make the README's pictures from the real app
+	$(BIN)/python -m scripts.pictures
+
+train: .venv/dev ## train the bundled model again (about 15 minutes on a CPU)
+	$(BIN)/python -m scripts.train_bundled
+
+clean: ## remove the environment and everything made
+	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache
+
+# Each stamp is newer than its requirements once they are installed, so a second call is instant.
+.venv/app: requirements.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+.venv/dev: requirements-dev.txt .venv/app
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@

@@ -1,0 +1,124 @@
+"""Caches bounded in bytes: one per session, and one bound over all sessions of the process."""
+
+import threading
+import weakref
+from collections.abc import Hashable
+from itertools import count
+from typing import Any
+
+from cachetools import LRUCache
+
+_Entry = tuple[Any, int]  # a value and its bytes
+
+
+class Budget:
+    """Bytes that all the caches made from it may hold together.
+
+    Past the limit the entry that nobody has used for longest goes, whoever's it is. One lock
+    guards all of a budget's caches, so sessions may live in threads of their own.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._lock = threading.RLock()
+        self._numbers = count()
+        self._all = _Shared(limit)
+
+    @property
+    def limit(self) -> int:
+        """Bytes that all caches together may hold."""
+        return int(self._all.maxsize)
+
+    @property
+    def used(self) -> int:
+        """Bytes that all caches together hold now."""
+        with self._lock:
+            return int(self._all.currsize)
+
+    def cache(self, limit: int) -> "ByteCache":
+        """A new, empty cache of at most `limit` bytes under this budget."""
+        return ByteCache(limit, next(self._numbers), self._all, self._lock)
+
+
+class ByteCache:
+    """One session's values by key, least recently used out first, never more than its bytes."""
+
+    def __init__(self, limit: int, number: int, shared: "_Shared", lock: threading.RLock) -> None:
+        self._own = _Own(limit, number, shared)
+        self._number = number
+        self._shared = shared
+        self._lock = lock
+        # A session that is forgotten without a goodbye gives its bytes back as well.
+        weakref.finalize(self, _empty, self._own, lock)
+
+    @property
+    def limit(self) -> int:
+        """Bytes that this cache may hold: its own bound or the budget's, whichever is less."""
+        return int(min(self._own.maxsize, self._shared.maxsize))
+
+    @property
+    def used(self) -> int:
+        """Bytes that this cache holds now."""
+        with self._lock:
+            return int(self._own.currsize)
+
+    def get(self, key: Hashable) -> Any | None:
+        """The value kept under `key`, now the most recently used; None where there is none."""
+        with self._lock:
+            entry = self._own.get(key)
+            if entry is None:
+                return None
+            self._shared.get((self._number, key))  # counts as use over all sessions too
+            return entry[0]
+
+    def put(self, key: Hashable, value: Any, size: int) -> bool:
+        """Keep `value`, which takes `size` bytes; False where it is larger than the bound."""
+        with self._lock:
+            self._own.pop(key, None)
+            if size > self.limit:
+                return False
+            self._own[key] = (value, size)
+            self._shared[self._number, key] = (self._own, size)
+            return True
+
+    def clear(self) -> None:
+        """Give every byte back."""
+        _empty(self._own, self._lock)
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._own)
+
+
+def _empty(own: "_Own", lock: threading.RLock) -> None:
+    with lock:
+        while own:
+            own.popitem()
+
+
+def _size(entry: _Entry) -> int:
+    return entry[1]
+
+
+class _Own(LRUCache[Hashable, _Entry]):
+    """A session's entries; what leaves here leaves the process-wide list too."""
+
+    def __init__(self, limit: int, number: int, shared: "_Shared") -> None:
+        super().__init__(limit, getsizeof=_size)
+        self._number = number
+        self._shared = shared
+
+    def __delitem__(self, key: Hashable) -> None:
+        super().__delitem__(key)
+        self._shared.pop((self._number, key), None)
+
+
+class _Shared(LRUCache[tuple[int, Hashable], _Entry]):
+    """Every session's entries in order of use; what is pushed out here leaves its session too."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit, getsizeof=_size)
+
+    def popitem(self) -> tuple[tuple[int, Hashable], _Entry]:
+        (number, key), (owner, size) = super().popitem()
+        owner.pop(key, None)
+        return (number, key), (owner, size)

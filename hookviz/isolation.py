@@ -1,0 +1,90 @@
+"""Private replicas of a shared model, so that one run's hooks never see another run's data.
+
+A hook on a module fires for everybody who runs that module. A replica has modules and hook
+dictionaries of its own around the very same tensors, so it costs milliseconds and no memory.
+"""
+
+import copy
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+Network = TypeVar("Network", bound=nn.Module)
+
+_MOST_IDLE = 4  # replicas kept per model; more runs at once than that make their own
+
+_lock = threading.Lock()
+_idle: WeakKeyDictionary[nn.Module, list[Any]] = WeakKeyDictionary()  # replicas at rest
+
+
+@contextmanager
+def borrow(network: Network) -> Iterator[Network]:
+    """A private replica of `network` for the time of the block.
+
+    The replica shares every parameter and buffer, so they are not to be written to. Its in-place
+    layers compute the same values into new memory, so that what a hook holds stays as it was. On
+    return it goes back to a small pool, unless a hook or a changed mode was left on it.
+    """
+    with _lock:
+        idle = _idle.setdefault(network, [])
+        replica: Network | None = idle.pop() if idle else None
+    if replica is None:
+        replica = replicate(network)
+    before = _condition(replica)
+    try:
+        yield replica
+    finally:
+        clean = _condition(replica) == before
+        with _lock:
+            if clean and len(idle) < _MOST_IDLE:
+                idle.append(replica)
+
+
+def replicate(
+    network: Network, tensor: Callable[[Tensor], Tensor] = lambda shared: shared
+) -> Network:
+    """New modules around `network`'s tensors, or around what `tensor` makes of each of them."""
+    shared = {
+        id(value): value
+        for module in network.modules()
+        # A plain attribute can hold a tensor too: weight norm keeps its product there.
+        for group in (module._parameters, module._buffers, vars(module))
+        for value in group.values()
+        if isinstance(value, Tensor)
+    }
+    replica = copy.deepcopy(network, {key: tensor(value) for key, value in shared.items()})
+    for module in replica.modules():
+        if getattr(module, "inplace", False) is True:
+            module.inplace = False  # type: ignore[assignment]  # ReLU and its kin
+    return replica
+
+
+def shapes_only(network: nn.Module) -> nn.Module:
+    """A replica without data: on torch's meta device a pass computes shapes and no values."""
+
+    def empty(tensor: Tensor) -> Tensor:
+        hollow = torch.empty_like(tensor, device="meta")
+        if isinstance(tensor, nn.Parameter):
+            return nn.Parameter(hollow, requires_grad=False)
+        return hollow
+
+    return replicate(network, empty)
+
+
+def _condition(replica: nn.Module) -> list[tuple[int, ...]]:
+    """What must be the same after a run as before: hooks by number, and the mode."""
+    return [
+        (
+            len(module._forward_hooks),
+            len(module._forward_pre_hooks),
+            len(module._backward_hooks),
+            len(module._backward_pre_hooks),
+            module.training,
+        )
+        for module in replica.modules()
+    ]
