@@ -1,0 +1,5 @@
+"""``python -m hookviz`` is the ``hookviz`` command."""
+
+from hookviz.cli import main
+
+main()

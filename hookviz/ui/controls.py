@@ -1,0 +1,154 @@
+"""The sidebar: which image, which model, which layer, and how to draw it."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from hookviz import catalog, images
+from hookviz.grids import SORTS
+from hookviz.scales import COLORMAPS, SCALES
+from hookviz.settings import settings
+from hookviz.types import LayerInfo, Model, ModelSpec, Preprocess
+from hookviz.ui import resources
+from hookviz.ui.components.gallery import gallery
+from hookviz.ui.state import Shown, View, choose_sample, chosen_sample, warn_about_link
+
+_ALL = "All families"
+_AUTOMATIC = "automatic"
+_EVERY = "all"
+_SIZES = (64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 1024)
+_TYPES = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "avif")
+
+
+def pick_image() -> Shown:
+    """The image: a sample, an uploaded file or a photograph just taken.
+
+    Raises:
+        ImageError: the uploaded file can't be read.
+    """
+    origin = st.segmented_control(
+        "Image",
+        ("Samples", "Upload", "Camera"),
+        default="Samples",
+        required=True,
+        width="stretch",
+    )
+    given: UploadedFile | None = None
+    if origin == "Upload":
+        given = st.file_uploader(
+            "An image file",
+            _TYPES,
+            max_upload_size=settings().upload_mb,
+            label_visibility="collapsed",
+        )
+    elif origin == "Camera":
+        given = st.camera_input("A photograph", label_visibility="collapsed")
+    else:
+        gallery(chosen_sample().name, choose_sample)
+    if given is not None:
+        image = resources.decode(given.getvalue(), given.name, given.file_id)
+        return Shown(image, f"Your image {given.name}")
+    sample = chosen_sample()
+    return Shown(images.read(sample.path), sample.alt)
+
+
+def pick_model() -> tuple[ModelSpec, str]:
+    """The catalog entry and which weights: ``"pretrained"`` or ``"random"``."""
+    specs = catalog.list_models()
+    families = [_ALL, *dict.fromkeys(spec.family for spec in specs)]
+    family = st.selectbox("Model", families, key="family", bind="query-params")
+    listed = {spec.title: spec for spec in specs if family in (_ALL, spec.family)}
+    warn_about_link("model", [spec.title for spec in specs])
+    title = st.selectbox(
+        "Model of this family",
+        list(listed),
+        key="model",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    spec = listed[title]
+    weights = st.segmented_control(
+        "Weights",
+        ("pretrained", "random"),
+        default="pretrained",
+        required=True,
+        key="weights",
+        bind="query-params",
+        label_visibility="collapsed",
+        width="stretch",
+    )
+    st.caption(_about(spec))
+    return spec, weights or "pretrained"
+
+
+def _about(spec: ModelSpec) -> str:
+    parameters = (
+        f"{spec.parameters / 1e6:,.1f} M"
+        if spec.parameters >= 1e6
+        else f"{spec.parameters / 1e3:.0f} k"
+    )
+    where = (
+        "on this machine" if spec.on_disk else f"{spec.download_bytes / 1e6:,.0f} MB to download"
+    )
+    return f"{parameters} parameters · {spec.accuracy:.1f} % top-1 on {spec.trained_on} · {where}"
+
+
+def pick_input(model: Model) -> tuple[int | None, bool]:
+    """Side of the input in pixels, None for the model's own; and whether to show all of it."""
+    if not isinstance(model.preprocess, Preprocess):
+        return None, False
+    own = f"{model.preprocess.crop} px, as trained"
+    sizes = {own: None} | {
+        f"{size} px": size
+        for size in _SIZES
+        if model.min_size <= size <= settings().max_input and size != model.preprocess.crop
+    }
+    with st.expander("Input size and crop"):
+        size = st.selectbox("Input size", list(sizes), key="size", bind="query-params")
+        whole = st.toggle(
+            "Whole image",
+            key="whole",
+            bind="query-params",
+            help="Models are trained on the centre of an image. This shows them all of it.",
+        )
+    return sizes[size], whole
+
+
+def pick_layer(layers: Sequence[LayerInfo]) -> LayerInfo:
+    """One of the model's conv layers, in order of execution."""
+    by_name = {layer.name: layer for layer in layers}
+    warn_about_link("layer", list(by_name))
+    name = st.selectbox(
+        "Layer",
+        list(by_name),
+        key="layer",
+        bind="query-params",
+        help="Type to search. P and N step through the layers.",
+    )
+    layer = by_name[name]
+    shape = " × ".join(map(str, layer.output_shape))
+    st.caption(f"conv layer {layer.index + 1} of {len(layers)} · {shape}")
+    return layer
+
+
+def pick_view(channels: int) -> View:
+    """Scale, colours, order and number of channels."""
+    scale = st.selectbox(
+        "Scale",
+        list(SCALES),
+        index=list(SCALES).index("percentile"),
+        key="scale",
+        bind="query-params",
+        help="  \n".join(f"**{name}**: {meaning}" for name, meaning in SCALES.items()),
+    )
+    colours = st.selectbox("Colours", [_AUTOMATIC, *COLORMAPS], key="colours", bind="query-params")
+    sort = st.selectbox("Sort by", list(SORTS), key="sort", bind="query-params")
+    counts = [_EVERY, *(str(count) for count in (16, 64, 256) if count < channels)]
+    top = st.selectbox("Channels", counts, key="top", bind="query-params")
+    return View(
+        sort=sort,
+        top=None if top == _EVERY else int(top),
+        scale=scale,
+        colormap=None if colours == _AUTOMATIC else colours,
+    )

@@ -1,0 +1,111 @@
+"""The page: choices at the side, the model's view and its channels in the middle."""
+
+import io
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+from PIL import Image
+
+from hookviz import engine, render
+from hookviz.errors import HookVizError, WeightsError
+from hookviz.survey import list_layers
+from hookviz.types import Model, ModelSpec
+from hookviz.ui import controls, panels, resources
+from hookviz.ui.state import Shown, plain
+
+_STYLE = Path(__file__).with_name("style.css")
+_PATIENCE = 0.5  # seconds after which a person wants to know how far it is
+
+
+def show() -> None:
+    """Draw the page once."""
+    st.set_page_config("HookViz", _icon(), layout="wide")
+    st.html(_STYLE)
+    with st.sidebar:
+        st.title("HookViz", anchor=False)
+    try:
+        with st.sidebar:
+            shown = controls.pick_image()
+            spec, weights = controls.pick_model()
+        _show_model(shown, spec, weights)
+    except WeightsError as error:
+        st.error(plain(str(error)), icon=":material/cloud_off:")
+        st.button("Use random weights", on_click=_set, args=("weights", "random"))
+        st.button("Use the bundled model", on_click=_use_bundled)
+    except HookVizError as error:
+        st.error(plain(str(error)), icon=":material/error:")
+
+
+@cache
+def _icon() -> Image.Image:
+    """The page's icon: nine channels of a tiny grid."""
+    values = np.arange(9, dtype=np.float32)[::-1].reshape(9, 1, 1)
+    with Image.open(io.BytesIO(render.make_grid(values, aspect=1, width=64).png())) as icon:
+        return icon.convert("RGBA")
+
+
+def _show_model(shown: Shown, spec: ModelSpec, weights: str) -> None:
+    with st.spinner(f"Loading {spec.title}…"):
+        model = resources.load(spec.name, weights)
+    with st.sidebar:
+        size, whole = controls.pick_input(model)
+        with st.spinner("Reading the network…"):
+            made = engine.prepare(model, shown.image, size=size, whole=whole)
+            layers = list_layers(model, input_shape=made.tensor.shape[1:])
+        layer = controls.pick_layer(layers)
+        view = controls.pick_view(layer.output_shape[0])
+    seen, says = st.columns([1, 4], gap="medium", wrap=False)
+    panels.show_layer(layer, layers)
+    cache = resources.session_cache()
+    with _progress(model) as report:
+        capture = engine.capture(model, made, layer.name, cache=cache, progress=report)
+    with seen:
+        panels.show_input(capture, shown)
+    with says:
+        panels.show_predictions(capture, model)
+    started = time.perf_counter()
+    grid = render.make_grid(
+        capture[layer.name],
+        sort=view.sort,
+        top=view.top,
+        scale=view.scale,
+        colormap=view.colormap,
+    )
+    panels.show_grid(grid, shown)
+    drawn = time.perf_counter() - started
+    footer = st.container(horizontal=True, vertical_alignment="center")
+    with footer:
+        panels.show_downloads(grid, capture, model)
+        how = "one forward pass" if capture.forward_passes else "from this session's cache"
+        st.caption(
+            f"{how} {capture.seconds * 1000:.0f} ms · drawn in {drawn * 1000:.0f} ms · "
+            f"{cache.used / 1e6:.0f} of {cache.limit / 1e6:.0f} MB kept"
+        )
+
+
+@contextmanager
+def _progress(model: Model) -> Iterator[Callable[[float], None]]:
+    """A progress bar that appears only when a run takes longer than half a second."""
+    place = st.empty()
+    started = time.perf_counter()
+
+    def report(share: float) -> None:
+        if time.perf_counter() - started > _PATIENCE:
+            place.progress(share, f"Running {model.title}…")
+
+    yield report
+    place.empty()
+
+
+def _set(key: str, value: str) -> None:
+    st.session_state[key] = value
+
+
+def _use_bundled() -> None:
+    _set("model", "ShapesNet")
+    _set("weights", "pretrained")

@@ -1,0 +1,151 @@
+"""The main part of the page: what the model sees, what it says, and the channels of one layer."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from html import escape
+
+import streamlit as st
+
+from hookviz.export import npz
+from hookviz.render import Grid
+from hookviz.types import Capture, LayerInfo, Model
+from hookviz.ui.components.mosaic import mosaic
+from hookviz.ui.state import Shown, plain
+
+
+def show_input(capture: Capture, shown: Shown) -> None:
+    """The image as the model sees it, with the part of the original that it covers."""
+    made = capture.model_input
+    if made.picture is None:
+        return
+    height, width = made.picture.shape[:2]
+    st.image(made.picture, width="stretch", alt=f"What the model sees: {shown.alt}")
+    st.caption(
+        f"what the model sees: {width} × {height} "
+        f"of {shown.image.width:,} × {shown.image.height:,} pixels"
+    )
+
+
+def show_predictions(capture: Capture, model: Model) -> None:
+    """The five likeliest classes as bars; of random weights they mean nothing, and it says so."""
+    if model.weights == "random":
+        st.badge(
+            "random weights: these predictions mean nothing",
+            icon=":material/casino:",
+            color="orange",
+        )
+    if capture.logits is None:
+        st.caption("This network puts out no class scores.")
+        return
+    st.caption("top 5 of what it says")
+    rows = "".join(
+        f"<dt>{escape(label)}</dt>"
+        f'<dd><div class="bar" style="width:{chance:.2%}"></div></dd>'
+        f'<dd class="share">{_percent(chance)}</dd>'
+        for label, chance in capture.predictions(5)
+    )
+    st.html(f'<dl class="hv-predictions">{rows}</dl>')
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}".replace("%", " %") if share >= 0.001 else "&lt; 0.1 %"
+
+
+def show_layer(layer: LayerInfo, layers: Sequence[LayerInfo]) -> None:
+    """The layer's name and facts, and the way to its neighbours."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader(plain(layer.name), anchor=False, width="stretch")
+        _step("Previous", "chevron_left", "P", layers, layer.index - 1)
+        _step("Next", "chevron_right", "N", layers, layer.index + 1)
+    st.caption(plain(_facts(layer)))
+    stages = tuple(dict.fromkeys(each.stage for each in layers))
+    st.session_state["stage"] = layer.stage
+    st.segmented_control(
+        "Part of the network",
+        stages,
+        key="stage",
+        required=True,
+        on_change=lambda: _go_to(
+            next(each.name for each in layers if each.stage == st.session_state["stage"])
+        ),
+        label_visibility="collapsed",
+    )
+
+
+def _step(label: str, icon: str, key: str, layers: Sequence[LayerInfo], index: int) -> None:
+    there = 0 <= index < len(layers)
+    st.button(
+        label,
+        icon=f":material/{icon}:",
+        shortcut=key,
+        disabled=not there,
+        help=f"{label} layer: {plain(layers[index].name)}" if there else None,
+        on_click=_go_to,
+        args=(layers[index].name if there else "",),
+    )
+
+
+def _go_to(layer: str) -> None:
+    st.session_state["layer"] = layer
+
+
+def _facts(layer: LayerInfo) -> str:
+    """What a convolution does, in the field's words: kernel, stride, maps, weights."""
+    kernel = "×".join(map(str, layer.kernel_size))
+    parts = [f"{kernel} convolution"]
+    if set(layer.stride) != {1}:
+        parts.append(f"stride {_once(layer.stride)}")
+    if set(layer.dilation) != {1}:
+        parts.append(f"dilation {_once(layer.dilation)}")
+    if layer.groups > 1:
+        depthwise = layer.groups == layer.input_shape[0]
+        parts.append("depthwise" if depthwise else f"{layer.groups} groups")
+    channels, *sides = layer.output_shape
+    parts.append(f"{layer.input_shape[0]:,} → {channels:,} channels of {'×'.join(map(str, sides))}")
+    parts.append(f"{layer.parameters:,} weights")
+    if layer.calls > 1:
+        parts.append(f"runs {layer.calls} times, the first is shown")
+    return " · ".join(parts)
+
+
+def _once(sizes: tuple[int, ...]) -> str:
+    return str(sizes[0]) if len(set(sizes)) == 1 else "×".join(map(str, sizes))
+
+
+def show_grid(grid: Grid, shown: Shown) -> None:
+    """Every channel, and one sentence that says what the colours mean."""
+    alt = f"{grid.shown} of layer {grid.title} for: {shown.alt}. {grid.legend}"
+    mosaic(grid, alt)
+    st.caption(plain(f"{grid.legend} {grid.shown[0].upper()}{grid.shown[1:]}."))
+
+
+def show_downloads(grid: Grid, capture: Capture, model: Model) -> None:
+    """The grid, the figure for print and the numbers themselves, made when asked for."""
+    stem = f"{model.name}-{grid.title}"
+    title = f"{model.title} · {grid.title}"
+    files: list[tuple[str, Callable[[], bytes], str, str]] = [
+        ("Grid as PNG", grid.png, f"{stem}.png", "image/png"),
+        (
+            "Figure as PNG",
+            partial(grid.figure_bytes, "png", title=title),
+            f"{stem}-figure.png",
+            "image/png",
+        ),
+        (
+            "Figure as PDF",
+            partial(grid.figure_bytes, "pdf", title=title),
+            f"{stem}-figure.pdf",
+            "application/pdf",
+        ),
+        (
+            "Activations as NPZ",
+            partial(npz, capture),
+            f"{stem}.npz",
+            "application/octet-stream",
+        ),
+    ]
+    with st.popover("Download", icon=":material/download:"):
+        for label, make, file_name, mime in files:
+            st.download_button(
+                label, make, file_name, mime, key=label, on_click="ignore", width="stretch"
+            )

@@ -1,0 +1,71 @@
+"""What a person has chosen, and how it gets into the URL.
+
+Widgets with ``bind="query-params"`` keep themselves there under their key. Only the sample is
+chosen in a component of ours, so its parameter is written by hand.
+"""
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from hookviz.errors import nearest_names, shorten
+from hookviz.types import InputImage
+from hookviz.ui.resources import Sample, samples
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The image on the screen and what it shows, in words."""
+
+    image: InputImage
+    alt: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How the channels are drawn; the arguments of `make_grid` under the same names."""
+
+    sort: str
+    top: int | None
+    scale: str
+    colormap: str | None
+
+
+def chosen_sample() -> Sample:
+    """The sample that the URL names, or the first."""
+    return next(
+        (sample for sample in samples() if sample.name == st.query_params.get("sample")),
+        samples()[0],
+    )
+
+
+def choose_sample(name: str) -> None:
+    """Choose a sample and say so in the URL; the first one needs no saying."""
+    if name == samples()[0].name:
+        st.query_params.pop("sample", None)
+    else:
+        st.query_params["sample"] = name
+
+
+def warn_about_link(parameter: str, known: list[str]) -> None:
+    """Say so where the link that a person came by names something that there is not.
+
+    To be called before the widget of that name, which drops what it doesn't know.
+    """
+    asked = st.query_params.get(parameter)
+    if asked is not None and asked not in known:
+        near = nearest_names(asked, known, count=2)
+        hint = f" The nearest: {', '.join(near)}." if near else ""
+        st.warning(
+            plain(f"This link asks for the {parameter} {shorten(asked, 60)!r}, which is not here.")
+            + plain(hint),
+            icon=":material/link_off:",
+        )
+
+
+def plain(text: str) -> str:
+    """`text` so that Markdown shows it as it stands: names come from files, links and people."""
+    return "".join(f"\\{letter}" if letter in _MARKUP else letter for letter in text)
+
+
+_MARKUP = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
