@@ -1,0 +1,173 @@
+"""Measure speed beside peers and beside the physical limit, and print the README's table.
+
+Every row is measured in one run, the contestants taking turns, so that a busy machine slows all
+of them alike; what counts is the ratio.
+"""
+
+import io
+import platform
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from captum.attr import LayerActivation
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+from torchvision.models.feature_extraction import create_feature_extractor
+
+import hookviz
+from scripts.screen_speed import measure_screen
+
+ROUNDS = 15
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what was done, how long it took, and beside what."""
+
+    what: str
+    milliseconds: float
+    beside: str
+    ratio: float
+    aim: str = ""
+
+
+def median_times(contestants: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Median milliseconds of each contestant, taking turns, after one turn to warm up."""
+    for contestant in contestants.values():
+        contestant()
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, contestant in contestants.items():
+            started = time.perf_counter()
+            contestant()
+            times[name].append((time.perf_counter() - started) * 1000)
+    return {name: statistics.median(taken) for name, taken in times.items()}
+
+
+def one_layer(name: str, image: Tensor) -> Iterable[Row]:
+    """One layer of a ResNet against the pass cut off by hand right behind it."""
+    model = hookviz.load_model(name, "random")
+    network = model.network
+    stem = nn.Sequential(*list(network.children())[:4])
+    layer = "layer2.0.conv1"
+    parts = [stem, network.get_submodule("layer1"), network.get_submodule(layer)]
+    truncated = nn.Sequential(*parts).eval()
+    extractor = create_feature_extractor(network, [layer])
+    captum = LayerActivation(network, network.get_submodule(layer))
+    made = hookviz.prepare(model, image)
+    with torch.no_grad():
+        times = median_times(
+            {
+                "truncated": lambda: truncated(image),
+                "hookviz": lambda: hookviz.capture(model, made, layer, logits=False),
+                "captum": lambda: captum.attribute(image),
+                "torchvision": lambda: extractor(image),
+            },
+            ROUNDS,
+        )
+    what = f"{name}, {layer}"
+    yield from _rows(what, times, "truncated", "the pass truncated there", "≤ 1.10")
+
+
+def every_layer(name: str, image: Tensor) -> Iterable[Row]:
+    """All conv layers against the bare forward pass."""
+    model = hookviz.load_model(name, "random")
+    network = model.network
+    convs = [layer.name for layer in hookviz.list_layers(model)]
+    extractor = create_feature_extractor(network, convs)
+    captum = LayerActivation(network, [network.get_submodule(conv) for conv in convs])
+    made = hookviz.prepare(model, image)
+    with torch.no_grad():
+        contestants: dict[str, Callable[[], object]] = {
+            "bare": lambda: network(image),
+            "hookviz": lambda: hookviz.capture(model, made),
+            "captum": lambda: captum.attribute(image),
+            "torchvision": lambda: extractor(image),
+        }
+        times = median_times(contestants, ROUNDS)
+        times |= median_times({"torchlens": lambda: _torchlens(network, image)}, 2)
+    what = f"{name}, all {len(convs)} conv layers"
+    yield from _rows(what, times, "bare", "the bare forward pass", "≤ 1.25")
+
+
+def _torchlens(network: nn.Module, image: Tensor) -> object:
+    import torchlens  # noqa: PLC0415 - it patches torch when imported, so it comes last
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torchlens.log_forward_pass(network, image)
+
+
+def _rows(what: str, times: dict[str, float], base: str, beside: str, aim: str) -> Iterable[Row]:
+    for contestant, taken in times.items():
+        if contestant != base:
+            label = f"**{what}: HookViz**" if contestant == "hookviz" else f"{what}: {contestant}"
+            ours = aim if contestant == "hookviz" else ""
+            yield Row(label, taken, beside, taken / times[base], ours)
+
+
+def drawing(channels: int, side: int) -> Row:
+    """A grid as PNG against one ``imshow`` per channel."""
+    values = np.random.default_rng(0).normal(size=(channels, side, side)).astype(np.float32)
+    ours = median_times({"hookviz": lambda: hookviz.make_grid(values).png()}, ROUNDS)["hookviz"]
+    started = time.perf_counter()
+    _subplots(values)
+    theirs = (time.perf_counter() - started) * 1000
+    return Row(
+        f"**grid of {channels} × {side} × {side} to PNG: HookViz**",
+        ours,
+        f"one `imshow` per channel, {theirs / 1000:.1f} s",
+        ours / theirs,
+        "≤ 1/100" if channels == 512 else "",
+    )
+
+
+def _subplots(values: np.ndarray) -> bytes:
+    columns = int(np.ceil(np.sqrt(len(values))))
+    figure = Figure(figsize=(12, 12))
+    axes = figure.subplots(columns, columns)
+    for axis, channel in zip(axes.flat, values, strict=False):
+        axis.imshow(channel)
+    for axis in axes.flat:
+        axis.axis("off")
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    return file.getvalue()
+
+
+def main() -> None:
+    """Print the table and the machine that it was measured on."""
+    image = torch.randn(1, 3, 224, 224, generator=torch.Generator().manual_seed(0))
+    rows = [
+        *one_layer("resnet18", image),
+        *every_layer("resnet18", image),
+        *every_layer("resnet50", image),
+        *every_layer("mobilenet_v2", image),
+        *(drawing(*size) for size in ((64, 112), (256, 56), (512, 28), (2048, 7))),
+    ]
+    print("| what | ms | beside | ratio | aim |\n|---|---:|---|---:|---:|")
+    for row in rows:
+        ratio = f"{row.ratio:.2f}" if row.ratio > 0.05 else f"1/{1 / row.ratio:.0f}"
+        print(f"| {row.what} | {row.milliseconds:.1f} | {row.beside} | {ratio} | {row.aim} |")
+    print("\n| in Chromium | seconds | aim |\n|---|---:|---:|")
+    for what, seconds, aim in measure_screen():
+        print(f"| {what} | {seconds:.2f} | {aim} |")
+    print(
+        f"\n{platform.system()}, {torch.get_num_threads()} CPU threads ({_processor()}), "
+        f"Python {platform.python_version()}, torch {torch.__version__}"
+    )
+
+
+def _processor() -> str:
+    with open("/proc/cpuinfo", encoding="utf-8") as file:  # noqa: PTH123
+        names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+if __name__ == "__main__":
+    main()

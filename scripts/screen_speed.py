@@ -1,0 +1,65 @@
+"""How long a person waits: from a server's start to the first grid, and from layer to layer."""
+
+import statistics
+import time
+from collections.abc import Iterator
+
+from playwright.sync_api import Browser, Page
+
+from scripts.browsing import FIND_PICTURE, NO_CHROMIUM, browsing, chromium, wait_for_grid
+from scripts.servers import serve
+
+_SWITCHES = 9
+
+# Clicks "Next" and resolves with the milliseconds until another picture has been painted.
+_SWITCH = """(find) => new Promise((resolve) => {
+  const before = eval(find).src;
+  const next = [...document.querySelectorAll("button")].find((b) => b.innerText.includes("Next"));
+  const started = performance.now();
+  next.click();
+  const look = () => {
+    const picture = eval(find);
+    if (picture && picture.src !== before && picture.complete)
+      requestAnimationFrame(() => resolve(performance.now() - started));
+    else requestAnimationFrame(look);
+  };
+  look();
+})"""
+
+
+def measure_screen() -> Iterator[tuple[str, float, str]]:
+    """What was measured, its seconds, and the aim."""
+    path = chromium()
+    if path is None:
+        print(NO_CHROMIUM)
+        return
+    with browsing(path) as browser:
+        launched = time.perf_counter()
+        with serve() as address:
+            ready = time.perf_counter()
+            page = _open(browser, address)
+            shown = time.perf_counter()
+            yield "from launching the server to the first grid", shown - launched, ""
+            yield "from a freshly started server to the first grid", shown - ready, "< 3"
+            started = time.perf_counter()
+            _open(browser, address)
+            yield "first grid of the next visitor", time.perf_counter() - started, ""
+            yield "next layer, bundled model", _switches(page), "< 0.2"
+            page = _open(browser, f"{address}/?model=ResNet-34&weights=random")
+            yield "next layer, ResNet-34", _switches(page), "< 0.2"
+
+
+def _open(browser: Browser, address: str) -> Page:
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.goto(address)
+    wait_for_grid(page)
+    return page
+
+
+def _switches(page: Page) -> float:
+    """Median seconds from a click on the next layer to its grid painted."""
+    taken: list[float] = []
+    for _ in range(_SWITCHES):
+        page.wait_for_timeout(400)  # a person looks before clicking on
+        taken.append(float(page.evaluate(_SWITCH, FIND_PICTURE)) / 1000)
+    return statistics.median(taken)

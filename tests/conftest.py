@@ -1,0 +1,90 @@
+"""Tiny networks and pictures that tests share."""
+
+import io
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.types import Model, Preprocess
+
+TINY_SIDE = 16
+Network = TypeVar("Network", bound=nn.Module)
+
+
+class Tiny(nn.Module):
+    """Two conv layers with one shared ReLU that works in place, and five classes."""
+
+    conv1: nn.Conv2d
+    relu: nn.ReLU
+    conv2: nn.Conv2d
+    head: nn.Linear
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 4, 3, padding=1)
+        self.relu = nn.ReLU(inplace=True)
+        self.conv2 = nn.Conv2d(4, 6, 3, stride=2)
+        self.head = nn.Linear(6, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        found = self.relu(self.conv2(self.relu(self.conv1(images))))
+        scores: Tensor = self.head(found.mean((2, 3)))
+        return scores
+
+
+def seeded(build: Callable[[], Network]) -> Network:
+    """A network whose random weights are the same on every run."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        return build()
+
+
+def as_model(module: nn.Module) -> Model:
+    """A tiny network as a model that takes 16×16 RGB images."""
+    return hookviz.wrap(module, Preprocess(resize=TINY_SIDE, crop=TINY_SIDE))
+
+
+@pytest.fixture
+def tiny() -> Model:
+    return as_model(seeded(Tiny))
+
+
+@pytest.fixture
+def noise() -> Tensor:
+    return random_input(0)
+
+
+def random_input(seed: int, side: int = TINY_SIDE) -> Tensor:
+    """A (1, 3, side, side) input of standard normal values."""
+    return torch.randn(1, 3, side, side, generator=torch.Generator().manual_seed(seed))
+
+
+def picture(seed: int = 0, width: int = 40, height: int = 30) -> Image.Image:
+    """A smooth random RGB picture."""
+    rng = np.random.default_rng(seed)
+    coarse = rng.integers(0, 256, (5, 7, 3), dtype=np.uint8)
+    return Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC)
+
+
+def encoded(image: Image.Image, format: str = "PNG", **options: Any) -> bytes:  # noqa: A002
+    """The bytes of an image file."""
+    buffer = io.BytesIO()
+    image.save(buffer, format, **options)
+    return buffer.getvalue()
+
+
+def hook_count(network: nn.Module) -> int:
+    """Forward, pre-forward and backward hooks on all modules of a network."""
+    return sum(
+        len(module._forward_hooks)
+        + len(module._forward_pre_hooks)
+        + len(module._backward_hooks)
+        + len(module._backward_pre_hooks)
+        for module in network.modules()
+    )

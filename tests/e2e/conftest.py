@@ -1,0 +1,48 @@
+"""A real Chromium on a real server."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from scripts.browsing import NO_CHROMIUM, browsing, chromium
+from scripts.servers import free_port, serve
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Skips where there is no Chromium, and fails where one was demanded."""
+    path = chromium()
+    if path is None and os.environ.get("HOOKVIZ_REQUIRE_BROWSER") == "1":
+        pytest.fail(NO_CHROMIUM, pytrace=False)
+    if path is None:
+        pytest.skip(NO_CHROMIUM)
+    with browsing(path) as launched:
+        yield launched
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    environment = {
+        "TORCH_HOME": str(tmp_path_factory.mktemp("torch")),
+        "HOOKVIZ_WEIGHTS_URL": f"http://127.0.0.1:{free_port()}",
+    }
+    with serve(environment) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    opened = context.new_page()
+    opened.set_default_timeout(30_000)
+    yield opened
+    context.close()

@@ -1,0 +1,27 @@
+"""Reading and operating the page as a person does."""
+
+import io
+import re
+
+from PIL import Image
+from playwright.sync_api import Page, expect
+
+from scripts.browsing import grid_bytes
+
+
+def grid_pixels(page: Page) -> Image.Image:
+    """The grid on the screen as RGBA pixels."""
+    return Image.open(io.BytesIO(grid_bytes(page))).convert("RGBA")
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    """Pick an option of a select box by typing it, as a person would."""
+    box = page.get_by_role("combobox", name=label, exact=True)
+    box.click()
+    box.fill(option)
+    page.get_by_role("option", name=option, exact=True).click()
+
+
+def expect_caption(page: Page, text: str) -> None:
+    """Wait for a line of small text that contains `text`."""
+    expect(page.get_by_text(re.compile(re.escape(text))).first).to_be_visible()

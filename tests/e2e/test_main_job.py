@@ -1,0 +1,209 @@
+"""An image in, a conv layer's channels on the screen: in a real browser."""
+
+import io
+import re
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from playwright.sync_api import Browser, Page, expect
+from torch import Tensor
+
+import hookviz
+from hookviz.ui import resources
+from scripts.browsing import grid_bytes, wait_for_grid
+from tests.conftest import encoded, picture
+from tests.e2e.screen import choose, expect_caption, grid_pixels
+
+
+def by_hand(image: Path | bytes, model: hookviz.Model, layer: str) -> Tensor:
+    """A first layer's output, computed without a hook."""
+    conv = model.network.get_submodule(layer)
+    assert isinstance(conv, torch.nn.Conv2d)
+    with torch.no_grad():
+        values = F.conv2d(
+            hookviz.prepare(model, image).tensor,
+            conv.weight,
+            conv.bias,
+            conv.stride,
+            conv.padding,
+        )
+    return values[0]
+
+
+def test_the_first_page_shows_the_right_grid(page: Page, server: str) -> None:
+    page.goto(server)
+    shown = wait_for_grid(page)
+    model = hookviz.load_model("shapesnet")
+    values = by_hand(resources.samples()[0].path, model, "stem.first.conv")
+    assert shown == hookviz.make_grid(values, scale="percentile").png()
+    expect_caption(page, "All 32 channels.")
+    alt = page.locator("figure img.picture").get_attribute("alt") or ""
+    assert "all 32 channels of layer stem.first.conv" in alt
+    assert resources.samples()[0].alt in alt
+
+
+def test_an_uploaded_photograph_is_seen(page: Page, server: str) -> None:
+    page.goto(server)
+    before = wait_for_grid(page)
+    photograph = encoded(picture(5, 300, 200), "JPEG", quality=95)
+    page.get_by_role("radio", name="Upload").click()
+    page.locator("input[type=file]").set_input_files(
+        {"name": "holiday.jpg", "mimeType": "image/jpeg", "buffer": photograph}
+    )
+    shown = wait_for_grid(page, before)
+    model = hookviz.load_model("shapesnet")
+    values = by_hand(photograph, model, "stem.first.conv")
+    assert shown == hookviz.make_grid(values, scale="percentile").png()
+    expect_caption(page, "128 × 128 of 300 × 200 pixels")
+
+
+def test_model_layer_and_scale_change_the_pixels_as_they_should(page: Page, server: str) -> None:
+    page.goto(f"{server}/?weights=random")
+    first = wait_for_grid(page)
+    choose(page, "Model of this family", "ResNet-18")
+    second = wait_for_grid(page, first)
+    sample = resources.samples()[0].path
+    model = hookviz.load_model("resnet18", "random")
+    assert second == hookviz.make_grid(by_hand(sample, model, "conv1"), scale="percentile").png()
+    expect(page.get_by_text("random weights")).to_be_visible()
+
+    choose(page, "Layer", "layer1.0.conv2")
+    third = wait_for_grid(page, second)
+    captured = hookviz.capture(model, sample, "layer1.0.conv2")["layer1.0.conv2"]
+    assert third == hookviz.make_grid(captured, scale="percentile").png()
+
+    choose(page, "Scale", "symmetric")
+    fourth = wait_for_grid(page, third)
+    assert fourth == hookviz.make_grid(captured, scale="symmetric").png()
+    assert grid_pixels(page).size == Image.open(io.BytesIO(third)).size
+
+    query = parse_qs(urlsplit(page.url).query)
+    assert query == {
+        "model": ["ResNet-18"],
+        "weights": ["random"],
+        "layer": ["layer1.0.conv2"],
+        "scale": ["symmetric"],
+    }
+    page.reload()
+    assert wait_for_grid(page) == fourth
+
+
+def test_a_sample_is_chosen_by_click_or_key_and_kept_in_the_link(page: Page, server: str) -> None:
+    page.goto(server)
+    first = wait_for_grid(page)
+    second, third = resources.samples()[1:3]
+    page.get_by_role("radio", name=second.title).click()
+    clicked = wait_for_grid(page, first)
+    assert f"sample={second.name}" in page.url
+    page.keyboard.press("ArrowRight")
+    stepped = wait_for_grid(page, clicked)
+    assert f"sample={third.name}" in page.url
+    page.reload()
+    assert wait_for_grid(page) == stepped
+    expect(page.get_by_role("radio", name=third.title)).to_be_checked()
+
+
+def test_keys_step_through_the_layers(page: Page, server: str) -> None:
+    page.goto(server)
+    first = wait_for_grid(page)
+    page.get_by_text("HookViz").first.click()
+    page.keyboard.press("n")
+    second = wait_for_grid(page, first)
+    assert "layer=stage1.first.conv" in page.url
+    page.keyboard.press("p")
+    assert wait_for_grid(page, second) == first
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("empty.png", b"", "empty"),
+        ("notes.png", b"these are only words", "image"),
+        ("half.jpg", encoded(picture(1, 400, 300), "JPEG")[:3000], "truncated"),
+        ("![x](y) <b>.png", b"\x89PNG\r\n\x1a\n", "![x](y) <b>.png"),
+    ],
+)
+def test_a_broken_file_is_explained_and_the_page_goes_on(
+    page: Page, server: str, name: str, content: bytes, reason: str
+) -> None:
+    page.goto(server)
+    wait_for_grid(page)
+    page.get_by_role("radio", name="Upload").click()
+    page.locator("input[type=file]").set_input_files(
+        {"name": name, "mimeType": "image/png", "buffer": content}
+    )
+    alert = page.get_by_role("alert").filter(has_text=name[:6])
+    expect(alert).to_contain_text(reason)
+    expect(page.get_by_text("Traceback")).to_have_count(0)
+    page.get_by_role("radio", name="Samples").click()
+    assert len(wait_for_grid(page)) > 1000
+    expect(alert).to_have_count(0)
+
+
+def test_downloads_are_the_files_they_say(page: Page, server: str) -> None:
+    page.goto(server)
+    shown = wait_for_grid(page)
+
+    def download(label: str) -> bytes:
+        if not page.get_by_role("button", name=label).is_visible():
+            page.get_by_role("button", name="Download", exact=False).first.click()
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name=label).click()
+        return waiting.value.path().read_bytes()
+
+    assert download("Grid as PNG") == shown
+    assert Image.open(io.BytesIO(download("Figure as PNG"))).width > 2000
+    assert download("Figure as PDF").startswith(b"%PDF")
+    with np.load(io.BytesIO(download("Activations as NPZ"))) as arrays:
+        values = by_hand(
+            resources.samples()[0].path, hookviz.load_model("shapesnet"), "stem.first.conv"
+        )
+        np.testing.assert_array_equal(arrays["stem.first.conv"], values.numpy())
+
+
+def test_two_people_see_their_own_images(browser: Browser, server: str) -> None:
+    contexts = [browser.new_context() for _ in range(2)]
+    pages = [context.new_page() for context in contexts]
+    for opened, sample in zip(pages, ("coffee", "heart"), strict=True):
+        opened.goto(f"{server}/?sample={sample}")
+    grids = [wait_for_grid(opened) for opened in pages]
+    model = hookviz.load_model("shapesnet")
+    for shown, name in zip(grids, ("coffee", "heart"), strict=True):
+        path = next(sample.path for sample in resources.samples() if sample.name == name)
+        values = by_hand(path, model, "stem.first.conv")
+        assert shown == hookviz.make_grid(values, scale="percentile").png()
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_nothing_sticks_out_of_the_page(
+    browser: Browser, server: str, scheme: str, width: int
+) -> None:
+    context = browser.new_context(
+        viewport={"width": width, "height": 844},
+        color_scheme="dark" if scheme == "dark" else "light",
+    )
+    opened = context.new_page()
+    failed: list[str] = []
+    opened.on("requestfailed", lambda request: failed.append(request.url))
+    opened.goto(server)
+    wait_for_grid(opened)
+    wide = opened.evaluate("document.documentElement.scrollWidth")
+    assert wide <= width
+    box = opened.locator("figure img.picture").bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    background = opened.locator(".stApp").evaluate("e => getComputedStyle(e).backgroundColor")
+    levels = [int(level) for level in re.findall(r"\d+", background)[:3]]
+    assert (max(levels) < 80) == (scheme == "dark")
+    assert failed == []  # nothing is fetched from anywhere else
+    assert grid_bytes(opened)
+    context.close()

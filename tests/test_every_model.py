@@ -1,0 +1,72 @@
+"""What hooks record is what the layers compute, for every network of the catalog."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import hookviz
+from hookviz import hooks, isolation
+from hookviz.types import Model
+
+EVERY = [spec.name for spec in hookviz.list_models()]
+QUICK = ["shapesnet", "resnet18", "vgg11", "squeezenet1_1", "shufflenet_v2_x0_5", "mnasnet0_5"]
+
+
+def assert_captures_are_exact(model: Model) -> None:
+    side = max(64, model.min_size)
+    image = torch.randn(1, 3, side, side, generator=torch.Generator().manual_seed(0))
+    cap = hookviz.capture(model, image)
+    convs = {
+        name for name, module in model.network.named_modules() if isinstance(module, nn.Conv2d)
+    }
+    assert set(cap) == convs
+    compared: list[str] = []
+
+    def compare(call: hooks.Call) -> None:
+        conv = model.network.get_submodule(call.layer)
+        assert isinstance(conv, nn.Conv2d)
+        again = F.conv2d(
+            call.inputs[0],
+            conv.weight,
+            conv.bias,
+            conv.stride,
+            conv.padding,
+            conv.dilation,
+            conv.groups,
+        )
+        assert torch.equal(again[0], cap[call.layer].values), call.layer
+        compared.append(call.layer)
+
+    with torch.no_grad():
+        with isolation.borrow(model.network) as replica, hooks.observe(replica, convs, compare):
+            replica(image)
+        untouched: Tensor = model.network(image)
+    assert sorted(compared) == sorted(convs)
+    assert cap.logits is not None
+    assert torch.equal(cap.logits, untouched[0])
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_recorded_is_computed(name: str) -> None:
+    assert_captures_are_exact(hookviz.load_model(name, "random"))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in QUICK])
+def test_recorded_is_computed_in_every_model(name: str) -> None:
+    assert_captures_are_exact(hookviz.load_model(name, "random"))
+
+
+def test_resnet34_has_36_conv_layers_and_their_grids() -> None:
+    model = hookviz.load_model("resnet34", "random")
+    cap = hookviz.capture(model, torch.zeros(1, 3, 224, 224))
+    layers = hookviz.list_layers(model)
+    assert len(cap) == len(layers) == 36
+    assert list(cap) == [layer.name for layer in layers]
+    assert all(cap[layer.name].values.shape == layer.output_shape for layer in layers)
+    first = hookviz.make_grid(cap[layers[0].name])
+    assert (len(first.order), first.shape) == (64, (64, 112, 112))
+    sixteenth = hookviz.make_grid(cap[layers[15].name])
+    assert sixteenth.shape == (128, 28, 28)
+    assert len(sixteenth.order) == 128

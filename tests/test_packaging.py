@@ -1,0 +1,87 @@
+"""The wheel works on its own: outside the checkout, with the assets it carries."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parent.parent
+PROGRAM = """
+import sys
+from pathlib import Path
+import hookviz
+assert Path(hookviz.__file__).is_relative_to(sys.prefix), hookviz.__file__
+from hookviz.ui import resources
+capture = hookviz.capture(hookviz.load_model("shapesnet"), resources.samples()[0].path)
+grid = hookviz.make_grid(next(iter(capture.values())))
+assert grid.png().startswith(b"\\x89PNG")
+print(len(capture), "conv layers")
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", f"--outdir={folder}"]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    return next(folder.glob("*.whl"))
+
+
+def test_the_wheel_carries_what_it_needs(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {
+        "hookviz/py.typed",
+        "hookviz/ui/app.py",
+        "hookviz/ui/.streamlit/config.toml",
+        "hookviz/ui/components/mosaic.js",
+        "hookviz/assets/bundled.safetensors",
+        "hookviz/assets/samples/samples.json",
+    } <= names
+    assert not any(name.startswith(("tests/", "scripts/")) for name in names)
+
+
+@pytest.mark.parametrize(
+    "alone", [False, pytest.param(True, marks=(pytest.mark.sweep, pytest.mark.timeout(900)))]
+)
+def test_an_installed_wheel_captures(wheel: Path, tmp_path: Path, alone: bool) -> None:
+    """With `alone` its dependencies are installed anew; else they are this environment's."""
+    venv.create(tmp_path / "env", with_pip=True)
+    python = tmp_path / "env" / "bin" / "python"
+    options = [] if alone else ["--no-deps"]
+    install = [str(python), "-m", "pip", "install", "--quiet", *options, str(wheel)]
+    subprocess.run(install, check=True, cwd=tmp_path)
+    if not alone:
+        site = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
+        (site / "here.pth").write_text(sysconfig.get_path("purelib"))
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    run = subprocess.run(
+        [python, "-c", PROGRAM],
+        cwd=tmp_path,
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout == "10 conv layers\n", run.stderr
+    command = python.with_name("hookviz")
+    version = subprocess.run([command, "--version"], check=True, capture_output=True, text=True)
+    assert version.stdout.startswith("hookviz, version")
+
+
+def test_the_pins_are_within_the_ranges() -> None:
+    pins = dict(
+        line.split("==")
+        for line in (ROOT / "requirements.txt").read_text("utf-8").splitlines()
+        if "==" in line
+    )
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    ranges = [Requirement(line) for line in project["dependencies"]]
+    assert {each.name for each in ranges} == set(pins)
+    assert all(each.specifier.contains(pins[each.name]) for each in ranges)

@@ -1,0 +1,135 @@
+"""The page as Streamlit runs it, without a browser."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import hookviz
+from hookviz.settings import settings
+from hookviz.ui import resources
+from scripts.servers import free_port
+
+SCRIPT = Path(hookviz.__file__).parent / "ui" / "main.py"
+
+
+@pytest.fixture(autouse=True)
+def no_weights_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    monkeypatch.setenv("HOOKVIZ_WEIGHTS_URL", f"http://127.0.0.1:{free_port()}")
+    settings.cache_clear()
+    yield
+    settings.cache_clear()
+
+
+def opened(**query: str) -> AppTest:
+    page = AppTest.from_file(str(SCRIPT), default_timeout=60)
+    for name, value in query.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception
+    return page
+
+
+def texts(elements: Any) -> str:
+    return "\n".join(element.value for element in elements).replace("\\", "")
+
+
+def test_the_first_page_shows_the_bundled_model_on_a_sample() -> None:
+    page = opened()
+    assert page.selectbox(key="model").value == "ShapesNet"
+    assert page.selectbox(key="layer").value == "stem.first.conv"
+    assert not page.error
+    assert not page.warning
+    captions = texts(page.caption)
+    assert "All 32 channels." in captions
+    assert "conv layer 1 of 10 · 32 × 64 × 64" in captions
+    assert "one forward pass" in captions
+
+
+def test_another_layer_comes_from_the_cache() -> None:
+    page = opened()
+    page.selectbox(key="layer").select("stage3.second.conv").run()
+    assert "from this session's cache" in texts(page.caption)
+    assert "All 128 channels." in texts(page.caption)
+
+
+def test_next_and_previous_walk_through_the_layers() -> None:
+    page = opened()
+    buttons = {button.label: button for button in page.button}
+    assert buttons["Previous"].disabled
+    buttons["Next"].click().run()
+    assert page.selectbox(key="layer").value == "stage1.first.conv"
+    {button.label: button for button in page.button}["Previous"].click().run()
+    assert page.selectbox(key="layer").value == "stem.first.conv"
+
+
+def test_random_weights_are_always_labelled() -> None:
+    page = opened(model="ResNet-18", weights="random")
+    assert "random weights" in texts(page.markdown)
+    assert page.selectbox(key="layer").options[0] == "conv1"
+    assert "All 64 channels." in texts(page.caption)
+
+
+def test_a_family_narrows_the_models() -> None:
+    page = opened()
+    page.selectbox(key="family").select("VGG").run()
+    assert all("VGG" in title for title in page.selectbox(key="model").options)
+
+
+def test_a_link_brings_back_the_view() -> None:
+    page = opened(
+        model="SqueezeNet 1.1",
+        weights="random",
+        layer="features.3.squeeze",
+        scale="symmetric",
+        sort="variance",
+        colours="cividis",
+    )
+    assert page.selectbox(key="layer").value == "features.3.squeeze"
+    assert page.selectbox(key="scale").value == "symmetric"
+    assert page.selectbox(key="sort").value == "variance"
+    assert page.selectbox(key="colours").value == "cividis"
+
+
+def test_top_channels_say_how_many_of_how_many() -> None:
+    page = opened(layer="stage3.first.conv", top="16", sort="mean")
+    assert "16 of 128 shown." in texts(page.caption)
+
+
+def test_a_link_to_what_is_not_here_says_so_and_goes_on() -> None:
+    page = opened(model="ResNet-35", layer="stem.frist.conv")
+    assert "model 'ResNet-35', which is not here. The nearest: ResNet-50, ResNet-34" in texts(
+        page.warning
+    )
+    assert "stem.first.conv" in texts(page.warning)
+    assert page.selectbox(key="model").value == "ShapesNet"
+
+
+def test_weights_that_cannot_be_had_offer_what_works() -> None:
+    page = opened(model="ResNet-18")
+    assert "The pretrained weights of ResNet-18 (47 MB) can't be had" in texts(page.error)
+    {button.label: button for button in page.button}["Use random weights"].click().run()
+    assert not page.error
+    assert "All 64 channels." in texts(page.caption)
+    page = opened(model="ResNet-18")
+    {button.label: button for button in page.button}["Use the bundled model"].click().run()
+    assert page.selectbox(key="model").value == "ShapesNet"
+    assert not page.error
+
+
+def test_input_size_and_whole_image_change_the_layers() -> None:
+    page = opened()
+    page.selectbox(key="size").select("256 px").run()
+    assert "32 × 128 × 128" in texts(page.caption)
+    page.toggle(key="whole").set_value(True).run()
+    assert "256 of 451 × 300" in texts(page.caption)
+    assert not page.exception
+
+
+def test_every_sample_is_described() -> None:
+    for sample in resources.samples():
+        assert sample.path.is_file()
+        assert len(sample.alt) > 20
