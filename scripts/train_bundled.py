@@ -275,6 +275,7 @@ def _write(network: ShapesNet, figures: Figures, training: Training) -> None:
     weights = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
     facts = {"network": "ShapesNet", "accuracy": f"{figures.accuracy:.2f}", "licence": "MIT"}
     save_file(weights, WEIGHTS_FILE, metadata=facts)
+    WEIGHTS_FILE.chmod(0o644)  # safetensors keeps it from everybody but its owner
     listed = asdict(figures) | {"training": asdict(training)}
     FIGURES_FILE.write_text(json.dumps(listed, indent=2) + "\n", encoding="utf-8")
     CARD_FILE.write_text(card(figures, training), encoding="utf-8")
@@ -318,15 +319,14 @@ hard draws come from ranges of seeds that share none.
 
 ## Training
 
-Cross-entropy with label smoothing 0.05, batches of {BATCH}, {sizes}. AdamW at
-{ADAM_RATE:g} with weight decay {ADAM_DECAY:g}; the stem's kernels start blurred and follow SGD with
-momentum 0.9 at {STEM_RATE:g} with weight decay {STEM_DECAY:g}, which keeps them smooth enough to
-look at. One-cycle learning rates.
+Cross-entropy with label smoothing 0.05, batches of {BATCH}: {sizes}.
+AdamW at {ADAM_RATE:g} with weight decay {ADAM_DECAY:g}; the stem's kernels start blurred and follow
+SGD with momentum 0.9 at {STEM_RATE:g} with weight decay {STEM_DECAY:g}, which keeps them smooth
+enough to look at. One-cycle learning rates.
 
 `python -m scripts.train_bundled` trains it again on the CPU; the weights on file took
-{training.seconds / 60:.1f} minutes with {training.threads} threads on a machine shared with other
-work, torch {training.torch}. The same torch on the same kind of CPU gives the same figures; another
-one rounds differently. `python -m scripts.train_bundled --check` measures the weights on file and
+{training.seconds / 60:.1f} minutes on two cores, measuring included, with torch {training.torch}.
+The same torch on the same kind of CPU gives the same figures; another one rounds differently. `python -m scripts.train_bundled --check` measures the weights on file and
 fails where a figure is off by more than {TOLERANCE:g} points.
 
 ## Accuracy per class, in percent
@@ -341,9 +341,9 @@ fails where a figure is off by more than {TOLERANCE:g} points.
   high confidence, and that name means nothing. Its feature maps of photographs are worth a look:
   edges, blobs and colours are the same everywhere.
 - There is no class for "none of these" and none for two shapes at once.
-- It was trained at {INPUT_SIZE} px. It takes any size from {MIN_SIZE} px up, but accuracy was
-  measured at {INPUT_SIZE} px alone, and shapes across less than a third of the picture or textures
-  finer than about 7 px were not in the data.
+- It takes any size from {MIN_SIZE} px up, but accuracy was measured at {INPUT_SIZE} px alone.
+- Shapes across less than a third of the picture, and textures finer than a sixteenth of it, were
+  not in the data.
 - Clutter, occlusion and noise cost accuracy, as the hard draws show.
 """
 

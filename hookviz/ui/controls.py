@@ -78,16 +78,18 @@ def pick_model() -> tuple[ModelSpec, str]:
         label_visibility="collapsed",
         width="stretch",
     )
-    st.caption(_about(spec))
+    st.caption(_about(spec, random=weights == "random"))
     return spec, weights or "pretrained"
 
 
-def _about(spec: ModelSpec) -> str:
+def _about(spec: ModelSpec, *, random: bool) -> str:
     parameters = (
         f"{spec.parameters / 1e6:,.1f} M"
         if spec.parameters >= 1e6
         else f"{spec.parameters / 1e3:.0f} k"
     )
+    if random:
+        return f"{parameters} parameters · never trained, so look at the architecture alone"
     where = (
         "on this machine" if spec.on_disk else f"{spec.download_bytes / 1e6:,.0f} MB to download"
     )

@@ -35,8 +35,9 @@ def show() -> None:
         _show_model(shown, spec, weights)
     except WeightsError as error:
         st.error(plain(str(error)), icon=":material/cloud_off:")
-        st.button("Use random weights", on_click=_set, args=("weights", "random"))
-        st.button("Use the bundled model", on_click=_use_bundled)
+        with st.container(horizontal=True):
+            st.button("Use random weights", on_click=_set, args=("weights", "random"))
+            st.button("Use the bundled model", on_click=_use_bundled)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/error:")
 

@@ -39,12 +39,12 @@ def show_predictions(capture: Capture, model: Model) -> None:
         return
     st.caption("top 5 of what it says")
     rows = "".join(
-        f"<dt>{escape(label)}</dt>"
-        f'<dd><div class="bar" style="width:{chance:.2%}"></div></dd>'
-        f'<dd class="share">{_percent(chance)}</dd>'
+        f"<span>{escape(label)}</span>"
+        f'<span><span class="bar" style="width:{chance:.2%}"></span></span>'
+        f'<span class="share">{_percent(chance)}</span>'
         for label, chance in capture.predictions(5)
     )
-    st.html(f'<dl class="hv-predictions">{rows}</dl>')
+    st.html(f'<div class="hv-predictions">{rows}</div>')
 
 
 def _percent(share: float) -> str:
