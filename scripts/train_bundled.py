@@ -273,8 +273,9 @@ class Training:
 
 def _write(network: ShapesNet, figures: Figures, training: Training) -> None:
     weights = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
-    facts = {"network": "ShapesNet", "accuracy": f"{figures.accuracy:.2f}", "licence": "MIT"}
-    save_file(weights, WEIGHTS_FILE, metadata=facts)
+    # One fact alone: safetensors writes several in random order, and equal weights should be
+    # equal files.
+    save_file(weights, WEIGHTS_FILE, metadata={"accuracy": f"{figures.accuracy:.2f}"})
     WEIGHTS_FILE.chmod(0o644)  # safetensors keeps it from everybody but its owner
     listed = asdict(figures) | {"training": asdict(training)}
     FIGURES_FILE.write_text(json.dumps(listed, indent=2) + "\n", encoding="utf-8")
@@ -326,8 +327,9 @@ enough to look at. One-cycle learning rates.
 
 `python -m scripts.train_bundled` trains it again on the CPU; the weights on file took
 {training.seconds / 60:.1f} minutes on two cores, measuring included, with torch {training.torch}.
-The same torch on the same kind of CPU gives the same figures; another one rounds differently. `python -m scripts.train_bundled --check` measures the weights on file and
-fails where a figure is off by more than {TOLERANCE:g} points.
+The same torch on the same kind of CPU gives the same figures; another one rounds differently.
+`python -m scripts.train_bundled --check` measures the weights on file and fails where a figure is
+off by more than {TOLERANCE:g} points.
 
 ## Accuracy per class, in percent
 
