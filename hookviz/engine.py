@@ -138,12 +138,12 @@ def _run(
     stop_early: bool,
     progress: Progress | None,
 ) -> _Found:
-    """One forward pass, and a second one where the network wrote over what a hook held."""
-    watch = _Watch(seen, names, (), stop_early, progress)
+    """One forward pass, and a second one where the network overwrote what nobody expected."""
+    watch = _Watch(seen, names, seen.overwritten, stop_early, progress)
     output = _forward(model, made, watch)
     spoiled = watch.recorder.overwritten_layers()
     if spoiled:
-        watch = _Watch(seen, names, spoiled, stop_early, progress)
+        watch = _Watch(seen, names, seen.overwritten | spoiled, stop_early, progress)
         output = _forward(model, made, watch)
     by_layer: dict[str, tuple[Activation, ...]] = dict.fromkeys(names, ())
     for record in watch.recorder.records:

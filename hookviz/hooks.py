@@ -41,7 +41,9 @@ def observe(
     Raises:
         UnknownLayerError: the network has no layer of that name.
     """
-    modules = {name: find_layer(network, name) for name in layers}
+    every: dict[str, nn.Module] = dict(network.named_modules(remove_duplicate=False))
+    every.pop("")  # the network itself is not one of its layers
+    modules = {name: _find(every, name) for name in layers}
     counts = dict.fromkeys(modules, 0)
 
     def watcher(name: str) -> Callable[..., None]:
@@ -113,14 +115,7 @@ class StopForward(BaseException):
     """
 
 
-def find_layer(network: nn.Module, name: str) -> nn.Module:
-    """The module at a dotted path.
-
-    Raises:
-        UnknownLayerError: there is none; the error names the nearest.
-    """
-    modules: dict[str, nn.Module] = dict(network.named_modules(remove_duplicate=False))
-    modules.pop("", None)  # the network itself is not one of its layers
+def _find(modules: Mapping[str, nn.Module], name: str) -> nn.Module:
     try:
         return modules[name]
     except KeyError:

@@ -8,7 +8,7 @@ import copy
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -19,27 +19,25 @@ Network = TypeVar("Network", bound=nn.Module)
 _MOST_IDLE = 4  # replicas kept per model; more runs at once than that make their own
 
 _lock = threading.Lock()
-_idle: WeakKeyDictionary[nn.Module, list[Any]] = WeakKeyDictionary()  # replicas at rest
+_idle: WeakKeyDictionary[nn.Module, list["_Replica[Any]"]] = WeakKeyDictionary()
 
 
 @contextmanager
 def borrow(network: Network) -> Iterator[Network]:
     """A private replica of `network` for the time of the block.
 
-    The replica shares every parameter and buffer, so they are not to be written to. Its in-place
-    layers compute the same values into new memory, so that what a hook holds stays as it was. On
-    return it goes back to a small pool, unless a hook or a changed mode was left on it.
+    The replica shares every parameter and buffer, so they are not to be written to. On return it
+    goes back to a small pool, unless a hook or a changed mode was left on it.
     """
     with _lock:
         idle = _idle.setdefault(network, [])
-        replica: Network | None = idle.pop() if idle else None
+        replica: _Replica[Network] | None = idle.pop() if idle else None
     if replica is None:
-        replica = replicate(network)
-    before = _condition(replica)
+        replica = _Replica(replicate(network))
     try:
-        yield replica
+        yield replica.network
     finally:
-        clean = _condition(replica) == before
+        clean = replica.is_clean()
         with _lock:
             if clean and len(idle) < _MOST_IDLE:
                 idle.append(replica)
@@ -57,11 +55,7 @@ def replicate(
         for value in group.values()
         if isinstance(value, Tensor)
     }
-    replica = copy.deepcopy(network, {key: tensor(value) for key, value in shared.items()})
-    for module in replica.modules():
-        if getattr(module, "inplace", False) is True:
-            module.inplace = False  # type: ignore[assignment]  # ReLU and its kin
-    return replica
+    return copy.deepcopy(network, {key: tensor(value) for key, value in shared.items()})
 
 
 def shapes_only(network: nn.Module) -> nn.Module:
@@ -76,15 +70,26 @@ def shapes_only(network: nn.Module) -> nn.Module:
     return replicate(network, empty)
 
 
-def _condition(replica: nn.Module) -> list[tuple[int, ...]]:
-    """What must be the same after a run as before: hooks by number, and the mode."""
-    return [
-        (
-            len(module._forward_hooks),
-            len(module._forward_pre_hooks),
-            len(module._backward_hooks),
-            len(module._backward_pre_hooks),
-            module.training,
-        )
-        for module in replica.modules()
-    ]
+class _Replica(Generic[Network]):
+    """A replica that knows what it was like when it was new."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self._modules = tuple(network.modules())  # listing them takes longer than looking at them
+        self._new = self._condition()
+
+    def is_clean(self) -> bool:
+        """Whether no hook was left on it, and no module switched to another mode."""
+        return self._condition() == self._new
+
+    def _condition(self) -> list[tuple[int, ...]]:
+        return [
+            (
+                len(module._forward_hooks),
+                len(module._forward_pre_hooks),
+                len(module._backward_hooks),
+                len(module._backward_pre_hooks),
+                module.training,
+            )
+            for module in self._modules
+        ]

@@ -25,12 +25,16 @@ class Survey:
         calls: how often each module runs, containers included, by name in order of first return.
         nbytes: float32 bytes of everything that each module puts out in one pass.
         layers: every module without parts that runs, in order of execution.
+        convs: those of them that are convolutions.
+        overwritten: modules whose output something writes into later in the pass, such as an
+            in-place ReLU; what a hook holds of them has to be copied at once.
     """
 
     calls: Mapping[str, int]
     nbytes: Mapping[str, int]
     layers: tuple[LayerInfo, ...]
     convs: tuple[LayerInfo, ...]
+    overwritten: frozenset[str]
 
 
 _surveys: WeakKeyDictionary[nn.Module, dict[tuple[int, ...], Survey]] = WeakKeyDictionary()
@@ -115,8 +119,10 @@ def _pass_over(network: nn.Module, blank: Tensor) -> Survey:
     modules = dict(network.named_modules())
     modules.pop("")
     seen: list[tuple[str, tuple[int, ...], tuple[int, ...], int]] = []
+    recorder = hooks.Recorder()
 
     def see(call: hooks.Call) -> None:
+        recorder.see(call)
         outputs = [tensor for _, tensor in hooks.tensors_in(call.output)]
         inputs = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
         seen.append(
@@ -147,4 +153,5 @@ def _pass_over(network: nn.Module, blank: Tensor) -> Survey:
         MappingProxyType(nbytes),
         numbered,
         layers.numbered((layer for layer in numbered if layer.name in kept), calls),
+        recorder.overwritten_layers(),
     )

@@ -20,7 +20,7 @@ from tests.conftest import TINY_SIDE, Tiny, as_model, hook_count, picture, rando
 def all_hooks(model: Model) -> int:
     """Hooks on the shared network and on every replica at rest."""
     return hook_count(model.network) + sum(
-        hook_count(replica) for replica in isolation._idle.get(model.network, [])
+        hook_count(replica.network) for replica in isolation._idle.get(model.network, [])
     )
 
 

@@ -1,0 +1,125 @@
+"""Loaded models that all sessions share, bounded in bytes."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from hookviz.errors import ModelError
+from hookviz.types import Model
+
+_PATIENCE = 30.0  # seconds to wait for others to finish with models that fill the pool
+
+
+@dataclass(eq=False, slots=True)
+class _Place:
+    """Room for one model: its bytes, who uses it, and the model once it is loaded."""
+
+    size: int
+    users: int = 1
+    model: Model | None = None
+
+
+class ModelPool:
+    """Models by key, least recently used out first, never one that is in use.
+
+    Those who ask for a model while it is being loaded wait for that one loading. Different models
+    load side by side.
+    """
+
+    def __init__(self, limit: int, patience: float = _PATIENCE) -> None:
+        """Start empty; `limit` is in bytes, `patience` in seconds."""
+        self.limit = limit
+        self._patience = patience
+        self._changed = threading.Condition()
+        self._places: OrderedDict[Hashable, _Place] = OrderedDict()  # least recently used first
+
+    @property
+    def used(self) -> int:
+        """Bytes of all models that are loaded or being loaded."""
+        with self._changed:
+            return self._used()
+
+    @contextmanager
+    def use(
+        self, key: Hashable, title: str, size: int, load: Callable[[], Model]
+    ) -> Iterator[Model]:
+        """The model under `key` for the time of the block, loaded by `load` if it is not there.
+
+        Args:
+            key: tells models apart; a name and weights, say.
+            title: what to call it in an error.
+            size: bytes that it will take, before it is loaded.
+            load: makes the model; what it raises passes on, and leaves nothing behind.
+
+        Raises:
+            ModelError: it is larger than the limit, or models in use leave no room for it.
+        """
+        place = self._enter(key, title, size, load)
+        try:
+            assert place.model is not None
+            yield place.model
+        finally:
+            with self._changed:
+                place.users -= 1
+                self._changed.notify_all()
+
+    def _enter(self, key: Hashable, title: str, size: int, load: Callable[[], Model]) -> _Place:
+        with self._changed:
+            there = self._changed.wait_for(lambda: self._ready(key, size), self._patience)
+            if size > self.limit:
+                raise ModelError(
+                    f"{title} takes {_megabytes(size)}, more than the {_megabytes(self.limit)} "
+                    "that models may take here (HOOKVIZ_MODELS_MB). A smaller one fits."
+                )
+            if not there:
+                raise ModelError(
+                    f"There is no room for {title} ({_megabytes(size)}) while others use the "
+                    f"{_megabytes(self._used())} of models that are loaded. Try again in a moment."
+                )
+            place = self._places.get(key)
+            if place is not None:
+                place.users += 1
+                self._places.move_to_end(key)
+                return place
+            self._make_room(size)
+            place = self._places[key] = _Place(size)
+        try:
+            model = load()
+        except BaseException:
+            with self._changed:
+                del self._places[key]
+                self._changed.notify_all()
+            raise
+        with self._changed:
+            place.model = model
+            place.size = model_bytes(model)
+            self._changed.notify_all()
+        return place
+
+    def _ready(self, key: Hashable, size: int) -> bool:
+        """Whether waiting has an end: it is loaded, or there is room, or there never will be."""
+        place = self._places.get(key)
+        if place is not None:
+            return place.model is not None
+        in_use = sum(place.size for place in self._places.values() if place.users)
+        return size > self.limit or in_use + size <= self.limit
+
+    def _make_room(self, size: int) -> None:
+        for key in [key for key, place in self._places.items() if not place.users]:
+            if self._used() + size <= self.limit:
+                break
+            del self._places[key]
+
+    def _used(self) -> int:
+        return sum(place.size for place in self._places.values())
+
+
+def model_bytes(model: Model) -> int:
+    """Bytes of a model's parameters and buffers."""
+    return sum(tensor.nbytes for tensor in model.network.state_dict().values())
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1024 / 1024:,.0f} MB"
