@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from torchvision import models
 
-from hookviz import bundled
+from hookviz import bundled, timm_models
 from hookviz.errors import UnknownModelError
 from hookviz.settings import settings
 from hookviz.types import ModelSpec
@@ -25,7 +25,12 @@ BUNDLED = "shapesnet"
 
 
 def list_models() -> tuple[ModelSpec, ...]:
-    """Every model in the catalog: the bundled one, then torchvision's by family and size."""
+    """Every model in the catalog: the bundled one, torchvision's by family and size, timm's."""
+    return (*described_models(), *timm_models.specs())
+
+
+def described_models() -> tuple[ModelSpec, ...]:
+    """The models whose size and weights are known before they are loaded: all but timm's."""
     return tuple(replace(spec, on_disk=is_on_disk(spec.name)) for spec in _specs())
 
 
@@ -35,14 +40,16 @@ def find_model(name: str) -> ModelSpec:
     Raises:
         UnknownModelError: there is none; the error names the nearest.
     """
-    for spec in _specs():
+    for spec in (*_specs(), *timm_models.specs()):
         if spec.name == name:
             return replace(spec, on_disk=is_on_disk(name))
-    raise UnknownModelError("model", name, [spec.name for spec in _specs()])
+    raise UnknownModelError("model", name, [spec.name for spec in list_models()])
 
 
 def is_on_disk(name: str) -> bool:
     """Whether the pretrained weights of a catalog model are on this machine."""
+    if name.startswith(timm_models.PREFIX):
+        return False  # timm keeps its own weights, and does not say where
     return name == BUNDLED or weights_path(name).is_file()
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from hookviz import hooks, images, isolation, preprocess
 from hookviz.cache import ByteCache
 from hookviz.errors import ModelError, UnknownLayerError
-from hookviz.survey import Survey, device_of, refused, survey
+from hookviz.survey import Survey, place_of, refused, survey
 from hookviz.types import Activation, Capture, Model, ModelInput
 
 Progress = Callable[[float], None]
@@ -206,7 +206,7 @@ def _forward(model: Model, made: ModelInput, watch: _Watch) -> Any:
     ):
         try:
             # A copy, since a network may write into its input, and the input is kept.
-            return replica(made.tensor.to(device_of(replica), copy=True))
+            return replica(made.tensor.to(*place_of(replica), copy=True))
         except hooks.StopForward:
             return None
         except Exception as error:

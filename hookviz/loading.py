@@ -2,70 +2,107 @@
 
 import copy
 import hashlib
-import inspect
-import pickle
-import re
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from PIL import Image
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
-from torchvision import models
 
-from hookviz import bundled, catalog
+from hookviz import (
+    architectures,
+    bundled,
+    catalog,
+    checkpoints,
+    downloads,
+    isolation,
+    timm_models,
+)
 from hookviz.errors import ModelError, WeightsError, shorten
+from hookviz.labels import read_labels
 from hookviz.types import Model, ModelSpec, Preprocess
 
-# Layers that torchvision's DenseNet files spell "norm.1", and its code today "norm1".
-_OLD_DENSENET = re.compile(r"(denselayer\d+\.(?:norm|relu|conv))\.([12]\.)")
-_seeding = threading.Lock()  # torch has one generator; one builder at a time may seed it
+Labels = Path | str | bytes | Sequence[str]
+"""A label per class: a file, the bytes of one, or the labels themselves."""
+
+_SIDES = (224, 28, 32, 48, 64, 96, 128, 160, 192, 256, 299, 384, 512)  # likeliest inputs first
 
 
-def load_model(name: str, weights: str | Path = "pretrained", *, device: str = "cpu") -> Model:
+def load_model(
+    name: str,
+    weights: str | Path = "pretrained",
+    *,
+    device: str = "cpu",
+    half: bool = False,
+    labels: Labels | None = None,
+    progress: downloads.Report | None = None,
+) -> Model:
     """A model of the catalog, ready to be looked at.
 
     Args:
         name: one of `list_models`, for example ``"resnet34"``.
-        weights: ``"pretrained"``, ``"random"`` (the same on every call), or the path of a
-            checkpoint, ``.safetensors`` or a state dict that torch saved.
-        device: ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"mps"``.
+        weights: ``"pretrained"``, downloaded once; ``"random"`` (the same on every call); or the
+            path of a checkpoint, ``.safetensors`` or a state dict that torch saved, with any
+            number of classes.
+        device: ``"auto"`` (the first there is of cuda, mps and cpu), ``"cpu"``, ``"cuda"``,
+            ``"cuda:1"`` or ``"mps"``.
+        half: compute in half precision, on a GPU only.
+        labels: a label per class in place of the data set's own; see `read_labels`.
+        progress: told how far a download is; what it raises ends the download.
 
     Raises:
         UnknownModelError: the catalog has no such model.
-        WeightsError: the weights can't be downloaded or read, or don't fit the architecture.
-        ModelError: the device is not there.
+        WeightsError: the weights can't be had or read, or don't fit the architecture, or there is
+            not one label per class.
+        ModelError: the device is not there, or the model is larger than ``HOOKVIZ_MODELS_MB``.
     """
     spec = catalog.find_model(name)
+    place = find_device(device, half=half)
     if weights == "random":
-        network, origin = _architecture(name), "random"
+        network, origin = architectures.with_random_weights(spec), "random"
     elif weights == "pretrained":
-        network, origin = _architecture(name), "pretrained"
-        _fill(network, _pretrained(spec), f"the pretrained weights of {spec.title}")
+        architectures.refuse_too_large(spec, spec.parameters)
+        network, origin = _pretrained(spec, progress), "pretrained"
     else:
-        path = Path(weights)
-        network, origin = _architecture(name), path.name
-        _fill(network, _read_checkpoint(path), shorten(path.name))
-    _drop_training_heads(network)
-    return Model(
-        name=name,
-        title=spec.title,
-        network=_frozen(network, device),
-        digest=weights_digest(network),
-        weights=origin,
-        categories=_categories(name),
-        preprocess=_preprocess(name),
-        min_size=spec.min_size,
-    )
+        path = Path(weights).expanduser()
+        state = checkpoints.read(path)
+        network, origin = architectures.with_weights(spec, state, shorten(path.name)), path.name
+    return _as_model(spec, network, origin, labels, place, half=half)
+
+
+def load_checkpoint(
+    name: str,
+    data: bytes,
+    file_name: str,
+    *,
+    labels: Labels | None = None,
+    device: str = "cpu",
+    half: bool = False,
+) -> Model:
+    """A model of the catalog with the weights in an uploaded file.
+
+    Args:
+        name: the architecture, one of `list_models`.
+        data: the file's bytes.
+        file_name: what the person calls it.
+        labels: as for `load_model`.
+        device: as for `load_model`.
+        half: as for `load_model`.
+
+    Raises:
+        HookVizError: as `load_model` does.
+    """
+    spec = catalog.find_model(name)
+    place = find_device(device, half=half)
+    state = checkpoints.read(data, file_name)
+    network = architectures.with_weights(spec, state, shorten(file_name))
+    return _as_model(spec, network, file_name, labels, place, half=half)
 
 
 def wrap(
-    module: nn.Module,
+    module: nn.Module | Model,
     preprocess: Preprocess | Callable[[Image.Image], Tensor] | None = None,
     categories: Sequence[str] = (),
     *,
@@ -76,29 +113,38 @@ def wrap(
     It is a copy: training the module further changes nothing here, and nothing here changes it.
 
     Args:
-        module: any module that takes one ``(1, C, H, W)`` float tensor.
+        module: any module that takes one ``(1, C, H, W)`` float tensor. A `Model` is given back
+            as it is, with what else is given here put in.
         preprocess: the steps to its input, or a function from an RGB Pillow image to a
-            ``(C, H, W)`` tensor; by default 224 pixels and ImageNet's mean and deviation.
+            ``(C, H, W)`` tensor. By default as many channels as the first conv layer takes: 3 with
+            ImageNet's mean and deviation, 1 as grey from -1 to 1, and any other number from
+            tensors alone; at 224 pixels, or at another usual size where the network takes no 224.
         categories: a label per class.
         name: what to call it; the class's name by default.
 
     Raises:
         ModelError: `module` is no module, or can't be copied.
     """
+    if isinstance(module, Model):
+        given: dict[str, Any] = {"preprocess": preprocess, "categories": tuple(categories)}
+        given |= {"name": name, "title": name}
+        changes = {key: value for key, value in given.items() if value}
+        return replace(module, **changes) if changes else module
     if not isinstance(module, nn.Module):
         raise ModelError(f"wrap takes a torch.nn.Module, not {type(module).__name__}.")
     try:
         network = copy.deepcopy(module)
     except Exception as error:
         raise ModelError(f"{type(module).__name__} can't be copied: {error}") from error
+    network.eval().requires_grad_(False)
     return Model(
         name=name or type(module).__name__,
         title=name or type(module).__name__,
-        network=_frozen(network, None),
+        network=network,
         digest=weights_digest(network),
         weights="own",
         categories=tuple(categories),
-        preprocess=preprocess or Preprocess(resize=256, crop=224),
+        preprocess=preprocess or _usual_preprocess(network),
     )
 
 
@@ -114,129 +160,119 @@ def weights_digest(network: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _architecture(name: str) -> nn.Module:
-    """The untrained network, with weights that are random and yet the same every time."""
-    builder: Callable[..., nn.Module] = bundled.ShapesNet
-    options: dict[str, Any] = {}
-    if name != catalog.BUNDLED:
-        builder = models.get_model_builder(name)
-        made = inspect.signature(builder).return_annotation
-        if "aux_logits" in inspect.signature(made).parameters:
-            # GoogLeNet and Inception: their weights come with extra heads and with inputs in
-            # another range, and they warn unless told that they are to be initialised.
-            options = {"aux_logits": True, "transform_input": True, "init_weights": True}
-    with _seeding, torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return builder(**options)
+def list_devices() -> tuple[str, ...]:
+    """Where networks can compute on this machine, fastest first; ``"cpu"`` is always the last."""
+    cuda = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    mps = ["mps"] if torch.backends.mps.is_available() else []
+    return (*cuda, *mps, "cpu")
 
 
-def _drop_training_heads(network: nn.Module) -> None:
-    """Take out what only training uses, as torchvision does: no forward pass in eval runs it."""
-    if getattr(network, "aux_logits", False) is True:
-        network.aux_logits = False  # type: ignore[assignment]
-        for child, _ in list(network.named_children()):
-            if child.casefold().startswith("aux"):
-                setattr(network, child, None)
-
-
-def _pretrained(spec: ModelSpec) -> Mapping[str, Tensor]:
-    """The state dict of a catalog model, from this machine or downloaded to torch's own folder."""
-    if spec.name == catalog.BUNDLED:
-        return load_file(bundled.WEIGHTS_FILE)
-    url = catalog.weights_url(spec.name)
-    try:
-        state: Mapping[str, Tensor] = torch.hub.load_state_dict_from_url(
-            url, progress=False, check_hash=True, map_location="cpu", weights_only=True
-        )
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        raise WeightsError(
-            f"The pretrained weights of {spec.title} ({spec.download_bytes / 1e6:.0f} MB) can't be "
-            f"had from {url}: {shorten(str(error), 200)}. Random weights and the bundled model "
-            "work without a network."
-        ) from error
-    return state
-
-
-def _read_checkpoint(path: Path) -> Mapping[str, Tensor]:
-    """The state dict in a file; nothing in the file is ever executed."""
-    if not path.is_file():
-        raise WeightsError(
-            f"There is no checkpoint {str(path)!r}; "
-            'weights are "pretrained", "random" or the path of a file.'
-        )
-    try:
-        if path.suffix == ".safetensors":
-            return load_file(path)
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, SafetensorError) as error:
-        raise WeightsError(
-            f"{path.name} can't be read as a checkpoint: {shorten(str(error), 200)}. "
-            "A .safetensors file, or a state dict saved by torch.save, works."
-        ) from error
-    if not isinstance(state, Mapping) or not all(isinstance(v, Tensor) for v in state.values()):
-        raise WeightsError(
-            f"{path.name} holds {type(state).__name__}, not a state dict (names and tensors)."
-        )
-    return state
-
-
-def _fill(network: nn.Module, state: Mapping[str, Tensor], source: str) -> None:
-    """Load `state` into `network`, every key of it and no other.
+def find_device(name: str, *, half: bool = False) -> torch.device:
+    """The device called `name`; ``"auto"`` is the fastest there is, ``"cuda"`` the first GPU.
 
     Raises:
-        WeightsError: with the first few of what is missing, unexpected or of another shape.
+        ModelError: it is not there, or can't compute in half precision where that is asked for.
     """
-    own = network.state_dict()
-    given = OrderedDict((_OLD_DENSENET.sub(r"\1\2", key), value) for key, value in state.items())
-    # A file without versions is taken to be of today's layout, which safetensors can't tell.
-    given._metadata = getattr(state, "_metadata", own._metadata)  # type: ignore[attr-defined]
-    problems = [
-        f"{key} is {tuple(given[key].shape)} and should be {tuple(own[key].shape)}"
-        for key in own
-        if key in given and own[key].shape != given[key].shape
-    ]
-    if not problems:
-        result = network.load_state_dict(given, strict=False)
-        problems += [f"{key} is missing" for key in result.missing_keys if not _counts(key)]
-        problems += [f"{key} is not in the architecture" for key in result.unexpected_keys]
-    if problems:
-        more = f"; and {len(problems) - 3} more" if len(problems) > 3 else ""
-        raise WeightsError(f"{source} do not fit: {'; '.join(problems[:3])}{more}.")
-
-
-def _counts(key: str) -> bool:
-    """Whether a key only counts training steps: older files lack it, and nothing reads it here."""
-    return key.endswith("num_batches_tracked")
-
-
-def _frozen(network: nn.Module, device: str | None) -> nn.Module:
-    """The network in eval mode with no gradients asked for, on `device`."""
-    network.eval().requires_grad_(False)
-    if device is None:
-        return network
-    try:
-        return network.to(device)
-    except (RuntimeError, AssertionError) as error:
+    there = list_devices()
+    plain = name.strip().casefold()
+    found = {"auto": there[0], "cuda": "cuda:0", "gpu": there[0]}.get(plain, plain)
+    if found not in there or (plain == "gpu" and found == "cpu"):
         raise ModelError(
-            f"The device {device!r} can't be used: {shorten(str(error), 200)}. 'cpu' works."
+            f"There is no device {shorten(name)!r} here; there is {', '.join(there)} "
+            f"(auto takes {there[0]})."
+        )
+    if half and found == "cpu":
+        raise ModelError(
+            "Half precision is for GPUs: on the CPU it is slower than full precision and less "
+            f"exact. Leave it out, or choose another device; there is {', '.join(there)}."
+        )
+    return torch.device(found)
+
+
+def _pretrained(spec: ModelSpec, progress: downloads.Report | None) -> nn.Module:
+    """The network with its own weights, from this machine or downloaded to torch's own folder."""
+    title = f"The pretrained weights of {spec.title}"
+    if spec.name == catalog.BUNDLED:
+        return architectures.with_weights(spec, checkpoints.read(bundled.WEIGHTS_FILE), title)
+    if spec.name.startswith(timm_models.PREFIX):
+        return timm_models.build_pretrained(spec.name)
+    path = catalog.weights_path(spec.name)
+    if not path.is_file():
+        try:
+            path = downloads.fetch(catalog.weights_url(spec.name), path, progress)
+        except WeightsError as error:
+            raise WeightsError(
+                f"{title} ({spec.download_bytes / 1e6:.0f} MB) can't be had: "
+                f"{str(error).rstrip('.')}. Random weights and the bundled model work without a "
+                "network."
+            ) from error
+    try:
+        return architectures.with_weights(spec, checkpoints.read(path), path.name)
+    except WeightsError as error:
+        raise WeightsError(
+            f"{title} can't be used from {path}: {error} `hookviz fetch --check` verifies the "
+            "file; where it is removed, it is downloaded again."
         ) from error
 
 
-def _categories(name: str) -> tuple[str, ...]:
-    if name == catalog.BUNDLED:
-        return bundled.CATEGORIES
-    return tuple(models.get_model_weights(name).DEFAULT.meta["categories"])
-
-
-def _preprocess(name: str) -> Preprocess:
-    if name == catalog.BUNDLED:
-        return bundled.PREPROCESS
-    steps = models.get_model_weights(name).DEFAULT.transforms()
-    return Preprocess(
-        resize=steps.resize_size[0],
-        crop=steps.crop_size[0],
-        mean=tuple(steps.mean),
-        std=tuple(steps.std),
-        interpolation=steps.interpolation.value,
-        antialias=bool(steps.antialias),
+def _as_model(
+    spec: ModelSpec,
+    network: nn.Module,
+    origin: str,
+    labels: Labels | None,
+    device: torch.device,
+    *,
+    half: bool,
+) -> Model:
+    classes = architectures.classes_of(spec.name, network)
+    network.eval().requires_grad_(False).to(device, torch.float16 if half else None)
+    return Model(
+        name=spec.name,
+        title=spec.title,
+        network=network,
+        digest=weights_digest(network),
+        weights=origin,
+        categories=_categories(spec.name, classes, labels),
+        preprocess=architectures.preprocess(spec.name),
+        min_size=spec.min_size,
     )
+
+
+def _categories(name: str, classes: int, labels: Labels | None) -> tuple[str, ...]:
+    """The labels given, or else the data set's own where these are as many as the classes."""
+    if labels is None:
+        own = architectures.categories(name)
+        return own if len(own) == classes else ()
+    source = "the list of labels"
+    if isinstance(labels, str):
+        labels = Path(labels).expanduser()
+    if isinstance(labels, Path | bytes):
+        source = shorten(labels.name) if isinstance(labels, Path) else "the file of labels"
+        labels = read_labels(labels)
+    if len(labels) != classes:
+        raise WeightsError(
+            f"{source[:1].upper()}{source[1:]} has {len(labels):,} labels, and the network has "
+            f"{classes:,} classes; give one label per class, in the order of its outputs."
+        )
+    return tuple(map(str, labels))
+
+
+def _usual_preprocess(network: nn.Module) -> Preprocess:
+    """What a network most likely takes, by its first conv layer and by which sizes run at all."""
+    convs = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+    first = next((part for part in network.modules() if isinstance(part, convs)), None)
+    channels = first.in_channels if first is not None and first.in_channels > 0 else 3
+    own = Preprocess(resize=256, crop=224)
+    if channels == 1:
+        own = replace(own, mean=(0.5,), std=(0.5,))
+    elif channels != 3:  # no image has these; `prepare` says so and asks for a tensor
+        own = replace(own, mean=(0.0,) * channels, std=(1.0,) * channels)
+    hollow = isolation.shapes_only(network)
+    for side in _SIDES:
+        try:
+            with torch.no_grad():
+                hollow(torch.empty(1, channels, side, side, device="meta"))
+        except Exception:  # noqa: BLE001, S112 - a person's own code can raise anything
+            continue
+        return own if side == own.crop else replace(own, resize=side, crop=side)
+    return own

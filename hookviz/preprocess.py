@@ -177,7 +177,8 @@ def _check(preprocess: Preprocess) -> None:
     if preprocess.channels not in (1, 3):
         raise ImageError(
             f"The model takes {preprocess.channels} channels; images have 3 (RGB) or 1 (grey). "
-            "Give it a tensor instead of an image."
+            "Give it a tensor of (C, H, W) instead of an image, or wrap it with a preprocess "
+            "function."
         )
     if len(preprocess.std) != preprocess.channels or not all(preprocess.std):
         raise ModelError(

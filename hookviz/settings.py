@@ -25,20 +25,24 @@ class Settings:
     Attributes:
         max_pixels: images that decode to more pixels than this are refused.
         upload_mb: the largest file that can be uploaded, in megabytes.
+        checkpoint_mb: the largest checkpoint that can be uploaded, in megabytes.
         session_mb: megabytes of activations that one session keeps.
         cache_mb: megabytes of activations that all sessions of the process keep together.
         models_mb: megabytes of loaded models that all sessions share.
         max_input: the largest side in pixels that an image may have as a network's input.
         weights_url: a mirror that serves torchvision's weights under the same file names.
+        model: ``package.module:factory`` of a network to list in the app beside the catalog.
     """
 
     max_pixels: int = 100_000_000
     upload_mb: int = 50
+    checkpoint_mb: int = 600
     session_mb: int = 256
     cache_mb: int = 1024
     models_mb: int = 2048
     max_input: int = 1024
     weights_url: str = ""
+    model: str = ""
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:

@@ -76,7 +76,8 @@ def survey(model: Model, shape: tuple[int, ...]) -> Survey:
             return known[shape]
     try:
         made = _pass_over(
-            isolation.shapes_only(model.network), torch.empty(1, *shape, device="meta")
+            isolation.shapes_only(model.network),
+            torch.empty(1, *shape, device="meta", dtype=place_of(model.network)[1]),
         )
     except Exception:  # noqa: BLE001 - whatever meta tensors can't do, real ones decide
         made = _real_pass(model, shape)
@@ -101,16 +102,18 @@ def refused(model: Model, shape: Sequence[int], reason: Exception) -> ModelError
     return ModelError(f"{model.title} can't take an input of {given}: {why}. It is made for {own}.")
 
 
-def device_of(network: nn.Module) -> torch.device:
-    """Where the network computes: the device of its first parameter, or the CPU without one."""
-    first = next(network.parameters(), None)
-    return first.device if first is not None else torch.device("cpu")
+def place_of(network: nn.Module) -> tuple[torch.device, torch.dtype]:
+    """Where and in which precision the network computes, by its first parameter of real numbers."""
+    for parameter in network.parameters():
+        if parameter.is_floating_point():
+            return parameter.device, parameter.dtype
+    return torch.device("cpu"), torch.float32
 
 
 def _real_pass(model: Model, shape: tuple[int, ...]) -> Survey:
     with isolation.borrow(model.network) as replica:
         try:
-            return _pass_over(replica, torch.zeros(1, *shape, device=device_of(replica)))
+            return _pass_over(replica, torch.zeros(1, *shape).to(*place_of(replica)))
         except Exception as error:
             raise refused(model, shape, error) from error
 

@@ -6,10 +6,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
-from hookviz import hooks, isolation
+from hookviz import catalog, hooks, isolation
 from hookviz.types import Model
 
-EVERY = [spec.name for spec in hookviz.list_models()]
+EVERY = [spec.name for spec in catalog.described_models()]
 QUICK = ["shapesnet", "resnet18", "vgg11", "squeezenet1_1", "shufflenet_v2_x0_5", "mnasnet0_5"]
 
 

@@ -1,0 +1,104 @@
+"""A person's file of class names, in any of the forms that such files have."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from hookviz.errors import WeightsError, shorten
+
+_MOST_LABELS = 4_000_000  # bytes of a file of labels; ImageNet-21K's takes 0.5 MB
+
+
+def read_labels(source: Path | bytes, name: str = "") -> tuple[str, ...]:
+    """A label per class, in the order of the network's outputs.
+
+    Args:
+        source: a text file with a label per line (a number that counts them, or a synset's code,
+            is left out), or JSON: a list, ``{"0": "cat"}``, ``{"cat": 0}`` or Keras's
+            ``{"0": ["n02123045", "tabby"]}``; also as ``id2label`` or ``classes`` in a larger one.
+        name: what to call it in errors; the path's name by default.
+
+    Raises:
+        WeightsError: it can't be read, or its numbers are not 0, 1, 2 and so on.
+    """
+    name = shorten(name or (source.name if isinstance(source, Path) else "the file of labels"))
+    text = _text(source, name)
+    labels: Iterable[Any]
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if name.casefold().endswith(".json") and text.strip():
+            raise WeightsError(f"{name} is no JSON: {shorten(str(error), 200)}.") from error
+        labels = _lines(text)
+    else:
+        labels = _listed(found, name) if isinstance(found, dict | list) else _lines(text)
+    tidy = tuple(shorten(" ".join(_label(label, name).split()), 200) for label in labels)
+    if not any(tidy):
+        raise WeightsError(f"{name} holds no labels; it should have one per class.")
+    return tidy
+
+
+def _text(source: Path | bytes, name: str) -> str:
+    try:
+        if isinstance(source, bytes):
+            data = source
+        else:
+            with source.open("rb") as stream:
+                data = stream.read(_MOST_LABELS + 1)
+    except OSError as error:
+        raise WeightsError(f"{name} can't be read: {error.strerror or error}.") from error
+    if len(data) > _MOST_LABELS:
+        raise WeightsError(f"{name} is larger than {_MOST_LABELS:,} bytes, too large for labels.")
+    wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))  # as Windows' Notepad may save it
+    try:
+        return data.decode("utf-16" if wide else "utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise WeightsError(f"{name} is not text in UTF-8, so it holds no labels.") from error
+
+
+def _lines(text: str) -> Iterator[str]:
+    """One label per line, without numbers before them where these just count the lines."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").rstrip().split("\n")
+    numbered = [re.match(r"\s*\{?\s*(\d{1,9})\s*[\s:,;]\s*(\S.*)$", line) for line in lines]
+    counted = all(match and int(match[1]) == row for row, match in enumerate(numbered))
+    for line, match in zip(lines, numbered, strict=True):
+        label = match[2].rstrip(" ,}").strip("'\"") if counted and match else line
+        yield re.sub(r"^\s*n\d{8}[\s:,]+", "", label)
+
+
+def _listed(found: Any, name: str) -> Iterable[Any]:
+    """The labels in a JSON list or object, in order."""
+    if isinstance(found, list):
+        return found
+    for key in ("id2label", "label2id", "class_to_idx", "classes", "categories", "labels", "names"):
+        if isinstance(found.get(key), dict | list):
+            return _listed(found[key], name)
+    if found and all(type(value) is int for value in found.values()):
+        pairs = [(value, label) for label, value in found.items()]
+    elif all(re.fullmatch(r"\d{1,9}", key, re.ASCII) for key in found):
+        pairs = [(int(key), label) for key, label in found.items()]
+    else:
+        raise WeightsError(
+            f'{name} is JSON, but neither a list of labels nor {{"0": "cat"}} nor {{"cat": 0}}.'
+        )
+    pairs.sort(key=lambda pair: pair[0])
+    numbers = [number for number, _ in pairs]
+    if numbers != list(range(len(numbers))):
+        raise WeightsError(
+            f"{name} numbers its {len(numbers)} labels from {numbers[0]} to {numbers[-1]}; "
+            f"they should be numbered from 0 to {len(numbers) - 1}, each once."
+        )
+    return [label for _, label in pairs]
+
+
+def _label(item: Any, name: str) -> str:
+    """One label out of JSON: a word, a number, a synset's code with its word, or a named object."""
+    if isinstance(item, dict):
+        item = item.get("name", item.get("label"))
+    if isinstance(item, list) and item:
+        item = item[-1]
+    if not isinstance(item, str | int | float):
+        raise WeightsError(f"{name} has {shorten(repr(item))} where a label should be.")
+    return str(item)

@@ -1,0 +1,116 @@
+"""The models of timm, where that library is installed (``pip install hookviz[timm]``)."""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+from PIL import Image
+from torch import Tensor, nn
+from torchvision import models
+
+from hookviz.errors import WeightsError, shorten
+from hookviz.types import ModelSpec, Preprocess
+
+PREFIX = "timm/"
+"""What the names of timm's models start with in the catalog."""
+
+
+@cache
+def specs() -> tuple[ModelSpec, ...]:
+    """A catalog entry for each of timm's models; none without timm.
+
+    Parameters, sizes and accuracies are 0 and NaN, since timm does not tell them before a model is
+    built. It keeps its weights by itself.
+    """
+    if find_spec("timm") is None:
+        return ()
+    import timm  # noqa: PLC0415 - takes seconds, and most people don't have it
+
+    listed = [
+        ModelSpec(
+            name=PREFIX + name,
+            title=PREFIX + name,
+            family=f"timm {timm.models.model_entrypoint(name).__module__.rpartition('.')[2]}",
+            parameters=0,
+            download_bytes=0,
+            accuracy=math.nan,
+            trained_on="",
+            min_size=1,
+            on_disk=False,
+        )
+        for name in timm.list_models()
+    ]
+    return tuple(sorted(listed, key=lambda spec: (spec.family, spec.name)))
+
+
+def build(name: str, classes: int) -> nn.Module:
+    """An untrained network of timm's, by a catalog name that starts with `PREFIX`."""
+    import timm  # noqa: PLC0415
+
+    network: nn.Module = timm.create_model(_plain(name), num_classes=classes)
+    return network
+
+
+def build_pretrained(name: str) -> nn.Module:
+    """A network of timm's with its own weights.
+
+    Raises:
+        WeightsError: timm can't get them.
+    """
+    import timm  # noqa: PLC0415
+
+    try:
+        network: nn.Module = timm.create_model(_plain(name), pretrained=True)
+    # Behind timm stands a hub client that raises what its own web library raises.
+    except Exception as error:
+        raise WeightsError(
+            f"The pretrained weights of {name} can't be had by timm: {shorten(str(error), 200)}. "
+            "Random weights and the bundled model work without a network."
+        ) from error
+    return network
+
+
+def preprocess(name: str) -> Preprocess | Callable[[Image.Image], Tensor]:
+    """The steps from image to input that come with a model's weights.
+
+    As a `Preprocess` where they are a resize, a centre crop and a normalisation, so that the crop
+    is known; else as the function that timm makes of them.
+    """
+    from timm import data  # noqa: PLC0415
+
+    steps: dict[str, Any] = data.resolve_data_config({}, pretrained_cfg=_config(name).to_dict())
+    _, height, width = steps["input_size"]
+    plain = steps["crop_mode"] == "center" and height == width
+    if plain and steps["interpolation"] in ("bilinear", "bicubic"):
+        return Preprocess(
+            resize=math.floor(height / steps["crop_pct"]),
+            crop=height,
+            mean=tuple(steps["mean"]),
+            std=tuple(steps["std"]),
+            interpolation=steps["interpolation"],
+        )
+    transform: Callable[[Image.Image], Tensor] = data.create_transform(**steps)
+    return transform
+
+
+def classes(name: str) -> int:
+    """How many classes a model's own weights tell apart."""
+    return int(_config(name).num_classes)
+
+
+def categories(name: str) -> tuple[str, ...]:
+    """ImageNet's labels where a model has as many classes; timm orders them as torchvision does."""
+    labels = tuple(models.get_model_weights("resnet18").DEFAULT.meta["categories"])
+    return labels if classes(name) == len(labels) else ()
+
+
+def _plain(name: str) -> str:
+    return name.removeprefix(PREFIX)
+
+
+def _config(name: str) -> Any:
+    import timm  # noqa: PLC0415
+
+    return timm.models.get_pretrained_cfg(_plain(name))
