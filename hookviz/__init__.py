@@ -5,36 +5,44 @@
 >>> cap = hookviz.capture(model, "photo.jpg")
 >>> grid = hookviz.make_grid(cap["stem.first.conv"])
 >>> grid.png()  # doctest: +SKIP
+
+Each name is imported when it is first used: ``hookviz --help`` and ``hookviz doctor`` need no
+torch, and the latter can say so where torch is broken.
 """
 
-from hookviz.catalog import list_models
-from hookviz.engine import capture, prepare
-from hookviz.errors import (
-    HookVizError,
-    ImageError,
-    ModelError,
-    SettingError,
-    UnknownLayerError,
-    UnknownModelError,
-    UnknownNameError,
-    WeightsError,
-)
-from hookviz.images import read as read_image
-from hookviz.loading import load_model, wrap
-from hookviz.render import Grid, make_grid
-from hookviz.survey import list_layers
-from hookviz.types import (
-    Activation,
-    Address,
-    Capture,
-    Crop,
-    InputImage,
-    LayerInfo,
-    Model,
-    ModelInput,
-    ModelSpec,
-    Preprocess,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hookviz.catalog import list_models
+    from hookviz.engine import capture, prepare
+    from hookviz.errors import (
+        HookVizError,
+        ImageError,
+        ModelError,
+        SettingError,
+        UnknownLayerError,
+        UnknownModelError,
+        UnknownNameError,
+        WeightsError,
+    )
+    from hookviz.images import read as read_image
+    from hookviz.loading import load_model, wrap
+    from hookviz.render import Grid, make_grid
+    from hookviz.survey import list_layers
+    from hookviz.types import (
+        Activation,
+        Address,
+        Capture,
+        Crop,
+        InputImage,
+        LayerInfo,
+        Model,
+        ModelInput,
+        ModelSpec,
+        Preprocess,
+    )
+    from hookviz.ui.exploring import Explorer, explore
 
 __version__ = "0.1.0"
 
@@ -43,6 +51,7 @@ __all__ = [
     "Address",
     "Capture",
     "Crop",
+    "Explorer",
     "Grid",
     "HookVizError",
     "ImageError",
@@ -60,6 +69,7 @@ __all__ = [
     "WeightsError",
     "__version__",
     "capture",
+    "explore",
     "list_layers",
     "list_models",
     "load_model",
@@ -68,3 +78,36 @@ __all__ = [
     "read_image",
     "wrap",
 ]
+
+_HOMES = {
+    "catalog": ("list_models",),
+    "engine": ("capture", "prepare"),
+    "images": ("read_image",),
+    "loading": ("load_model", "wrap"),
+    "render": ("Grid", "make_grid"),
+    "survey": ("list_layers",),
+    "ui.exploring": ("Explorer", "explore"),
+    "types": (
+        *("Activation", "Address", "Capture", "Crop", "InputImage", "LayerInfo"),
+        *("Model", "ModelInput", "ModelSpec", "Preprocess"),
+    ),
+    "errors": tuple(name for name in __all__ if name.endswith("Error")),
+}
+_MODULES = {name: module for module, names in _HOMES.items() for name in names}
+_OTHER_NAMES = {"read_image": "read"}  # in their own module
+
+
+if not TYPE_CHECKING:  # a type checker that sees it would believe in every name
+
+    def __getattr__(name: str) -> Any:
+        """A public name, from its module."""
+        if name not in _MODULES:
+            raise AttributeError(f"module 'hookviz' has no attribute {name!r}")
+        found = getattr(import_module(f"hookviz.{_MODULES[name]}"), _OTHER_NAMES.get(name, name))
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    """The public names, whether they have been used or not, and what has been imported."""
+    return sorted({*globals(), *__all__})

@@ -1,11 +1,16 @@
+import pytest
+
 import hookviz
 
 
 def test_all_is_complete_and_true() -> None:
-    public = {name for name in vars(hookviz) if not name.startswith("_")}
-    modules = {name for name in public if type(getattr(hookviz, name)).__name__ == "module"}
-    assert set(hookviz.__all__) - {"__version__"} == public - modules
     assert sorted(hookviz.__all__) == hookviz.__all__
+    assert set(hookviz._MODULES) == set(hookviz.__all__) - {"__version__"}
+    assert set(hookviz.__all__) <= set(dir(hookviz))
+    for name in hookviz.__all__:
+        assert getattr(hookviz, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'capturd'"):
+        _ = hookviz.capturd  # type: ignore[attr-defined]
 
 
 def test_every_public_name_says_what_it_is() -> None:

@@ -18,8 +18,8 @@ import sys
 from pathlib import Path
 import hookviz
 assert Path(hookviz.__file__).is_relative_to(sys.prefix), hookviz.__file__
-from hookviz.ui import resources
-capture = hookviz.capture(hookviz.load_model("shapesnet"), resources.samples()[0].path)
+from hookviz.ui.samples import samples
+capture = hookviz.capture(hookviz.load_model("shapesnet"), samples()[0].path)
 grid = hookviz.make_grid(next(iter(capture.values())))
 assert grid.png().startswith(b"\\x89PNG")
 print(len(capture), "conv layers")

@@ -5,16 +5,24 @@ from collections.abc import Sequence
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from hookviz import catalog, images
+from hookviz import catalog, images, own, timm_models
 from hookviz.grids import SORTS
 from hookviz.scales import COLORMAPS, SCALES
 from hookviz.settings import settings
 from hookviz.types import LayerInfo, Model, ModelSpec, Preprocess
 from hookviz.ui import resources
 from hookviz.ui.components.gallery import gallery
-from hookviz.ui.state import Shown, View, choose_sample, chosen_sample, warn_about_link
+from hookviz.ui.state import (
+    ALL_FAMILIES,
+    WEIGHTS,
+    ModelChoice,
+    Shown,
+    View,
+    choose_sample,
+    chosen_sample,
+    warn_about_link,
+)
 
-_ALL = "All families"
 _AUTOMATIC = "automatic"
 _EVERY = "all"
 _SIZES = (64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 1024)
@@ -53,12 +61,12 @@ def pick_image() -> Shown:
     return Shown(images.read(sample.path), sample.alt)
 
 
-def pick_model() -> tuple[ModelSpec, str]:
-    """The catalog entry and which weights: ``"pretrained"`` or ``"random"``."""
-    specs = catalog.list_models()
-    families = [_ALL, *dict.fromkeys(spec.family for spec in specs)]
+def pick_model() -> ModelChoice:
+    """A model by family and name, and where its weights come from."""
+    specs = [*map(own.spec, own.models().values()), *catalog.list_models()]
+    families = [ALL_FAMILIES, *dict.fromkeys(spec.family for spec in specs)]
     family = st.selectbox("Model", families, key="family", bind="query-params")
-    listed = {spec.title: spec for spec in specs if family in (_ALL, spec.family)}
+    listed = {spec.title: spec for spec in specs if _belongs(spec, family)}
     warn_about_link("model", [spec.title for spec in specs])
     title = st.selectbox(
         "Model of this family",
@@ -68,9 +76,12 @@ def pick_model() -> tuple[ModelSpec, str]:
         label_visibility="collapsed",
     )
     spec = listed[title]
+    if spec.family == own.FAMILY:
+        st.caption(f"{_millions(spec)} parameters · as it was when HookViz was started")
+        return ModelChoice(spec, "own")
     weights = st.segmented_control(
         "Weights",
-        ("pretrained", "random"),
+        WEIGHTS,
         default="pretrained",
         required=True,
         key="weights",
@@ -78,22 +89,54 @@ def pick_model() -> tuple[ModelSpec, str]:
         label_visibility="collapsed",
         width="stretch",
     )
-    st.caption(_about(spec, random=weights == "random"))
-    return spec, weights or "pretrained"
+    st.caption(_about(spec, weights or "pretrained"))
+    if weights == "your file":
+        return ModelChoice(spec, weights, *_pick_files(spec))
+    return ModelChoice(spec, weights or "pretrained")
 
 
-def _about(spec: ModelSpec, *, random: bool) -> str:
-    parameters = (
-        f"{spec.parameters / 1e6:,.1f} M"
-        if spec.parameters >= 1e6
-        else f"{spec.parameters / 1e3:.0f} k"
+def _belongs(spec: ModelSpec, family: str) -> bool:
+    """Whether to offer a model; timm's thousand only under their own families."""
+    if family == ALL_FAMILIES:
+        return not spec.name.startswith(timm_models.PREFIX)
+    return family == spec.family
+
+
+def _pick_files(spec: ModelSpec) -> tuple[UploadedFile | None, UploadedFile | None]:
+    """Uploaded weights and class names."""
+    checkpoint = st.file_uploader(
+        f"Weights for {spec.title}",
+        ("safetensors", "pth", "pt", "bin", "ckpt"),
+        max_upload_size=settings().checkpoint_mb,
+        help="A safetensors file, or a state dict saved by torch.save. Nothing in it is executed.",
     )
-    if random:
-        return f"{parameters} parameters · never trained, so look at the architecture alone"
+    labels = st.file_uploader(
+        "Class names, if they are your own",
+        ("txt", "json"),
+        max_upload_size=1,
+        help="A text file with one name a line, or JSON: a list, or numbers and names.",
+    )
+    return checkpoint, labels
+
+
+def _about(spec: ModelSpec, weights: str) -> str:
+    if spec.name.startswith(timm_models.PREFIX):
+        return "from timm, with its own preprocessing"
+    if weights == "your file":
+        return f"{_millions(spec)} parameters · with weights of your own"
+    if weights == "random":
+        return f"{_millions(spec)} parameters · never trained, so look at the architecture alone"
     where = (
         "on this machine" if spec.on_disk else f"{spec.download_bytes / 1e6:,.0f} MB to download"
     )
-    return f"{parameters} parameters · {spec.accuracy:.1f} % top-1 on {spec.trained_on} · {where}"
+    quality = f"{spec.accuracy:.1f} % top-1 on {spec.trained_on}"
+    return f"{_millions(spec)} parameters · {quality} · {where}"
+
+
+def _millions(spec: ModelSpec) -> str:
+    if spec.parameters >= 1e6:
+        return f"{spec.parameters / 1e6:,.1f} M"
+    return f"{spec.parameters / 1e3:.0f} k"
 
 
 def pick_input(model: Model) -> tuple[int | None, bool]:

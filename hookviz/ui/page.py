@@ -3,7 +3,7 @@
 import io
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -12,11 +12,12 @@ import streamlit as st
 from PIL import Image
 
 from hookviz import engine, render
-from hookviz.errors import HookVizError, WeightsError
+from hookviz.errors import HookVizError
 from hookviz.survey import list_layers
-from hookviz.types import Model, ModelSpec
+from hookviz.types import Model
 from hookviz.ui import controls, panels, resources
-from hookviz.ui.state import Shown, plain
+from hookviz.ui.downloading import wait_for_weights
+from hookviz.ui.state import ModelChoice, Shown, plain
 
 _STYLE = Path(__file__).with_name("style.css")
 _PATIENCE = 0.5  # seconds after which a person wants to know how far it is
@@ -31,13 +32,18 @@ def show() -> None:
     try:
         with st.sidebar:
             shown = controls.pick_image()
-            spec, weights = controls.pick_model()
-        _show_model(shown, spec, weights)
-    except WeightsError as error:
-        st.error(plain(str(error)), icon=":material/cloud_off:")
-        with st.container(horizontal=True):
-            st.button("Use random weights", on_click=_set, args=("weights", "random"))
-            st.button("Use the bundled model", on_click=_use_bundled)
+            choice = controls.pick_model()
+        downloaded_here = choice.spec.download_bytes > 0  # and not by timm
+        if choice.weights == "pretrained" and downloaded_here and not choice.spec.on_disk:
+            wait_for_weights(choice.spec)
+        elif choice.weights == "your file" and choice.checkpoint is None:
+            st.info(
+                f"Upload weights for {choice.spec.title} in the sidebar: a safetensors file, or a "
+                "state dict saved by torch.save.",
+                icon=":material/upload:",
+            )
+        else:
+            _show_model(shown, choice)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/error:")
 
@@ -50,9 +56,14 @@ def _icon() -> Image.Image:
         return icon.convert("RGBA")
 
 
-def _show_model(shown: Shown, spec: ModelSpec, weights: str) -> None:
-    with st.spinner(f"Loading {spec.title}…"):
-        model = resources.load(spec.name, weights)
+def _show_model(shown: Shown, choice: ModelChoice) -> None:
+    with ExitStack() as in_use:
+        with st.spinner(f"Loading {choice.spec.title}…"):
+            model = in_use.enter_context(resources.use(choice))
+        _show_channels(shown, model)
+
+
+def _show_channels(shown: Shown, model: Model) -> None:
     with st.sidebar:
         size, whole = controls.pick_input(model)
         with st.spinner("Reading the network…"):
@@ -101,12 +112,3 @@ def _progress(model: Model) -> Iterator[Callable[[float], None]]:
 
     yield report
     place.empty()
-
-
-def _set(key: str, value: str) -> None:
-    st.session_state[key] = value
-
-
-def _use_bundled() -> None:
-    _set("model", "ShapesNet")
-    _set("weights", "pretrained")

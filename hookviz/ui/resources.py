@@ -1,68 +1,52 @@
-"""What outlives one run of the page: loaded models, each session's cache, the samples."""
+"""What outlives one run of the page: loaded models and each session's cache."""
 
-import json
-import threading
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, partial
 
 import streamlit as st
 
-from hookviz import images, loading
+from hookviz import images, loading, own
 from hookviz.cache import Budget, ByteCache
-from hookviz.settings import ASSETS, MEGABYTE, settings
+from hookviz.pool import ModelPool
+from hookviz.settings import MEGABYTE, settings
 from hookviz.types import InputImage, Model
+from hookviz.ui.state import ModelChoice
 
-_loading = threading.Lock()
+_FLOAT_BYTES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A picture that ships with HookViz.
+@contextmanager
+def use(choice: ModelChoice) -> Iterator[Model]:
+    """The chosen model for the time of the block, shared with everybody who chose the same.
 
-    Attributes:
-        name: short and stable, for links.
-        title: what to call it on the screen.
-        alt: what it shows, in a sentence.
-        path: the file.
+    Raises:
+        ModelError: it does not fit into the memory for models.
+        WeightsError: its weights can't be read, or don't fit.
     """
-
-    name: str
-    title: str
-    alt: str
-    path: Path
-
-
-@cache
-def samples() -> tuple[Sample, ...]:
-    """The pictures that ship with HookViz; the first is the one to start with."""
-    folder = ASSETS / "samples"
-    listed = json.loads((folder / "samples.json").read_text("utf-8"))
-    return tuple(
-        Sample(Path(item["file"]).stem, item["title"], item["alt"], folder / item["file"])
-        for item in listed
-    )
-
-
-def load(name: str, weights: str) -> Model:
-    """A model that all sessions share; those who ask together wait for one loading."""
-    key = (name, weights)
-    model: Model | None = _models().get(key)
-    if model is not None:
-        return model
-    with _loading:
-        model = _models().get(key)
-        if model is None:
-            model = loading.load_model(name, weights)
-            size = sum(tensor.nbytes for tensor in model.network.state_dict().values())
-            _models().put(key, model, size)
-        return model
+    spec = choice.spec
+    own_model = own.models().get(spec.name) if spec.family == own.FAMILY else None
+    if own_model is not None:
+        yield own_model
+        return
+    key: tuple[str, ...] = (spec.name, choice.weights)
+    load = partial(loading.load_model, spec.name, choice.weights)
+    if choice.checkpoint is not None:
+        data = choice.checkpoint.getvalue()
+        labels = choice.labels.getvalue() if choice.labels is not None else None
+        key = (spec.name, *(hashlib.sha256(part).hexdigest() for part in (data, labels or b"")))
+        load = partial(
+            loading.load_checkpoint, spec.name, data, choice.checkpoint.name, labels=labels
+        )
+    with models().use(key, spec.title, spec.parameters * _FLOAT_BYTES, load) as model:
+        yield model
 
 
 @cache
-def _models() -> ByteCache:
-    limit = settings().models_mb * MEGABYTE
-    return Budget(limit).cache(limit)
+def models() -> ModelPool:
+    """The models that all sessions share."""
+    return ModelPool(settings().models_mb * MEGABYTE)
 
 
 @cache

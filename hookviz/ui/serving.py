@@ -9,8 +9,10 @@ from typing import Any
 
 import streamlit as st
 
-from hookviz import catalog, engine, render
+from hookviz import catalog, engine, own, render
 from hookviz.ui import resources
+from hookviz.ui.samples import samples
+from hookviz.ui.state import ModelChoice
 
 SCRIPT = Path(__file__).with_name("main.py")
 """The page's script."""
@@ -20,7 +22,7 @@ _log = logging.getLogger("hookviz")
 
 @asynccontextmanager
 async def lifespan(_app: Any) -> AsyncIterator[None]:
-    """Load the bundled model and draw one grid before the first visitor comes.
+    """Load what the first visitor will see, and the starter's own model, before anybody comes.
 
     The first pass and the first picture of a process take half a second longer than all later
     ones, while libraries set themselves up.
@@ -31,11 +33,12 @@ async def lifespan(_app: Any) -> AsyncIterator[None]:
 
 def warm_up() -> None:
     """Do everything that the first page does, once."""
-    model = resources.load(catalog.BUNDLED, "pretrained")
-    sample = resources.samples()[0]
-    capture = engine.capture(model, sample.path)
+    bundled = ModelChoice(catalog.find_model(catalog.BUNDLED), "pretrained")
+    with resources.use(bundled) as model:
+        capture = engine.capture(model, samples()[0].path)
     render.make_grid(next(iter(capture.values()))).png()
     catalog.list_models()
+    own.add_from_settings()
 
 
 def on_script_error(error: Exception) -> bool:

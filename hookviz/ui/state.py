@@ -7,10 +7,11 @@ chosen in a component of ours, so its parameter is written by hand.
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.errors import nearest_names, shorten
-from hookviz.types import InputImage
-from hookviz.ui.resources import Sample, samples
+from hookviz.types import InputImage, ModelSpec
+from hookviz.ui.samples import Sample, samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,28 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """Which model, and with which weights.
+
+    Attributes:
+        spec: the catalog entry, or one's own model.
+        weights: one of `WEIGHTS`.
+        checkpoint: the uploaded weights where ``"your file"`` is chosen; None until they are there.
+        labels: an uploaded list of class names, if any.
+    """
+
+    spec: ModelSpec
+    weights: str
+    checkpoint: UploadedFile | None = None
+    labels: UploadedFile | None = None
+
+
+ALL_FAMILIES = "All families"
+WEIGHTS = ("pretrained", "random", "your file")
+"""Where a model's weights can come from."""
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """How the channels are drawn; the arguments of `make_grid` under the same names."""
 
@@ -29,6 +52,12 @@ class View:
     top: int | None
     scale: str
     colormap: str | None
+
+
+def choose(**choices: str) -> None:
+    """Set widgets by their keys, as a click on them would."""
+    for key, value in choices.items():
+        st.session_state[key] = value
 
 
 def chosen_sample() -> Sample:

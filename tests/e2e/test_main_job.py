@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from torch import Tensor
 
 import hookviz
-from hookviz.ui import resources
+from hookviz.ui.samples import samples
 from scripts.browsing import grid_bytes, wait_for_grid
 from tests.conftest import encoded, picture
 from tests.e2e.screen import choose, expect_caption, grid_pixels
@@ -39,12 +39,12 @@ def test_the_first_page_shows_the_right_grid(page: Page, server: str) -> None:
     page.goto(server)
     shown = wait_for_grid(page)
     model = hookviz.load_model("shapesnet")
-    values = by_hand(resources.samples()[0].path, model, "stem.first.conv")
+    values = by_hand(samples()[0].path, model, "stem.first.conv")
     assert shown == hookviz.make_grid(values, scale="percentile").png()
     expect_caption(page, "All 32 channels.")
     alt = page.locator("figure img.picture").get_attribute("alt") or ""
     assert "all 32 channels of layer stem.first.conv" in alt
-    assert resources.samples()[0].alt in alt
+    assert samples()[0].alt in alt
 
 
 def test_an_uploaded_photograph_is_seen(page: Page, server: str) -> None:
@@ -67,7 +67,7 @@ def test_model_layer_and_scale_change_the_pixels_as_they_should(page: Page, serv
     first = wait_for_grid(page)
     choose(page, "Model of this family", "ResNet-18")
     second = wait_for_grid(page, first)
-    sample = resources.samples()[0].path
+    sample = samples()[0].path
     model = hookviz.load_model("resnet18", "random")
     assert second == hookviz.make_grid(by_hand(sample, model, "conv1"), scale="percentile").png()
     expect(page.get_by_text("random weights")).to_be_visible()
@@ -96,7 +96,7 @@ def test_model_layer_and_scale_change_the_pixels_as_they_should(page: Page, serv
 def test_a_sample_is_chosen_by_click_or_key_and_kept_in_the_link(page: Page, server: str) -> None:
     page.goto(server)
     first = wait_for_grid(page)
-    second, third = resources.samples()[1:3]
+    second, third = samples()[1:3]
     page.get_by_role("radio", name=second.title).click()
     clicked = wait_for_grid(page, first)
     assert f"sample={second.name}" in page.url
@@ -160,9 +160,7 @@ def test_downloads_are_the_files_they_say(page: Page, server: str) -> None:
     assert Image.open(io.BytesIO(download("Figure as PNG"))).width > 2000
     assert download("Figure as PDF").startswith(b"%PDF")
     with np.load(io.BytesIO(download("Activations as NPZ"))) as arrays:
-        values = by_hand(
-            resources.samples()[0].path, hookviz.load_model("shapesnet"), "stem.first.conv"
-        )
+        values = by_hand(samples()[0].path, hookviz.load_model("shapesnet"), "stem.first.conv")
         np.testing.assert_array_equal(arrays["stem.first.conv"], values.numpy())
 
 
@@ -174,7 +172,7 @@ def test_two_people_see_their_own_images(browser: Browser, server: str) -> None:
     grids = [wait_for_grid(opened) for opened in pages]
     model = hookviz.load_model("shapesnet")
     for shown, name in zip(grids, ("coffee", "heart"), strict=True):
-        path = next(sample.path for sample in resources.samples() if sample.name == name)
+        path = next(sample.path for sample in samples() if sample.name == name)
         values = by_hand(path, model, "stem.first.conv")
         assert shown == hookviz.make_grid(values, scale="percentile").png()
     for context in contexts:

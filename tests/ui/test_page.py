@@ -1,5 +1,6 @@
 """The page as Streamlit runs it, without a browser."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import hookviz
+from hookviz import own
 from hookviz.settings import settings
-from hookviz.ui import resources
+from hookviz.ui.samples import samples
 from scripts.servers import free_port
+from tests.conftest import Tiny, seeded
 
 SCRIPT = Path(hookviz.__file__).parent / "ui" / "main.py"
 
@@ -108,16 +111,57 @@ def test_a_link_to_what_is_not_here_says_so_and_goes_on() -> None:
     assert page.selectbox(key="model").value == "ShapesNet"
 
 
+def refused(**query: str) -> AppTest:
+    """A page whose download has failed, which takes a few looks at it."""
+    page = opened(**query)
+    for _ in range(60):
+        if page.error:
+            return page
+        page.run()
+        time.sleep(0.25)
+    return pytest.fail("the download never failed")
+
+
+def click(page: AppTest, label: str) -> None:
+    next(button for button in page.button if button.label == label).click().run()
+
+
 def test_weights_that_cannot_be_had_offer_what_works() -> None:
-    page = opened(model="ResNet-18")
-    assert "The pretrained weights of ResNet-18 (47 MB) can't be had" in texts(page.error)
-    {button.label: button for button in page.button}["Use random weights"].click().run()
+    page = refused(model="ResNet-18")
+    assert "The pretrained weights of ResNet-18 (47 MB) are not on this" in texts(page.error)
+    click(page, "ResNet-18 with random weights")
     assert not page.error
     assert "All 64 channels." in texts(page.caption)
-    page = opened(model="ResNet-18")
-    {button.label: button for button in page.button}["Use the bundled model"].click().run()
+
+
+def test_a_failed_download_is_tried_again_only_when_asked() -> None:
+    page = refused(model="ResNet-18", family="ResNet")
+    page.run()
+    assert page.error
+    click(page, "Try again")
+    assert not page.error
+    page = refused(model="ResNet-18", family="ResNet")
+    click(page, "ShapesNet")
     assert page.selectbox(key="model").value == "ShapesNet"
     assert not page.error
+    assert "All 32 channels." in texts(page.caption)
+
+
+def test_a_checkpoint_is_asked_for() -> None:
+    page = opened(model="SqueezeNet 1.1", weights="your file")
+    assert "Upload weights for SqueezeNet 1.1" in texts(page.info)
+
+
+def test_own_models_are_listed_first() -> None:
+    model = hookviz.wrap(seeded(Tiny), hookviz.Preprocess(resize=16, crop=16), name="mine")
+    own.add(model)
+    try:
+        page = opened()
+        assert page.selectbox(key="model").options[0] == "mine"
+        assert page.selectbox(key="layer").options == ["conv1", "conv2"]
+        assert page.selectbox(key="model").value == "mine"
+    finally:
+        own.remove(model)
 
 
 def test_input_size_and_whole_image_change_the_layers() -> None:
@@ -130,6 +174,6 @@ def test_input_size_and_whole_image_change_the_layers() -> None:
 
 
 def test_every_sample_is_described() -> None:
-    for sample in resources.samples():
+    for sample in samples():
         assert sample.path.is_file()
         assert len(sample.alt) > 20

@@ -4,15 +4,17 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from hookviz import isolation
+from hookviz import catalog, isolation
 from hookviz.ui import resources, serving
+from hookviz.ui.state import ModelChoice
 
 
 def test_warming_up_loads_the_bundled_model_and_leaves_nothing_kept() -> None:
     serving.warm_up()
-    model = resources.load("shapesnet", "pretrained")
-    assert len(isolation._idle[model.network]) >= 1
-    assert resources.load("shapesnet", "pretrained") is model
+    choice = ModelChoice(catalog.find_model("shapesnet"), "pretrained")
+    with resources.use(choice) as model, resources.use(choice) as again:
+        assert again is model
+        assert len(isolation._idle[model.network]) >= 1
 
 
 def test_an_error_of_ours_is_logged_and_shown_without_its_traceback(

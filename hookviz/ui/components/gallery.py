@@ -9,7 +9,7 @@ import streamlit as st
 from PIL import Image
 
 from hookviz.ui.components import data_url, source
-from hookviz.ui.resources import Sample, samples
+from hookviz.ui.samples import Sample, samples
 
 _SIDE = 96  # pixels, twice what a thumbnail takes on the screen
 

@@ -1,0 +1,123 @@
+"""``hookviz capture``: activations as files of numbers, and what the model makes of an image."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from hookviz import engine, export
+from hookviz.cli import MISTAKE
+from hookviz.cli.options import input_options, load, model_options
+from hookviz.cli.pictures import Row, destinations, each, existing, expand
+from hookviz.cli.tables import echo_json, table, times
+from hookviz.survey import list_layers
+from hookviz.types import Activation, Capture, Model
+
+_WRITERS = {".npz": export.npz, ".safetensors": export.safetensors}
+_HEAD = ("layer", "shape", "minimum", "maximum", "mean", "deviation", "zeros")
+
+
+@click.command()
+@click.argument("image", nargs=-1, required=True)
+@model_options
+@click.option("--layers", help="Names with commas between, or all; convolutions by default.")
+@input_options
+@click.option("-o", "--out", help="An .npz or .safetensors file, or a folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def capture(
+    *,
+    image: tuple[str, ...],
+    model: str,
+    layers: str | None,
+    size: int | None,
+    whole: bool,
+    out: str | None,
+    as_json: bool,
+    **loading: Any,
+) -> None:
+    """Record the activations of each IMAGE: a file, a folder or a pattern.
+
+    They are float32 arrays, channels×height×width for a convolution, under the layers' names, and
+    the network's input as "input". For many images OUT is a folder, or has {name} in it. Without
+    -o only the summary is printed: the top 5 classes, and each layer's shape and numbers.
+    """
+    pictures, rows = existing(expand(image))
+    places = destinations(out, pictures, tuple(_WRITERS)) if out else {}
+    if pictures:
+        loaded = load(model, **loading)
+        wanted = _wanted(loaded, layers)
+
+        def record(picture: Path) -> Row:
+            cap = engine.capture(loaded, picture, wanted, size=size, whole=whole)
+            place = places.get(picture)
+            if place:
+                place.write_bytes(_WRITERS[place.suffix.casefold()](cap))
+            return {"out": str(place) if place else None, **summary(cap)}
+
+        rows += each(pictures, record)
+    if as_json:
+        echo_json(rows)
+    else:
+        for row in rows:
+            if "error" not in row:
+                _echo(row)
+    if any("error" in row for row in rows):
+        click.get_current_context().exit(MISTAKE)
+
+
+def summary(cap: Capture) -> Row:
+    """What a program may want to know of a capture without reading its arrays."""
+    scores = cap.predictions(5) if cap.logits is not None else ()
+    return {
+        "model": cap.model,
+        "weights": cap.weights,
+        "digest": cap.digest,
+        "input": tuple(cap.input.shape),
+        "seconds": cap.seconds,
+        "predictions": [{"label": label, "probability": chance} for label, chance in scores],
+        "layers": [_numbers(address, part) for address, part in cap.items()],
+    }
+
+
+def _numbers(address: str, part: Activation) -> dict[str, Any]:
+    """Shape and statistics over the finite values; NaN where there are none."""
+    values = part.values.numpy()
+    finite = values[np.isfinite(values)].astype(np.float64)
+    numbers = dict.fromkeys(_HEAD[2:], float("nan"))
+    if finite.size:
+        found = (finite.min(), finite.max(), finite.mean(), finite.std(), (finite == 0).mean())
+        numbers = dict(zip(_HEAD[2:], map(float, found), strict=True))
+    return {
+        "layer": address,
+        "shape": values.shape,
+        **numbers,
+        "nan": int(np.isnan(values).sum()),
+        "inf": int(np.isinf(values).sum()),
+    }
+
+
+def _wanted(model: Model, layers: str | None) -> list[str] | None:
+    """The layers' names; None stands for every convolution."""
+    if layers is None:
+        return None
+    if layers.strip() == "all":
+        return [layer.name for layer in list_layers(model, kind="all")]
+    return [name.strip() for name in layers.split(",") if name.strip()] or None
+
+
+def _echo(row: Row) -> None:
+    goes_to = f" → {row['out']}" if row["out"] else ""
+    click.echo(f"{row['image']}{goes_to}")
+    for each_class in row["predictions"]:
+        click.echo(f"  {each_class['probability']:6.1%}  {each_class['label']}")
+    rows = [
+        (
+            each_layer["layer"],
+            times(each_layer["shape"]),
+            *(f"{each_layer[name]:.4g}" for name in _HEAD[2:-1]),
+            f"{each_layer['zeros']:.1%}",
+        )
+        for each_layer in row["layers"]
+    ]
+    click.echo(table(_HEAD, rows, right=_HEAD[2:]))

@@ -1,0 +1,94 @@
+"""``hookviz grid``: every channel of a layer as a picture."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hookviz.cli import MISTAKE
+from hookviz.cli.options import input_options, load, model_options
+from hookviz.cli.pictures import Row, destinations, each, existing, expand
+from hookviz.cli.tables import echo_json
+from hookviz.engine import capture
+from hookviz.grids import SORTS
+from hookviz.render import make_grid
+from hookviz.scales import COLORMAPS, SCALES
+from hookviz.survey import list_layers
+from hookviz.types import Activation, Model
+
+_SUFFIXES = (".png", ".pdf", ".svg")
+
+
+@click.command()
+@click.argument("image", nargs=-1, required=True)
+@model_options
+@click.option("--layer", help="Which layer; the first convolution by default.")
+@click.option("--sort", type=click.Choice(list(SORTS)), default="index", show_default=True)
+@click.option("--top", type=click.IntRange(1), help="Only the first so many in that order.")
+@click.option("--scale", type=click.Choice(list(SCALES)), default="layer", show_default=True)
+@click.option("--colormap", type=click.Choice(list(COLORMAPS)), help="By the scale if left out.")
+@input_options
+@click.option("--figure", is_flag=True, help="A page for print, also as PNG.")
+@click.option("-o", "--out", required=True, help="A .png, .pdf or .svg file, or a folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def grid(
+    *,
+    image: tuple[str, ...],
+    model: str,
+    layer: str | None,
+    sort: str,
+    top: int | None,
+    scale: str,
+    colormap: str | None,
+    size: int | None,
+    whole: bool,
+    figure: bool,
+    out: str,
+    as_json: bool,
+    **loading: Any,
+) -> None:
+    """Draw every channel of a layer for each IMAGE: a file, a folder or a pattern.
+
+    A .png is the plain mosaic, one tile per channel; a .pdf, an .svg and --figure make a page with
+    title, colour bar and legend. For many images OUT is a folder, or has {name} in it.
+    """
+    pictures, rows = existing(expand(image))
+    places = destinations(out, pictures, _SUFFIXES)
+    if pictures:
+        loaded = load(model, **loading)
+        wanted = layer or list_layers(loaded)[0].name
+
+        def draw(picture: Path) -> Row:
+            found = _activation(loaded, picture, wanted, size=size, whole=whole)
+            made = make_grid(found, sort=sort, top=top, scale=scale, colormap=colormap)
+            kind = places[picture].suffix[1:].casefold()
+            page = figure or kind != "png"
+            places[picture].write_bytes(made.figure_bytes(kind) if page else made.png())
+            return {
+                "out": str(places[picture]),
+                "model": loaded.name,
+                "weights": loaded.weights,
+                "layer": made.title,
+                "shape": made.shape,
+                "channels": made.order.tolist(),
+                "legend": made.legend,
+            }
+
+        rows += each(pictures, draw)
+    if as_json:
+        echo_json(rows)
+    else:
+        for row in rows:
+            if "error" not in row:
+                click.echo(f"{row['out']}: {row['layer']}. {row['legend']}")
+    if any("error" in row for row in rows):
+        click.get_current_context().exit(MISTAKE)
+
+
+def _activation(
+    model: Model, picture: Path, layer: str, *, size: int | None, whole: bool
+) -> Activation:
+    """What a layer put out for a picture; `layer` may name a call and a part: ``relu#1[0]``."""
+    name = re.split(r"[#\[]", layer)[0]
+    return capture(model, picture, name, size=size, whole=whole, logits=False)[layer]

@@ -1,0 +1,57 @@
+"""``hookviz models``: what there is to look at."""
+
+from dataclasses import asdict
+
+import click
+
+from hookviz import catalog
+from hookviz.cli.tables import echo_json, size_text, table
+from hookviz.errors import UnknownNameError
+from hookviz.types import ModelSpec
+
+_HEAD = ("name", "title", "family", "parameters", "download", "top-1", "on disk")
+
+
+@click.command()
+@click.option("--family", multiple=True, help="Only this family, such as resnet; repeatable.")
+@click.option("--on-disk", is_flag=True, help="Only those whose weights are on this machine.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def models(family: tuple[str, ...], on_disk: bool, as_json: bool) -> None:
+    """List the models: size, accuracy, and whether the weights are on this machine.
+
+    Top-1 is the share of the test images that a model gets right, in percent, by the figures of
+    those who trained it.
+    """
+    listed = of_families(family) if family else catalog.list_models()
+    listed = tuple(spec for spec in listed if spec.on_disk or not on_disk)
+    if as_json:
+        echo_json([asdict(spec) for spec in listed])
+        return
+    rows = [
+        (
+            spec.name,
+            spec.title,
+            spec.family,
+            f"{spec.parameters:,}",
+            size_text(spec.download_bytes) if spec.download_bytes else "",
+            f"{spec.accuracy:.1f} %" if spec.accuracy == spec.accuracy else "",  # NaN: not known
+            "yes" if spec.on_disk else "",
+        )
+        for spec in listed
+    ]
+    click.echo(table(_HEAD, rows, right=("parameters", "download", "top-1")))
+
+
+def of_families(wanted: tuple[str, ...]) -> tuple[ModelSpec, ...]:
+    """The models of some families, in the catalog's order; upper and lower case are one.
+
+    Raises:
+        UnknownNameError: there is no such family; the error names the nearest.
+    """
+    every = catalog.list_models()
+    families = {spec.family.casefold(): spec.family for spec in every}
+    for name in wanted:
+        if name.casefold() not in families:
+            raise UnknownNameError("model family", name, families.values())
+    chosen = {name.casefold() for name in wanted}
+    return tuple(spec for spec in every if spec.family.casefold() in chosen)

@@ -1,0 +1,98 @@
+"""Options that several subcommands share, and the model that they ask for."""
+
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hookviz import catalog, own
+from hookviz.cli.download import bar
+from hookviz.errors import SettingError
+from hookviz.loading import load_model
+from hookviz.types import Model
+
+Command = Callable[..., Any]
+
+_MODEL_OPTIONS = (
+    click.option(
+        "--model",
+        default=catalog.BUNDLED,
+        show_default=True,
+        help="A name that `hookviz models` lists, or package.module:factory.",
+    ),
+    click.option(
+        "--weights",
+        default="pretrained",
+        show_default=True,
+        help="pretrained, random, or the path of a checkpoint.",
+    ),
+    click.option("--labels", metavar="FILE", help="A label per class: text lines or JSON."),
+    click.option(
+        "--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1 or mps."
+    ),
+    click.option("--half", is_flag=True, help="Compute in half precision, on GPUs."),
+)
+
+_INPUT_OPTIONS = (
+    click.option("--size", type=click.IntRange(1), help="Side of the input in pixels."),
+    click.option("--whole", is_flag=True, help="Take in the whole image, not its centre crop."),
+)
+
+
+def model_options(command: Command) -> Command:
+    """`command` with the options that `load` takes."""
+    return _with(_MODEL_OPTIONS, command)
+
+
+def input_options(command: Command) -> Command:
+    """`command` with the options of how an image becomes an input."""
+    return _with(_INPUT_OPTIONS, command)
+
+
+def load(
+    name: str,
+    weights: str = "pretrained",
+    *,
+    labels: str | None = None,
+    device: str = "auto",
+    half: bool = False,
+) -> Model:
+    """The model asked for; weights that are not on this machine are downloaded under a bar.
+
+    Raises:
+        HookVizError: as `load_model` does, and `own.build` for ``package.module:factory``.
+    """
+    if ":" in name and name not in {spec.name for spec in catalog.list_models()}:
+        return _own(name, weights=weights, labels=labels, device=device, half=half)
+    spec = catalog.find_model(name)
+    progress = bar(spec) if weights == "pretrained" and not spec.on_disk else nullcontext()
+    with progress as report:
+        return load_model(
+            name,
+            weights,
+            device=device,
+            half=half,
+            labels=Path(labels) if labels else None,
+            progress=report,
+        )
+
+
+def _own(path: str, *, weights: str, labels: str | None, device: str, half: bool) -> Model:
+    """What ``package.module:factory`` makes, as it makes it, found from the current directory."""
+    if weights not in ("pretrained", "random") or labels or half or device not in ("auto", "cpu"):
+        raise SettingError(
+            f"{path} makes its model whole: leave out --weights, --labels, --device and --half, "
+            "and let the factory choose them, for example with hookviz.wrap(…, categories=…)."
+        )
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    return own.build(path)
+
+
+def _with(options: tuple[Callable[[Command], Command], ...], command: Command) -> Command:
+    return reduce(lambda made, option: option(made), reversed(options), command)

@@ -1,0 +1,73 @@
+"""``hookviz run``: the app in a browser."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from hookviz.errors import ModelError, nearest_names, shorten
+
+_PACKAGE = Path(__file__).parent.parent
+_APP = next(
+    file for file in (_PACKAGE / "ui" / "app.py", _PACKAGE.parent / "app.py") if file.is_file()
+)
+"""The app with its configuration beside it: in the wheel, or at the top of a checkout."""
+
+_FORM = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):[^\W\d]\w*")
+
+
+@click.command()
+@click.option("--port", default=8501, show_default=True, help="Where to listen.")
+@click.option("--address", default="localhost", show_default=True, help="On which interface.")
+@click.option("--model", metavar="PACKAGE.MODULE:FACTORY", help="A network of your own to show.")
+def run(port: int, address: str, model: str | None) -> None:
+    """Start the app, by default at http://localhost:8501.
+
+    With --model the app also lists what the named function returns: a torch.nn.Module, or what
+    hookviz.wrap gives. It is looked for in the current directory first.
+    """
+    environment = dict(os.environ)
+    if model:
+        here = str(Path.cwd())
+        _check(model, here)
+        environment["HOOKVIZ_MODEL"] = model
+        paths = [here, *filter(None, [environment.get("PYTHONPATH")])]
+        environment["PYTHONPATH"] = os.pathsep.join(paths)
+    options = {"server.port": str(port), "server.address": address}
+    flags = [part for name, value in options.items() for part in (f"--{name}", value)]
+    command = [sys.executable, "-m", "streamlit", "run", str(_APP), *flags]
+    sys.exit(subprocess.call(command, env=environment))  # noqa: S603 - our own, and no shell
+
+
+def _check(model: str, folder: str) -> None:
+    """Nothing, where `model` has the right form and its module is found from `folder`.
+
+    The server imports the module and calls the factory; here it is only looked up, so that a typing
+    mistake is told at once.
+
+    Raises:
+        ModelError: it has another form, or there is no such module.
+    """
+    form = _FORM.fullmatch(model)
+    if not form:
+        raise ModelError(
+            f"{shorten(model)!r} is not of the form package.module:factory, such as nets:my_model."
+        )
+    module = form[1]
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        found = importlib.util.find_spec(module)
+    except ModuleNotFoundError:  # the package that it would be in is not there
+        found = None
+    except Exception as error:  # the package's own code runs here and may raise anything
+        reason = shorten(str(error), 200) or type(error).__name__
+        raise ModelError(f"The package of {module!r} can't be imported: {reason}") from error
+    if found is None:
+        near = nearest_names(module, [file.stem for file in Path(folder).glob("*.py")])
+        hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "None is like it."
+        raise ModelError(f"There is no module {module!r}; it was looked for in {folder!r}. {hint}")

@@ -1,0 +1,160 @@
+import json
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from hookviz import __version__, catalog
+from hookviz.cli import checks
+from hookviz.cli.checks import Finding, guarded
+from hookviz.settings import read_settings, settings
+from scripts.servers import free_port
+from tests.cli.command import in_terminal, invoke, process
+from tests.weights_server import Answer, WeightsServer
+
+BROKEN = 'raise RuntimeError("operator torchvision::nms does not exist")\n'
+
+
+@pytest.fixture
+def server() -> Iterator[WeightsServer]:
+    with WeightsServer() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty weights folder of this test's own, and a host that nobody listens on."""
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
+    weights_host(monkeypatch, f"http://127.0.0.1:{free_port()}")
+    yield tmp_path / "home"
+    settings.cache_clear()
+
+
+def weights_host(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("HOOKVIZ_WEIGHTS_URL", url)
+    settings.cache_clear()
+
+
+def found(subject: str, check: checks.Check) -> Finding:
+    """The first finding of a check about a subject."""
+    return next(finding for finding in guarded(check) if finding.subject == subject)
+
+
+def test_a_sound_installation_is_usable_without_a_network() -> None:
+    result = invoke("doctor", "--json")
+    report = json.loads(result.stdout)
+    assert (result.exit_code, report["usable"]) == (0, True)
+    findings = {each["subject"]: each for each in report["findings"]}
+    assert findings["HookViz"]["text"] == __version__
+    assert findings["Python"]["text"].startswith(platform.python_version())
+    assert findings["torch"]["text"] == torch.__version__
+    assert {subject for subject in findings if findings[subject]["state"] == "ok"} >= {
+        *("HookViz", "Python", "torch", "torchvision", "streamlit", "torch builds", "cpu"),
+        *("settings", "bundled model", "weights folder", "weights here"),
+    }
+    assert findings["download"]["state"] == "warning"
+    assert "HOOKVIZ_WEIGHTS_URL" in findings["download"]["advice"]
+
+
+def test_the_report_for_people() -> None:
+    result = invoke("doctor")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    [offline] = [number for number, line in enumerate(lines) if line.startswith("warn  download")]
+    assert lines[offline + 1].lstrip().startswith("→ Weights that are here")
+    assert lines[-1].startswith("HookViz can be used")
+    assert "Checking" in in_terminal("doctor").stderr
+
+
+@pytest.mark.parametrize(
+    ("status", "state"), [(200, "ok"), (405, "ok"), (404, "warning"), (503, "warning")]
+)
+def test_the_weights_host_is_asked(
+    server: WeightsServer, monkeypatch: pytest.MonkeyPatch, status: int, state: str
+) -> None:
+    weights_host(monkeypatch, server.url)
+    name = next(spec.name for spec in catalog.list_models() if spec.download_bytes)
+    server.add(catalog.weights_path(name).name, b"weights", Answer(status=status))
+    finding = found("download", checks.weights_host)
+    assert finding.state == state
+    assert server.url in finding.text
+    assert [request.method for request in server.requests] == ["HEAD"]
+    assert state == "ok" or str(status) in finding.text
+
+
+def test_a_host_that_says_nothing_is_not_waited_for(
+    server: WeightsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "REACH_SECONDS", 0.2)
+    weights_host(monkeypatch, server.url)
+    name = next(spec.name for spec in catalog.list_models() if spec.download_bytes)
+    server.add(catalog.weights_path(name).name, b"weights", Answer(mute=True))
+    assert found("download", checks.weights_host).state == "warning"
+    weights_host(monkeypatch, "file:///etc")
+    assert "no http address" in found("download", checks.weights_host).text
+
+
+def test_weights_on_this_machine_are_counted_and_verified() -> None:
+    assert "0 files" in found("weights folder", checks.weights_folder).text
+    path = catalog.weights_path("resnet18")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"x" * 5000)
+    assert "1 files, 5.0 kB" in found("weights folder", checks.weights_folder).text
+    [_, damaged] = guarded(checks.weights)
+    assert (damaged.state, damaged.advice) == ("warning", "hookviz fetch resnet18")
+    assert str(path) in damaged.text
+
+
+def test_a_weights_folder_that_can_not_be_written(home: Path) -> None:
+    home.write_text("a file, no folder")
+    finding = found("weights folder", checks.weights_folder)
+    assert finding.state == "warning"
+    assert "TORCH_HOME" in finding.advice
+
+
+def test_settings_that_mean_nothing_are_a_problem() -> None:
+    run = process("doctor", environment={"HOOKVIZ_CACHE_MB": "many"})
+    assert run.returncode == 2
+    assert "Traceback" not in run.stderr
+    [line] = [line for line in run.stdout.splitlines() if "HOOKVIZ_CACHE_MB='many'" in line]
+    assert line.startswith("FAIL  settings")
+    assert "1 to put right" in run.stdout
+
+
+def test_more_memory_allowed_than_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found("memory", checks.settings).state == "ok"
+    monkeypatch.setenv("HOOKVIZ_CACHE_MB", "999999999")
+    finding = found("memory", checks.settings)
+    assert finding.state == "warning"
+    assert "HOOKVIZ_CACHE_MB" in finding.advice
+
+
+@pytest.mark.parametrize("library", ["torch", "torchvision", "streamlit"])
+def test_a_library_that_is_broken_is_a_problem(tmp_path: Path, library: str) -> None:
+    (tmp_path / library).mkdir()
+    (tmp_path / library / "__init__.py").write_text(BROKEN)
+    run = process("doctor", environment={"PYTHONPATH": str(tmp_path)})
+    assert (run.returncode, run.stderr) == (2, "")
+    [line] = [line for line in run.stdout.splitlines() if "nms does not exist" in line]
+    assert line.startswith(f"FAIL  {library}")
+    assert "pip install --force-reinstall" in run.stdout
+
+
+def test_a_check_that_fails_does_not_end_the_others() -> None:
+    def my_check() -> Iterator[Finding]:
+        yield Finding("first", "ok", "")
+        raise ZeroDivisionError("by\nzero")
+
+    assert [(finding.subject, finding.state, finding.text) for finding in guarded(my_check)] == [
+        ("first", "ok", ""),
+        ("my check", "problem", "by zero"),
+    ]
+
+    def asks_for_what_is_wrong() -> Iterator[Finding]:
+        read_settings({"HOOKVIZ_CACHE_MB": "many"})
+        yield Finding("never", "ok", "")
+
+    [finding] = guarded(asks_for_what_is_wrong)
+    assert (finding.state, finding.advice) == ("problem", "")

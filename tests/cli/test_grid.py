@@ -1,0 +1,131 @@
+import io
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import hookviz
+from hookviz.bundled import WEIGHTS_FILE
+from tests.cli.command import in_terminal, invoke, mistake, output_of, save_pictures
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    return save_pictures(tmp_path / "pictures", "a.png")[0]
+
+
+def test_one_image_becomes_the_grid_that_the_library_draws(image: Path, tmp_path: Path) -> None:
+    out = tmp_path / "grid.png"
+    options = ("--layer", "stage2.first.conv", "--sort", "max", "--top", 16, "--scale", "symmetric")
+    printed = output_of("grid", image, *options, "--colormap", "coolwarm", "-o", out)
+    cap = hookviz.capture(hookviz.load_model("shapesnet"), image, "stage2.first.conv")
+    grid = hookviz.make_grid(
+        cap["stage2.first.conv"], sort="max", top=16, scale="symmetric", colormap="coolwarm"
+    )
+    assert out.read_bytes() == grid.png()
+    assert printed == f"{out}: stage2.first.conv. {grid.legend}\n"
+
+
+def test_the_first_convolution_is_the_default(image: Path, tmp_path: Path) -> None:
+    [row] = json.loads(output_of("grid", image, "-o", tmp_path / "grid.png", "--json"))
+    assert row["layer"] == "stem.first.conv"
+    assert row["shape"] == [32, 64, 64]
+    assert row["channels"] == list(range(32))
+    assert (row["model"], row["weights"]) == ("shapesnet", "pretrained")
+
+
+def test_size_weights_and_whole(image: Path, tmp_path: Path) -> None:
+    out = ("-o", tmp_path / "grid.png", "--json")
+    [row] = json.loads(output_of("grid", image, "--size", 64, "--weights", "random", *out))
+    assert (row["shape"], row["weights"]) == ([32, 32, 32], "random")
+    [row] = json.loads(output_of("grid", image, "--whole", *out))
+    assert row["shape"] == [32, 64, 86]  # 40×30 pixels, the shorter side at 128
+
+
+def test_other_layers_than_convolutions(image: Path, tmp_path: Path) -> None:
+    out = ("-o", tmp_path / "grid.png", "--json")
+    [row] = json.loads(output_of("grid", image, "--layer", "stage1.relu", *out))
+    assert row["layer"] == "stage1.relu"
+    assert "Did you mean 'stage1.relu'" in mistake("grid", image, "--layer", "stage1.relu#1", *out)
+    assert "(20,)" in mistake("grid", image, "--layer", "head", *out)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "begins"),
+    [
+        ("page.pdf", [], b"%PDF"),
+        ("page.SVG", [], b"<?xml"),
+        ("page.png", ["--figure"], b"\x89PNG"),
+    ],
+)
+def test_a_page_for_print(
+    image: Path, tmp_path: Path, name: str, options: list[str], begins: bytes
+) -> None:
+    output_of("grid", image, "--top", 4, *options, "-o", tmp_path / name)
+    data = (tmp_path / name).read_bytes()
+    assert data.startswith(begins)
+    if name.endswith(".png"):
+        assert Image.open(io.BytesIO(data)).info["dpi"][0] == pytest.approx(300, abs=0.1)
+
+
+def test_a_folder_becomes_a_folder_and_broken_files_are_reported(tmp_path: Path) -> None:
+    save_pictures(tmp_path / "in", "a.png", "b.jpg")
+    (tmp_path / "in" / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
+    out = tmp_path / "out"
+    result = invoke("grid", tmp_path / "in", "missing.png", "--top", 2, "-o", out)
+    assert result.exit_code == 2
+    assert sorted(path.name for path in out.iterdir()) == ["a.png", "b.png"]
+    assert [line.partition(": ")[0] for line in result.stderr.splitlines()] == ["hookviz"] * 2
+    assert "broken.png" in result.stderr
+    assert "missing.png" in result.stderr
+    assert len(result.stdout.splitlines()) == 2
+    rows = json.loads(invoke("grid", tmp_path / "in", "-o", out, "--json").stdout)
+    assert ["error" in row for row in rows] == [False, False, True]
+
+
+def test_a_terminal_shows_a_bar_and_messages_beside_it(tmp_path: Path) -> None:
+    save_pictures(tmp_path / "in", "a.png", "b.png")
+    (tmp_path / "in" / "c.png").write_bytes(b"")
+    run = in_terminal("grid", tmp_path / "in", "-o", tmp_path / "out")
+    assert run.returncode == 2
+    assert run.stdout.count("\n") == 2
+    assert "3/3" in run.stderr
+    assert "\r\x1b[Khookviz: " in run.stderr
+    assert "c.png" in run.stderr
+
+
+def test_many_images_to_named_files(tmp_path: Path) -> None:
+    save_pictures(tmp_path / "in", "a.png", "b.png")
+    output_of("grid", f"{tmp_path}/in/*.png", "-o", f"{tmp_path}/{{name}}-conv.png")
+    assert (tmp_path / "a-conv.png").is_file()
+    assert (tmp_path / "b-conv.png").is_file()
+
+
+def test_a_checkpoint_of_ones_own(image: Path, tmp_path: Path) -> None:
+    given = tmp_path / "mine.safetensors"
+    given.write_bytes(WEIGHTS_FILE.read_bytes())
+    out = ("-o", tmp_path / "grid.png", "--json")
+    [row] = json.loads(output_of("grid", image, "--weights", given, *out))
+    assert row["weights"] == "mine.safetensors"
+
+
+def test_what_does_not_work(image: Path, tmp_path: Path) -> None:
+    out = tmp_path / "grid.png"
+    images = (image, *save_pictures(tmp_path, "other.png"))
+    for arguments, text in (
+        ((image, "--layer", "stem.frist.conv"), "Did you mean 'stem.first.conv'"),
+        ((image, "--model", "shapenet"), "Did you mean 'shapesnet'"),
+        ((image, "--weights", "nowhere.pth"), "nowhere.pth"),
+        ((image, "--device", "gpu"), "gpu"),
+        ((image, "--half", "--device", "cpu"), "precision"),
+        ((image, "--labels", "no-labels.txt"), "no-labels.txt"),
+        ((image, "--size", 3), "3"),
+        ((image, "--top", 0), "--top"),
+        ((image, "--sort", "size"), "'variance'"),
+        ((tmp_path / "no.png",), "no.png"),
+        (images, "2 images don't go into one file"),
+    ):
+        assert text in mistake("grid", *arguments, "-o", out), arguments
+        assert not out.exists()
+    assert "is an image to be read" in mistake("grid", image, "-o", image.parent)

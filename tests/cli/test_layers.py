@@ -1,0 +1,54 @@
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import hookviz
+from tests.cli.command import mistake, output_of
+
+NETWORK = """
+from torch import nn
+
+def make():
+    return nn.Sequential(nn.Conv2d(3, 5, 3, stride=2), nn.ReLU())
+"""
+
+
+def test_one_row_a_convolution_in_order_of_execution() -> None:
+    head, *rows = output_of("layers", "shapesnet").splitlines()
+    assert head.split()[:4] == ["layer", "kind", "kernel", "stride"]
+    expected = hookviz.list_layers(hookviz.load_model("shapesnet"))
+    assert [row.split()[0] for row in rows] == [layer.name for layer in expected]
+    assert rows[0].split() == [
+        *("stem.first.conv", "Conv2d", "7×7", "2×2", "3×128×128", "→", "32×64×64", "4,704", "1")
+    ]
+
+
+def test_all_layers_at_another_size_as_json() -> None:
+    every = json.loads(output_of("layers", "shapesnet", "--all", "--size", 64, "--json"))
+    names = [layer["name"] for layer in every]
+    assert names.index("stem.first.norm") == names.index("stem.first.conv") + 1
+    assert every[0]["input_shape"] == [3, 64, 64]
+    assert every[0]["output_shape"] == [32, 32, 32]
+    assert every[-1] | {"kind": "Linear", "output_shape": [20]} == every[-1]
+
+
+def test_nothing_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    assert output_of("layers", "squeezenet1_1").startswith("layer")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_network_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "layers_test_net.py").write_text(NETWORK)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))  # which `layers` adds to
+    assert "3×224×224 → 5×111×111" in output_of("layers", "layers_test_net:make")
+
+
+def test_what_does_not_work() -> None:
+    assert "Did you mean 'shapesnet'" in mistake("layers", "shapenet")
+    assert "size" in mistake("layers", "shapesnet", "--size", 0)
+    assert "224×224" in mistake("layers", "alexnet", "--size", 20)
+    assert "no.pth" in mistake("layers", "shapesnet", "--weights", "no.pth")

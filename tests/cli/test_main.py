@@ -1,0 +1,99 @@
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+from hookviz import __version__
+from hookviz.cli import COMMANDS, in_words
+from tests.cli.command import ROOT, invoke, mistake, output_of, process, save_pictures
+
+
+def test_version_and_help() -> None:
+    assert output_of("--version") == f"hookviz, version {__version__}\n"
+    listed = " ".join(output_of("--help").split())  # lines are broken by the terminal's width
+    assert all(f" {name} {text}" in listed for name, text in COMMANDS.items())
+
+
+def test_without_a_command_the_help_is_shown() -> None:
+    assert "Commands:" in invoke().output
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_that_begins_as_the_list_says(name: str) -> None:
+    command = getattr(import_module(f"hookviz.cli.{name}"), name)
+    assert isinstance(command, click.Command)
+    assert (command.help or "").startswith(f"{COMMANDS[name]}\n\n")
+    shown = output_of(name, "--help")
+    assert all(each.opts[-1] in shown for each in command.params if isinstance(each, click.Option))
+
+
+def test_every_module_of_a_command_is_listed() -> None:
+    commands = {
+        path.stem
+        for path in (ROOT / "hookviz" / "cli").glob("*.py")
+        if "@click.command()" in path.read_text("utf-8")
+    }
+    assert commands == set(COMMANDS)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], [], ["grod"]])
+def test_help_is_there_without_loading_torch(arguments: list[str]) -> None:
+    program = (
+        "import sys\n"
+        "from hookviz.cli import main\n"
+        "try:\n    main(sys.argv[1:])\n"
+        "finally:\n    print('LOADED', *{'torch', 'streamlit', 'numpy'} & set(sys.modules))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout.splitlines()[-1] == "LOADED", run.stderr
+
+
+def test_what_a_person_got_wrong_is_one_line() -> None:
+    assert "no command called 'grod'. Did you mean 'grid'?" in mistake("grod")
+    assert "--jsn" in mistake("models", "--jsn")
+    assert "Did you mean 'resnet18'" in mistake("layers", "resnet81")
+    assert "See" in mistake("layers")
+    assert "--help" in mistake("grid", "x.png")
+
+
+def test_python_m_hookviz_ends_in_status_2_without_a_traceback(tmp_path: Path) -> None:
+    run = process("layers", "shapesnut", cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith("hookviz: There is no model called 'shapesnut'. Did you mean")
+    assert run.stderr.count("\n") == 1
+
+
+def test_what_can_not_be_written_is_one_line(tmp_path: Path) -> None:
+    [image] = save_pictures(tmp_path, "a.png")
+    wall = tmp_path / "wall"
+    wall.write_text("a file, no folder")
+    text = mistake("grid", image, "-o", wall / "grid.png")
+    assert str(wall) in text
+    assert "Errno" not in text
+
+
+def test_an_error_of_the_system_in_words() -> None:
+    assert in_words(FileNotFoundError(2, "No such file", "x")) == "'x': No such file."
+    assert in_words(OSError("odd")) == "odd"
+    assert in_words(TimeoutError()) == "TimeoutError"
+
+
+def test_a_bug_of_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(COMMANDS, "broken", "A command whose module is not there.")
+    with pytest.raises(ModuleNotFoundError):
+        invoke("broken")
+
+
+def test_a_terminal_without_the_signs_gets_others() -> None:
+    run = process("layers", "shapesnet", environment={"PYTHONIOENCODING": "latin-1"})
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "128 ? 32" in run.stdout.replace("\ufffd", "×")  # latin-1 has × and no arrow

@@ -1,0 +1,79 @@
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from scripts.servers import serve
+from tests.cli.command import ROOT, mistake, process
+
+STREAMLIT = """
+import os, sys
+import nets.small
+print(sys.argv[1:])
+print(os.environ.get("HOOKVIZ_MODEL"))
+print(nets.small.__file__)
+sys.exit(7)
+"""
+"""Stands in for Streamlit: says what it was started with, and ends."""
+
+
+def test_run_serves_the_app() -> None:
+    command = [sys.executable, "-m", "hookviz", "run", "--port", "PORT", "--address", "127.0.0.1"]
+    with serve(command=command) as address, urllib.request.urlopen(address, timeout=5) as page:
+        assert page.status == 200
+        assert b"Streamlit" in page.read()
+
+
+def test_a_model_of_ones_own_reaches_the_server(tmp_path: Path) -> None:
+    for file, text in {
+        "nets/__init__.py": "",
+        "nets/small.py": "",
+        "streamlit.py": STREAMLIT,
+    }.items():
+        path = tmp_path / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    model = "nets.small:make"
+    run = process(
+        *("run", "--port", 8602, "--model", model),
+        cwd=tmp_path,
+        environment={"PYTHONSAFEPATH": "1"},  # with it Python itself does not look in this folder
+    )
+    arguments, named, found = run.stdout.splitlines()
+    assert run.returncode == 7  # the server's own
+    assert "'--server.port', '8602', '--server.address', 'localhost'" in arguments
+    assert named == model
+    assert Path(found) == tmp_path / "nets" / "small.py"
+
+
+def test_the_variable_is_the_one_that_the_server_reads() -> None:
+    assert f'"{"HOOKVIZ_MODEL"}"' in (ROOT / "hookviz" / "cli" / "run.py").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["nets", "nets:", ":make", "nets.:make", "nets:make()", "nets:a.b", "a/b.py:make", "1:a"],
+)
+def test_a_model_of_another_form_is_refused(model: str) -> None:
+    assert "package.module:factory" in mistake("run", "--model", model)
+
+
+def test_a_module_that_is_not_there_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    Path("my_networks.py").write_text("")
+    assert "Did you mean 'my_networks'?" in mistake("run", "--model", "my_network:make")
+    assert "no module 'nowhere.nets'" in mistake("run", "--model", "nowhere.nets:make")
+
+
+def test_a_package_that_fails_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    Path("broken_nets").mkdir()
+    Path("broken_nets/__init__.py").write_text("1 / 0")
+    assert "division by zero" in mistake("run", "--model", "broken_nets.a:make")

@@ -1,0 +1,158 @@
+"""Weights in a real browser: downloaded with progress, out of reach, uploaded, refused."""
+
+import hashlib
+import io
+import pickle
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from playwright.sync_api import Browser, Page, expect
+from torch import Tensor
+from torchvision import models
+
+import hookviz
+from hookviz.ui.samples import samples
+from scripts.browsing import wait_for_grid
+from scripts.servers import serve
+from tests.conftest import encoded, picture
+from tests.e2e.screen import choose
+from tests.weights_server import Answer, WeightsServer
+
+NAME, TITLE, LAYER = "squeezenet1_1", "SqueezeNet 1.1", "features.0"
+
+
+@pytest.fixture(scope="module")
+def state() -> dict[str, Tensor]:
+    """Weights that are neither the pretrained nor the random ones."""
+    generator = torch.Generator().manual_seed(5)
+    return {
+        key: torch.randn(value.shape, generator=generator) * 0.05
+        for key, value in models.squeezenet1_1().state_dict().items()
+    }
+
+
+@pytest.fixture(scope="module")
+def body(state: dict[str, Tensor]) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    return buffer.getvalue()
+
+
+def grid_of(checkpoint: bytes, image: Path | bytes, tmp_path: Path) -> bytes:
+    path = tmp_path / "expected.pth"
+    path.write_bytes(checkpoint)
+    model = hookviz.load_model(NAME, path)
+    found = hookviz.capture(model, image, LAYER)[LAYER]
+    return hookviz.make_grid(found, scale="percentile").png()
+
+
+@pytest.fixture
+def mirror() -> Iterator[WeightsServer]:
+    with WeightsServer() as server:
+        yield server
+
+
+def test_a_download_shows_progress_and_ends_in_the_right_grid(
+    browser: Browser, mirror: WeightsServer, body: bytes, tmp_path: Path
+) -> None:
+    file_name = f"{NAME}-{hashlib.sha256(body).hexdigest()[:8]}.pth"
+    url = mirror.add(file_name, body, Answer(hold_after=2_000_000))
+    environment = {"TORCH_HOME": str(tmp_path / "torch"), "PROBE_WEIGHTS": url}
+    command = [
+        *(sys.executable, "-m", "streamlit", "run", "tests/e2e/probed_app.py"),
+        *("--server.port", "PORT", "--server.address", "127.0.0.1"),
+    ]
+    with serve(environment, command) as address:
+        first, second = (browser.new_page() for _ in range(2))
+        for page in (first, second):
+            page.set_default_timeout(30_000)
+            page.goto(f"{address}/?model={TITLE}")
+            expect(page.get_by_text("2.0 of 5.0 MB")).to_be_visible(timeout=30_000)
+        choose(second, "Model of this family", "ShapesNet")  # the page stays in use
+        wait_for_grid(second)
+        mirror.gate.set()
+        assert wait_for_grid(first) == grid_of(body, samples()[0].path, tmp_path)
+        assert len(mirror.requests) == 1  # one download for both
+        first.close()
+        second.close()
+
+
+def test_a_cancelled_download_offers_what_works(
+    browser: Browser, mirror: WeightsServer, body: bytes, tmp_path: Path
+) -> None:
+    file_name = f"{NAME}-{hashlib.sha256(body).hexdigest()[:8]}.pth"
+    url = mirror.add(file_name, body, Answer(hold_after=1_000_000))
+    environment = {"TORCH_HOME": str(tmp_path / "torch"), "PROBE_WEIGHTS": url}
+    command = [
+        *(sys.executable, "-m", "streamlit", "run", "tests/e2e/probed_app.py"),
+        *("--server.port", "PORT", "--server.address", "127.0.0.1"),
+    ]
+    with serve(environment, command) as address:
+        page = browser.new_page()
+        page.goto(f"{address}/?model={TITLE}")
+        page.get_by_role("button", name="Cancel").click()
+        expect(page.get_by_role("alert")).to_contain_text("You cancelled the download")
+        assert not list((tmp_path / "torch").rglob("*squeezenet*"))
+        mirror.gate.set()
+        page.get_by_role("button", name="Try again").click()
+        assert wait_for_grid(page) == grid_of(body, samples()[0].path, tmp_path)
+        page.close()
+
+
+def test_without_a_network_one_click_goes_on(page: Page, server: str) -> None:
+    page.goto(f"{server}/?model=ResNet-18")
+    alert = page.get_by_role("alert")
+    said = "The pretrained weights of ResNet-18 (47 MB) are not on this"
+    expect(alert).to_contain_text(said, timeout=30_000)  # it has tried several times
+    page.get_by_role("button", name="ResNet-18 with random weights").click()
+    wait_for_grid(page)
+    expect(page.get_by_text("random weights: these predictions mean nothing")).to_be_visible()
+
+
+def upload(page: Page, name: str, content: bytes, *, number: int = 0) -> None:
+    page.locator("input[type=file]").nth(number).set_input_files(
+        {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+    )
+
+
+def test_an_uploaded_checkpoint_is_used(
+    page: Page, server: str, state: dict[str, Tensor], body: bytes, tmp_path: Path
+) -> None:
+    wrapped = io.BytesIO()
+    torch.save({"epoch": 3, "state_dict": {f"module.{key}": state[key] for key in state}}, wrapped)
+    page.goto(f"{server}/?model={TITLE}&weights=your file")
+    expect(page.get_by_text(f"Upload weights for {TITLE}")).to_be_visible()
+    upload(page, "mine.pth", wrapped.getvalue())
+    first = wait_for_grid(page)
+    assert first == grid_of(body, samples()[0].path, tmp_path)
+    names = "\n".join(f"class number {index}" for index in range(1000))
+    upload(page, "names.txt", names.encode(), number=1)
+    expect(page.get_by_text("class number").first).to_be_visible()
+
+
+def test_the_wrong_checkpoint_is_refused_with_the_right_model(page: Page, server: str) -> None:
+    buffer = io.BytesIO()
+    torch.save(models.squeezenet1_0().state_dict(), buffer)
+    page.goto(f"{server}/?model={TITLE}&weights=your file")
+    upload(page, "other.pth", buffer.getvalue())
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("other.pth")
+    expect(alert).to_contain_text("SqueezeNet 1.0")
+
+
+class Bomb:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return (print, ("a pickle was executed",))
+
+
+@pytest.mark.parametrize("content", [pickle.dumps({"weight": Bomb()}, 2), b"no checkpoint at all"])
+def test_what_is_no_checkpoint_is_refused(page: Page, server: str, content: bytes) -> None:
+    page.goto(f"{server}/?model={TITLE}&weights=your file")
+    upload(page, "evil.pth", content)
+    expect(page.get_by_role("alert")).to_contain_text("evil.pth")
+    expect(page.get_by_text("Traceback")).to_have_count(0)
+    page.get_by_role("radio", name="random").click()
+    assert wait_for_grid(page) != encoded(picture())
