@@ -6,6 +6,7 @@ from html import escape
 
 import streamlit as st
 
+from hookviz import catalog
 from hookviz.export import npz
 from hookviz.render import Grid
 from hookviz.types import Capture, LayerInfo, Model
@@ -37,7 +38,8 @@ def show_predictions(capture: Capture, model: Model) -> None:
     if capture.logits is None:
         st.caption("This network puts out no class scores.")
         return
-    st.caption("top 5 of what it says")
+    knows = " · it knows drawings alone" if model.name == catalog.BUNDLED else ""
+    st.caption(f"top 5 of what it says{knows}")
     rows = "".join(
         f"<span>{escape(label)}</span>"
         f'<span><span class="bar" style="width:{chance:.2%}"></span></span>'
