@@ -23,10 +23,10 @@ def chromium() -> str | None:
 
 
 @contextmanager
-def browsing(path: str) -> Iterator[Browser]:
-    """A headless browser for the time of the block."""
+def browsing(path: str, *flags: str) -> Iterator[Browser]:
+    """A headless browser, with more flags if need be, for the time of the block."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=_FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=[*_FLAGS, *flags])
         try:
             yield browser
         finally:

@@ -55,7 +55,8 @@ def pick_image() -> Shown:
     else:
         gallery(chosen_sample().name, choose_sample)
     if given is not None:
-        image = resources.decode(given.getvalue(), given.name, given.file_id)
+        with st.spinner("Reading the image…"):
+            image = resources.decode(given.getvalue(), given.name, given.file_id)
         return Shown(image, f"Your image {given.name}")
     sample = chosen_sample()
     return Shown(images.read(sample.path), sample.alt)
@@ -88,9 +89,10 @@ def pick_model() -> ModelChoice:
         bind="query-params",
         label_visibility="collapsed",
         width="stretch",
+        wrap=False,
     )
     st.caption(_about(spec, weights or "pretrained"))
-    if weights == "your file":
+    if weights == "yours":
         return ModelChoice(spec, weights, *_pick_files(spec))
     return ModelChoice(spec, weights or "pretrained")
 
@@ -122,7 +124,7 @@ def _pick_files(spec: ModelSpec) -> tuple[UploadedFile | None, UploadedFile | No
 def _about(spec: ModelSpec, weights: str) -> str:
     if spec.name.startswith(timm_models.PREFIX):
         return "from timm, with its own preprocessing"
-    if weights == "your file":
+    if weights == "yours":
         return f"{_millions(spec)} parameters · with weights of your own"
     if weights == "random":
         return f"{_millions(spec)} parameters · never trained, so look at the architecture alone"
@@ -195,5 +197,11 @@ def pick_view(channels: int) -> View:
         sort=sort,
         top=None if top == _EVERY else int(top),
         scale=scale,
-        colormap=None if colours == _AUTOMATIC else colours,
+        colormap=_colormap(scale) if colours == _AUTOMATIC else colours,
     )
+
+
+def _colormap(scale: str) -> str | None:
+    """The automatic choice: signed values fade into the page, be it dark or light."""
+    dark = st.context.theme.type == "dark"
+    return "berlin" if dark and scale == "symmetric" else None

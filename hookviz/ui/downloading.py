@@ -86,7 +86,7 @@ def _offer(spec: ModelSpec, why: str) -> None:
             "Upload a checkpoint",
             icon=":material/upload:",
             on_click=choose,
-            kwargs={"weights": "your file"},
+            kwargs={"weights": "yours"},
         )
 
 

@@ -2,8 +2,9 @@
 
 import socket
 import threading
+import time
 import webbrowser
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlencode
@@ -18,12 +19,16 @@ from hookviz.loading import wrap
 from hookviz.types import Model
 from hookviz.ui import serving
 
-_START = 60.0  # seconds that a server may take to come up
+_START = 60.0  # seconds that the server may take to come up
+_starting = threading.Lock()
+_ports: list[int] = []  # of the one server that Streamlit lets a process have, once it runs
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Explorer:
-    """A running app; `close` ends it, and so does leaving a ``with`` block.
+    """A model in the app of this process; `close`, or leaving a ``with`` block, takes it off.
+
+    The app itself serves all models of the process, and ends with it.
 
     Attributes:
         url: where to open it.
@@ -32,13 +37,9 @@ class Explorer:
 
     url: str
     model: Model
-    _server: uvicorn.Server = field(repr=False)
-    _thread: threading.Thread = field(repr=False)
 
     def close(self) -> None:
-        """Stop the server and take the model off the app's list."""
-        self._server.should_exit = True
-        self._thread.join()
+        """Take the model off the app's list."""
         own.remove(self.model)
 
     def __enter__(self) -> "Explorer":
@@ -56,40 +57,46 @@ class Explorer:
 def explore(
     model: Model | nn.Module, *, port: int = 0, open_browser: bool = True, **options: Any
 ) -> Explorer:
-    """Open the app on a model of your own, served by this process on this machine alone.
+    """Open the app on a model of your own, served by this process to this machine alone.
 
     Args:
         model: a module, which is wrapped, or a `Model`.
-        port: where to listen; any free port by default.
+        port: where to listen; any free port by default. A later call uses the first one's.
         open_browser: open a browser on it.
         options: for `wrap`: ``preprocess``, ``categories``, ``name``.
 
     Raises:
         ModelError: `model` is neither.
-        HookVizError: nothing can listen on that port.
+        HookVizError: nothing can listen on that port, or the app is on another one already.
     """
-    wanted = model if isinstance(model, Model) else wrap(model, **options)
+    wanted = wrap(model, **options)
+    with _starting:
+        if not _ports:
+            _ports.append(_start(port))
+    if port not in (0, _ports[0]):
+        raise HookVizError(f"The app of this process is on port {_ports[0]} already, not {port}.")
+    own.add(wanted)
+    url = f"http://127.0.0.1:{_ports[0]}/?{urlencode({'model': wanted.title})}"
+    if open_browser:
+        webbrowser.open(url)
+    return Explorer(url, wanted)
+
+
+def _start(port: int) -> int:
+    """Serve the app from a thread; the port that it is on."""
     listener = socket.socket()
     try:
         listener.bind(("127.0.0.1", port))
     except OSError as error:
         listener.close()
         raise HookVizError(f"Port {port} can't be used: {error.strerror}. 0 is any.") from error
-    own.add(wanted)
     app = st.App(serving.SCRIPT, lifespan=serving.lifespan, on_script_error=serving.on_script_error)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
-    deadline = threading.Event()
-    waited = 0.0
-    while not server.started and thread.is_alive() and waited < _START:
-        deadline.wait(0.05)
-        waited += 0.05
-    if not server.started:
-        own.remove(wanted)
-        raise HookVizError("The app did not start; its log says why.")
-    query = urlencode({"model": wanted.title})
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/?{query}"
-    if open_browser:
-        webbrowser.open(url)
-    return Explorer(url, wanted, server, thread)
+    deadline = time.monotonic() + _START
+    while not server.started:
+        if not thread.is_alive() or time.monotonic() > deadline:
+            raise HookVizError("The app did not start; its log says why.")
+        time.sleep(0.05)
+    return int(listener.getsockname()[1])

@@ -36,7 +36,7 @@ def show() -> None:
         downloaded_here = choice.spec.download_bytes > 0  # and not by timm
         if choice.weights == "pretrained" and downloaded_here and not choice.spec.on_disk:
             wait_for_weights(choice.spec)
-        elif choice.weights == "your file" and choice.checkpoint is None:
+        elif choice.weights == "yours" and choice.checkpoint is None:
             st.info(
                 f"Upload weights for {choice.spec.title} in the sidebar: a safetensors file, or a "
                 "state dict saved by torch.save.",

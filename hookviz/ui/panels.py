@@ -22,8 +22,8 @@ def show_input(capture: Capture, shown: Shown) -> None:
     height, width = made.picture.shape[:2]
     st.image(made.picture, width="stretch", alt=f"What the model sees: {shown.alt}")
     st.caption(
-        f"what the model sees: {width} × {height} "
-        f"of {shown.image.width:,} × {shown.image.height:,} pixels"
+        f"what the model sees: {width}×{height} "
+        f"of {shown.image.width:,}×{shown.image.height:,} pixels"
     )
 
 

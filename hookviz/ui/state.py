@@ -29,7 +29,7 @@ class ModelChoice:
     Attributes:
         spec: the catalog entry, or one's own model.
         weights: one of `WEIGHTS`.
-        checkpoint: the uploaded weights where ``"your file"`` is chosen; None until they are there.
+        checkpoint: the uploaded weights where ``"yours"`` is chosen; None until they are there.
         labels: an uploaded list of class names, if any.
     """
 
@@ -40,7 +40,7 @@ class ModelChoice:
 
 
 ALL_FAMILIES = "All families"
-WEIGHTS = ("pretrained", "random", "your file")
+WEIGHTS = ("pretrained", "random", "yours")
 """Where a model's weights can come from."""
 
 

@@ -20,12 +20,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Skips where there is no Chromium, and fails where one was demanded."""
+    # A camera that films a moving test picture, and nobody to ask whether it may.
+    camera = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
     path = chromium()
     if path is None and os.environ.get("HOOKVIZ_REQUIRE_BROWSER") == "1":
         pytest.fail(NO_CHROMIUM, pytrace=False)
     if path is None:
         pytest.skip(NO_CHROMIUM)
-    with browsing(path) as launched:
+    with browsing(path, *camera) as launched:
         yield launched
 
 

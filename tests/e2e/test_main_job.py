@@ -59,7 +59,7 @@ def test_an_uploaded_photograph_is_seen(page: Page, server: str) -> None:
     model = hookviz.load_model("shapesnet")
     values = by_hand(photograph, model, "stem.first.conv")
     assert shown == hookviz.make_grid(values, scale="percentile").png()
-    expect_caption(page, "128 × 128 of 300 × 200 pixels")
+    expect_caption(page, "128×128 of 300×200 pixels")
 
 
 def test_model_layer_and_scale_change_the_pixels_as_they_should(page: Page, server: str) -> None:
@@ -162,6 +162,16 @@ def test_downloads_are_the_files_they_say(page: Page, server: str) -> None:
     with np.load(io.BytesIO(download("Activations as NPZ"))) as arrays:
         values = by_hand(samples()[0].path, hookviz.load_model("shapesnet"), "stem.first.conv")
         np.testing.assert_array_equal(arrays["stem.first.conv"], values.numpy())
+
+
+def test_the_camera_takes_a_photograph(page: Page, server: str) -> None:
+    page.goto(server)
+    before = wait_for_grid(page)
+    page.get_by_role("radio", name="Camera").click()
+    page.get_by_role("button", name="Take Photo").click()
+    after = wait_for_grid(page, before)
+    assert Image.open(io.BytesIO(after)).size == Image.open(io.BytesIO(before)).size
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def test_two_people_see_their_own_images(browser: Browser, server: str) -> None:

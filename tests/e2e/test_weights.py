@@ -123,7 +123,7 @@ def test_an_uploaded_checkpoint_is_used(
 ) -> None:
     wrapped = io.BytesIO()
     torch.save({"epoch": 3, "state_dict": {f"module.{key}": state[key] for key in state}}, wrapped)
-    page.goto(f"{server}/?model={TITLE}&weights=your file")
+    page.goto(f"{server}/?model={TITLE}&weights=yours")
     expect(page.get_by_text(f"Upload weights for {TITLE}")).to_be_visible()
     upload(page, "mine.pth", wrapped.getvalue())
     first = wait_for_grid(page)
@@ -136,7 +136,7 @@ def test_an_uploaded_checkpoint_is_used(
 def test_the_wrong_checkpoint_is_refused_with_the_right_model(page: Page, server: str) -> None:
     buffer = io.BytesIO()
     torch.save(models.squeezenet1_0().state_dict(), buffer)
-    page.goto(f"{server}/?model={TITLE}&weights=your file")
+    page.goto(f"{server}/?model={TITLE}&weights=yours")
     upload(page, "other.pth", buffer.getvalue())
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("other.pth")
@@ -150,7 +150,7 @@ class Bomb:
 
 @pytest.mark.parametrize("content", [pickle.dumps({"weight": Bomb()}, 2), b"no checkpoint at all"])
 def test_what_is_no_checkpoint_is_refused(page: Page, server: str, content: bytes) -> None:
-    page.goto(f"{server}/?model={TITLE}&weights=your file")
+    page.goto(f"{server}/?model={TITLE}&weights=yours")
     upload(page, "evil.pth", content)
     expect(page.get_by_role("alert")).to_contain_text("evil.pth")
     expect(page.get_by_text("Traceback")).to_have_count(0)

@@ -9,22 +9,23 @@ from hookviz.errors import HookVizError
 from tests.conftest import Tiny, seeded
 
 
-def test_explore_serves_the_app_until_it_is_closed() -> None:
-    with hookviz.explore(seeded(Tiny), name="my net", open_browser=False) as explorer:
-        assert explorer.url.endswith("/?model=my+net")
-        assert "my net" in own.models()
-        with urllib.request.urlopen(explorer.url, timeout=10) as answer:
+def test_explore_serves_any_number_of_models() -> None:
+    with hookviz.explore(seeded(Tiny), name="my net", open_browser=False) as first:
+        assert first.url.endswith("/?model=my+net")
+        with hookviz.explore(seeded(Tiny), name="another", open_browser=False) as second:
+            assert {"my net", "another"} <= set(own.models())
+            assert second.url.partition("?")[0] == first.url.partition("?")[0]
+        with urllib.request.urlopen(first.url, timeout=10) as answer:
             assert b"Streamlit" in answer.read()
+        assert "another" not in own.models()
     assert "my net" not in own.models()
-    with pytest.raises(OSError, match="refused"):
-        urllib.request.urlopen(explorer.url, timeout=2)
 
 
-def test_a_port_in_use_is_named() -> None:
+def test_a_port_that_cannot_be_had_is_named() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        with pytest.raises(HookVizError, match=f"Port {port} can't be used"):
+        with pytest.raises(HookVizError, match=f"{port}"):
             hookviz.explore(seeded(Tiny), port=port, open_browser=False)
     assert "Tiny" not in own.models()
 

@@ -148,7 +148,7 @@ def test_a_failed_download_is_tried_again_only_when_asked() -> None:
 
 
 def test_a_checkpoint_is_asked_for() -> None:
-    page = opened(model="SqueezeNet 1.1", weights="your file")
+    page = opened(model="SqueezeNet 1.1", weights="yours")
     assert "Upload weights for SqueezeNet 1.1" in texts(page.info)
 
 
@@ -169,7 +169,7 @@ def test_input_size_and_whole_image_change_the_layers() -> None:
     page.selectbox(key="size").select("256 px").run()
     assert "32 × 128 × 128" in texts(page.caption)
     page.toggle(key="whole").set_value(True).run()
-    assert "256 of 451 × 300" in texts(page.caption)
+    assert "256 of 451×300" in texts(page.caption)
     assert not page.exception
 
 

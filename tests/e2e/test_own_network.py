@@ -1,0 +1,46 @@
+"""A network that a program or a command line brings, in a real browser."""
+
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page
+
+import hookviz
+from hookviz.ui.samples import samples
+from scripts.browsing import wait_for_grid
+from scripts.servers import ROOT, serve
+from tests.conftest import Tiny, seeded
+
+NETS = """
+from torch import nn
+import hookviz
+
+def grey():
+    return hookviz.wrap(nn.Sequential(nn.Conv2d(1, 5, 3), nn.Flatten(), nn.Linear(5 * 30 * 30, 2)),
+                        hookviz.Preprocess(32, 32, (0.5,), (0.5,)), ["dark", "bright"])
+"""
+
+
+def test_explore_shows_a_network_of_a_running_program(page: Page) -> None:
+    steps = hookviz.Preprocess(resize=32, crop=32)
+    with hookviz.explore(seeded(Tiny), preprocess=steps, open_browser=False) as explorer:
+        page.goto(explorer.url)
+        shown = wait_for_grid(page)
+        expected = hookviz.capture(explorer.model, samples()[0].path, "conv1")["conv1"]
+    assert shown == hookviz.make_grid(expected, scale="percentile").png()
+
+
+def test_run_shows_a_greyscale_network_of_a_module(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "nets.py").write_text(NETS)
+    command = [
+        *(sys.executable, "-m", "hookviz", "run", "--model", "nets:grey"),
+        *("--port", "PORT", "--address", "127.0.0.1"),
+    ]
+    environment = {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    with serve(environment, command) as address:
+        page = browser.new_page()
+        page.goto(address)
+        assert len(wait_for_grid(page)) > 1000
+        assert page.get_by_text("bright", exact=True).is_visible()
+        assert page.get_by_text("All 5 channels.").is_visible()
+        page.close()
