@@ -39,7 +39,7 @@ class Settings:
     checkpoint_mb: int = 600
     session_mb: int = 256
     cache_mb: int = 1024
-    models_mb: int = 2048
+    models_mb: int = 3072  # the largest model of the catalog takes 2,460
     max_input: int = 1024
     weights_url: str = ""
     model: str = ""
