@@ -17,6 +17,7 @@ from hookviz.survey import list_layers
 from hookviz.types import Model
 from hookviz.ui import controls, panels, resources
 from hookviz.ui.downloading import wait_for_weights
+from hookviz.ui.inspector import show_inspector
 from hookviz.ui.state import ModelChoice, Shown, plain
 
 _STYLE = Path(__file__).with_name("style.css")
@@ -89,6 +90,7 @@ def _show_channels(shown: Shown, model: Model) -> None:
         colormap=view.colormap,
     )
     panels.show_grid(grid, shown)
+    show_inspector(grid, capture[layer.name], capture, shown)
     drawn = time.perf_counter() - started
     footer = st.container(horizontal=True, vertical_alignment="center")
     with footer:

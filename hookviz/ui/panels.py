@@ -11,7 +11,8 @@ from hookviz.export import npz
 from hookviz.render import Grid
 from hookviz.types import Capture, LayerInfo, Model
 from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.state import Shown, plain
+from hookviz.ui.inspector import chosen_channel
+from hookviz.ui.state import Shown, choose_channel, plain
 
 
 def show_input(capture: Capture, shown: Shown) -> None:
@@ -117,7 +118,7 @@ def _once(sizes: tuple[int, ...]) -> str:
 def show_grid(grid: Grid, shown: Shown) -> None:
     """Every channel, and one sentence that says what the colours mean."""
     alt = f"{grid.shown} of layer {grid.title} for: {shown.alt}. {grid.legend}"
-    mosaic(grid, alt)
+    mosaic(grid, alt, chosen_channel(grid), choose_channel)
     st.caption(plain(f"{grid.legend} {grid.shown[0].upper()}{grid.shown[1:]}."))
 
 

@@ -76,6 +76,14 @@ def choose_sample(name: str) -> None:
         st.query_params["sample"] = name
 
 
+def choose_channel(channel: int | None) -> None:
+    """Pick a channel up, or put it down, and say so in the URL."""
+    if channel is None:
+        st.query_params.pop("channel", None)
+    else:
+        st.query_params["channel"] = str(channel)
+
+
 def warn_about_link(parameter: str, known: list[str]) -> None:
     """Say so where the link that a person came by names something that there is not.
 

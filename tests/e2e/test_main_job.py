@@ -168,6 +168,7 @@ def test_the_camera_takes_a_photograph(page: Page, server: str) -> None:
     page.goto(server)
     before = wait_for_grid(page)
     page.get_by_role("radio", name="Camera").click()
+    page.wait_for_function("document.querySelector('video')?.readyState >= 3")  # it films
     page.get_by_role("button", name="Take Photo").click()
     after = wait_for_grid(page, before)
     assert Image.open(io.BytesIO(after)).size == Image.open(io.BytesIO(before)).size

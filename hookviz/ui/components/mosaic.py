@@ -1,11 +1,13 @@
-"""The grid of channels as one picture with its colour bar."""
+"""The grid of channels as an instrument: hover reads, a click or Enter picks a channel up."""
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import streamlit as st
 
 from hookviz.render import Grid
+from hookviz.scales import INF_LEVEL, LEVELS, NAN_LEVEL
 from hookviz.ui.components import data_url, source
 
 
@@ -16,17 +18,53 @@ def _component() -> Any:
     )
 
 
-def mosaic(grid: Grid, alt: str) -> None:
-    """Show the grid as wide as the page, with what its colours mean underneath."""
-    geometry = grid.geometry
-    _component()(
-        key="mosaic",
-        data={
-            "picture": data_url(grid.png()),
+def mosaic(grid: Grid, alt: str, selected: int | None, on_pick: Callable[[int], None]) -> None:
+    """Show the grid as wide as the page; `on_pick` gets the channel that a person picks up."""
+
+    def picked() -> None:
+        channel = st.session_state["mosaic"].get("picked")
+        if isinstance(channel, int):
+            on_pick(channel)
+
+    _component()(key="mosaic", data=_data(grid, alt, selected), on_picked_change=picked)
+
+
+def _data(grid: Grid, alt: str, selected: int | None) -> dict[str, Any]:
+    geometry, order = grid.geometry, grid.order
+    red, green, blue = (grid.palette[:, band].astype(int) for band in range(3))
+    numbers = {
+        "lowest": grid.stats.minimum,
+        "mean": grid.stats.mean,
+        "highest": grid.stats.maximum,
+        "zeros": grid.stats.zeros,
+    }
+    return {
+        "picture": data_url(grid.png()),
+        "alt": alt,
+        "geometry": {
+            "columns": geometry.columns,
+            "tile": [
+                geometry.tile_height * geometry.magnification,
+                geometry.tile_width * geometry.magnification,
+            ],
+            "pitch": list(geometry.pitch),
+            "zoom": geometry.magnification,
             "width": geometry.width,
             "height": geometry.height,
-            "alt": alt,
-            "bar": data_url(grid.bar()),
-            "ticks": [[fraction, label] for fraction, label in grid.ticks],
         },
-    )
+        "order": order.tolist(),
+        "selected": selected,
+        "stats": {name: _json(values[order]) for name, values in numbers.items()},
+        "limits": {"low": _json(grid.limits.low[order]), "high": _json(grid.limits.high[order])},
+        "palette": (red * 65536 + green * 256 + blue)[:255].tolist(),
+        "levels": LEVELS,
+        "nan": NAN_LEVEL,
+        "infinity": INF_LEVEL,
+        "bar": data_url(grid.bar()),
+        "ticks": [[fraction, label] for fraction, label in grid.ticks],
+    }
+
+
+def _json(values: Any) -> list[float | None]:
+    """As many digits as float32 has; None where there is no number, for JSON has no NaN."""
+    return [float(f"{value:.8g}") if value == value else None for value in values.tolist()]  # noqa: PLR0124
