@@ -8,14 +8,14 @@ rectangle can come out too large, never too small.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-NOTHING = -math.inf
+_NOTHING = -math.inf
 
 
 class Reach(NamedTuple):
@@ -31,7 +31,7 @@ class Reach(NamedTuple):
     """
 
     edges: tuple[Tensor, ...]
-    steps: tuple[float, float]
+    steps: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -40,14 +40,16 @@ class Operation:
 
     Attributes:
         func: torch's ``OpOverload``.
-        given: its arguments by their names in torch's schema, in order, defaults included.
+        args: as it was called.
+        given: every argument by its name in torch's schema, in order, defaults included.
         results: the tensors that it returned.
         beyond: whether padding is taken for more image, so that rectangles reach past the border
             as if the image went on; otherwise padding shows nothing.
     """
 
     func: Any
-    given: Mapping[str, Any]
+    args: tuple[Any, ...]
+    given: dict[str, Any]
     results: Sequence[Tensor]
     beyond: bool
 
@@ -58,22 +60,10 @@ class Operation:
         return name
 
     @property
-    def followed(self) -> Any:
-        """The argument that its rule is about, one tensor or several; the rest are weights."""
-        return self.given["mat1" if self.name == "addmm" else next(iter(self.given))]
-
-    @property
     def shape(self) -> torch.Size:
-        """The followed tensor's shape."""
-        shape: torch.Size = self.followed.shape
+        """The shape of its first argument."""
+        shape: torch.Size = self.args[0].shape
         return shape
-
-    def again(self, tensor: Tensor) -> list[Tensor]:
-        """What it makes of another tensor in place of the followed one."""
-        return tensors_in([self.func(**{**self.given, next(iter(self.given)): tensor})])
-
-
-Rule = Callable[[Operation, Reach], Iterable[Reach]]
 
 
 def of_pixels(height: int, width: int) -> Reach:
@@ -110,13 +100,11 @@ def union(reaches: Iterable[Reach | None], ndim: int) -> Reach | None:
 
 def total(reaches: Iterable[Reach | None], ndim: int) -> Reach | None:
     """What a tensor of `ndim` dimensions sees if all of it depends on all of the others."""
-    return union(
-        (
-            Reach(tuple(edge.amax().reshape((1,) * ndim) for edge in reach.edges), (0.0, 0.0))
-            for reach in filter(None, reaches)
-        ),
-        ndim,
+    flat = (
+        Reach(tuple(edge.amax().reshape((1,) * ndim) for edge in reach.edges))
+        for reach in filter(None, reaches)
     )
+    return union(flat, ndim)
 
 
 def through(op: Operation, known: Callable[[Tensor], Reach | None]) -> list[Reach | None]:
@@ -126,19 +114,56 @@ def through(op: Operation, known: Callable[[Tensor], Reach | None]) -> list[Reac
         op: the operation, after its call.
         known: gives a tensor's reach as it was before the call.
     """
+    name = op.name
     sources = tensors_in(op.given.values())
-    if op.name in _MAKES_NEW or not any(map(known, sources)):
+    if name in _MAKES_NEW or not any(map(known, sources)):
         return [None] * len(op.results)
-    if torch.Tag.pointwise in op.func.tags or op.name in _POINTWISE:
+    if torch.Tag.pointwise in op.func.tags or name in _POINTWISE:
         return [union(map(known, sources), tensor.ndim) for tensor in op.results]
     found: list[Reach] = []
-    if op.name == "cat":
-        found, sources = [_cat(op, known)], []
-    elif op.name in _RULES and (reach := known(op.followed)):
-        found = list(_RULES[op.name](op, reach))
-        sources = [tensor for tensor in sources if tensor is not op.followed]
-    others = [total(map(known, sources), tensor.ndim) for tensor in op.results]
-    found ...
+    followed = "mat1" if name == "addmm" else next(iter(op.given))
+    if name == "cat":
+        found = [_cat(op, known)]
+    elif name in _RULES and (reach := known(op.given[followed])):
+        found = _RULES[name](op, reach)
+    weights = tensors_in(value for key, value in op.given.items() if key != followed)
+    return [
+        union([found[place], total(map(known, weights), tensor.ndim)], tensor.ndim)
+        if place < len(found)
+        else total(map(known, sources), tensor.ndim)
+        for place, tensor in enumerate(op.results)
+    ]
 
 
-def _on_edges(reach: Reach, change: Callable[[Tensor], Tensor], steps: ...) -> Reach:
+def _convolution(op: Operation, reach: Reach) -> list[Reach]:
+    given, channels = op.given, op.results[0].shape[1]
+    groups: int = given["groups"]
+    if groups > 1:  # a group sees its own input channels only
+        edges = tuple(
+            edge
+            if edge.shape[1] == 1
+            else edge.unflatten(1, (groups, -1))
+            .amax(2)
+            .repeat_interleave(channels // groups, 1)
+            for edge in reach.edges
+        )
+    else:
+        edges = tuple(edge.amax(1, keepdim=True) for edge in reach.edges)
+    mixed = Reach(edges, reach.steps)
+    kernel = given["weight"].shape[2:]
+    if given["transposed"]:
+        return [_transposed(op, mixed, kernel)]
+    return [_windows(op, mixed, kernel, given["stride"], given["padding"], given["dilation"])]
+
+
+def _pool(op: Operation, reach: Reach) -> list[Reach]:
+    given = op.given
+    kernel = given["kernel_size"]
+    stride = given["stride"] or kernel
+    dilation = given.get("dilation", [1])
+    return [_windows(op, reach, kernel, stride, given["padding"], dilation)]
+
+
+def _windows(op: Operation, reach: Reach, *hyper: Any) -> Reach:
+    """Kernel, stride, padding and dilation slid over the last dimensions, as far as results go."""
+    ...

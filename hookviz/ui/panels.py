@@ -57,7 +57,7 @@ def _percent(share: float) -> str:
 def show_layer(layer: LayerInfo, layers: Sequence[LayerInfo]) -> None:
     """The layer's name and facts, and the way to its neighbours."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader(plain(layer.name), anchor=False, width="stretch")
+        st.header(plain(layer.name), anchor=False, width="stretch")
         _step("Previous", "chevron_left", "P", layers, layer.index - 1)
         _step("Next", "chevron_right", "N", layers, layer.index + 1)
     st.caption(plain(_facts(layer)))
