@@ -27,7 +27,7 @@ class Shot:
 SHOTS = (
     Shot("screen.png", ""),
     Shot("screen-dark.png", "sample=coffee&layer=stage1.first.conv&scale=symmetric", "dark"),
-    Shot("channel.png", "channel=12", "light", 1440, 1480),
+    Shot("channel.png", "channel=12&cell=20,33", "light", 1440, 2150),
     Shot("phone.png", "sample=flower", "light", 390, 844),
 )
 

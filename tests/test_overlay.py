@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 import hookviz
-from hookviz import images
 from hookviz.overlay import overlay
-from hookviz.types import Crop
+from hookviz.types import Crop, InputImage
 from tests.conftest import Tiny, as_model, seeded
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
@@ -43,7 +42,7 @@ def test_a_crop_that_reaches_past_the_image_is_cut_there() -> None:
 def test_a_bright_spot_lands_on_what_made_it_bright() -> None:
     pixels = np.zeros((300, 500, 3), dtype=np.uint8)
     pixels[200:220, 300:320] = 255
-    image = images.InputImage(pixels, "spot", "0")
+    image = InputImage(pixels, "spot", "0")
     model = as_model(seeded(Tiny))
     made = hookviz.prepare(model, image, size=64)
     assert made.picture is not None

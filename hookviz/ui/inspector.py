@@ -18,12 +18,14 @@ _MAP_SIDE = 512  # pixels that a map is magnified to, in whole steps
 _BINS = 48
 
 
-def show_inspector(grid: Grid, activation: Activation, capture: Capture, shown: Shown) -> None:
-    """The chosen channel, large, with what it saw and how it compares; nothing without one."""
+def show_inspector(
+    grid: Grid, activation: Activation, capture: Capture, shown: Shown
+) -> int | None:
+    """The chosen channel, large, with what it saw and how it compares; None without one."""
     channel = chosen_channel(grid)
     if channel is None:
         st.caption("Click a channel, or press Enter on it, to pick it up. / jumps to one.")
-        return
+        return None
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(f"Channel {channel}", anchor=False, width="stretch")
         st.button("Close", icon=":material/close:", on_click=choose_channel, args=(None,))
@@ -38,6 +40,7 @@ def show_inspector(grid: Grid, activation: Activation, capture: Capture, shown: 
         _show_overlay(coloured, capture, shown, channel)
     with numbers:
         _show_numbers(grid, channel, values)
+    return channel
 
 
 def chosen_channel(grid: Grid) -> int | None:

@@ -16,6 +16,7 @@ from hookviz.errors import HookVizError
 from hookviz.survey import list_layers
 from hookviz.types import Model
 from hookviz.ui import controls, panels, resources
+from hookviz.ui.cell import show_cell
 from hookviz.ui.downloading import wait_for_weights
 from hookviz.ui.inspector import show_inspector
 from hookviz.ui.state import ModelChoice, Shown, plain
@@ -90,7 +91,9 @@ def _show_channels(shown: Shown, model: Model) -> None:
         colormap=view.colormap,
     )
     panels.show_grid(grid, shown)
-    show_inspector(grid, capture[layer.name], capture, shown)
+    channel = show_inspector(grid, capture[layer.name], capture, shown)
+    if channel is not None:
+        show_cell(model, made, layer, channel)
     drawn = time.perf_counter() - started
     footer = st.container(horizontal=True, vertical_alignment="center")
     with footer:

@@ -4,6 +4,7 @@ Widgets with ``bind="query-params"`` keep themselves there under their key. Only
 chosen in a component of ours, so its parameter is written by hand.
 """
 
+import re
 from dataclasses import dataclass
 
 import streamlit as st
@@ -76,12 +77,27 @@ def choose_sample(name: str) -> None:
         st.query_params["sample"] = name
 
 
-def choose_channel(channel: int | None) -> None:
-    """Pick a channel up, or put it down, and say so in the URL."""
+def choose_channel(channel: int | None, cell: tuple[int, int] | None = None) -> None:
+    """Pick a channel up, or put it down, and say so in the URL; and look at one of its cells."""
+    if cell is not None:
+        choose_cell(cell)
     if channel is None:
         st.query_params.pop("channel", None)
     else:
         st.query_params["channel"] = str(channel)
+
+
+def choose_cell(cell: tuple[int, int]) -> None:
+    """Look at the cell in that row and column of the map, and say so in the URL."""
+    st.query_params["cell"] = ",".join(map(str, cell))
+
+
+def chosen_cell(rows: int, columns: int) -> tuple[int, int]:
+    """The cell in the URL, or the nearest that a map of that size has; without one its middle."""
+    asked = re.fullmatch(r"(\d{1,6}),(\d{1,6})", st.query_params.get("cell", ""), re.ASCII)
+    if asked is None:
+        return rows // 2, columns // 2
+    return min(int(asked[1]), rows - 1), min(int(asked[2]), columns - 1)
 
 
 def warn_about_link(parameter: str, known: list[str]) -> None:

@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 import hookviz
 from hookviz.ui.samples import samples
 from scripts.browsing import wait_for_grid
+from tests.e2e.screen import choose
 
 
 @pytest.fixture(scope="module")
@@ -117,4 +118,33 @@ def test_a_link_to_no_channel_shows_the_grid_alone(page: Page, server: str, chan
     page.goto(f"{server}/?channel={channel}")
     wait_for_grid(page)
     expect(page.get_by_text("Click a channel")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_cell_is_multiplied_out_and_the_link_keeps_it(
+    page: Page, server: str, values: torch.Tensor
+) -> None:
+    page.goto(server)
+    wait_for_grid(page)
+    page.mouse.click(*point(page, 9, 20, 33))
+    said = page.get_by_text("The network computed")
+    expect(said).to_be_visible()
+    expect(page.get_by_role("spinbutton", name="Row")).to_have_value("20")
+    expect(page.get_by_role("spinbutton", name="Column")).to_have_value("33")
+    text = said.inner_text().replace("−", "-")
+    computed = float(re.search(r"The network computed (-?[\d.e-]+\d)", text)[1])  # type: ignore[index]
+    assert computed == pytest.approx(values[9, 20, 33].item(), rel=6e-3)
+    assert "which the sum gives too" in text
+    expect(page.get_by_text("BatchNorm2d").first).to_be_visible()
+    assert "cell=20%2C33" in page.url
+    page.reload()
+    expect(page.get_by_role("spinbutton", name="Column")).to_have_value("33")
+    expect(page.get_by_text("The network computed")).to_have_text(said.inner_text())
+    page.get_by_role("spinbutton", name="Row").fill("21")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**cell=21%2C33**")
+    # a smaller map has no such cell: the nearest one is taken
+    choose(page, "Layer", "stage3.second.conv")
+    expect(page.get_by_role("spinbutton", name="Row")).to_have_value("7")
+    expect(page.get_by_text("which the sum gives too")).to_be_visible()
     expect(page.get_by_role("alert")).to_have_count(0)

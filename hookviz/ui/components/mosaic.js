@@ -67,7 +67,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     stage.setAttribute("aria-valuetext", `${text}${chosen === place ? ", selected" : ""}`);
   };
 
-  const select = () => setTriggerValue("picked", data.order[place]);
+  const select = (cell = null) => setTriggerValue("picked", { channel: data.order[place], cell });
 
   // The colour under the pointer is the value, to one step of the colour bar.
   const sample = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
@@ -109,7 +109,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (!hit) return;
     place = hit.at;
     show();
-    select();
+    select(hit.cell);
   };
 
   const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns };

@@ -18,13 +18,27 @@ def _component() -> Any:
     )
 
 
-def mosaic(grid: Grid, alt: str, selected: int | None, on_pick: Callable[[int], None]) -> None:
-    """Show the grid as wide as the page; `on_pick` gets the channel that a person picks up."""
+Cell = tuple[int, int]
+"""Row and column of a map."""
+
+
+def mosaic(
+    grid: Grid,
+    alt: str,
+    selected: int | None,
+    on_pick: Callable[[int, Cell | None], None],
+) -> None:
+    """Show the grid as wide as the page.
+
+    `on_pick` gets the channel that a person picks up, and the cell where it was by pointer.
+    """
 
     def picked() -> None:
-        channel = st.session_state["mosaic"].get("picked")
-        if isinstance(channel, int):
-            on_pick(channel)
+        match st.session_state["mosaic"].get("picked"):
+            case {"channel": int(channel), "cell": [int(row), int(column)]}:
+                on_pick(channel, (row, column))
+            case {"channel": int(channel)}:
+                on_pick(channel, None)
 
     _component()(key="mosaic", data=_data(grid, alt, selected), on_picked_change=picked)
 

@@ -1,0 +1,108 @@
+"""One cell of one map, down to the multiplications."""
+
+from html import escape
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from hookviz import arithmetic, render
+from hookviz.arithmetic import CellSum, LayerCall
+from hookviz.errors import SettingError
+from hookviz.scales import number
+from hookviz.types import LayerInfo, Model, ModelInput
+from hookviz.ui import resources
+from hookviz.ui.state import choose_cell, chosen_cell, plain
+
+_MOST_TERMS = 8  # input channels that are written out one by one
+
+
+def show_cell(model: Model, made: ModelInput, layer: LayerInfo, channel: int) -> None:
+    """Where a cell's value comes from: kernel × patch, input by input, + bias, and what followed.
+
+    Says so where the layer is no plain convolution.
+    """
+    st.subheader("One cell, multiplied out", anchor=False)
+    _, rows, columns = layer.output_shape
+    row, column = chosen_cell(rows, columns)
+    with st.container(horizontal=True):
+        _coordinate("row", row, rows)
+        _coordinate("column", column, columns)
+    try:
+        cell = arithmetic.explain(_recorded(model, made, layer.name), channel, row, column)
+    except SettingError as error:
+        st.info(plain(str(error)))
+        return
+    _show_sum(cell)
+    kernel, patch = st.columns(2, gap="medium")
+    strongest = np.array(cell.order[:_MOST_TERMS])
+    with kernel:
+        _show_slices(cell.kernel[strongest], "kernel", "The kernel's slices for these inputs")
+    with patch:
+        _show_slices(cell.patch[strongest], "patch", "What lies under the kernel in these inputs")
+    for step in cell.steps:
+        st.markdown(f"→ {_step(step)}")
+
+
+def _coordinate(name: str, place: int, count: int) -> None:
+    st.session_state[name] = place  # the link decides; a change of the number goes there first
+    st.number_input(name.capitalize(), 0, count - 1, step=1, key=name, on_change=_move, width=140)
+
+
+def _move() -> None:
+    choose_cell((st.session_state["row"], st.session_state["column"]))
+
+
+def _recorded(model: Model, made: ModelInput, layer: str) -> LayerCall:
+    cache, key = resources.session_cache(), ("call", model.name, model.digest, made.digest, layer)
+    call: LayerCall | None = cache.get(key)
+    if call is None:
+        with st.spinner("Recording what the layer was given…"):
+            call = arithmetic.record_input(model, made, layer)
+        cache.put(key, call, call.nbytes)
+    return call
+
+
+def _show_sum(cell: CellSum) -> None:
+    """The sum in one line, then its largest terms as bars."""
+    count = len(cell.terms)
+    bias = "" if cell.bias is None else f" + bias {number(cell.bias)}"
+    verdict = "which the sum gives too" if cell.agrees else "which the sum does NOT give"
+    st.markdown(
+        plain(
+            f"Sum over {count:,} input channel{'s' * (count > 1)} of kernel × patch "
+            f"{number(float(cell.terms.sum()))}{bias} = {number(cell.total)}. The network computed "
+            f"{number(cell.value)}, {verdict} (they differ by {abs(cell.total - cell.value):.1e})."
+        )
+    )
+    most = float(np.abs(cell.terms).max()) or 1.0
+    rows = "".join(
+        f"<span>input {cell.inputs[place]}</span>"
+        f'<span><span class="bar{" below" * bool(term < 0)}" '
+        f'style="width:{abs(term) / most:.1%}"></span></span>'
+        f'<span class="share">{escape(number(float(term)))}</span>'
+        for place, term in ((place, cell.terms[place]) for place in cell.order[:_MOST_TERMS])
+    )
+    st.html(f'<div class="hv-predictions">{rows}</div>')
+    if count > _MOST_TERMS:
+        rest = float(sum(cell.terms[place] for place in cell.order[_MOST_TERMS:]))
+        st.caption(plain(f"the other {count - _MOST_TERMS:,} inputs together: {number(rest)}"))
+
+
+def _show_slices(values: NDArray[np.float32], name: str, says: str) -> None:
+    grid = render.make_grid(values, scale="symmetric", aspect=len(values), width=640)
+    st.image(grid.png(), width="stretch", alt=f"{says}. {grid.legend}")
+    st.caption(f"{name}, strongest input first · ±{number(float(grid.limits.high[0]))}")
+
+
+def _step(step: arithmetic.Step) -> str:
+    """What followed, as a formula with its numbers."""
+    title = f"**{plain(step.kind)}** {plain(step.layer)}"
+    if step.norm is None:
+        return f"{title} gives {plain(number(step.value))}"
+    norm = step.norm
+    formula = (
+        f"(value − {number(norm.mean)}) / √({number(norm.variance)} + {norm.epsilon:g}) "
+        f"× {number(norm.scale)} + {number(norm.shift)} = {number(step.value)}"
+    )
+    return f"{title} {plain(formula)}"
