@@ -6,15 +6,16 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from hookviz import arithmetic, render
+from hookviz import arithmetic, ranking, render
 from hookviz.arithmetic import CellSum, LayerCall
 from hookviz.errors import SettingError
 from hookviz.scales import number
 from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui import resources
-from hookviz.ui.state import choose_cell, chosen_cell, plain
+from hookviz.ui.state import choose, choose_cell, choose_channel, chosen_cell, plain
 
 _MOST_TERMS = 8  # input channels that are written out one by one
+_MOST_LINKS = 5
 
 
 def show_cell(model: Model, made: ModelInput, layer: LayerInfo, channel: int) -> None:
@@ -29,7 +30,8 @@ def show_cell(model: Model, made: ModelInput, layer: LayerInfo, channel: int) ->
         _coordinate("row", row, rows)
         _coordinate("column", column, columns)
     try:
-        cell = arithmetic.explain(_recorded(model, made, layer.name), channel, row, column)
+        call = _recorded(model, made, layer.name)
+        cell = arithmetic.explain(call, channel, row, column)
     except SettingError as error:
         st.info(plain(str(error)))
         return
@@ -42,6 +44,30 @@ def show_cell(model: Model, made: ModelInput, layer: LayerInfo, channel: int) ->
         _show_slices(cell.patch[strongest], "patch", "What lies under the kernel in these inputs")
     for step in cell.steps:
         st.markdown(f"→ {_step(step)}")
+    _show_strongest(model, call, layer, channel)
+
+
+def _show_strongest(model: Model, call: LayerCall, layer: LayerInfo, channel: int) -> None:
+    """The inputs that add most to the whole map, each a way to that channel of the layer before."""
+    st.caption("The inputs that add most to this whole map, on average over its cells:")
+    source = ranking.source_of(model, layer.name)
+    with st.container(horizontal=True):
+        for number_of_input, added in ranking.strongest_by_contribution(call, channel)[
+            :_MOST_LINKS
+        ]:
+            st.button(
+                f"input {number_of_input} · {number(added)}",
+                key=f"input {number_of_input}",
+                disabled=source is None,
+                help=f"channel {number_of_input} of {plain(source)}" if source else None,
+                on_click=_go_to,
+                args=(source, number_of_input),
+            )
+
+
+def _go_to(layer: str, channel: int) -> None:
+    choose(layer=layer.partition("#")[0])
+    choose_channel(channel)
 
 
 def _coordinate(name: str, place: int, count: int) -> None:
