@@ -158,16 +158,16 @@ def spec_classes(name: str) -> int:
 
 def classes_of(name: str, network: nn.Module) -> int:
     """How many classes a catalog model has as it was built."""
-    return len(network.state_dict()[_head(name)[0]])
+    head = _head(name)
+    return len(network.state_dict()[head[0]]) if head else 0  # a backbone has no classes
 
 
 def categories(name: str) -> tuple[str, ...]:
     """The labels of the data that a catalog model's own weights were trained on."""
-    if name == catalog.BUNDLED:
-        return bundled.CATEGORIES
     if name.startswith(timm_models.PREFIX):
         return timm_models.categories(name)
-    return tuple(models.get_model_weights(name).DEFAULT.meta["categories"])
+    own = bundled.CATEGORIES if name == catalog.BUNDLED else None
+    return own or tuple(models.get_model_weights(name).DEFAULT.meta["categories"])
 
 
 def preprocess(name: str) -> Preprocess | Callable[[Image.Image], Tensor]:
@@ -256,8 +256,9 @@ def _head(name: str) -> tuple[str, ...]:
 def _fit(name: str, state: Mapping[str, Tensor]) -> _Fit:
     whole = _outline(name, spec_classes(name), training_heads=True)
     head = _head(name)
-    renamed = _with_plain_head(_renamed(state, whole), whole, head[0])
-    classes = _classes(renamed, whole, head) or spec_classes(name)
+    renamed = _renamed(state, whole)
+    renamed = _with_plain_head(renamed, whole, head[0]) if head else renamed
+    classes = (_classes(renamed, whole, head) if head else 0) or spec_classes(name)
     own = _outline(name, classes)
     wrong = {
         key: fault

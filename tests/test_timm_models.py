@@ -52,6 +52,12 @@ def test_a_checkpoint_with_other_classes_fits(tmp_path: Path) -> None:
     assert len(hookviz.capture(model, picture()).predictions(9)) == 7
 
 
+def test_a_backbone_without_a_head_is_loaded_too() -> None:
+    model = hookviz.load_model("timm/resnet50_clip_gap", "random")
+    assert model.categories == ()
+    assert "stem.conv1.conv" in hookviz.capture(model, torch.zeros(1, 3, 64, 64))
+
+
 def test_pretrained_weights_without_a_network_say_so() -> None:
     program = (
         "import hookviz\n"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hookviz import arithmetic, ranking, render
 from hookviz.arithmetic import CellSum, LayerCall
-from hookviz.errors import SettingError
+from hookviz.errors import HookVizError
 from hookviz.scales import number
 from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui import resources
@@ -32,7 +32,7 @@ def show_cell(model: Model, made: ModelInput, layer: LayerInfo, channel: int) ->
     try:
         call = _recorded(model, made, layer.name)
         cell = arithmetic.explain(call, channel, row, column)
-    except SettingError as error:
+    except HookVizError as error:
         st.info(plain(str(error)))
         return
     _show_sum(cell)
