@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FloatRect, Page, expect
 
 import hookviz
 from hookviz.ui.samples import samples
@@ -19,12 +19,23 @@ def values() -> torch.Tensor:
     return cap["stem.first.conv"].values
 
 
+def settled_box(page: Page) -> FloatRect:
+    """Where the grid is, once nothing above it is still loading and moving it."""
+    picture, last = page.locator("figure img.picture"), None
+    for _ in range(40):
+        box = picture.bounding_box()
+        if box is not None and box == last:
+            return box
+        last = box
+        page.wait_for_timeout(250)
+    return pytest.fail("the grid never came to rest")
+
+
 def point(page: Page, channel: int, row: int = 5, column: int = 7) -> tuple[float, float]:
     """The middle of a cell of a channel on the screen, in the bundled model's first layer."""
     geometry = hookviz.make_grid(torch.zeros(32, 64, 64)).geometry
     left, top, _, _ = geometry.box(channel)
-    box = page.locator("figure img.picture").bounding_box()
-    assert box is not None
+    box = settled_box(page)
     x = left + (column + 0.5) * geometry.magnification
     y = top + (row + 0.5) * geometry.magnification
     return (
