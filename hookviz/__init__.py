@@ -27,7 +27,10 @@ if TYPE_CHECKING:
         WeightsError,
     )
     from hookviz.images import read as read_image
+    from hookviz.lens import Lens
+    from hookviz.lenses import list_lenses, run_lens
     from hookviz.loading import load_model, wrap
+    from hookviz.panels import LensResult
     from hookviz.render import Grid, make_grid
     from hookviz.survey import list_layers
     from hookviz.types import (
@@ -57,6 +60,8 @@ __all__ = [
     "ImageError",
     "InputImage",
     "LayerInfo",
+    "Lens",
+    "LensResult",
     "Model",
     "ModelError",
     "ModelInput",
@@ -71,11 +76,13 @@ __all__ = [
     "capture",
     "explore",
     "list_layers",
+    "list_lenses",
     "list_models",
     "load_model",
     "make_grid",
     "prepare",
     "read_image",
+    "run_lens",
     "wrap",
 ]
 
@@ -83,7 +90,10 @@ _HOMES = {
     "catalog": ("list_models",),
     "engine": ("capture", "prepare"),
     "images": ("read_image",),
+    "lens": ("Lens",),
+    "lenses": ("list_lenses", "run_lens"),
     "loading": ("load_model", "wrap"),
+    "panels": ("LensResult",),
     "render": ("Grid", "make_grid"),
     "survey": ("list_layers",),
     "ui.exploring": ("Explorer", "explore"),

@@ -1,4 +1,9 @@
-"""The one home of hooks: record what layers put out, and be gone on every way out."""
+"""The one home of hooks: see and change what layers take in and put out, and be gone afterwards.
+
+Every way in takes names, resolves them all before the first hook is registered, and removes every
+hook on every way out, `KeyboardInterrupt` and Streamlit's control exceptions included. Other
+people's hooks stay. What a callback raises ends the pass.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -34,25 +39,38 @@ def observe(
 ) -> Iterator[None]:
     """Call `see` after every call of the named layers while the block runs.
 
-    All names are resolved before the first hook is registered, and every hook is removed on every
-    way out, `KeyboardInterrupt` and Streamlit's control exceptions included. Other people's hooks
-    stay. What `see` raises ends the forward pass.
+    Raises:
+        UnknownLayerError: the network has no layer of that name.
+    """
+
+    def unchanged(call: Call) -> None:
+        see(call)  # whatever it returns, the network goes on with its own output
+
+    with edit(network, layers, unchanged):
+        yield
+
+
+@contextmanager
+def edit(
+    network: nn.Module, layers: Iterable[str], change: Callable[[Call], Any]
+) -> Iterator[None]:
+    """Go on with what `change` makes of every call of the named layers, while the block runs.
+
+    Where it returns None, the network goes on with the layer's own output.
 
     Raises:
         UnknownLayerError: the network has no layer of that name.
     """
-    every: dict[str, nn.Module] = dict(network.named_modules(remove_duplicate=False))
-    every.pop("")  # the network itself is not one of its layers
-    modules = {name: _find(every, name) for name in layers}
+    modules = _resolve(network, layers)
     counts = dict.fromkeys(modules, 0)
 
-    def watcher(name: str) -> Callable[..., None]:
+    def watcher(name: str) -> Callable[..., Any]:
         def hook(
             _module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
-        ) -> None:
+        ) -> Any:
             call = Call(name, counts[name], (*args, *kwargs.values()), output)
             counts[name] += 1
-            see(call)
+            return change(call)
 
         return hook
 
@@ -61,6 +79,63 @@ def observe(
             handle = module.register_forward_hook(watcher(name), with_kwargs=True)
             hooks.callback(handle.remove)
         yield
+
+
+@contextmanager
+def before(
+    network: nn.Module, layers: Iterable[str], see: Callable[[Call], None]
+) -> Iterator[None]:
+    """Call `see` before every call of the named layers, when there is no output yet.
+
+    This is the time to copy what a layer takes in: an in-place layer writes over it.
+
+    Raises:
+        UnknownLayerError: the network has no layer of that name.
+    """
+    modules = _resolve(network, layers)
+    counts = dict.fromkeys(modules, 0)
+
+    def watcher(name: str) -> Callable[..., None]:
+        def hook(_module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+            call = Call(name, counts[name], (*args, *kwargs.values()), None)
+            counts[name] += 1
+            see(call)
+
+        return hook
+
+    with ExitStack() as hooks:
+        for name, module in modules.items():
+            handle = module.register_forward_pre_hook(watcher(name), with_kwargs=True)
+            hooks.callback(handle.remove)
+        yield
+
+
+@contextmanager
+def on_gradients(change: Callable[[str, Tensor], Tensor | None]) -> Iterator["GradientHooks"]:
+    """Somewhere to name tensors whose gradients `change` shall see while the block runs.
+
+    It is given the name and the gradient as a backward pass computes it, and what it returns takes
+    the gradient's place; None keeps it.
+    """
+    with ExitStack() as hooks:
+        yield GradientHooks(hooks, change)
+
+
+class GradientHooks:
+    """The tensors whose gradients are seen; see `on_gradients`."""
+
+    def __init__(self, hooks: ExitStack, change: Callable[[str, Tensor], Tensor | None]) -> None:
+        self._hooks = hooks
+        self._change = change
+
+    def add(self, name: str, tensor: Tensor) -> None:
+        """See this tensor's gradient too; the tensor must be part of a graph or a leaf of one."""
+
+        def hook(gradient: Tensor) -> Tensor | None:
+            return self._change(name, gradient)
+
+        handle: Any = tensor.register_hook(hook)  # type: ignore[no-untyped-call]
+        self._hooks.callback(handle.remove)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -115,11 +190,15 @@ class StopForward(BaseException):
     """
 
 
-def _find(modules: Mapping[str, nn.Module], name: str) -> nn.Module:
-    try:
-        return modules[name]
-    except KeyError:
-        raise UnknownLayerError("layer", name, modules) from None
+def _resolve(network: nn.Module, layers: Iterable[str]) -> dict[str, nn.Module]:
+    every: dict[str, nn.Module] = dict(network.named_modules(remove_duplicate=False))
+    every.pop("")  # the network itself is not one of its layers
+    found = {}
+    for name in layers:
+        if name not in every:
+            raise UnknownLayerError("layer", name, every)
+        found[name] = every[name]
+    return found
 
 
 def tensors_in(output: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Tensor]]:

@@ -70,6 +70,30 @@ def shapes_only(network: nn.Module) -> nn.Module:
     return replicate(network, empty)
 
 
+def for_gradients(network: Network, *, trainable: bool = False) -> Network:
+    """A fresh replica that autograd can go through: no module of it works in place.
+
+    Its parameters share memory with the network's and must not be written to. Throw it away after
+    use.
+
+    Args:
+        network: the shared one.
+        trainable: gradients flow to the parameters too, which are new leaves then; buffers are
+            copies, so that a batch norm in training mode moves nobody's averages.
+    """
+
+    def leaf(tensor: Tensor) -> Tensor:
+        if isinstance(tensor, nn.Parameter):
+            return nn.Parameter(tensor.detach(), requires_grad=tensor.is_floating_point())
+        return tensor.detach().clone()
+
+    made = replicate(network, leaf) if trainable else replicate(network)
+    for module in made.modules():
+        if getattr(module, "inplace", False) is True:
+            module.inplace = False  # type: ignore[assignment]
+    return made
+
+
 class _Replica(Generic[Network]):
     """A replica that knows what it was like when it was new."""
 

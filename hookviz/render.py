@@ -8,6 +8,7 @@ import io
 import threading
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -29,12 +30,12 @@ from hookviz.grids import (
     order,
 )
 from hookviz.scales import COLORMAPS, GAP_LEVEL, LEVELS, Colormap, Limits, limits, quantise
-from hookviz.types import Activation, Address
+from hookviz.types import Activation, Address, Pixels
 
 FORMATS = ("png", "pdf", "svg")
 """What `Grid.figure_bytes` can write."""
 
-_drawing = threading.Lock()  # matplotlib promises no thread safety, and drawing holds the GIL
+drawing = threading.Lock()  # matplotlib promises no thread safety, and drawing holds the GIL
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +150,7 @@ class Grid:
         one_of("format", format, FORMATS)
         dates = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
         file = io.BytesIO()
-        with _drawing:
+        with drawing:
             figure = self.figure(dpi=dpi, title=title)
             figure.savefig(file, format=format, dpi=dpi, metadata=dates[format])
         return file.getvalue()
@@ -211,6 +212,33 @@ def make_grid(
         levels=levels,
         palette=_palette(colours.name),
     )
+
+
+def coloured(
+    values: NDArray[np.floating[Any]],
+    colormap: str = "inferno",
+    *,
+    low: float | None = None,
+    high: float | None = None,
+) -> Pixels:
+    """One map, ``(H, W)``, as a picture, RGB uint8, ``(H, W, 3)``: a pixel for every cell.
+
+    The end colours stand for `low` and `high`, by default the map's own finite extremes. NaN and
+    infinities have the colours that they have in a grid.
+
+    Raises:
+        HookVizError: the values are not ``(H, W)`` or empty.
+        SettingError: `colormap` is not one of `COLORMAPS`.
+    """
+    name = COLORMAPS[one_of("colormap", colormap, COLORMAPS)].name
+    stats = channel_stats(np.asarray(values, np.float32)[None])
+    ends = (
+        float(stats.minimum[0]) if low is None else low,
+        float(stats.maximum[0]) if high is None else high,
+    )
+    levels = quantise(np.asarray(values, np.float32)[None], *(np.array([end]) for end in ends))
+    picture: Pixels = _palette(name)[levels[0], :3]
+    return picture
 
 
 def _float32(activation: object) -> NDArray[np.float32]:

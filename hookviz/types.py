@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 
 import numpy as np
 import torch
@@ -206,6 +207,19 @@ class LayerInfo:
     dilation: tuple[int, ...] = ()
     groups: int = 1
     bias: bool = False
+
+    @property
+    def multiply_adds(self) -> int:
+        """Multiplications of one call, each with its addition; adding a bias counts as one more.
+
+        A convolution uses each of its numbers once at each place of its output (a transposed one
+        at each place of its input), a linear layer once for each vector that it is given; others
+        count as 0. torchinfo counts the same, but for linear layers on several vectors.
+        """
+        if self.kernel_size:
+            places = self.input_shape[1:] if "Transpose" in self.kind else self.output_shape[1:]
+            return self.parameters * prod(places)
+        return self.parameters * prod(self.output_shape[:-1]) if "Linear" in self.kind else 0
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -47,7 +47,17 @@ def test_the_library_imports_without_streamlit() -> None:
 
 
 def test_every_module_has_its_mirrored_test() -> None:
-    indirect = {"__init__", "__main__", "types", "cells", "layers", "pages", "srgb"}
+    indirect = {
+        "__init__",
+        "__main__",
+        "types",
+        "cells",
+        "layers",
+        "lens",
+        "pages",
+        "panels",
+        "srgb",
+    }
     modules = {path.stem for path in (ROOT / "hookviz").glob("*.py")} - indirect
     tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests").glob("test_*.py")}
     assert modules - tests == set()

@@ -126,3 +126,59 @@ def test_tensors_in_walks_nested_outputs() -> None:
         ("box", "values"),
     ]
     assert [tensor.item() for _, tensor in found] == [0, 1, 2, 3]
+
+
+def test_edit_changes_what_the_network_goes_on_with() -> None:
+    network = seeded(Tiny)
+    given = random_input(0)
+    with (
+        torch.no_grad(),
+        hooks.edit(network, ["conv2"], lambda call: torch.zeros_like(call.output)),
+    ):
+        edited = network(given)
+    with torch.no_grad(), hooks.edit(network, ["conv2"], lambda call: None):
+        kept = network(given)
+    torch.testing.assert_close(edited[0], network.head.bias.detach(), rtol=0, atol=0)
+    torch.testing.assert_close(kept, network(given).detach(), rtol=0, atol=0)
+    assert hook_count(network) == 0
+
+
+def test_what_an_observer_returns_changes_nothing() -> None:
+    network = seeded(Tiny)
+    given = random_input(0)
+    with torch.no_grad(), hooks.observe(network, ["conv2"], lambda call: call.output * 0):
+        seen = network(given)
+    torch.testing.assert_close(seen, network(given).detach(), rtol=0, atol=0)
+
+
+def test_before_sees_what_goes_in_while_it_is_still_there() -> None:
+    network = seeded(Tiny)
+    taken: list[tuple[int, Tensor]] = []
+
+    def see(call: hooks.Call) -> None:
+        assert call.output is None
+        taken.append((call.index, call.inputs[0].clone()))
+
+    with torch.no_grad(), hooks.before(network, ["relu"], see):
+        network(random_input(0))
+    assert [index for index, _ in taken] == [0, 1]
+    assert (taken[0][1] < 0).any()  # the ReLU works in place, and afterwards nothing is negative
+    assert hook_count(network) == 0
+
+
+def test_gradients_are_seen_and_changed_and_the_hooks_go() -> None:
+    leaf = torch.ones(3, requires_grad=True)
+    middle = leaf * 2
+    seen: list[tuple[str, Tensor]] = []
+
+    def change(name: str, gradient: Tensor) -> Tensor:
+        seen.append((name, gradient.clone()))
+        return gradient * 10
+
+    with hooks.on_gradients(change) as gradients:
+        gradients.add("middle", middle)
+        (found,) = torch.autograd.grad(middle.sum(), leaf, retain_graph=True)
+    (after,) = torch.autograd.grad(middle.sum(), leaf)
+    assert [name for name, _ in seen] == ["middle"]
+    assert found.tolist() == [20, 20, 20]
+    assert after.tolist() == [2, 2, 2]

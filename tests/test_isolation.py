@@ -113,3 +113,19 @@ def test_a_forgotten_network_is_freed_with_its_replicas() -> None:
 def test_deepcopy_would_have_copied_the_tensors() -> None:
     network = seeded(Tiny)
     assert copy.deepcopy(network).conv1.weight.data_ptr() != network.conv1.weight.data_ptr()
+
+
+@pytest.mark.parametrize("trainable", [False, True])
+def test_a_replica_for_gradients_changes_nothing_that_is_shared(trainable: bool) -> None:
+    network = seeded(Tiny).requires_grad_(False)
+    before = [(tensor.data_ptr(), tensor._version) for tensor in network.parameters()]
+    replica = isolation.for_gradients(network, trainable=trainable)
+    assert replica.relu.inplace is False
+    given = random_input(0).requires_grad_()
+    wanted = [given, *replica.parameters()] if trainable else [given]
+    found = torch.autograd.grad(replica(given).sum(), wanted)
+    assert all(part is not None for part in found)
+    assert [(tensor.data_ptr(), tensor._version) for tensor in network.parameters()] == before
+    assert [tensor.data_ptr() for tensor in replica.parameters()] == [ptr for ptr, _ in before]
+    assert network.relu.inplace is True
+    assert not any(tensor.requires_grad for tensor in network.parameters())

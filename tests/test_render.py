@@ -14,7 +14,7 @@ from PIL import Image
 
 from hookviz.errors import HookVizError, SettingError
 from hookviz.grids import mosaic
-from hookviz.render import Grid, make_grid
+from hookviz.render import Grid, coloured, make_grid
 from hookviz.scales import COLORMAPS, GAP_LEVEL, LEVELS
 from hookviz.types import Activation, Address
 
@@ -340,3 +340,13 @@ def test_the_picture_is_the_mosaic_of_the_levels() -> None:
     image = Image.open(io.BytesIO(grid.png()))
     picture = mosaic(grid.levels, grid.geometry, GAP_LEVEL)
     np.testing.assert_array_equal(np.asarray(image), picture)
+
+
+def test_a_single_map_is_coloured_like_a_grid_of_it() -> None:
+    values = np.array([[0, 1], [2, np.nan]], dtype=np.float32)
+    picture = coloured(values, "viridis")
+    with Image.open(io.BytesIO(make_grid(values[None], width=2).channel_png(0, 1))) as expected:
+        np.testing.assert_array_equal(picture, np.asarray(expected.convert("RGB")))
+    wider = coloured(values, "viridis", low=0, high=4)
+    assert picture[0, 0].tolist() == wider[0, 0].tolist()
+    assert picture[1, 0].tolist() != wider[1, 0].tolist()

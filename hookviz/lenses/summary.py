@@ -1,0 +1,67 @@
+"""The network as a table: every layer with its shapes, weights and multiply-adds."""
+
+import numpy as np
+
+from hookviz.lens import Found, Lens, Subject
+from hookviz.panels import TablePanel, TextPanel
+from hookviz.parameters import OneOf
+from hookviz.types import LayerInfo
+
+_HEAD = ("layer", "kind", "kernel", "stride", "input", "output", "parameters", "multiply-adds")
+
+
+def run(subject: Subject, *, layers: str) -> Found:
+    """One row per layer in order of execution.
+
+    Shapes are those of one pass over this input; multiply-adds are `LayerInfo.multiply_adds` times
+    the calls. A layer that runs twice counts its parameters once.
+    """
+    found = subject.survey.layers
+    listed = subject.convs if layers == "convolutions" else found
+    parameters = sum(parameter.numel() for parameter in subject.model.network.parameters())
+    work = sum(layer.multiply_adds * layer.calls for layer in found)
+    says = (
+        f"{subject.model.title}: {len(found):,} layers, {len(subject.convs):,} of them "
+        f"convolutions, {parameters:,} parameters, {work:,} multiply-adds for an input of "
+        f"{_times(subject.shape)}."
+    )
+    table = TablePanel("Layers in order of execution", _HEAD, tuple(map(_row, listed)))
+    numbers = {
+        "parameters": np.array([layer.parameters for layer in listed]),
+        "multiply_adds": np.array([layer.multiply_adds * layer.calls for layer in listed]),
+    }
+    return (TextPanel(says), table), numbers
+
+
+def _row(layer: LayerInfo) -> tuple[str | int, ...]:
+    return (
+        layer.name if layer.calls == 1 else f"{layer.name} ({layer.calls} calls)",
+        layer.kind,
+        _times(layer.kernel_size),
+        _times(layer.stride),
+        _times(layer.input_shape),
+        _times(layer.output_shape),
+        layer.parameters,
+        layer.multiply_adds * layer.calls,
+    )
+
+
+def _times(shape: tuple[int, ...]) -> str:
+    return "×".join(map(str, shape))
+
+
+LENS = Lens(
+    slug="summary",
+    title="Summary",
+    group="The network",
+    sentence="What the network is made of, layer by layer: shapes, weights and work.",
+    run=run,
+    parameters=(
+        OneOf(
+            name="layers",
+            label="Layers",
+            choices=("all", "convolutions"),
+            help="Which rows the table has.",
+        ),
+    ),
+)

@@ -1,0 +1,226 @@
+"""What can be chosen about a lens: each kind checks what it is given and knows its default."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hookviz.errors import HookVizError, SettingError, UnknownLayerError, nearest_names, shorten
+from hookviz.survey import Survey
+from hookviz.types import Model
+
+
+class Asked(Protocol):
+    """What parameters want to know of the subject that a lens is asked about."""
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+        ...
+
+    @property
+    def survey(self) -> Survey:
+        """What a pass runs."""
+        ...
+
+    @property
+    def top_class(self) -> int:
+        """The likeliest class's number."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parameter:
+    """Something to choose: its keyword, its label, and a line of help."""
+
+    name: str
+    label: str
+    help: str = ""
+
+    def resolve(self, given: Any, subject: Asked) -> Any:
+        """What the lens gets for what was given, which may be text; None is the default.
+
+        Raises:
+            HookVizError: it means nothing, or not for this subject.
+        """
+        raise NotImplementedError
+
+    def refuse(self, given: Any, wanted: str) -> SettingError:
+        """The error that says what this parameter takes."""
+        return SettingError(f"{self.name}={shorten(repr(given))} is not {wanted}.")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LayerChoice(Parameter):
+    """A layer by name.
+
+    Attributes:
+        kind: ``"conv"`` for conv layers alone, ``"all"`` for every layer without parts.
+        default: ``"first"``, ``"last"``, or ``"none"`` for a choice that can be left open.
+    """
+
+    name: str = "layer"
+    label: str = "Layer"
+    kind: str = "conv"
+    default: str = "last"
+
+    def choices(self, subject: Asked) -> tuple[str, ...]:
+        """The layers' names in order of execution."""
+        layers = subject.survey.convs if self.kind == "conv" else subject.survey.layers
+        return tuple(layer.name for layer in layers)
+
+    def resolve(self, given: Any, subject: Asked) -> str | None:
+        """The layer's name; None only where the choice is left open."""
+        names = self.choices(subject)
+        if given is None and self.default == "none":
+            return None
+        if not names:
+            raise HookVizError(f"{subject.model.title} has no conv layer to look at.")
+        if given is None:
+            return names[0 if self.default == "first" else -1]
+        if given in names:
+            return str(given)
+        kind = "conv layer" if self.kind == "conv" else "layer"
+        raise UnknownLayerError(f"{kind} in {subject.model.title}", str(given), names)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClassChoice(Parameter):
+    """A class by number or by name; the likeliest one by default."""
+
+    name: str = "target"
+    label: str = "Class"
+
+    def resolve(self, given: Any, subject: Asked) -> int:
+        """The class's number."""
+        top = subject.top_class  # also says so where there are no classes
+        names = subject.model.categories
+        if given is None:
+            return top
+        if isinstance(given, str) and not given.isdecimal():
+            if given in names:
+                return names.index(given)
+            near = nearest_names(given, names)
+            hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+            raise SettingError(f"{subject.model.title} knows no class {shorten(given)!r}.{hint}")
+        scores = getattr(subject, "scored").logits  # noqa: B009 - only a Subject has them
+        if isinstance(given, bool) or not 0 <= int(given) < len(scores):
+            raise self.refuse(given, f"a class of {subject.model.title}: 0 to {len(scores) - 1}")
+        return int(given)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WholeNumber(Parameter):
+    """A whole number from `low` to `high`."""
+
+    low: int
+    high: int
+    default: int
+
+    def resolve(self, given: Any, subject: Asked) -> int:  # noqa: ARG002
+        """The number."""
+        if given is None:
+            return self.default
+        try:
+            number = int(given)
+        except (TypeError, ValueError):
+            number = self.low - 1
+        if isinstance(given, float) and given != number:
+            number = self.low - 1
+        if not self.low <= number <= self.high:
+            raise self.refuse(given, f"a whole number from {self.low} to {self.high}")
+        return number
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RealNumber(Parameter):
+    """A number from `low` to `high`."""
+
+    low: float
+    high: float
+    default: float
+
+    def resolve(self, given: Any, subject: Asked) -> float:  # noqa: ARG002
+        """The number."""
+        if given is None:
+            return self.default
+        try:
+            number = float(given)
+        except (TypeError, ValueError):
+            number = float("nan")
+        if not self.low <= number <= self.high:
+            raise self.refuse(given, f"a number from {self.low:g} to {self.high:g}")
+        return number
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OneOf(Parameter):
+    """One of a few words; the first by default."""
+
+    choices: tuple[str, ...]
+
+    def resolve(self, given: Any, subject: Asked) -> str:  # noqa: ARG002
+        """The word."""
+        if given is None:
+            return self.choices[0]
+        if given not in self.choices:
+            raise self.refuse(given, f"one of {', '.join(map(repr, self.choices))}")
+        return str(given)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Switch(Parameter):
+    """On or off."""
+
+    default: bool = False
+
+    def resolve(self, given: Any, subject: Asked) -> bool:  # noqa: ARG002
+        """Whether it is on."""
+        if given is None:
+            return self.default
+        known = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
+        found = given if isinstance(given, bool) else known.get(str(given).casefold())
+        if found is None:
+            raise self.refuse(given, "yes or no")
+        return bool(found)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Channels(Parameter):
+    """Some channels: ``"0, 3-7"`` or a sequence of numbers; none by default.
+
+    Whether the chosen layer has them is for the lens to check.
+    """
+
+    name: str = "channels"
+    label: str = "Channels"
+
+    def resolve(self, given: Any, subject: Asked) -> tuple[int, ...]:  # noqa: ARG002
+        """The channels' numbers in order, each once."""
+        if given is None:
+            return ()
+        numbers: set[int] = set()
+        parts: Sequence[Any] = given.split(",") if isinstance(given, str) else given
+        for part in parts:
+            text = str(part).strip()
+            span = re.fullmatch(r"(\d{1,6})(?:\s*[-–]\s*(\d{1,6}))?", text, re.ASCII)
+            if not text:
+                continue
+            if span is None or int(span[2] or span[1]) - int(span[1]) not in range(100_000):
+                raise self.refuse(given, 'channel numbers such as "0, 3-7"')
+            numbers.update(range(int(span[1]), int(span[2] or span[1]) + 1))
+        return tuple(sorted(numbers))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MoreImages(Parameter):
+    """More images beside the one looked at: a sequence of what `capture` takes; none by default."""
+
+    name: str = "images"
+    label: str = "More images"
+
+    def resolve(self, given: Any, subject: Asked) -> tuple[Any, ...]:  # noqa: ARG002
+        """The images as they were given."""
+        if given is None:
+            return ()
+        return (given,) if isinstance(given, str | bytes) else tuple(given)
