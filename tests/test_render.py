@@ -345,7 +345,7 @@ def test_the_picture_is_the_mosaic_of_the_levels() -> None:
 def test_a_single_map_is_coloured_like_a_grid_of_it() -> None:
     values = np.array([[0, 1], [2, np.nan]], dtype=np.float32)
     picture = coloured(values, "viridis")
-    with Image.open(io.BytesIO(make_grid(values[None], width=2).channel_png(0, 1))) as expected:
+    with Image.open(io.BytesIO(make_grid(values[None], width=16).channel_png(0, 1))) as expected:
         np.testing.assert_array_equal(picture, np.asarray(expected.convert("RGB")))
     wider = coloured(values, "viridis", low=0, high=4)
     assert picture[0, 0].tolist() == wider[0, 0].tolist()
