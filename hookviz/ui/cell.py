@@ -4,70 +4,56 @@ from html import escape
 
 import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
-from hookviz import arithmetic, ranking, render
+from hookviz import arithmetic
 from hookviz.arithmetic import CellSum, LayerCall
-from hookviz.errors import HookVizError
+from hookviz.overlay import outlined
+from hookviz.receptive import ReceptiveField, receptive_fields
 from hookviz.scales import number
 from hookviz.types import LayerInfo, Model, ModelInput
-from hookviz.ui import resources
-from hookviz.ui.state import choose, choose_cell, choose_channel, chosen_cell, plain
+from hookviz.ui.kernel import show_slices
+from hookviz.ui.state import choose_cell, chosen_cell, plain
 
 _MOST_TERMS = 8  # input channels that are written out one by one
-_MOST_LINKS = 5
 
 
-def show_cell(model: Model, made: ModelInput, layer: LayerInfo, channel: int) -> None:
-    """Where a cell's value comes from: kernel × patch, input by input, + bias, and what followed.
-
-    Says so where the layer is no plain convolution.
-    """
-    st.subheader("One cell, multiplied out", anchor=False)
+def show_cell(
+    model: Model, made: ModelInput, layer: LayerInfo, call: LayerCall, channel: int
+) -> None:
+    """Where a cell's value comes from: what it sees, kernel × patch, + bias, and what followed."""
     _, rows, columns = layer.output_shape
     row, column = chosen_cell(rows, columns)
-    with st.container(horizontal=True):
-        _coordinate("row", row, rows)
-        _coordinate("column", column, columns)
-    try:
-        call = _recorded(model, made, layer.name)
-        cell = arithmetic.explain(call, channel, row, column)
-    except HookVizError as error:
-        st.info(plain(str(error)))
-        return
-    _show_sum(cell)
-    kernel, patch = st.columns(2, gap="medium")
-    strongest = np.array(cell.order[:_MOST_TERMS])
-    with kernel:
-        _show_slices(cell.kernel[strongest], "kernel", "The kernel's slices for these inputs")
-    with patch:
-        _show_slices(cell.patch[strongest], "patch", "What lies under the kernel in these inputs")
-    for step in cell.steps:
-        st.markdown(f"→ {_step(step)}")
-    _show_strongest(model, call, layer, channel)
+    cell = arithmetic.explain(call, channel, row, column)
+    sees, sums = st.columns([2, 3], gap="medium")
+    with sees:
+        with st.container(horizontal=True):
+            _coordinate("row", row, rows)
+            _coordinate("column", column, columns)
+        field = receptive_fields(model, tuple(made.tensor.shape[1:]))[layer.name]
+        _show_field(made, field, row, column)
+    with sums:
+        _show_sum(cell)
+        for step in cell.steps:
+            st.markdown(f"→ {_step(step)}")
+        strongest = np.array(cell.order[:_MOST_TERMS])
+        show_slices(cell.kernel[strongest], "kernel, strongest input first")
+        show_slices(cell.patch[strongest], "what lies under it in these inputs")
 
 
-def _show_strongest(model: Model, call: LayerCall, layer: LayerInfo, channel: int) -> None:
-    """The inputs that add most to the whole map, each a way to that channel of the layer before."""
-    st.caption("The inputs that add most to this whole map, on average over its cells:")
-    source = ranking.source_of(model, layer.name)
-    with st.container(horizontal=True):
-        for number_of_input, added in ranking.strongest_by_contribution(call, channel)[
-            :_MOST_LINKS
-        ]:
-            st.button(
-                f"input {number_of_input} · {number(added)}",
-                key=f"input {number_of_input}",
-                disabled=source is None,
-                help=f"channel {number_of_input} of {plain(source)}" if source else None,
-                on_click=_go_to,
-                args=(source, number_of_input),
-            )
+def _show_field(made: ModelInput, field: ReceptiveField, row: int, column: int) -> None:
+    """The part of the input that the cell depends on, framed."""
+    top, left, bottom, right = field.box(row, column)
+    if made.picture is not None:
+        picture = outlined(made.picture, (top, left, bottom, right))
+        st.image(picture, width="stretch", alt="The cell's receptive field, framed on the input.")
+    where = f"rows {top} to {bottom - 1} and columns {left} to {right - 1} of the input"
+    size = f"{field.size[0]}×{field.size[1]} pixels" if field.size else "the whole image"
+    outside = ", some of them outside the image" if _cut(field, top, left, bottom, right) else ""
+    st.caption(f"receptive field: {size}{outside}; it depends on {where}")
 
 
-def _go_to(layer: str, channel: int) -> None:
-    choose(layer=layer.partition("#")[0])
-    choose_channel(channel)
+def _cut(field: ReceptiveField, top: int, left: int, bottom: int, right: int) -> bool:
+    return field.size is not None and (bottom - top, right - left) != field.size
 
 
 def _coordinate(name: str, place: int, count: int) -> None:
@@ -77,16 +63,6 @@ def _coordinate(name: str, place: int, count: int) -> None:
 
 def _move() -> None:
     choose_cell((st.session_state["row"], st.session_state["column"]))
-
-
-def _recorded(model: Model, made: ModelInput, layer: str) -> LayerCall:
-    cache, key = resources.session_cache(), ("call", model.name, model.digest, made.digest, layer)
-    call: LayerCall | None = cache.get(key)
-    if call is None:
-        with st.spinner("Recording what the layer was given…"):
-            call = arithmetic.record_input(model, made, layer)
-        cache.put(key, call, call.nbytes)
-    return call
 
 
 def _show_sum(cell: CellSum) -> None:
@@ -113,12 +89,6 @@ def _show_sum(cell: CellSum) -> None:
     if count > _MOST_TERMS:
         rest = float(sum(cell.terms[place] for place in cell.order[_MOST_TERMS:]))
         st.caption(plain(f"the other {count - _MOST_TERMS:,} inputs together: {number(rest)}"))
-
-
-def _show_slices(values: NDArray[np.float32], name: str, says: str) -> None:
-    grid = render.make_grid(values, scale="symmetric", aspect=len(values), width=640)
-    st.image(grid.png(), width="stretch", alt=f"{says}. {grid.legend}")
-    st.caption(f"{name}, strongest input first · ±{number(float(grid.limits.high[0]))}")
 
 
 def _step(step: arithmetic.Step) -> str:

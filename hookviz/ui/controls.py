@@ -173,10 +173,7 @@ def pick_layer(layers: Sequence[LayerInfo]) -> LayerInfo:
         bind="query-params",
         help="Type to search. P and N step through the layers.",
     )
-    layer = by_name[name]
-    shape = " × ".join(map(str, layer.output_shape))
-    st.caption(f"conv layer {layer.index + 1} of {len(layers)} · {shape}")
-    return layer
+    return by_name[name]
 
 
 def pick_view(channels: int) -> View:

@@ -1,6 +1,7 @@
 """One channel picked up: its map, its place on the image, its numbers."""
 
 import io
+from functools import partial
 from html import escape
 
 import numpy as np
@@ -8,13 +9,14 @@ import streamlit as st
 from numpy.typing import NDArray
 from PIL import Image
 
+from hookviz.channel_page import channel_csv, channel_page, numbers
 from hookviz.overlay import overlay
 from hookviz.render import Grid
 from hookviz.scales import number
 from hookviz.types import Activation, Capture, Pixels
-from hookviz.ui.state import Shown, choose_channel
+from hookviz.ui.components.map import show_map
+from hookviz.ui.state import Shown, choose_cell, choose_channel, chosen_cell
 
-_MAP_SIDE = 512  # pixels that a map is magnified to, in whole steps
 _BINS = 48
 
 
@@ -28,19 +30,46 @@ def show_inspector(
         return None
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(f"Channel {channel}", anchor=False, width="stretch")
+        _offer_files(grid, channel, activation, capture, shown)
         st.button("Close", icon=":material/close:", on_click=choose_channel, args=(None,))
     large, over, numbers = st.columns(3, gap="medium")
     values = activation.values[channel].numpy()
     coloured = _coloured(grid, channel)
     with large:
-        st.image(_magnified(coloured), width="stretch", alt=f"The map of channel {channel}.")
-        ticks = " … ".join(label for _, label in grid.ticks_of(channel))
-        st.caption(f"{values.shape[0]}×{values.shape[1]} cells · colours span {ticks}")
+        rows, columns = values.shape
+        show_map(grid, channel, values, chosen_cell(rows, columns), choose_cell)
+        st.caption(f"{rows}×{columns} cells · click one to see where its value comes from")
     with over:
         _show_overlay(coloured, capture, shown, channel)
     with numbers:
         _show_numbers(grid, channel, values)
     return channel
+
+
+def _offer_files(
+    grid: Grid, channel: int, activation: Activation, capture: Capture, shown: Shown
+) -> None:
+    """The channel as a page for print, and its numbers; made when asked for."""
+    values = activation.values[channel].numpy()
+    stem = f"{capture.model}-{grid.title}-channel-{channel}"
+    draw = partial(
+        channel_page,
+        grid,
+        channel,
+        values,
+        image=shown.image.pixels,
+        crop=capture.model_input.crop,
+        title=f"{capture.model} · {grid.title} · channel {channel}",
+    )
+    with st.popover("Keep", icon=":material/download:"):
+        for label, make, ending, mime in (
+            ("Channel as PNG", partial(draw, format="png"), "png", "image/png"),
+            ("Channel as PDF", partial(draw, format="pdf"), "pdf", "application/pdf"),
+            ("Numbers as CSV", partial(channel_csv, values), "csv", "text/csv"),
+        ):
+            st.download_button(
+                label, make, f"{stem}.{ending}", mime, on_click="ignore", width="stretch"
+            )
 
 
 def chosen_channel(grid: Grid) -> int | None:
@@ -53,12 +82,6 @@ def chosen_channel(grid: Grid) -> int | None:
 def _coloured(grid: Grid, channel: int) -> Pixels:
     with Image.open(io.BytesIO(grid.channel_png(channel, 1))) as picture:
         return np.asarray(picture.convert("RGB"))
-
-
-def _magnified(coloured: Pixels) -> Pixels:
-    """Every cell as a square of whole pixels, so that none is blurred."""
-    step = max(1, _MAP_SIDE // max(coloured.shape[:2]))
-    return coloured.repeat(step, axis=0).repeat(step, axis=1)
 
 
 def _show_overlay(coloured: Pixels, capture: Capture, shown: Shown, channel: int) -> None:
@@ -82,15 +105,7 @@ def _show_numbers(grid: Grid, channel: int, values: NDArray[np.float32]) -> None
     if stats.minimum[channel] == stats.maximum[channel]:
         st.badge("dead: every cell has the same value", icon=":material/block:", color="gray")
     st.html(_histogram(finite))
-    rank = 1 + int((stats.maximum > stats.maximum[channel]).sum())
-    rows = {
-        "minimum": number(finite.min()),
-        "mean": number(finite.mean()),
-        "maximum": number(finite.max()),
-        "standard deviation": number(finite.std()),
-        "zeros": f"{stats.zeros[channel]:.0%}".replace("%", " %"),
-        "rank by maximum": f"{rank} of {len(stats)}",
-    }
+    rows = numbers(grid, channel, values)
     cells = "".join(f"<span>{escape(name)}</span><b>{value}</b>" for name, value in rows.items())
     st.html(f'<div class="hv-numbers">{cells}</div>')
 

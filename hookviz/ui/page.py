@@ -13,13 +13,17 @@ from PIL import Image
 
 from hookviz import engine, render
 from hookviz.errors import HookVizError
+from hookviz.receptive import receptive_fields
 from hookviz.survey import list_layers
 from hookviz.types import Model
 from hookviz.ui import controls, panels, resources
-from hookviz.ui.cell import show_cell
+from hookviz.ui.components.navigator import navigator
 from hookviz.ui.downloading import wait_for_weights
+from hookviz.ui.facts import facts as layer_facts
 from hookviz.ui.inspector import show_inspector
-from hookviz.ui.state import ModelChoice, Shown, plain
+from hookviz.ui.origin import show_origin
+from hookviz.ui.previews import previews
+from hookviz.ui.state import ModelChoice, Shown, choose, plain
 
 _STYLE = Path(__file__).with_name("style.css")
 _PATIENCE = 0.5  # seconds after which a person wants to know how far it is
@@ -67,14 +71,19 @@ def _show_model(shown: Shown, choice: ModelChoice) -> None:
 
 def _show_channels(shown: Shown, model: Model) -> None:
     with st.sidebar:
+        layer_place, view_place, input_place = st.container(), st.container(), st.container()
+    with input_place:  # last on the screen, and needed first
         size, whole = controls.pick_input(model)
+    with layer_place:
         with st.spinner("Reading the network…"):
             made = engine.prepare(model, shown.image, size=size, whole=whole)
             layers = list_layers(model, input_shape=made.tensor.shape[1:])
         layer = controls.pick_layer(layers)
+        tree = st.container()
+    with view_place:
         view = controls.pick_view(layer.output_shape[0])
     seen, says = st.columns([1, 4], gap="medium", wrap=False)
-    panels.show_layer(layer, layers)
+    facts = panels.show_layer(layer, layers)
     cache = resources.session_cache()
     with _progress(model) as report:
         capture = engine.capture(model, made, layer.name, cache=cache, progress=report)
@@ -93,8 +102,21 @@ def _show_channels(shown: Shown, model: Model) -> None:
     panels.show_grid(grid, shown)
     channel = show_inspector(grid, capture[layer.name], capture, shown)
     if channel is not None:
-        show_cell(model, made, layer, channel)
+        show_origin(model, made, layer, channel)
     drawn = time.perf_counter() - started
+    fields = receptive_fields(model, tuple(made.tensor.shape[1:]))
+    said = layer_facts(layer, fields.get(layer.name))
+    facts.caption(plain(f"conv layer {layer.index + 1} of {len(layers)} · {said}"))
+    with tree:
+        small = previews(model, made, cache)
+        navigator(
+            model,
+            layers,
+            fields,
+            small,
+            chosen=layer.name,
+            on_pick=lambda name: choose(layer=name),
+        )
     footer = st.container(horizontal=True, vertical_alignment="center")
     with footer:
         panels.show_downloads(grid, capture, model)

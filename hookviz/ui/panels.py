@@ -5,6 +5,7 @@ from functools import partial
 from html import escape
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from hookviz import catalog
 from hookviz.export import npz
@@ -54,13 +55,13 @@ def _percent(share: float) -> str:
     return f"{share:.1%}".replace("%", " %") if share >= 0.001 else "&lt; 0.1 %"
 
 
-def show_layer(layer: LayerInfo, layers: Sequence[LayerInfo]) -> None:
-    """The layer's name and facts, and the way to its neighbours."""
+def show_layer(layer: LayerInfo, layers: Sequence[LayerInfo]) -> DeltaGenerator:
+    """The layer's name and the way to its neighbours; a place for its facts."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.header(plain(layer.name), anchor=False, width="stretch")
         _step("Previous", "chevron_left", "P", layers, layer.index - 1)
         _step("Next", "chevron_right", "N", layers, layer.index + 1)
-    st.caption(plain(_facts(layer)))
+    facts = st.empty()
     stages = tuple(dict.fromkeys(each.stage for each in layers))
     st.session_state["stage"] = layer.stage
     st.segmented_control(
@@ -73,6 +74,7 @@ def show_layer(layer: LayerInfo, layers: Sequence[LayerInfo]) -> None:
         ),
         label_visibility="collapsed",
     )
+    return facts
 
 
 def _step(label: str, icon: str, key: str, layers: Sequence[LayerInfo], index: int) -> None:
@@ -90,29 +92,6 @@ def _step(label: str, icon: str, key: str, layers: Sequence[LayerInfo], index: i
 
 def _go_to(layer: str) -> None:
     st.session_state["layer"] = layer
-
-
-def _facts(layer: LayerInfo) -> str:
-    """What a convolution does, in the field's words: kernel, stride, maps, weights."""
-    kernel = "×".join(map(str, layer.kernel_size))
-    parts = [f"{kernel} convolution"]
-    if set(layer.stride) != {1}:
-        parts.append(f"stride {_once(layer.stride)}")
-    if set(layer.dilation) != {1}:
-        parts.append(f"dilation {_once(layer.dilation)}")
-    if layer.groups > 1:
-        depthwise = layer.groups == layer.input_shape[0]
-        parts.append("depthwise" if depthwise else f"{layer.groups} groups")
-    channels, *sides = layer.output_shape
-    parts.append(f"{layer.input_shape[0]:,} → {channels:,} channels of {'×'.join(map(str, sides))}")
-    parts.append(f"{layer.parameters:,} weights")
-    if layer.calls > 1:
-        parts.append(f"runs {layer.calls} times, the first is shown")
-    return " · ".join(parts)
-
-
-def _once(sizes: tuple[int, ...]) -> str:
-    return str(sizes[0]) if len(set(sizes)) == 1 else "×".join(map(str, sizes))
 
 
 def show_grid(grid: Grid, shown: Shown) -> None:

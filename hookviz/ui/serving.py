@@ -11,6 +11,7 @@ from typing import Any
 import streamlit as st
 
 from hookviz import catalog, engine, own, render
+from hookviz.receptive import receptive_fields
 from hookviz.ui import resources
 from hookviz.ui.samples import samples
 from hookviz.ui.state import ModelChoice
@@ -41,6 +42,7 @@ def warm_up() -> None:
     bundled = ModelChoice(catalog.find_model(catalog.BUNDLED), "pretrained")
     with resources.use(bundled) as model:
         capture = engine.capture(model, samples()[0].path)
+        receptive_fields(model, tuple(capture.input.shape[1:]))
     render.make_grid(next(iter(capture.values()))).png()
     catalog.list_models()
     own.add_from_settings()

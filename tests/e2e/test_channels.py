@@ -162,7 +162,7 @@ def test_a_cell_is_multiplied_out_and_the_link_keeps_it(
 
 
 def test_a_strong_input_leads_to_that_channel_of_the_layer_before(page: Page, server: str) -> None:
-    page.goto(f"{server}/?layer=stage2.second.conv&channel=5")
+    page.goto(f"{server}/?layer=stage2.second.conv&channel=5&origin=Kernel")
     before = wait_for_grid(page)
     link = page.get_by_role("button", name=re.compile(r"^input \d+")).first
     number = (re.search(r"input (\d+)", link.inner_text()) or [""])[1]
@@ -170,6 +170,8 @@ def test_a_strong_input_leads_to_that_channel_of_the_layer_before(page: Page, se
     wait_for_grid(page, before)
     expect(page.get_by_role("heading", name=f"Channel {number}")).to_be_visible()
     assert "layer=stage2.first.conv" in page.url
-    page.goto(f"{server}/?channel=5")  # the image comes before the first layer, and is no layer
+    page.goto(
+        f"{server}/?channel=5&origin=Kernel"
+    )  # the image comes before the first layer, and is no layer
     wait_for_grid(page)
     expect(page.get_by_role("button", name=re.compile(r"^input \d+")).first).to_be_disabled()

@@ -48,7 +48,7 @@ def test_the_first_page_shows_the_bundled_model_on_a_sample() -> None:
     assert not page.warning
     captions = texts(page.caption)
     assert "All 32 channels." in captions
-    assert "conv layer 1 of 10 · 32 × 64 × 64" in captions
+    assert "conv layer 1 of 10 · 7×7 convolution · stride 2 · 3 → 32 channels of 64×64" in captions
     assert "one forward pass" in captions
 
 
@@ -167,7 +167,7 @@ def test_own_models_are_listed_first() -> None:
 def test_input_size_and_whole_image_change_the_layers() -> None:
     page = opened()
     page.selectbox(key="size").select("256 px").run()
-    assert "32 × 128 × 128" in texts(page.caption)
+    assert "32 channels of 128×128" in texts(page.caption)
     page.toggle(key="whole").set_value(True).run()
     assert "256 of 451×300" in texts(page.caption)
     assert not page.exception

@@ -2,33 +2,26 @@
 // that reads out what is under it, and a colour bar. The picture travels once, as one image; it is
 // swapped only when the new one is decoded, so that nothing flickers or jumps.
 
-const number = (value) => {
-  if (value === null) return "none";
-  const size = Math.abs(value);
-  const text =
-    size !== 0 && (size < 1e-3 || size >= 1e5) ? value.toExponential(2) : value.toPrecision(3);
-  return text.replace("-", "−");
-};
-
 const FRAME = `
   <figure>
-    <div class="stage" tabindex="0" role="slider" aria-label="Channel" aria-valuemin="0">
-      <img class="picture"><div class="frame selected"></div><div class="frame cursor"></div>
+    <div class="window">
+      <div class="stage" tabindex="0" role="slider" aria-label="Channel" aria-valuemin="0">
+        <img class="picture"><div class="frame selected"></div><div class="frame cursor"></div>
+      </div>
     </div>
     <div class="line">
       <output></output>
+      <span class="zoom" role="group" aria-label="Zoom">
+        <button type="button" class="out" title="Zoom out (−)" aria-label="Zoom out">−</button>
+        <button type="button" class="in" title="Zoom in (+)" aria-label="Zoom in">+</button>
+      </span>
       <label hidden>channel <input type="text" inputmode="numeric" size="5"></label>
     </div>
     <div class="scale"><img alt=""><div class="ticks"></div></div>
   </figure>`;
 
 export default function ({ data, parentElement, setTriggerValue }) {
-  if (!parentElement.querySelector("figure")) {
-    const holder = document.createElement("div");
-    holder.innerHTML = FRAME;
-    parentElement.appendChild(holder.firstElementChild);
-  }
-  const find = (selector) => parentElement.querySelector(selector);
+  const find = frame(parentElement, FRAME);
   const [stage, picture, cursor, selected, output, label, jump] = [
     ".stage", ".picture", ".cursor", ".selected", "output", "label", "input",
   ].map(find);
@@ -65,6 +58,37 @@ export default function ({ data, parentElement, setTriggerValue }) {
     stage.setAttribute("aria-valuemax", count - 1);
     stage.setAttribute("aria-valuenow", place);
     stage.setAttribute("aria-valuetext", `${text}${chosen === place ? ", selected" : ""}`);
+  };
+
+  // Zoom: the picture grows in a window that scrolls, about the pointer or the cursor; its cells
+  // stay sharp, since the browser repeats pixels.
+  const scroller = find(".window");
+  const zoomBy = (factor, event) => {
+    const old = Number(stage.dataset.zoom ?? 1);
+    const zoom = Math.min(16, Math.max(1, old * factor));
+    const view = scroller.getBoundingClientRect();
+    const before = (event ? picture : cursor).getBoundingClientRect();
+    const [x, y] = event
+      ? [event.clientX, event.clientY]
+      : [before.left + before.width / 2, before.top + before.height / 2];
+    const box = picture.getBoundingClientRect();
+    const share = [(x - box.left) / box.width, (y - box.top) / box.height];
+    stage.dataset.zoom = zoom;
+    stage.style.width = `${zoom * 100}%`;
+    scroller.classList.toggle("zoomed", zoom > 1);
+    const grown = picture.getBoundingClientRect();
+    scroller.scrollLeft += grown.left + share[0] * grown.width - (event ? x : view.left + view.width / 2);
+    scroller.scrollTop += grown.top + share[1] * grown.height - (event ? y : view.top + view.height / 2);
+    find(".out").disabled = zoom === 1;
+    find(".in").disabled = zoom === 16;
+  };
+  find(".in").onclick = () => zoomBy(2);
+  find(".out").onclick = () => zoomBy(0.5);
+  find(".out").disabled = Number(stage.dataset.zoom ?? 1) === 1;
+  stage.onwheel = (event) => {
+    if (!event.ctrlKey) return; // without it the page scrolls, as everywhere
+    event.preventDefault();
+    zoomBy(event.deltaY < 0 ? 1.25 : 0.8, event);
   };
 
   const select = (cell = null) => setTriggerValue("picked", { channel: data.order[place], cell });
@@ -121,6 +145,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
     } else if (event.key === "Home") place = 0;
     else if (event.key === "End") place = count - 1;
     else if (event.key === "Enter" || event.key === " ") select();
+    else if (event.key === "+" || event.key === "=") zoomBy(2);
+    else if (event.key === "-") zoomBy(0.5);
+    else if (event.key === "0") zoomBy(1 / 16);
     else if (event.key === "/") {
       label.hidden = false;
       jump.value = "";
@@ -159,14 +186,6 @@ export default function ({ data, parentElement, setTriggerValue }) {
       picture.height = height;
     });
   }
-  find(".scale img").src = data.bar;
-  find(".ticks").replaceChildren(
-    ...data.ticks.map(([fraction, text]) => {
-      const tick = document.createElement("span");
-      tick.textContent = text;
-      tick.style.left = `${fraction * 100}%`;
-      return tick;
-    }),
-  );
+  colourBar(find, data.bar, data.ticks);
   show();
 }

@@ -8,13 +8,13 @@ import streamlit as st
 
 from hookviz.render import Grid
 from hookviz.scales import INF_LEVEL, LEVELS, NAN_LEVEL
-from hookviz.ui.components import data_url, source
+from hookviz.ui.components import data_url, script, source
 
 
 @cache
 def _component() -> Any:
     return st.components.v2.component(
-        "hookviz_mosaic", css=source("mosaic.css"), js=source("mosaic.js")
+        "hookviz_mosaic", css=source("mosaic.css"), js=script("mosaic.js")
     )
 
 

@@ -1,0 +1,52 @@
+"""One map, large and to the point: exact values under the pointer, and a click looks at a cell."""
+
+import base64
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from hookviz.render import Grid
+from hookviz.ui.components import data_url, script, source
+
+_MOST_VALUES = 1 << 16  # that travel with the picture: 350 kB as text
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component("hookviz_map", css=source("mosaic.css"), js=script("map.js"))
+
+
+def show_map(
+    grid: Grid,
+    channel: int,
+    values: NDArray[np.float32],
+    cell: tuple[int, int],
+    on_pick: Callable[[tuple[int, int]], None],
+) -> None:
+    """Show a channel's values ``(H, W)`` in the grid's colours; `on_pick` gets the cell chosen."""
+
+    def picked() -> None:
+        match st.session_state["map"].get("picked"):
+            case [int(row), int(column)]:
+                on_pick((row, column))
+
+    rows, columns = values.shape
+    numbers = base64.b64encode(values.astype("<f4").tobytes()).decode()
+    _component()(
+        key="map",
+        data={
+            "picture": data_url(grid.channel_png(channel, 1)),
+            "says": f"The map of channel {channel}: arrow keys move, Enter looks at a cell.",
+            "rows": rows,
+            "columns": columns,
+            "values": numbers if values.size <= _MOST_VALUES else None,
+            "cell": list(cell),
+            "bar": data_url(grid.bar()),
+            "ticks": [[fraction, label] for fraction, label in grid.ticks_of(channel)],
+        },
+        on_picked_change=picked,
+    )

@@ -1,0 +1,191 @@
+"""The instruments around a channel: the tree, the zoom, the large map, the kernel and its walk."""
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from playwright.sync_api import Browser, Page, expect
+
+import hookviz
+from hookviz.arithmetic import record_input
+from hookviz.ui.samples import samples
+from scripts.browsing import wait_for_grid
+
+LAYER = "stem.first.conv"
+
+
+@pytest.fixture(scope="module")
+def model() -> hookviz.Model:
+    return hookviz.load_model("shapesnet")
+
+
+@pytest.fixture(scope="module")
+def values(model: hookviz.Model) -> torch.Tensor:
+    return hookviz.capture(model, samples()[0].path, LAYER)[LAYER].values
+
+
+def test_the_tree_finds_and_picks_a_layer(page: Page, server: str) -> None:
+    page.goto(server)
+    before = wait_for_grid(page)
+    tree = page.get_by_role("navigation", name="Layers of the network")
+    expect(tree.locator("summary")).to_have_count(4)
+    current = tree.locator('button[aria-current="true"]')
+    expect(current).to_contain_text("7×7 /2 · 32×64×64")
+    expect(current).to_contain_text("sees 7 px · 4.7 k · 19.3 M")
+    expect(tree.locator("button:visible")).to_have_count(1)
+    search = tree.get_by_role("searchbox")
+    search.fill("second")
+    expect(tree.locator("button:visible")).to_have_count(3)
+    search.fill("nothing like that")
+    expect(tree.get_by_text("No layer of that name")).to_be_visible()
+    search.fill("STAGE3.second")
+    tree.locator("button:visible").click()
+    wait_for_grid(page, before)
+    expect(page.get_by_role("heading", name="stage3.second.conv")).to_be_visible()
+    assert "layer=stage3.second.conv" in page.url
+    expect(current).to_contain_text("second.conv")
+    expect(page.get_by_text("128 channels of 8×8")).to_be_visible()
+
+
+def test_the_tree_shows_the_mean_activation_of_each_layer(
+    page: Page, server: str, values: torch.Tensor
+) -> None:
+    page.goto(server)
+    wait_for_grid(page)
+    preview = page.locator('nav button[aria-current="true"] .preview')
+    expect(preview).to_have_css("background-image", re.compile("data:image/png"))
+    preview.scroll_into_view_if_needed()
+    box = preview.bounding_box()
+    assert box is not None
+    taken = Image.open(io.BytesIO(page.screenshot(clip=box))).convert("L").resize((32, 32))
+    mean = values.mean(0)[None, None]
+    small = torch.nn.functional.avg_pool2d(mean, 2)[0, 0].numpy()
+    shown = np.asarray(taken, dtype=float)  # viridis grows lighter all the way
+    assert np.corrcoef(shown[4:-4, 4:-4].ravel(), small[4:-4, 4:-4].ravel())[0, 1] > 0.9
+
+
+def test_zooming_keeps_every_cell_sharp_and_the_numbers_right(page: Page, server: str) -> None:
+    page.goto(server)
+    wait_for_grid(page)
+    picture = page.locator("figure img.picture")
+    width = picture.bounding_box()["width"]  # type: ignore[index]
+    out, closer = (page.get_by_role("button", name=f"Zoom {way}") for way in ("out", "in"))
+    expect(out).to_be_disabled()
+    closer.click()
+    closer.click()
+    expect(page.locator(".window.zoomed")).to_have_count(1)
+    assert picture.bounding_box()["width"] == pytest.approx(4 * width, rel=1e-3)  # type: ignore[index]
+    expect(picture).to_have_css("image-rendering", "pixelated")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1440
+    window = page.locator(".window").bounding_box()
+    assert window is not None
+    page.mouse.move(window["x"] + 200, window["y"] + 200)
+    expect(page.locator("figure output")).to_contain_text(re.compile(r"≈ .* at row \d+"))
+    page.locator("figure .stage").focus()
+    page.keyboard.press("0")
+    assert picture.bounding_box()["width"] == pytest.approx(width, rel=1e-3)  # type: ignore[index]
+
+
+def test_the_large_map_reads_exact_values_and_picks_cells(
+    page: Page, server: str, values: torch.Tensor
+) -> None:
+    page.goto(f"{server}/?channel=9&cell=3,4")
+    wait_for_grid(page)
+    stage = page.get_by_role("application", name=re.compile("The map of channel 9"))
+    line = page.locator(".single output")
+    expect(line).to_contain_text(f"row 3, column 4 · {_six(values[9, 3, 4])}")
+    stage.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    expect(line).to_contain_text(f"row 4, column 5 · {_six(values[9, 4, 5])}")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**cell=4%2C5**")
+    expect(page.get_by_role("spinbutton", name="Row")).to_have_value("4")
+    box = stage.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] * 40.5 / 64, box["y"] + box["height"] * 30.5 / 64)
+    page.wait_for_url("**cell=30%2C40**")
+    expect(page.get_by_text("rows 57 to 63 and columns 77 to 83 of the input")).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("receptive field"))).to_be_visible()
+
+
+def _six(value: torch.Tensor) -> str:
+    """As JavaScript's toPrecision(6) writes it; six digits are fewer than float32 has."""
+    number = float(value)
+    digits = 5 - int(np.floor(np.log10(abs(number))))
+    return f"{number:.{digits}f}".replace("-", "−")
+
+
+def test_the_kernel_is_shown_in_colour_and_its_inputs_are_ranked(page: Page, server: str) -> None:
+    page.goto(f"{server}/?channel=9&origin=Kernel")
+    wait_for_grid(page)
+    expect(page.get_by_text("3 × 7 × 7 weights")).to_be_visible()
+    expect(page.get_by_role("img", name="The kernel of channel 9 in colour.")).to_be_visible()
+    expect(page.get_by_text("Inputs with the largest weights")).to_be_visible()
+    expect(page.get_by_text("Inputs that add most")).to_be_visible()
+
+
+def test_the_walk_steps_and_plays_and_its_sums_are_the_values(
+    page: Page, server: str, values: torch.Tensor
+) -> None:
+    page.goto(f"{server}/?channel=9&origin=Walk")
+    wait_for_grid(page)
+    says = page.locator(".walk .says")
+    for column in range(3):
+        expect(says).to_contain_text(f"row 0, column {column}:")
+        shown = float(says.inner_text().replace("−", "-").rpartition("= ")[2])
+        assert shown == pytest.approx(values[9, 0, column].item(), rel=6e-3)
+        page.get_by_title("One step on").click()
+    speed = page.get_by_label("Speed")
+    speed.fill("20")
+    page.get_by_role("button", name="Play").click()
+    expect(says).to_contain_text("row 1, column 19:", timeout=30_000)
+    expect(page.get_by_role("button", name="Play")).to_be_visible()  # it has come to its end
+    page.get_by_label("Step of the walk").fill("2")
+    expect(says).to_contain_text("row 0, column 2:")
+
+
+def test_who_wants_no_motion_gets_the_steps_alone(browser: Browser, server: str) -> None:
+    context = browser.new_context(reduced_motion="reduce")
+    opened = context.new_page()
+    opened.goto(f"{server}/?channel=9&origin=Walk")
+    wait_for_grid(opened)
+    opened.get_by_title("One step on").click()
+    expect(opened.locator(".walk .says")).to_contain_text("row 0, column 1:")
+    expect(opened.get_by_role("button", name="Play")).to_have_count(0)
+    context.close()
+
+
+def test_the_walk_is_over_the_strongest_input_as_the_layer_was_given_it(
+    page: Page, server: str, model: hookviz.Model
+) -> None:
+    page.goto(f"{server}/?channel=9&origin=Walk&layer=stage1.first.conv")
+    wait_for_grid(page)
+    call = record_input(model, samples()[0].path, "stage1.first.conv")
+    said = page.locator(".walk .input-says").inner_text()
+    given = int(re.findall(r"input (\d+)", said)[0])
+    kernel = [
+        [float(text.replace("−", "-")) for text in row.locator("td").all_inner_texts()]
+        for row in page.locator("table.kernel tr").all()
+    ]
+    np.testing.assert_allclose(kernel, call.kernel[9, given].numpy(), rtol=6e-3, atol=1e-9)
+
+
+def test_a_channel_can_be_kept_as_a_page_and_as_numbers(
+    page: Page, server: str, values: torch.Tensor, tmp_path: Path
+) -> None:
+    page.goto(f"{server}/?channel=9")
+    wait_for_grid(page)
+    page.get_by_role("button", name="Keep").click()
+    for label, head in (("PNG", b"\x89PNG"), ("PDF", b"%PDF")):
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name=f"Channel as {label}").click()
+        assert Path(waiting.value.path()).read_bytes().startswith(head)
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Numbers as CSV").click()
+    read = np.loadtxt(waiting.value.path(), delimiter=",", dtype="float32")
+    np.testing.assert_array_equal(read, values[9].numpy())
