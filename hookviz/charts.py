@@ -52,7 +52,7 @@ def chart_figure(panel: ChartPanel, *, ink: str = "#1a1a1a", width: float = 9.0)
         axes.set_xticks(places, panel.labels, rotation=90 if long else 0, fontsize=8)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel("place in the order of execution", color=ink)
+        axes.set_xlabel(panel.places, color=ink)
     axes.tick_params(colors=ink)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(ink)

@@ -73,7 +73,7 @@ class Subject:
             ModelError: the network puts out no scores.
         """
         # The first layer alone: only the scores are wanted, and the pass runs to its end anyway.
-        found = self.capture(self.survey.layers[0].name, logits=True)
+        found = self.capture([layer.name for layer in self.survey.layers[:1]], logits=True)
         if found.logits is None:
             raise ModelError(
                 f"{self.model.title} puts out no class scores, so there is no class to ask about. "

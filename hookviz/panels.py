@@ -1,5 +1,7 @@
 """What a lens gives: panels to look at and the numbers behind them."""
 
+import csv
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,6 +41,12 @@ class TablePanel:
     rows: tuple[tuple[str | int | float, ...], ...]
     caption: str = ""
 
+    def csv(self) -> str:
+        """The table as comma-separated values, its headings first."""
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
+        return text.getvalue()
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ChartPanel:
@@ -49,6 +57,7 @@ class ChartPanel:
         series: the numbers of each bar or line by its name, as many as `labels`; NaN leaves a gap.
         kind: ``"bars"`` or ``"lines"``.
         unit: what the numbers are, along the axis.
+        places: what the places are, where there are too many for their labels.
         log: whether the axis is logarithmic; numbers of 0 and less are left out then.
     """
 
@@ -57,6 +66,7 @@ class ChartPanel:
     series: Mapping[str, NDArray[np.float64]]
     kind: str = "bars"
     unit: str = ""
+    places: str = "place in the order of execution"
     log: bool = False
     caption: str = ""
 

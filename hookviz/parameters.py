@@ -5,7 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from hookviz.errors import HookVizError, SettingError, UnknownLayerError, nearest_names, shorten
+from hookviz.errors import (
+    HookVizError,
+    ModelError,
+    SettingError,
+    UnknownLayerError,
+    nearest_names,
+    shorten,
+)
 from hookviz.survey import Survey
 from hookviz.types import Model
 
@@ -56,7 +63,8 @@ class LayerChoice(Parameter):
 
     Attributes:
         kind: ``"conv"`` for conv layers alone, ``"all"`` for every layer without parts.
-        default: ``"first"``, ``"last"``, or ``"none"`` for a choice that can be left open.
+        default: ``"first"``, ``"last"``, ``"last map"`` for the last one whose output is maps of
+            several cells, or ``"none"`` for a choice that can be left open.
     """
 
     name: str = "layer"
@@ -69,6 +77,20 @@ class LayerChoice(Parameter):
         layers = subject.survey.convs if self.kind == "conv" else subject.survey.layers
         return tuple(layer.name for layer in layers)
 
+    def start(self, subject: Asked) -> str:
+        """The default among the names; there has to be one."""
+        names = self.choices(subject)
+        if self.default == "last map":
+            maps = (
+                layer.name
+                for layer in reversed(subject.survey.layers)
+                if layer.name in names
+                and len(layer.output_shape) == 3
+                and min(layer.output_shape[1:]) > 1
+            )
+            return next(maps, names[-1])
+        return names[0 if self.default == "first" else -1]
+
     def resolve(self, given: Any, subject: Asked) -> str | None:
         """The layer's name; None only where the choice is left open."""
         names = self.choices(subject)
@@ -77,7 +99,7 @@ class LayerChoice(Parameter):
         if not names:
             raise HookVizError(f"{subject.model.title} has no conv layer to look at.")
         if given is None:
-            return names[0 if self.default == "first" else -1]
+            return self.start(subject)
         if given in names:
             return str(given)
         kind = "conv layer" if self.kind == "conv" else "layer"
@@ -86,14 +108,24 @@ class LayerChoice(Parameter):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClassChoice(Parameter):
-    """A class by number or by name; the likeliest one by default."""
+    """A class by number or by name; the likeliest one by default.
+
+    Attributes:
+        optional: whether a network without class scores will do, and get None.
+    """
 
     name: str = "target"
     label: str = "Class"
+    optional: bool = False
 
-    def resolve(self, given: Any, subject: Asked) -> int:
-        """The class's number."""
-        top = subject.top_class  # also says so where there are no classes
+    def resolve(self, given: Any, subject: Asked) -> int | None:
+        """The class's number; None only where there are no classes and none are needed."""
+        try:
+            top = subject.top_class
+        except ModelError:  # it says that there are no classes
+            if self.optional and given is None:
+                return None
+            raise
         names = subject.model.categories
         if given is None:
             return top

@@ -19,6 +19,7 @@ COMMANDS = {
     "layers": "List a model's layers in order of execution, with their shapes.",
     "grid": "Draw every channel of a layer for each IMAGE: a file, a folder or a pattern.",
     "capture": "Record the activations of each IMAGE: a file, a folder or a pattern.",
+    "lens": "Look at an IMAGE through a lens; without a name, list the lenses.",
     "fetch": "Download weights ahead of time, or check those that are there.",
     "doctor": "Say what works on this machine, and what to do about what doesn't.",
 }

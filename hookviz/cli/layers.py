@@ -1,15 +1,20 @@
 """``hookviz layers``: what a model is made of."""
 
 from dataclasses import asdict
+from typing import Any
 
 import click
 
 from hookviz.cli.options import load
 from hookviz.cli.tables import echo_json, table, times
+from hookviz.receptive import ReceptiveField, receptive_fields
 from hookviz.survey import list_layers, own_shape
 from hookviz.types import LayerInfo
 
-_HEAD = ("layer", "kind", "kernel", "stride", "input → output", "parameters", "calls")
+_HEAD = (
+    *("layer", "kind", "kernel", "stride", "input → output", "sees"),
+    *("parameters", "multiply-adds", "calls"),
+)
 
 
 @click.command()
@@ -26,25 +31,41 @@ _HEAD = ("layer", "kind", "kernel", "stride", "input → output", "parameters", 
 def layers(model: str, weights: str, every: bool, size: int | None, as_json: bool) -> None:
     """List a model's layers in order of execution, with their shapes.
 
-    Shapes are channels×height×width. Nothing is downloaded, since they don't depend on weights.
+    Shapes are channels×height×width, and "sees" is the receptive field in pixels of the input.
+    Nothing is downloaded, since none of it depends on weights.
     """
     loaded = load(model, weights, device="cpu")
     channels, height, width = own_shape(loaded)
     shape = (channels, size or height, size or width)
     found = list_layers(loaded, kind="all" if every else "conv", input_shape=shape)
+    fields = receptive_fields(loaded, shape)
     if as_json:
-        echo_json([asdict(layer) for layer in found])
+        echo_json([_all(layer, fields.get(layer.name)) for layer in found])
         return
-    click.echo(table(_HEAD, list(map(_row, found)), right=("parameters", "calls")))
+    rows = [_row(layer, fields.get(layer.name)) for layer in found]
+    click.echo(table(_HEAD, rows, right=("parameters", "multiply-adds", "calls")))
 
 
-def _row(layer: LayerInfo) -> tuple[str, ...]:
+def _all(layer: LayerInfo, field: ReceptiveField | None) -> dict[str, Any]:
+    """A layer as JSON; its receptive field is (height, width) in pixels, or null for all of it."""
+    seen = field.size if field else None
+    return {
+        **asdict(layer),
+        "multiply_adds": layer.multiply_adds,
+        "receptive_field": seen,
+    }
+
+
+def _row(layer: LayerInfo, field: ReceptiveField | None) -> tuple[str, ...]:
+    seen = "all" if field is None or field.size is None else times(field.size)
     return (
         layer.name,
         layer.kind,
         times(layer.kernel_size),
         times(layer.stride),
         f"{times(layer.input_shape)} → {times(layer.output_shape)}",
+        seen,
         f"{layer.parameters:,}",
+        f"{layer.multiply_adds * layer.calls:,}",
         str(layer.calls),
     )

@@ -21,7 +21,8 @@ def test_one_row_a_convolution_in_order_of_execution() -> None:
     expected = hookviz.list_layers(hookviz.load_model("shapesnet"))
     assert [row.split()[0] for row in rows] == [layer.name for layer in expected]
     assert rows[0].split() == [
-        *("stem.first.conv", "Conv2d", "7×7", "2×2", "3×128×128", "→", "32×64×64", "4,704", "1")
+        *("stem.first.conv", "Conv2d", "7×7", "2×2", "3×128×128", "→", "32×64×64"),
+        *("7×7", "4,704", f"{4704 * 64 * 64:,}", "1"),
     ]
 
 
@@ -31,6 +32,9 @@ def test_all_layers_at_another_size_as_json() -> None:
     assert names.index("stem.first.norm") == names.index("stem.first.conv") + 1
     assert every[0]["input_shape"] == [3, 64, 64]
     assert every[0]["output_shape"] == [32, 32, 32]
+    assert every[0]["receptive_field"] == [7, 7]
+    assert every[0]["multiply_adds"] == 4704 * 32 * 32
+    assert every[-1]["receptive_field"] == [64, 64]
     assert every[-1] | {"kind": "Linear", "output_shape": [20]} == every[-1]
 
 

@@ -1,0 +1,255 @@
+"""Class activation maps: which parts of the image a layer found that speak for a class.
+
+Every method weighs the layer's channels, adds them up and keeps what is above zero. In tests the
+numbers are compared before any scaling: Grad-CAM's with captum's `LayerGradCam`, and those of all
+methods with what pytorch-grad-cam 1.5.7 computes before it brings its maps to 0…1 and to the
+input's size (Eigen-CAM's up to the sign, which a singular vector doesn't have).
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hookviz import heat, isolation
+from hookviz.attribution import (
+    Numbers,
+    eigen_cam,
+    grad_cam,
+    grad_cam_plus_plus,
+    layer_cam,
+    layer_gradient,
+    working_layer,
+)
+from hookviz.backward import Quantity, check_maps
+from hookviz.errors import HookVizError, ModelError
+from hookviz.lens import Found, Lens, Subject
+from hookviz.panels import ChartPanel, GridPanel, ImagePanel, Panel, TextPanel
+from hookviz.parameters import ClassChoice, LayerChoice, OneOf, WholeNumber
+from hookviz.render import coloured, make_grid
+from hookviz.scales import number
+from hookviz.survey import place_of, refused
+
+_WORK = 8e9  # multiply-adds of one batch: a fraction of a second, after which progress is told
+_MOST_AT_ONCE = 32  # images in a batch
+_CHART = 16  # channels that the chart shows
+
+
+def score_cam(
+    subject: Subject, activation: Numbers, target: int, top: int
+) -> tuple[Numbers, Numbers]:
+    """Score-CAM before its ReLU, ``(H, W)``, and the channels' weights, ``(C,)``.
+
+    Every channel, enlarged to the input's size and brought to 0…1, is a mask on the input. The
+    weights are the softmax over the class's scores of the masked inputs (Wang et al., 2020,
+    algorithm 1; the score of a baseline, which they take off, cancels in the softmax). Only the
+    `top` channels with the largest mean |A| are tried; the others have weight 0.
+
+    Raises:
+        ModelError: the network can't take a masked input.
+    """
+    subject.progress(0.0)
+    strength = np.abs(activation).mean((1, 2))
+    chosen = np.sort(np.argsort(-strength, kind="stable")[:top])
+    size, scores = _at_once(subject), []
+    for start in range(0, len(chosen), size):
+        subject.progress(start / len(chosen))
+        some = torch.from_numpy(activation[chosen[start : start + size]])[:, None]
+        masks = F.interpolate(some, subject.shape[1:], mode="bilinear", align_corners=True)
+        low, high = masks.amin((2, 3), keepdim=True), masks.amax((2, 3), keepdim=True)
+        masked = subject.made.tensor * ((masks - low) / (high - low + 1e-8))
+        scores.append(_scores(subject, masked)[:, target])
+    weights = np.zeros(len(activation), np.float32)
+    weights[chosen] = torch.cat(scores).softmax(0).numpy()
+    return np.einsum("c,chw->hw", weights, activation), weights
+
+
+def _at_once(subject: Subject) -> int:
+    """How many images to give the network at once."""
+    work = sum(layer.multiply_adds * layer.calls for layer in subject.survey.layers)
+    on_gpu = place_of(subject.model.network)[0].type != "cpu"
+    many = _MOST_AT_ONCE if on_gpu else int(min(_MOST_AT_ONCE, _WORK // max(1, work)))
+    logits = subject.scored.logits
+    assert logits is not None
+    if many <= 1:
+        return 1
+    pair = torch.cat([subject.made.tensor, torch.zeros_like(subject.made.tensor)])
+    try:
+        alone = _scores(subject, pair)[0]
+    except ModelError:
+        return 1  # made for one image; what else is wrong shows with one, too
+    # A batch norm without averages of its own, for example, mixes the images of a batch.
+    apart = torch.allclose(alone, logits, rtol=5e-3, atol=5e-3 * float(logits.abs().max()))
+    return many if apart else 1
+
+
+def _scores(subject: Subject, images: Tensor) -> Tensor:
+    """The class scores, float32 on the CPU, ``(N, classes)``, of ``(N, C, H, W)``."""
+    with torch.no_grad(), isolation.borrow(subject.model.network) as replica:
+        try:
+            scores = replica(images.to(*place_of(replica), copy=True))
+        except Exception as error:
+            raise refused(subject.model, subject.shape, error) from error
+    if not isinstance(scores, Tensor) or scores.ndim != 2 or len(scores) != len(images):
+        raise ModelError(f"{subject.model.title} puts out no scores for {len(images)} images.")
+    return scores.to("cpu", torch.float32)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Cam:
+    """A map before its ReLU, ``(H, W)``, and the channels' weights where the method has them."""
+
+    signed: Numbers = field(repr=False)
+    weights: Numbers | None = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+
+def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _Cam:
+    if method in ("Eigen-CAM", "Score-CAM"):
+        channels, *_ = check_maps(subject.model, subject.made, layer)
+        values = subject.capture(layer, logits=True)[layer].values
+        if values.ndim != 3:
+            raise HookVizError(
+                f"Layer {layer!r} puts out {'×'.join(map(str, values.shape))}, not the maps of "
+                f"one image. {subject.convs[-1].name!r} is the network's last conv layer."
+            )
+        activation = values.numpy()
+        if method == "Eigen-CAM":
+            return _Cam(*eigen_cam(activation))
+        tried = f"Tried: the {top:,} of {channels:,} channels with the largest mean |value|."
+        return _Cam(
+            *score_cam(subject, activation, target, top), (tried,) if top < channels else ()
+        )
+    quantity = Quantity(target)
+    found = layer_gradient(subject.model, subject.made, layer, quantity, subject.progress)
+    notes: tuple[str, ...] = ()
+    if not found.gradient.any():
+        other = working_layer(subject.model, subject.made, quantity, but=layer)
+        hint = f" At {other!r} it is not." if other else ""
+        notes = (f"The gradient is zero everywhere at this layer.{hint}",)
+    if method == "LayerCAM":
+        return _Cam(layer_cam(found.output, found.gradient), None, notes)
+    formula = grad_cam if method == "Grad-CAM" else grad_cam_plus_plus
+    signed, weights = formula(found.output, found.gradient)
+    if method == "Grad-CAM++" and (weights < 0).any():
+        notes += (
+            f"Grad-CAM++ was made for values from zero up, as after a ReLU. {layer} goes below, so "
+            f"{(weights < 0).sum():,} of its {len(weights):,} weights are negative.",
+        )
+    return _Cam(signed, weights, notes)
+
+
+def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> Found:
+    """A map per method, ``max(0, Σ_k w_k A_k)``, A being the layer's output in its first call.
+
+    The formulas with their sources are at `grad_cam`, `grad_cam_plus_plus`, `layer_cam`,
+    `eigen_cam` (in `hookviz.attribution`) and `score_cam`. Values are ``map`` after and ``signed``
+    before the ReLU, ``(H, W)``, ``weights``, ``(C,)``, where the method has any, and ``score``,
+    before the softmax.
+
+    Raises:
+        HookVizError: the score has no gradient at this layer, or the layer puts out no maps.
+        ModelError: the network puts out no class scores, or can't be differentiated.
+    """
+    found = _cam(subject, method, layer, target, top)
+    positive = np.maximum(found.signed, 0)
+    logits = subject.scored.logits
+    assert logits is not None
+    score, chance = float(logits[target]), float(logits.softmax(0)[target])
+    label = subject.label(target)
+    height, width = positive.shape
+    about = f"{label}: score {number(score)}, {100 * chance:.1f} %. " + (
+        "Eigen-CAM asks for no class; bright is where the layer's cells differ most."
+        if method == "Eigen-CAM"
+        else f"Bright is where {layer} speaks for it."
+    )
+    top_colour = heat.end_of(positive)
+    blocks = coloured(positive, low=0.0, high=top_colour)
+    rows, columns = (_enlarged(side, subject.shape[1:]) for side in subject.shape[1:])
+    smooth = coloured(heat.resized(positive, rows, columns), low=0.0, high=top_colour)
+    words = f"{method} of {layer} for {label}"
+    panels: list[Panel] = [
+        TextPanel(about),
+        *(TextPanel(note, "note") for note in _notes(subject, layer, positive, found.notes)),
+        ImagePanel(
+            "On the image",
+            heat.over_image(subject.made, subject.image, blocks),
+            alt=f"{words}, cell by cell, on the image",
+            caption=f"{height}×{width} cells, each where it looks. Black is 0, pale yellow "
+            f"{number(top_colour)}.",
+        ),
+        ImagePanel(
+            "Smooth",
+            heat.over_input(subject.made, smooth),
+            alt=f"{words}, smooth, over what the network saw",
+            caption="The same numbers, linear between the cells, over what the network saw.",
+        ),
+        GridPanel(
+            "The map itself",
+            make_grid(positive[None], colormap="inferno", title=words, width=480),
+        ),
+    ]
+    values = {"map": positive, "signed": found.signed, "score": np.array(score)}
+    if found.weights is not None:
+        values["weights"] = found.weights
+        panels.append(_chart(found.weights))
+    return tuple(panels), values
+
+
+def _notes(subject: Subject, layer: str, positive: Numbers, said: tuple[str, ...]) -> list[str]:
+    calls = subject.survey.calls[layer]
+    notes = list(said)
+    if calls > 1:
+        notes.append(f"{layer} runs {calls} times in a pass; this is about its first call.")
+    if not positive.any():
+        notes.append("The map is zero everywhere: before its ReLU no cell is above zero.")
+    return notes
+
+
+def _enlarged(side: int, sides: tuple[int, ...]) -> int:
+    """A side in proportion to the longer one's 640 pixels, as an overlay has them."""
+    return max(1, round(side * 640 / max(sides)))
+
+
+def _chart(weights: Numbers) -> ChartPanel:
+    first = np.argsort(-np.abs(weights), kind="stable")[:_CHART]
+    return ChartPanel(
+        "Weights of the channels",
+        tuple(map(str, first)),
+        {"weight": weights[first].astype(np.float64)},
+        unit="weight",
+        caption=f"The {len(first)} of {len(weights):,} channels that count most, by number.",
+    )
+
+
+LENS = Lens(
+    slug="grad-cam",
+    title="Grad-CAM and its relatives",
+    group="Class activation maps",
+    sentence="Which parts of the image a layer found that speak for a class.",
+    run=run,
+    parameters=(
+        OneOf(
+            name="method",
+            label="Method",
+            choices=("Grad-CAM", "Grad-CAM++", "LayerCAM", "Eigen-CAM", "Score-CAM"),
+            help="How the channels are weighed: by gradients, by their variation, or by trying.",
+        ),
+        LayerChoice(
+            kind="all",
+            default="last map",
+            help="Late layers know what is there, early layers know where.",
+        ),
+        ClassChoice(help="The likeliest class where nothing is chosen."),
+        WholeNumber(
+            name="top",
+            label="Channels to try",
+            low=1,
+            high=4096,
+            default=128,
+            help="Score-CAM only: it runs the network once for each.",
+        ),
+    ),
+)

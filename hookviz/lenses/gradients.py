@@ -1,0 +1,143 @@
+"""Gradients at a layer: what would change a class's score, or another layer's channel, most."""
+
+import numpy as np
+
+from hookviz.attribution import layer_gradient, working_layer
+from hookviz.backward import Quantity
+from hookviz.errors import SettingError
+from hookviz.lens import Found, Lens, Subject
+from hookviz.panels import ChartPanel, GridPanel, Panel, TextPanel
+from hookviz.parameters import ClassChoice, LayerChoice, WholeNumber
+from hookviz.render import make_grid
+from hookviz.scales import number
+
+_CHART = 24  # channels that the chart shows
+
+
+def run(
+    subject: Subject,
+    *,
+    layer: str,
+    target: int | None,
+    of: str | None,
+    channel: int,
+    row: int,
+    column: int,
+) -> Found:
+    """∂q/∂A, ``(C, H, W)``: A is the layer's output in its first call, q the quantity.
+
+    q is the score of class `target` before the softmax or, where `of` is given, the mean of a
+    channel of that layer, or one cell of it. The gradient is the chain rule's, by reverse-mode
+    differentiation (Rumelhart, Hinton and Williams, 1986); to first order, q changes by
+    ``Σ gradient · ΔA``. Values are ``gradient``, ``value`` (q), ``norm`` (√Σ g²) and
+    ``max_per_channel`` (max |g|, ``(C,)``).
+
+    Raises:
+        HookVizError: q does not depend on the layer, or the network cuts gradients in between.
+        SettingError: there is no such channel or cell, or of row and column one is left out.
+        ModelError: no layer is chosen and the network puts out no class scores.
+    """
+    if of is None and target is None:
+        subject.scored  # noqa: B018 - says that there are no scores
+    if (row < 0) != (column < 0):
+        raise SettingError(
+            f"row={row} and column={column}: choose both for one cell, or neither (−1) for the "
+            "mean of the channel."
+        )
+    cell = None if row < 0 else (row, column)
+    quantity = Quantity(target, of, channel, cell) if of else Quantity(target)
+    found = layer_gradient(subject.model, subject.made, layer, quantity, subject.progress)
+    gradient = found.gradient
+    largest = np.abs(gradient).max((1, 2))
+    norm = float(np.sqrt(np.square(gradient, dtype=np.float64).sum()))
+    what = quantity.says(subject.model)
+    about = (
+        f"How {what} ({number(found.value)} here) would change with every value of {layer}: red "
+        f"would raise it, blue would lower it. The gradient's norm is {number(norm)}, its largest "
+        f"number {number(float(largest.max()))}, in channel {int(largest.argmax())}."
+    )
+    first = np.argsort(-largest, kind="stable")[:_CHART]
+    panels: tuple[Panel, ...] = (
+        TextPanel(about),
+        *(TextPanel(note, "note") for note in _notes(subject, layer, quantity, norm)),
+        GridPanel(
+            "The gradient, channel by channel",
+            make_grid(gradient, scale="symmetric", title=f"gradient at {layer}"),
+        ),
+        ChartPanel(
+            "Largest |gradient| of each channel",
+            tuple(map(str, first)),
+            {"max |g|": largest[first].astype(np.float64)},
+            unit="max |gradient|",
+            caption=f"The {len(first)} of {len(largest):,} channels with the largest, by number.",
+        ),
+    )
+    return panels, {
+        "gradient": gradient,
+        "value": np.array(found.value),
+        "norm": np.array(norm),
+        "max_per_channel": largest,
+    }
+
+
+def _notes(subject: Subject, layer: str, quantity: Quantity, norm: float) -> list[str]:
+    notes = [
+        f"{name} runs {subject.survey.calls[name]} times in a pass; this is about its first call."
+        for name in dict.fromkeys((layer, quantity.layer or layer))
+        if subject.survey.calls[name] > 1
+    ]
+    if quantity.layer == layer:
+        notes.append("A layer's gradient of itself says nothing new; choose an earlier layer.")
+    elif norm == 0:
+        other = working_layer(subject.model, subject.made, quantity, but=layer)
+        hint = f" At {other} it is not." if other else ""
+        notes.append(
+            f"The gradient is zero everywhere: no small change of {layer} changes it.{hint}"
+        )
+    return notes
+
+
+LENS = Lens(
+    slug="gradients",
+    title="Gradients at a layer",
+    group="Gradients",
+    sentence="Which values of a layer would raise or lower a score, and how strongly.",
+    run=run,
+    parameters=(
+        LayerChoice(help="Whose values are changed in thought."),
+        ClassChoice(
+            optional=True,
+            help="Whose score it is about; the likeliest class where nothing is chosen.",
+        ),
+        LayerChoice(
+            name="of",
+            label="Ask about layer",
+            default="none",
+            help="Ask about a channel of this later layer, in place of the class.",
+        ),
+        WholeNumber(
+            name="channel",
+            label="Its channel",
+            low=0,
+            high=100_000,
+            default=0,
+            help="Of the layer asked about.",
+        ),
+        WholeNumber(
+            name="row",
+            label="Its row",
+            low=-1,
+            high=100_000,
+            default=-1,
+            help="With a column: one cell of the channel. −1: the mean of the channel.",
+        ),
+        WholeNumber(
+            name="column",
+            label="Its column",
+            low=-1,
+            high=100_000,
+            default=-1,
+            help="With a row: one cell of the channel. −1: the mean of the channel.",
+        ),
+    ),
+)

@@ -1,0 +1,185 @@
+"""Saliency: which pixels of the input a class's score, or a channel, depends on most."""
+
+import numpy as np
+import torch
+
+from hookviz import heat
+from hookviz.attribution import Gradient, input_gradient
+from hookviz.backward import Quantity
+from hookviz.lens import Found, Lens, Subject
+from hookviz.panels import GridPanel, ImagePanel, Panel, TextPanel
+from hookviz.parameters import ClassChoice, LayerChoice, OneOf, RealNumber, WholeNumber
+from hookviz.render import coloured, make_grid
+from hookviz.scales import number
+
+_SEED = 0  # of SmoothGrad's noise
+_BRIGHT = 99  # percentile that has the brightest colour; a few pixels would darken all others
+
+_MEANS = {
+    "gradient": "how strongly it reacts to a small change of each pixel",
+    "input × gradient": "what each pixel adds (red) or takes (blue), to first order",
+    "SmoothGrad": "how strongly it reacts to each pixel, on average over noisy copies",
+    "guided backpropagation": "which pixels excite it, with what inhibits left out",
+}
+
+
+def run(
+    subject: Subject,
+    *,
+    method: str,
+    target: int | None,
+    layer: str | None,
+    channel: int,
+    samples: int,
+    noise: float,
+) -> Found:
+    """A map of the input, ``(H, W)``, of a quantity q: a class's score, or a channel's mean.
+
+    - gradient: ``max_c |∂q/∂x|`` (Simonyan et al., 2014, section 3).
+    - input × gradient: ``Σ_c x · ∂q/∂x``, signed (Shrikumar et al., 2016), x as the network gets
+      it, normalised.
+    - SmoothGrad: ``max_c |1/n Σ_i ∂q/∂x (x + ε_i)|``, ε normal with a deviation of `noise` times
+      (max x − min x) (Smilkov et al., 2017).
+    - guided backpropagation: the gradient with negative gradients cut at every ReLU
+      (Springenberg et al., 2015).
+
+    Values are ``map``, ``attribution`` (the same before the channels are put together,
+    ``(C, H, W)``) and ``value`` (q).
+
+    Raises:
+        HookVizError: no gradient gets from q to the input.
+        ModelError: no layer is chosen and the network puts out no class scores.
+    """
+    if layer is None and target is None:
+        subject.scored  # noqa: B018 - says that there are no scores
+    quantity = Quantity(target, layer, channel) if layer else Quantity(target)
+    if method == "SmoothGrad":
+        found = _smooth(subject, quantity, samples, noise)
+    else:
+        found = input_gradient(
+            subject.model,
+            subject.made,
+            quantity,
+            guided=method == "guided backpropagation",
+            progress=subject.progress,
+        )
+    signed = method == "input × gradient"
+    parts = found.gradient * found.output if signed else found.gradient
+    shown = parts.sum(0) if signed else np.abs(parts).max(0)
+    end = heat.end_of(shown, _BRIGHT)
+    colours = coloured(
+        shown, "RdBu_r" if signed else "inferno", low=-end if signed else 0.0, high=end
+    )
+    what = quantity.says(subject.model)
+    words = f"{method} of {what}"
+    panels: list[Panel] = [
+        TextPanel(f"About {what} ({number(found.value)}): {_MEANS[method]}."),
+        *(TextPanel(note, "note") for note in _notes(subject, method, quantity, found)),
+        ImagePanel(
+            "On the image",
+            heat.over_image(subject.made, subject.image, colours, opacity=0.75),
+            alt=f"{words}, on the image",
+        ),
+        ImagePanel(
+            "The map alone",
+            heat.over_input(subject.made, colours, opacity=1),
+            alt=f"{words}, one value per pixel of the input",
+            caption=f"The strongest 1 % of the pixels share the end colour ({number(end)}).",
+        ),
+        GridPanel(
+            "Channel by channel of the input",
+            make_grid(parts, scale="symmetric", title=words, width=900),
+        ),
+    ]
+    values = {"map": shown, "attribution": parts, "value": np.array(found.value)}
+    return tuple(panels), values
+
+
+def _smooth(subject: Subject, quantity: Quantity, samples: int, noise: float) -> Gradient:
+    """The mean of the gradients at noisy copies of the input, with q of the input itself."""
+    source = torch.Generator().manual_seed(_SEED)
+    image = subject.made.tensor
+    spread = noise * float(image.max() - image.min())
+
+    def gradient(index: int, at: torch.Tensor) -> Gradient:
+        def tell(share: float) -> None:
+            subject.progress((index + share) / (samples + 1))
+
+        return input_gradient(subject.model, subject.made, quantity, image=at, progress=tell)
+
+    clean = gradient(0, image)
+    total = np.zeros(clean.gradient.shape, np.float64)
+    for index in range(samples):
+        noisy = image + spread * torch.randn(image.shape, generator=source)
+        total += gradient(index + 1, noisy).gradient
+    mean = (total / samples).astype(clean.gradient.dtype)
+    return Gradient(clean.output, mean, clean.value, clean.guided)
+
+
+def _notes(subject: Subject, method: str, quantity: Quantity, found: Gradient) -> list[str]:
+    notes = []
+    layer = quantity.layer
+    if layer and subject.survey.calls[layer] > 1:
+        calls = subject.survey.calls[layer]
+        notes.append(f"{layer} runs {calls} times in a pass; this is about its first call.")
+    if method == "guided backpropagation":
+        notes.append(
+            f"Negative gradients are cut at {found.guided:,} ReLUs. Such maps show edges of "
+            "whatever is there, for any class much the same."
+            if found.guided
+            else f"No ReLU lies between {quantity.says(subject.model)} and the input of "
+            f"{subject.model.title}, so this is the plain gradient."
+        )
+    if not found.gradient.any():
+        notes.append("The gradient is zero everywhere: no small change of a pixel changes it.")
+    return notes
+
+
+LENS = Lens(
+    slug="saliency",
+    title="Saliency",
+    group="Gradients",
+    sentence="Which pixels a score depends on most.",
+    run=run,
+    parameters=(
+        OneOf(
+            name="method",
+            label="Method",
+            choices=tuple(_MEANS),
+            help="How the gradient at the input is taken and shown.",
+        ),
+        ClassChoice(
+            optional=True,
+            help="Whose score it is about; the likeliest class where nothing is chosen.",
+        ),
+        LayerChoice(
+            label="Ask about layer",
+            default="none",
+            help="Ask about a channel of this layer, in place of the class.",
+        ),
+        WholeNumber(
+            name="channel",
+            label="Its channel",
+            low=0,
+            high=100_000,
+            default=0,
+            help="Of the layer asked about.",
+        ),
+        WholeNumber(
+            name="samples",
+            label="Noisy copies",
+            low=1,
+            high=200,
+            default=20,
+            help="SmoothGrad only.",
+        ),
+        RealNumber(
+            name="noise",
+            label="Noise",
+            low=0.0,
+            high=1.0,
+            default=0.15,
+            help="SmoothGrad only: its deviation as a share of the input's range.",
+        ),
+    ),
+)

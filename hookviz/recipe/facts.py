@@ -1,0 +1,122 @@
+"""What a picture of channels depends on."""
+
+from dataclasses import dataclass, replace
+
+from torchvision import models
+
+from hookviz import architectures, catalog, timm_models
+from hookviz.errors import HookVizError
+from hookviz.render import Grid
+from hookviz.types import Address, Model, Preprocess
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recipe:
+    """What a picture of channels depends on, beside the weights and the image themselves.
+
+    Attributes:
+        model: its name in the catalog, or the name of one's own network.
+        weights: ``"pretrained"``, ``"random"``, ``"own"``, or the name of a checkpoint's file.
+        classes: how many classes a checkpoint's network tells apart.
+        preprocess: the steps to the input; None where a function of one's own makes them.
+        min_size: the smallest input side in pixels that the network takes.
+        image: the image file's name.
+        size: side of the input in pixels; None for the model's own.
+        whole: whether the input is the whole image.
+        address: the layer, which of its calls, and which part of its output.
+        sort, top, scale: as for `make_grid`.
+        colormap: what matplotlib calls it.
+        columns: how many tiles stand side by side.
+        magnification: pixels per cell, both ways.
+        gap: pixels between tiles.
+        channel: the one that is drawn alone as well, if any.
+    """
+
+    model: str
+    weights: str = "pretrained"
+    classes: int = 0
+    preprocess: Preprocess | None
+    min_size: int = 1
+    image: str
+    size: int | None = None
+    whole: bool = False
+    address: Address
+    sort: str = "index"
+    top: int | None = None
+    scale: str
+    colormap: str
+    columns: int
+    magnification: int
+    gap: int
+    channel: int | None = None
+
+    @property
+    def origin(self) -> str:
+        """Where the architecture comes from: bundled, timm, torchvision or own."""
+        if self.weights == "own":
+            return "own"
+        if self.model == catalog.BUNDLED:
+            return "bundled"
+        if self.model.startswith(timm_models.PREFIX):
+            return "timm"
+        return "torchvision" if self.model in models.list_models(module=models) else "own"
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """Whether the weights come from a person's own file."""
+        return self.weights not in ("pretrained", "random", "own")
+
+
+def recipe_of(
+    model: Model,
+    image: str,
+    grid: Grid,
+    *,
+    size: int | None = None,
+    whole: bool = False,
+    channel: int | None = None,
+) -> Recipe:
+    """What a grid depends on that was made for `model` and the image file called `image`.
+
+    Args:
+        model: whose layer it shows.
+        image: the file's name.
+        grid: the picture, made of what `capture` gave.
+        size: what `capture` was given.
+        whole: what `capture` was given.
+        channel: the one to draw alone as well.
+
+    Raises:
+        HookVizError: the grid was made of bare numbers, or does not show that channel.
+    """
+    if grid.address is None:
+        raise HookVizError(
+            "This grid was made of bare numbers, and no script can tell where they came from. Make "
+            "it of what capture gives, for example make_grid(capture['conv1'])."
+        )
+    if channel is not None and channel not in grid.order:
+        raise HookVizError(
+            f"Channel {channel} is not in this grid: {grid.shown}, of channels 0 to "
+            f"{grid.shape[0] - 1}. Make the grid without top= to have them all."
+        )
+    made = Recipe(
+        model=model.name,
+        weights=model.weights,
+        preprocess=model.preprocess if isinstance(model.preprocess, Preprocess) else None,
+        min_size=model.min_size,
+        image=image,
+        size=size,
+        whole=whole,
+        address=grid.address,
+        sort=grid.sort,
+        top=len(grid.order) if len(grid.order) < grid.shape[0] else None,
+        scale=grid.limits.scale,
+        colormap=grid.colormap.name,
+        columns=grid.geometry.columns,
+        magnification=grid.geometry.magnification,
+        gap=grid.geometry.gap,
+        channel=channel,
+    )
+    if made.origin == "own" or not made.is_checkpoint:
+        return made
+    return replace(made, classes=architectures.classes_of(model.name, model.network))

@@ -1,0 +1,168 @@
+"""The part of a script that makes the network and its input."""
+
+import inspect
+import re
+
+from torchvision import models
+
+from hookviz import architectures, bundled, timm_models
+from hookviz.recipe.facts import Recipe
+from hookviz.recipe.wording import call, quoted, to_fill_in
+from hookviz.settings import settings
+
+_WIDTH = 86  # characters that a call can have and still stand in one line
+
+
+def _network(recipe: Recipe) -> str:
+    """Makes ``model``, and ``weights`` where torchvision's bring the preprocessing."""
+    if recipe.origin == "own":
+        says = "Your own network with its weights in it, made as you made it for HookViz."
+        return to_fill_in("build_model()", says, "model = build_model().eval()")
+    lines = [_bundled_source()] if recipe.origin == "bundled" else []
+    lines += ["# eval() makes batch norm and dropout work as in use, not as in training."]
+    if _brings_steps(recipe):
+        unused = "" if recipe.weights == "pretrained" else "  # for their preprocessing alone"
+        lines += [f"weights = models.get_model_weights({quoted(recipe.model)}).DEFAULT{unused}"]
+    if recipe.weights == "random":
+        lines += ["torch.manual_seed(0)  # the same random weights every time"]
+    lines += [f"model = {_architecture(recipe)}.eval()"]
+    file = weights_file(recipe)
+    if file:
+        lines += _load_weights(recipe, file)
+    return "\n".join(lines)
+
+
+def _architecture(recipe: Recipe) -> str:
+    """The call that makes the network, with its weights where a library has them."""
+    pretrained = recipe.weights == "pretrained"
+    options: dict[str, object] = {}
+    if recipe.is_checkpoint:
+        options["num_classes"] = recipe.classes
+    if recipe.origin == "bundled":
+        return call("ShapesNet", *map(str, options.values()))
+    if recipe.origin == "timm":
+        options |= {"pretrained": True} if pretrained else {}
+        name = recipe.model.removeprefix(timm_models.PREFIX)
+        return call("timm.create_model", quoted(name), **options)
+    if pretrained:
+        options["weights"] = "weights" if _brings_steps(recipe) else '"DEFAULT"'
+    elif _has_training_heads(recipe):  # the heads draw random numbers too, a checkpoint needs none
+        heads = recipe.weights == "random"
+        options |= {"aux_logits": heads, "transform_input": True, "init_weights": heads}
+    made = call("models.get_model", quoted(recipe.model), **options)
+    return made if len(made) < _WIDTH else made.replace("(", "(\n    ")[:-1] + "\n)"
+
+
+def _has_training_heads(recipe: Recipe) -> bool:
+    """Whether the architecture has heads that only training uses: GoogLeNet and Inception."""
+    if recipe.origin != "torchvision":
+        return False
+    made = inspect.signature(models.get_model_builder(recipe.model)).return_annotation
+    return "aux_logits" in inspect.signature(made).parameters
+
+
+def _bundled_source() -> str:
+    """The classes of the network that ships with HookViz, docstrings cut to their first lines."""
+    parts = (bundled.ConvNorm, bundled.Stem, bundled.ResidualStage, bundled.ShapesNet)
+    source = "\n\n".join(inspect.getsource(part) for part in parts)
+    source = source.replace("len(CATEGORIES)", str(len(bundled.CATEGORIES)))
+    cut = re.sub(r'("""(?:(?!""")[^\n])+)\n.*?"""', r'\1"""', source, flags=re.DOTALL)
+    return f"\n{cut}\n"
+
+
+def weights_file(recipe: Recipe) -> str | None:
+    """Which file of weights the script reads by itself; None where a library looks after that."""
+    if recipe.is_checkpoint:
+        return recipe.weights
+    shipped = recipe.origin == "bundled" and recipe.weights == "pretrained"
+    return bundled.WEIGHTS_FILE.name if shipped else None
+
+
+def _load_weights(recipe: Recipe, file: str) -> list[str]:
+    """Fill ``model`` from the file."""
+    own = recipe.is_checkpoint
+    if file.endswith(".safetensors"):
+        lines = ["state = load_file(WEIGHTS)"]
+    else:
+        lines = ['state = torch.load(WEIGHTS, map_location="cpu", weights_only=True)']
+    if own:
+        lines += [
+            'state = state.get("state_dict", state)  # some save more beside the weights',
+            "# DataParallel puts a prefix before every name; write yours here if it is another.",
+            'state = {name.removeprefix("module."): value for name, value in state.items()}',
+        ]
+    if own and _has_training_heads(recipe):
+        lines += [
+            'for name in [name for name in state if name.lower().startswith("aux")]:',
+            "    del state[name]  # heads for training alone",
+        ]
+    return [*lines, "model.load_state_dict(state)"]
+
+
+def _brings_steps(recipe: Recipe) -> bool:
+    """Whether torchvision's weights bring the preprocessing along."""
+    known = recipe.origin == "torchvision"
+    return known and recipe.preprocess == architectures.preprocess(recipe.model)
+
+
+def _image(recipe: Recipe) -> str:
+    """Makes ``batch``, the network's input, of the file."""
+    grey = recipe.preprocess is not None and recipe.preprocess.channels == 1
+    lines = [
+        "# Upright, as the camera was held. (HookViz also converts colour profiles to sRGB, and",
+        "# lays transparent images on white.)",
+        'image = ImageOps.exif_transpose(Image.open(IMAGE)).convert("RGB")',
+        *(['image = image.convert("L")  # grey'] if grey else []),
+        *_steps(recipe),
+        "batch = values.unsqueeze(0)  # of one image: (1, channels, height, width)",
+    ]
+    return "\n".join(lines)
+
+
+def _steps(recipe: Recipe) -> list[str]:
+    """Make ``values``, the normalised ``(C, H, W)``, of ``image``."""
+    steps = recipe.preprocess
+    if steps is None and recipe.origin == "timm":
+        return [
+            "steps = timm.data.resolve_data_config({}, pretrained_cfg=model.pretrained_cfg)",
+            "values = timm.data.create_transform(**steps)(image)",
+        ]
+    if steps is None:
+        says = "Your own preprocessing: an RGB Pillow image in, a float tensor of (C, H, W) out."
+        return ["\n" + to_fill_in("prepare(image)", says, "values = prepare(image)")]
+    side = recipe.size or steps.crop
+    target = max(1, round(steps.resize * side / steps.crop))
+    brought = _brings_steps(recipe)
+    if brought and not recipe.whole:
+        sizes = {"crop_size": side, "resize_size": target} if recipe.size else {}
+        why = f"; made for {steps.crop} pixels" if sizes else ""
+        return [
+            f"# The preprocessing that belongs to the weights: resize, crop, normalise{why}.",
+            f"values = {call('weights.transforms', **sizes)}(image)",
+        ]
+    lines = []
+    how = [] if steps.interpolation == "bilinear" else ["F.InterpolationMode.BICUBIC"]
+    mean, std = str(list(steps.mean)), str(list(steps.std))
+    if brought:
+        lines += ["steps = weights.transforms()  # the preprocessing that belongs to the weights"]
+        how, mean, std = how and ["steps.interpolation"], "steps.mean", "steps.std"
+    if recipe.whole:
+        most = max(settings().max_input, side)
+        lines += [
+            f"# All of the image: {side} pixels along its shorter side, or fewer where there would",
+            f"# be over {most} along its longer side. The network takes {recipe.min_size} or more.",
+            f"scale = min({side} / min(image.size), {most} / max(image.size))",
+            f"width, height = (max({recipe.min_size}, round(side * scale)) for side in image.size)",
+            f"image = {call('F.resize', 'image', '[height, width]', *how)}",
+        ]
+    else:
+        lines += [
+            f"# Resize the shorter side to {target} pixels, crop the centre, normalise.",
+            f"image = {call('F.resize', 'image', f'[{target}]', *how)}",
+            f"image = F.center_crop(image, [{side}])",
+        ]
+    return [*lines, f"values = F.normalize(F.to_tensor(image), {mean}, {std})"]
+
+
+PARTS = (_network, _image)
+"""What they write, in this order: each takes a `Recipe` and gives lines of code."""

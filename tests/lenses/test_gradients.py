@@ -1,0 +1,153 @@
+from typing import Any
+
+import captum.attr
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.panels import ChartPanel, GridPanel, TextPanel
+from tests.conftest import Tiny, as_model, picture, random_input, seeded
+
+
+def texts(result: hookviz.LensResult, tone: str) -> str:
+    said = [panel for panel in result.panels if isinstance(panel, TextPanel)]
+    return " ".join(panel.text for panel in said if panel.tone == tone)
+
+
+def test_its_numbers_follow_from_the_weights(tiny: hookviz.Model, noise: Tensor) -> None:
+    network = tiny.network
+    assert isinstance(network, Tiny)
+    result = hookviz.run_lens("gradients", tiny, noise, target=3)
+    assert result.chosen["layer"] == "conv2"
+    with torch.no_grad():
+        output = network.conv2(network.conv1(noise).relu())[0]
+        score = network(noise)[0, 3]
+    # the head is linear on the means of 7×7 rectified cells
+    expected = (network.head.weight[3][:, None, None] / 49 * (output > 0)).numpy()
+    np.testing.assert_allclose(result.values["gradient"], expected, rtol=1e-5)
+    np.testing.assert_allclose(result.values["norm"], np.sqrt((expected**2).sum()), rtol=1e-5)
+    np.testing.assert_allclose(
+        result.values["max_per_channel"], np.abs(expected).max((1, 2)), rtol=1e-5
+    )
+    assert float(result.values["value"]) == pytest.approx(float(score), abs=1e-6)
+
+
+def test_it_agrees_with_captum() -> None:
+    model = hookviz.load_model("shapesnet")
+    made = hookviz.prepare(model, picture())
+    result = hookviz.run_lens("gradients", model, made, layer="stage2.first.conv", target=2)
+    layer = dict(model.network.named_modules())["stage2.first.conv"]
+    theirs = captum.attr.LayerGradientXActivation(
+        model.network, layer, multiply_by_inputs=False
+    ).attribute(made.tensor.clone().requires_grad_(), target=2)
+    expected = theirs[0].detach().numpy()
+    atol = 1e-5 * np.abs(expected).max()
+    np.testing.assert_allclose(result.values["gradient"], expected, rtol=1e-4, atol=atol)
+
+
+def test_its_panels_show_the_numbers(tiny: hookviz.Model) -> None:
+    result = hookviz.run_lens("gradients", tiny, picture(), target=1, layer="conv1")
+    gradient = result.values["gradient"]
+    about, grid, chart = result.panels
+    assert isinstance(about, TextPanel)
+    assert isinstance(grid, GridPanel)
+    assert isinstance(chart, ChartPanel)
+    assert "the score of class 1" in about.text
+    assert grid.grid.limits.scale == "symmetric"
+    assert grid.grid.limits.high[0] == pytest.approx(np.abs(gradient).max())
+    order = [int(label) for label in chart.labels]
+    assert sorted(order) == [0, 1, 2, 3]
+    np.testing.assert_allclose(
+        chart.series["max |g|"], np.abs(gradient).max((1, 2))[order], rtol=1e-6
+    )
+    assert (np.diff(chart.series["max |g|"]) <= 0).all()
+
+
+def test_one_cell_of_a_later_layer(tiny: hookviz.Model, noise: Tensor) -> None:
+    network = tiny.network
+    assert isinstance(network, Tiny)
+    chosen: dict[str, Any] = {"layer": "conv1", "of": "conv2", "channel": 5, "row": 2, "column": 4}
+    result = hookviz.run_lens("gradients", tiny, noise, **chosen)
+    with torch.no_grad():
+        rectified = network.conv1(noise)[0] > 0
+    expected = torch.zeros(4, 16, 16)  # the kernel lies where the cell looks: stride 2, no padding
+    expected[:, 4:7, 8:11] = network.conv2.weight[5]
+    expected *= rectified
+    np.testing.assert_allclose(result.values["gradient"], expected.numpy(), rtol=1e-5)
+    mean = hookviz.run_lens("gradients", tiny, noise, layer="conv1", of="conv2", channel=5)
+    assert "the mean of channel 5 of conv2" in texts(mean, "plain")
+    cells = [
+        hookviz.run_lens("gradients", tiny, noise, **chosen | {"row": row, "column": column})
+        for row in range(7)
+        for column in range(7)
+    ]
+    np.testing.assert_allclose(
+        mean.values["gradient"],
+        np.mean([cell.values["gradient"] for cell in cells], 0),
+        rtol=1e-4,
+        atol=1e-8,
+    )
+
+
+def test_a_layer_asked_about_itself_is_said_to_be_pointless(
+    tiny: hookviz.Model, noise: Tensor
+) -> None:
+    result = hookviz.run_lens("gradients", tiny, noise, layer="conv2", of="conv2", channel=1)
+    expected = np.zeros((6, 7, 7))
+    expected[1] = 1 / 49
+    np.testing.assert_allclose(result.values["gradient"], expected, rtol=1e-6)
+    assert "choose an earlier layer" in texts(result, "note")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "says"),
+    [
+        ({"row": 1}, "row=1 and column=-1: choose both"),
+        ({"of": "conv2", "channel": 6}, "no channel 6 in layer 'conv2'"),
+        ({"of": "conv1", "layer": "conv2"}, "does not depend on layer 'conv2'"),
+        ({"of": "conv9"}, "no conv layer in Tiny called 'conv9'"),
+        ({"target": 5}, "target=5"),
+    ],
+)
+def test_what_means_nothing_is_refused(
+    chosen: dict[str, Any], says: str, tiny: hookviz.Model, noise: Tensor
+) -> None:
+    with pytest.raises(hookviz.HookVizError, match=says):
+        hookviz.run_lens("gradients", tiny, noise, **chosen)
+
+
+def test_without_scores_a_channel_can_be_asked_about() -> None:
+    model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 2, 3))))
+    with pytest.raises(hookviz.ModelError, match="no class scores"):
+        hookviz.run_lens("gradients", model, random_input(0))
+    with pytest.raises(hookviz.ModelError, match="no class scores"):
+        hookviz.run_lens("gradients", model, random_input(0), target=1)
+    result = hookviz.run_lens("gradients", model, random_input(0), layer="0", of="1")
+    assert result.values["gradient"].any()
+    assert result.chosen["target"] is None
+
+
+def test_a_dead_layer_is_said_to_be_dead(noise: Tensor) -> None:
+    network = seeded(Tiny)
+    with torch.no_grad():
+        assert network.conv2.bias is not None
+        network.conv2.bias.fill_(-100)  # nothing gets past the ReLU
+    result = hookviz.run_lens("gradients", as_model(network), noise)
+    assert not result.values["gradient"].any()
+    assert "zero everywhere" in texts(result, "note")
+
+
+def test_a_layer_that_runs_twice_is_said_to() -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 3, 3, padding=1)
+
+        def forward(self, images: Tensor) -> Tensor:
+            found: Tensor = self.conv(self.conv(images)).mean((2, 3))
+            return found
+
+    result = hookviz.run_lens("gradients", as_model(seeded(Twice)), random_input(0))
+    assert "runs 2 times" in texts(result, "note")

@@ -1,0 +1,206 @@
+import math
+import warnings
+from typing import Any
+
+import captum.attr
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.panels import ImagePanel, TextPanel
+from tests.conftest import as_model, picture, random_input, seeded
+
+METHODS = ("gradient", "input × gradient", "SmoothGrad", "guided backpropagation")
+
+
+def texts(result: hookviz.LensResult) -> str:
+    return " ".join(panel.text for panel in result.panels if isinstance(panel, TextPanel))
+
+
+def images_of(result: hookviz.LensResult) -> list[ImagePanel]:
+    return [panel for panel in result.panels if isinstance(panel, ImagePanel)]
+
+
+@pytest.mark.parametrize("method", ["gradient", "input × gradient", "guided backpropagation"])
+def test_it_agrees_with_captum(method: str) -> None:
+    model = hookviz.load_model("shapesnet")
+    made = hookviz.prepare(model, picture(), size=64)
+    result = hookviz.run_lens("saliency", model, made, method=method, target=2)
+    kind = {
+        "gradient": captum.attr.Saliency,
+        "input × gradient": captum.attr.InputXGradient,
+        "guided backpropagation": captum.attr.GuidedBackprop,
+    }[method]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # captum says that it sets hooks
+        given = made.tensor.clone().requires_grad_()
+        options = {"abs": False} if method == "gradient" else {}
+        theirs = kind(model.network).attribute(given, target=2, **options)[0].detach().numpy()
+    atol = 1e-5 * np.abs(theirs).max()
+    np.testing.assert_allclose(result.values["attribution"], theirs, rtol=1e-3, atol=atol)
+    expected = theirs.sum(0) if method == "input × gradient" else np.abs(theirs).max(0)
+    np.testing.assert_allclose(result.values["map"], expected, rtol=1e-3, atol=3 * atol)
+
+
+class Linear(nn.Module):
+    """Scores that are sums of the input's values times fixed numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 2, 8)
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.conv(images).flatten(1)
+        return scores
+
+
+def test_of_a_linear_network_every_method_gives_the_weights() -> None:
+    network = seeded(Linear)
+    given = random_input(1, 8)
+    weights = network.conv.weight[1].detach()
+    for method in METHODS:
+        result = hookviz.run_lens("saliency", as_model(network), given, method=method, target=1)
+        expected = weights * given[0] if method == "input × gradient" else weights
+        np.testing.assert_allclose(result.values["attribution"], expected, rtol=1e-4, atol=1e-7)
+    result = hookviz.run_lens("saliency", as_model(network), given, method="input × gradient")
+    score, bias = float(result.values["value"]), network.conv.bias
+    assert bias is not None
+    top = int(network(given).argmax())
+    assert result.values["map"].sum() == pytest.approx(score - float(bias[top].detach()), abs=1e-5)
+
+
+class Step(nn.Module):
+    """The sum of the rectified input: its gradient is 1 above zero and 0 below."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.relu = nn.ReLU()
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.relu(images).sum((2, 3))
+        return scores
+
+
+def test_smoothgrad_is_the_mean_over_noise_of_the_stated_size() -> None:
+    given = torch.full((1, 1, 16, 16), 0.5)
+    given[0, 0, 0, 0] = 2.5  # the input's range is then 2, and the noise 0.25 × 2
+    result = hookviz.run_lens(
+        "saliency",
+        as_model(Step()),
+        given,
+        method="SmoothGrad",
+        target=0,
+        samples=50,
+        noise=0.25,
+    )
+    # P(0.5 + 0.5 z > 0) = Φ(1), with a standard error of 0.0033 over 255 pixels × 50 copies
+    found = result.values["map"].flatten()[1:].mean()
+    assert found == pytest.approx(0.5 * (1 + math.erf(1 / math.sqrt(2))), abs=0.012)
+    still = hookviz.run_lens(
+        "saliency", as_model(Step()), given, method="SmoothGrad", target=0, samples=2, noise=0.0
+    )
+    np.testing.assert_array_equal(still.values["map"], np.ones((16, 16)))
+
+
+def test_smoothgrad_tells_and_can_be_cancelled(tiny: hookviz.Model) -> None:
+    told: list[float] = []
+    chosen: dict[str, Any] = {"method": "SmoothGrad", "samples": 5}
+    hookviz.run_lens("saliency", tiny, picture(), progress=told.append, **chosen)
+    assert told == sorted(told)
+    assert len(told) == 6 * 4  # two conv layers, there and back
+    assert told[-1] == 1
+
+    class Cancelled(BaseException):
+        pass
+
+    def cancel(share: float) -> None:
+        if share > 0.5:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        hookviz.run_lens("saliency", tiny, picture(), progress=cancel, **chosen)
+
+
+def test_noise_leaves_torchs_own_generator_alone(tiny: hookviz.Model) -> None:
+    before = torch.get_rng_state()
+    hookviz.run_lens("saliency", tiny, picture(), method="SmoothGrad", samples=2)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_channel_depends_on_the_pixels_that_it_looks_at() -> None:
+    network = seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 5), nn.Conv2d(4, 2, 12)))
+    result = hookviz.run_lens("saliency", as_model(network), random_input(0), layer="0", channel=2)
+    # the mean over 12×12 cells: a pixel counts every cell that sees it, with that tap's weight
+    expected = torch.zeros(3, 16, 16)
+    for row in range(12):
+        for column in range(12):
+            weight = network[0].weight
+            assert isinstance(weight, Tensor)
+            expected[:, row : row + 5, column : column + 5] += weight[2].detach() / 144
+    np.testing.assert_allclose(result.values["attribution"], expected, rtol=1e-4, atol=1e-7)
+    assert "the mean of channel 2 of 0" in texts(result)
+    assert result.chosen["target"] is None  # the network has no class scores
+    with pytest.raises(hookviz.ModelError, match="no class scores"):
+        hookviz.run_lens("saliency", as_model(network), random_input(0))
+
+
+def test_guided_backpropagation_says_where_it_cuts(tiny: hookviz.Model) -> None:
+    result = hookviz.run_lens("saliency", tiny, picture(), method="guided backpropagation")
+    assert "cut at 2 ReLUs" in texts(result)
+    plain = hookviz.run_lens(
+        "saliency", as_model(seeded(Linear)), random_input(0, 8), method="guided backpropagation"
+    )
+    assert "No ReLU lies between" in texts(plain)
+    assert "plain gradient" in texts(plain)
+
+
+def test_one_pixel_is_shown_where_it_is_in_an_image_that_is_not_square() -> None:
+    class Corner(nn.Module):
+        """One score: a pixel near the upper right corner of its 16×16 input."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.same = nn.Identity()
+
+        def forward(self, images: Tensor) -> Tensor:
+            score: Tensor = self.same(images)[:, :1, 2, 12]
+            return score
+
+    result = hookviz.run_lens("saliency", as_model(Corner()), Image.new("RGB", (80, 40)))
+    assert np.argwhere(result.values["map"]).tolist() == [[2, 12]]
+    on_image, alone = (panel.picture.astype(int) for panel in images_of(result))
+    rows, columns = np.nonzero(on_image.sum(2) > 300)
+    # the crop is the middle 40×40 of 80×40, shown 8 times as large: 20 pixels to each of 16
+    assert (rows.min(), rows.max()) == (40, 59)
+    assert (columns.min(), columns.max()) == (160 + 12 * 20, 160 + 13 * 20 - 1)
+    rows, columns = np.nonzero(alone.sum(2) > 300)
+    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (80, 119, 480, 519)
+
+
+def test_grey_inputs_and_networks_without_convolutions() -> None:
+    class Perceptron(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = nn.Linear(64, 3)
+
+        def forward(self, images: Tensor) -> Tensor:
+            scores: Tensor = self.head(images.flatten(1))
+            return scores
+
+    network = seeded(Perceptron)
+    given = random_input(0, 8)[:, :1]
+    result = hookviz.run_lens("saliency", as_model(network), given, target=2)
+    expected = network.head.weight[2].detach().abs().view(8, 8)
+    np.testing.assert_allclose(result.values["map"], expected, rtol=1e-6)
+
+
+def test_a_network_that_cuts_gradients_is_refused() -> None:
+    class Cut(Linear):
+        def forward(self, images: Tensor) -> Tensor:
+            return super().forward(images).detach()
+
+    with pytest.raises(hookviz.HookVizError, match="cuts the gradient between the input and"):
+        hookviz.run_lens("saliency", as_model(seeded(Cut)), random_input(0, 8))

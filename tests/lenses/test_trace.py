@@ -1,0 +1,275 @@
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, fx, nn
+
+import hookviz
+from hookviz.panels import ChartPanel, ImagePanel, LensResult, TablePanel, TextPanel
+from tests.conftest import as_model, hook_count, random_input, seeded
+
+Edges = list[tuple[int, int]]
+
+
+def look(network: nn.Module | hookviz.Model, side: int = 16, **options: Any) -> LensResult:
+    model = network if isinstance(network, hookviz.Model) else as_model(network)
+    return hookviz.run_lens("trace", model, random_input(5, side), **options)
+
+
+def edges(result: LensResult) -> Edges:
+    return [(int(source), int(to)) for source, to in result.values["edges"]]
+
+
+def table(result: LensResult) -> TablePanel:
+    found = result.panels[-1]
+    assert isinstance(found, TablePanel)
+    return found
+
+
+def text(result: LensResult) -> str:
+    assert isinstance(result.panels[0], TextPanel)
+    return result.panels[0].text
+
+
+class Convs(nn.Module):
+    """A few conv layers, called by `compute` as it likes."""
+
+    def __init__(self, compute: Callable[..., Any]) -> None:
+        super().__init__()
+        self.compute = compute
+        self.a = nn.Conv2d(3, 4, 1)
+        self.b = nn.Conv2d(4, 4, 1)
+        self.c = nn.Conv2d(4, 4, 1)
+        self.same = nn.Identity()
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, images: Tensor) -> Any:
+        return self.compute(self, images)
+
+
+def test_a_chain(tiny: hookviz.Model) -> None:
+    result = look(tiny)
+    assert edges(result) == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
+    assert [row[:6] for row in table(result).rows] == [
+        (1, "conv1", "Conv2d", "image", "1×3×16×16", "1×4×16×16"),
+        (2, "relu", "ReLU", "1", "1×4×16×16", "1×4×16×16"),
+        (3, "conv2", "Conv2d", "2", "1×4×16×16", "1×6×7×7"),
+        (4, "relu#1", "ReLU", "3", "1×6×7×7", "1×6×7×7"),
+        (5, "head", "Linear", "4", "1×6", "1×5"),
+    ]
+    assert result.values["bytes"].tolist() == [4096, 4096, 1176, 1176, 20]
+    assert "makes 5 calls" in text(result)
+    assert "there are no branches" in text(result)
+    assert not hook_count(tiny.network)
+
+
+def test_the_shortcuts_of_resnet_18_are_those_of_its_paper() -> None:
+    """He et al., 2016: each block's input is added to what its two convolutions make of it."""
+    calls, expected = 4, {(0, 1), (1, 2), (2, 3), (3, 4)}  # conv, norm, ReLU, pooling
+    entry, joins = 4, []
+    for stage in range(1, 5):
+        for block in range(2):
+            expected |= {(entry, calls + 1)} | {(calls + at, calls + at + 1) for at in range(1, 5)}
+            calls += 5  # conv, norm, ReLU, conv, norm
+            ends = {calls, entry}
+            if stage > 1 and block == 0:  # the shortcut has a conv and a norm of its own
+                expected |= {(entry, calls + 1), (calls + 1, calls + 2)}
+                ends = {calls, calls + 2}
+                calls += 2
+            calls += 1
+            expected |= {(end, calls) for end in ends}
+            entry = calls
+            joins.append(calls)
+    expected |= {(calls, calls + 1), (calls + 1, calls + 2)}  # pooling and the linear layer
+    result = look(hookviz.load_model("resnet18", "random"), side=64)
+    assert set(edges(result)) == expected
+    assert len(edges(result)) == len(expected)
+    names = [str(table(result).rows[join - 1][1]) for join in joins]
+    assert names == [f"layer{stage}.{block}.relu#1" for stage in range(1, 5) for block in (0, 1)]
+    assert "8 of them take in several outputs" in text(result)
+
+
+class Leaves(fx.Tracer):
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return not any(m.children())
+
+
+def by_fx(network: nn.Module) -> tuple[list[str], Edges]:
+    """The calls of a network and the edges between them, from torch.fx's symbolic trace."""
+    sources: dict[fx.Node, set[int]] = {}
+    names: list[str] = []
+    found: Edges = []
+    for node in Leaves().trace(network).nodes:
+        if node.op == "placeholder":
+            sources[node] = {0}
+            continue
+        given: set[int] = set().union(*(sources[part] for part in node.all_input_nodes))
+        if node.op == "call_module":
+            names.append(str(node.target))
+            found += [(source, len(names)) for source in sorted(given)]
+            given = {len(names)}
+        sources[node] = given
+    return names, found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("densenet121", "googlenet", "inception_v3", "shufflenet_v2_x0_5", "mobilenet_v3_small"),
+        *("efficientnet_b0", "squeezenet1_1", "convnext_tiny", "regnet_y_400mf", "mnasnet0_5"),
+    ],
+)
+def test_the_edges_are_those_of_a_symbolic_trace(name: str) -> None:
+    model = hookviz.load_model(name, "random")
+    result = look(model, side=96 if name == "inception_v3" else 64)
+    names, expected = by_fx(model.network)
+    assert [str(row[1]).split("#")[0] for row in table(result).rows] == names
+    assert edges(result) == expected
+
+
+@pytest.mark.parametrize(
+    ("compute", "expected"),
+    [
+        (lambda n, x: n.b(n.a(x)) + n.c(n.a(x)), [(0, 1), (1, 2), (0, 3), (3, 4)]),
+        (lambda n, x: n.c((y := n.a(x)) + n.b(y)), [(0, 1), (1, 2), (1, 3), (2, 3)]),
+        # an Identity stands for itself, and what goes past it does not come from it
+        (lambda n, x: n.b((y := n.a(x)) * n.same(y)), [(0, 1), (1, 2), (1, 3), (2, 3)]),
+        # what an in-place layer wrote over is its output, by any name
+        (lambda n, x: n.b((y := n.a(x)) + n.relu(y)), [(0, 1), (1, 2), (2, 3)]),
+        (lambda n, x: n.b(F.relu(n.a(x), inplace=True).flip(1)), [(0, 1), (1, 2)]),
+        (lambda n, x: n.c(torch.cat([*n.a(x).chunk(2, 1)][::-1], 1)), [(0, 1), (1, 2)]),
+        (lambda n, x: n.b(torch.ones(1, 4, 3, 3)), []),
+        (lambda n, x: n.b(n.a(x).mul_(x.mean())), [(0, 1), (0, 2), (1, 2)]),
+        (lambda n, x: n.c((y := n.a(x)).type_as(n.b(y))), [(0, 1), (1, 2), (1, 3)]),
+    ],
+    ids=[
+        "twice",
+        "add",
+        "identity",
+        "in place",
+        "functional",
+        "split",
+        "constant",
+        "scaled",
+        "unchanged",
+    ],
+)
+def test_functions_between_layers_join_what_they_are_given(
+    compute: Callable[..., Any], expected: Edges
+) -> None:
+    result = look(seeded(lambda: Convs(compute)))
+    assert edges(result) == expected
+
+
+def test_writing_into_a_tensor_adds_to_where_it_comes_from() -> None:
+    def compute(network: Convs, images: Tensor) -> Any:
+        found = network.a(images)
+        other = network.b(network.a(images))
+        found[:, :2] = other[:, 2:]
+        other += 1
+        sums = torch.empty_like(found)
+        torch.add(found, 1, out=sums)
+        return network.c(sums)
+
+    assert edges(look(seeded(lambda: Convs(compute)))) == [(0, 1), (0, 2), (2, 3), (1, 4), (3, 4)]
+
+
+def test_an_identity_changes_nothing_of_what_a_pass_computes() -> None:
+    def compute(network: Convs, images: Tensor) -> Any:
+        found = network.a(images)
+        again = network.same(found)
+        again += 1  # also seen through the other name
+        seen.append(found.clone())
+        return network.b(found)
+
+    seen: list[Tensor] = []
+    look(seeded(lambda: Convs(compute)))
+    first, *rest = (tensor for tensor in seen if tensor.device.type != "meta")
+    assert len(rest) == 3
+    assert all(torch.equal(first, other) for other in rest)
+
+
+def test_many_sources_are_written_short() -> None:
+    def compute(network: Convs, images: Tensor) -> Any:
+        return network.b(sum(network.a(images) for _ in range(9)))
+
+    result = look(seeded(lambda: Convs(compute)))
+    assert table(result).rows[-1][3] == "1, 2, 3, 4, 5, … (9 in all)"
+
+
+def test_a_parametrised_layer_is_one_call() -> None:
+    conv = nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 4, 3))
+    result = look(nn.Sequential(conv, nn.ReLU()))
+    assert [row[1] for row in table(result).rows] == ["0", "1"]
+
+
+def test_a_slow_layer_is_the_slowest() -> None:
+    class Slow(nn.Module):
+        passes = 0
+
+        def forward(self, given: Tensor) -> Tensor:
+            Slow.passes += given.device.type != "meta"
+            if given.device.type != "meta":  # one pass is slower than the others: no matter
+                time.sleep(0.2 if Slow.passes == 2 else 0.03)
+            return given + 1
+
+    result = look(nn.Sequential(nn.Conv2d(3, 2, 1), Slow(), nn.ReLU()))
+    seconds = result.values["seconds"]
+    assert 0.03 <= seconds[1] < 0.15
+    assert Slow.passes == 4
+    assert seconds[0] > 0
+    assert "the slowest is 1 with" in text(result)
+    assert table(result).rows[-1][7] == "100.0 %"
+    times, memory = (panel for panel in result.panels if isinstance(panel, ChartPanel))
+    np.testing.assert_allclose(times.series["ms"], 1000 * seconds)
+    np.testing.assert_allclose(memory.series["MB"], [512 * 4e-6] * 3)
+    assert times.labels == ("0", "1", "2")
+
+
+ORANGE, TEAL = (194, 96, 60), (31, 154, 157)
+
+
+def has(picture: np.ndarray[Any, Any], colour: tuple[int, int, int]) -> bool:
+    return bool((picture == np.array(colour)).all(-1).any())
+
+
+def test_the_arcs_are_drawn_where_data_goes_past_calls(tiny: hookviz.Model) -> None:
+    def picture(network: nn.Module | hookviz.Model) -> ImagePanel:
+        return next(panel for panel in look(network).panels if isinstance(panel, ImagePanel))
+
+    chain = picture(tiny)
+    assert not has(chain.picture, ORANGE)
+    assert not has(chain.picture, TEAL)
+    assert "5 calls in a row, and 0 arcs" in chain.alt
+    branched = picture(seeded(lambda: Convs(lambda n, x: n.c((y := n.a(x)) + n.b(y)))))
+    assert has(branched.picture, ORANGE)
+    assert has(branched.picture, TEAL)
+    assert "3 calls in a row, and 1 arc between" in branched.alt
+    assert branched.picture.shape[1] > branched.picture.shape[0]
+
+
+def test_a_network_without_layers() -> None:
+    class Bare(nn.Module):
+        def forward(self, images: Tensor) -> Tensor:
+            return images * 2
+
+    with pytest.raises(hookviz.HookVizError, match="Bare runs no layer"):
+        look(Bare())
+
+
+def test_progress_rises_to_the_end_and_can_end_the_run(tiny: hookviz.Model) -> None:
+    shares: list[float] = []
+    look(tiny, progress=shares.append)
+    assert shares == pytest.approx([done / 20 for done in range(1, 21)])
+
+    def cancel(share: float) -> None:
+        if share > 0.5:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        look(tiny, progress=cancel)
+    assert not hook_count(tiny.network)
