@@ -59,7 +59,7 @@ def pick_image() -> Shown:
             image = resources.decode(given.getvalue(), given.name, given.file_id)
         return Shown(image, f"Your image {given.name}")
     sample = chosen_sample()
-    return Shown(images.read(sample.path), sample.alt)
+    return Shown(images.read(sample.path), sample.alt, sample.path)
 
 
 def pick_model() -> ModelChoice:

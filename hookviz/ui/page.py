@@ -2,7 +2,7 @@
 
 import io
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
@@ -10,17 +10,20 @@ from pathlib import Path
 import numpy as np
 import streamlit as st
 from PIL import Image
+from streamlit.delta_generator import DeltaGenerator
 
 from hookviz import engine, render
 from hookviz.errors import HookVizError
-from hookviz.receptive import receptive_fields
+from hookviz.receptive import Fields, receptive_fields
+from hookviz.recipe import recipe_of, script
 from hookviz.survey import list_layers
-from hookviz.types import Model
+from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui import controls, panels, resources
 from hookviz.ui.components.navigator import navigator
 from hookviz.ui.downloading import wait_for_weights
 from hookviz.ui.facts import facts as layer_facts
 from hookviz.ui.inspector import show_inspector
+from hookviz.ui.looking import pick_lens, show_lens, start_at
 from hookviz.ui.origin import show_origin
 from hookviz.ui.previews import previews
 from hookviz.ui.state import ModelChoice, Shown, choose, plain
@@ -75,11 +78,18 @@ def _show_channels(shown: Shown, model: Model) -> None:
     with input_place:  # last on the screen, and needed first
         size, whole = controls.pick_input(model)
     with layer_place:
+        lens = pick_lens()
         with st.spinner("Reading the network…"):
             made = engine.prepare(model, shown.image, size=size, whole=whole)
             layers = list_layers(model, input_shape=made.tensor.shape[1:])
+        if lens is not None:
+            start_at(lens, model, layers)
         layer = controls.pick_layer(layers)
         tree = st.container()
+    if lens is not None:
+        show_lens(lens, model, made, shown, layer)
+        _show_tree(tree, model, made, layers, layer)
+        return
     with view_place:
         view = controls.pick_view(layer.output_shape[0])
     seen, says = st.columns([1, 4], gap="medium", wrap=False)
@@ -104,11 +114,36 @@ def _show_channels(shown: Shown, model: Model) -> None:
     if channel is not None:
         show_origin(model, made, layer, channel)
     drawn = time.perf_counter() - started
-    fields = receptive_fields(model, tuple(made.tensor.shape[1:]))
+    fields = _show_tree(tree, model, made, layers, layer)
     said = layer_facts(layer, fields.get(layer.name))
     facts.caption(plain(f"conv layer {layer.index + 1} of {len(layers)} · {said}"))
-    with tree:
-        small = previews(model, made, cache)
+    footer = st.container(horizontal=True, vertical_alignment="center")
+    with footer:
+        panels.show_downloads(grid, capture, model)
+        name = shown.file.name if shown.file else shown.image.name
+        panels.show_code(
+            script(recipe_of(model, name, grid, size=size, whole=whole, channel=channel)),
+            shown,
+            model,
+        )
+        how = "one forward pass" if capture.forward_passes else "from this session's cache"
+        st.caption(
+            f"{how} {capture.seconds * 1000:.0f} ms · drawn in {drawn * 1000:.0f} ms · "
+            f"{cache.used / 1e6:.0f} of {cache.limit / 1e6:.0f} MB kept"
+        )
+
+
+def _show_tree(
+    place: DeltaGenerator,
+    model: Model,
+    made: ModelInput,
+    layers: Sequence[LayerInfo],
+    layer: LayerInfo,
+) -> Fields:
+    """The tree of layers, after all else: it takes a while for a network that is seen first."""
+    fields = receptive_fields(model, tuple(made.tensor.shape[1:]))
+    with place:
+        small = previews(model, made, resources.session_cache())
         navigator(
             model,
             layers,
@@ -117,14 +152,7 @@ def _show_channels(shown: Shown, model: Model) -> None:
             chosen=layer.name,
             on_pick=lambda name: choose(layer=name),
         )
-    footer = st.container(horizontal=True, vertical_alignment="center")
-    with footer:
-        panels.show_downloads(grid, capture, model)
-        how = "one forward pass" if capture.forward_passes else "from this session's cache"
-        st.caption(
-            f"{how} {capture.seconds * 1000:.0f} ms · drawn in {drawn * 1000:.0f} ms · "
-            f"{cache.used / 1e6:.0f} of {cache.limit / 1e6:.0f} MB kept"
-        )
+    return fields
 
 
 @contextmanager

@@ -6,6 +6,7 @@ chosen in a component of ours, so its parameter is written by hand.
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -17,10 +18,11 @@ from hookviz.ui.samples import Sample, samples
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The image on the screen and what it shows, in words."""
+    """The image on the screen and what it shows, in words; its file where it is a sample."""
 
     image: InputImage
     alt: str
+    file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

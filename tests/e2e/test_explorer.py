@@ -2,6 +2,8 @@
 
 import io
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -189,3 +191,23 @@ def test_a_channel_can_be_kept_as_a_page_and_as_numbers(
         page.get_by_role("button", name="Numbers as CSV").click()
     read = np.loadtxt(waiting.value.path(), delimiter=",", dtype="float32")
     np.testing.assert_array_equal(read, values[9].numpy())
+
+
+def test_the_code_of_a_view_draws_what_is_on_the_screen(
+    page: Page, server: str, tmp_path: Path
+) -> None:
+    page.goto(f"{server}/?layer=stage1.first.conv&scale=symmetric&sort=max&top=16&channel=2")
+    shown = wait_for_grid(page)
+    page.get_by_role("button", name="Copy as code").click()
+    expect(page.get_by_text("without HookViz, pixel for pixel")).to_be_visible()
+    for label in ("The script", "The image", "The weights"):
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name=label).click()
+        waiting.value.save_as(tmp_path / waiting.value.suggested_filename)
+    program = [sys.executable, "-I", "hookviz_picture.py"]
+    subprocess.run(program, cwd=tmp_path, check=True, capture_output=True)
+    drawn = Image.open(tmp_path / "shapesnet-stage1.first.conv.png").convert("RGBA")
+    screen = Image.open(io.BytesIO(shown)).convert("RGBA")
+    assert drawn.size == screen.size
+    opaque = np.asarray(screen)[..., 3] > 0
+    np.testing.assert_array_equal(np.asarray(drawn)[opaque], np.asarray(screen)[opaque])
