@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hookviz.catalog import list_models
+    from hookviz.clipping import clip_gradients
     from hookviz.engine import capture, prepare
     from hookviz.errors import (
         HookVizError,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         UnknownNameError,
         WeightsError,
     )
+    from hookviz.features import features as extract_features
     from hookviz.images import read as read_image
     from hookviz.lens import Lens
     from hookviz.lenses import list_lenses, run_lens
@@ -46,12 +48,15 @@ if TYPE_CHECKING:
         Preprocess,
     )
     from hookviz.ui.exploring import Explorer, explore
+    from hookviz.watching import BadTensor, BadTensorError, watch
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Activation",
     "Address",
+    "BadTensor",
+    "BadTensorError",
     "Capture",
     "Crop",
     "Explorer",
@@ -74,7 +79,9 @@ __all__ = [
     "WeightsError",
     "__version__",
     "capture",
+    "clip_gradients",
     "explore",
+    "extract_features",
     "list_layers",
     "list_lenses",
     "list_models",
@@ -83,12 +90,15 @@ __all__ = [
     "prepare",
     "read_image",
     "run_lens",
+    "watch",
     "wrap",
 ]
 
 _HOMES = {
     "catalog": ("list_models",),
+    "clipping": ("clip_gradients",),
     "engine": ("capture", "prepare"),
+    "features": ("extract_features",),
     "images": ("read_image",),
     "lens": ("Lens",),
     "lenses": ("list_lenses", "run_lens"),
@@ -97,14 +107,17 @@ _HOMES = {
     "render": ("Grid", "make_grid"),
     "survey": ("list_layers",),
     "ui.exploring": ("Explorer", "explore"),
+    "watching": ("BadTensor", "BadTensorError", "watch"),
     "types": (
         *("Activation", "Address", "Capture", "Crop", "InputImage", "LayerInfo"),
         *("Model", "ModelInput", "ModelSpec", "Preprocess"),
     ),
-    "errors": tuple(name for name in __all__ if name.endswith("Error")),
+    "errors": tuple(
+        name for name in __all__ if name.endswith("Error") and name != "BadTensorError"
+    ),
 }
 _MODULES = {name: module for module, names in _HOMES.items() for name in names}
-_OTHER_NAMES = {"read_image": "read"}  # in their own module
+_OTHER_NAMES = {"extract_features": "features", "read_image": "read"}  # in their own module
 
 
 if not TYPE_CHECKING:  # a type checker that sees it would believe in every name

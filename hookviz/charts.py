@@ -59,7 +59,13 @@ def chart_figure(panel: ChartPanel, *, ink: str = "#1a1a1a", width: float = 9.0)
     axes.grid(axis="y", color=ink, alpha=0.15)
     axes.set_axisbelow(True)
     if len(panel.series) > 1:
-        axes.legend(labelcolor=ink, frameon=False, fontsize=9)
+        figure.legend(
+            loc="outside upper center",  # and not over the lines
+            ncols=len(panel.series),
+            labelcolor=ink,
+            frameon=False,
+            fontsize=9,
+        )
     return figure
 
 

@@ -1,0 +1,277 @@
+"""Edit channels of one conv layer and see what the network says then, and what it computes next.
+
+Ablation in the sense of Meyes et al., "Ablation Studies in Artificial Neural Networks" (2019), on
+activations instead of weights. The edit is made at the convolution's own output, each time that
+the layer runs; a batch norm behind it turns the zeros of a channel into a constant.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from hookviz import hooks, isolation
+from hookviz.errors import HookVizError, ModelError, SettingError
+from hookviz.lens import Found, Lens, Subject
+from hookviz.panels import GridPanel, Panel, TablePanel, TextPanel
+from hookviz.parameters import Channels, ClassChoice, LayerChoice, OneOf, RealNumber
+from hookviz.render import Grid, make_grid
+from hookviz.scales import number, quantise
+from hookviz.survey import place_of, refused
+from hookviz.types import LayerInfo
+
+Map = NDArray[np.float32]
+_TOP = 5
+_HEAD = ("class", "before (%)", "after (%)", "change (points)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """What is done to an output ``(1, C, …)``: y = x·factor on `channels`, or 0 if |x| ≤ limit."""
+
+    mode: str
+    channels: tuple[int, ...]
+    factor: float
+    limit: float
+
+    def __call__(self, output: Tensor) -> Tensor:
+        edited = output.clone()
+        chosen = torch.zeros(output.shape[1], dtype=torch.bool, device=output.device)
+        chosen[list(self.channels)] = True
+        if self.mode == "threshold":
+            weak = edited[:, chosen].abs() <= self.limit
+            edited[:, chosen] = edited[:, chosen].masked_fill(weak, 0)
+        elif self.mode == "scale":
+            edited[:, chosen] *= self.factor
+        else:  # written, not multiplied: 0 × NaN would stay NaN
+            edited[:, chosen if self.mode == "switch off" else ~chosen] = 0
+        return edited
+
+
+def run(
+    subject: Subject,
+    *,
+    layer: str,
+    channels: tuple[int, ...],
+    mode: str,
+    factor: float,
+    limit: float,
+    downstream: str | None,
+    target: int,
+) -> Found:
+    """Scores and activations before and after the edit.
+
+    Probabilities are the softmax of the network's output. Values: ``probabilities_before`` and
+    ``probabilities_after`` ``(classes,)``, ``logits_before`` and ``logits_after`` likewise,
+    ``channels`` that were edited, ``before`` and ``after`` ``(C, H, W)``, and the same of the
+    downstream layer as ``downstream_before`` and ``downstream_after``.
+
+    Raises:
+        SettingError: the layer has no such channel, or `downstream` is the edited layer itself.
+        ModelError: the network can't go on after the edit, or has no class scores.
+    """
+    info = next(each for each in subject.convs if each.name == layer)
+    later = _downstream(subject, info, downstream)
+    wanted = (layer, later) if later else (layer,)
+    whole = subject.capture(wanted, logits=True)
+    before = {name: whole[name].values.numpy() for name in wanted}
+    if before[layer].ndim != 3:
+        raise HookVizError(
+            f"{layer} of {subject.model.title} puts out {before[layer].shape}, and this lens draws "
+            "channels that are maps, (C, H, W): choose a layer with a two-dimensional kernel."
+        )
+    edit, which = _edit(before[layer], info, _Edit(mode, channels, factor, limit))
+    after, scores = _edited_pass(subject, layer, later, edit)
+    assert whole.logits is not None
+    logits = np.stack([whole.logits.numpy(), scores])
+    chances = torch.softmax(torch.from_numpy(logits), 1).numpy()
+    panels: list[Panel] = [
+        _verdict(subject, info, which, logits, target),
+        _table(subject, chances, target),
+    ]
+    for name in wanted:
+        panels += _grids(name, before[name], after[name], edited=name == layer)
+    values = {
+        "channels": np.array(edit.channels),
+        "logits_before": logits[0],
+        "logits_after": logits[1],
+        "probabilities_before": chances[0],
+        "probabilities_after": chances[1],
+        "before": before[layer],
+        "after": after[layer],
+    }
+    if later:
+        values |= {"downstream_before": before[later], "downstream_after": after[later]}
+    return tuple(panels), values
+
+
+def _downstream(subject: Subject, info: LayerInfo, asked: str | None) -> str | None:
+    """The layer to look at next: the one asked for, else the next one; None after the last."""
+    after = next((each.name for each in subject.convs[info.index + 1 :]), None)
+    if asked == info.name:
+        hint = f"for example {after!r}, the next one" if after else "or leave it open"
+        raise SettingError(
+            f"downstream={asked!r} is the edited layer itself, which is shown anyway: "
+            f"choose another conv layer, {hint}."
+        )
+    return asked or after
+
+
+def _edit(values: Map, info: LayerInfo, asked: _Edit) -> tuple[_Edit, str]:
+    """The edit and how to say it; without channels, the strongest one, or all for a threshold."""
+    count, channels = len(values), asked.channels
+    if channels and channels[-1] >= count:
+        raise SettingError(
+            f"channels={channels[-1]} is not in {info.name}, whose channels are 0 to {count - 1}."
+        )
+    listed = ", ".join(map(str, channels[:8])) + (", …" if len(channels) > 8 else "")
+    who = f"channel{'s' if len(channels) > 1 else ''} {listed}"
+    if not channels and asked.mode == "threshold":
+        channels, who = tuple(range(count)), f"all {count:,} channels"
+    elif not channels:
+        strength = np.nan_to_num(np.abs(values.astype(np.float64)).mean((1, 2)))
+        channels = (int(strength.argmax()),)
+        who = f"channel {channels[0]}, the strongest by mean |x| as none was chosen,"
+    if asked.mode == "scale":
+        which = f"{who} times {number(asked.factor)}"
+    elif asked.mode == "threshold":
+        chosen = values[list(channels)]
+        share = _percent(((np.abs(chosen) <= asked.limit) & (chosen != 0)).mean())
+        which = f"|x| ≤ {number(asked.limit)} set to 0 in {who}: {share} % of them changed"
+    else:
+        which = f"{who} switched off" if asked.mode == "switch off" else f"nothing but {who} kept"
+    return replace(asked, channels=channels), which
+
+
+def _edited_pass(
+    subject: Subject, layer: str, later: str | None, edit: _Edit
+) -> tuple[dict[str, Map], Map]:
+    """What both layers put out with the edit, and the scores, ``(classes,)``."""
+    seen: dict[str, Map] = {}
+
+    def change(call: hooks.Call) -> Tensor | None:
+        output = edit(call.output) if call.layer == layer else call.output
+        if call.index == 0:  # a copy, since an in-place layer can come next
+            seen[call.layer] = output[0].to("cpu", torch.float32, copy=True).numpy()
+        return output if call.layer == layer else None
+
+    subject.progress(0.4)
+    names = [layer, later] if later else [layer]
+    with (
+        torch.no_grad(),
+        isolation.borrow(subject.model.network) as replica,
+        hooks.edit(replica, names, change),
+    ):
+        try:
+            output = replica(subject.made.tensor.to(*place_of(replica), copy=True))
+        except Exception as error:
+            raise refused(subject.model, subject.shape, error) from error
+    subject.progress(0.8)
+    missing = [name for name in names if name not in seen]
+    if missing:
+        raise ModelError(f"{subject.model.title} did not run {missing[0]} after the edit.")
+    return seen, output[0].to("cpu", torch.float32).numpy()
+
+
+def _verdict(subject: Subject, info: LayerInfo, which: str, logits: Map, target: int) -> TextPanel:
+    best = [int(row.argmax()) for row in logits]
+    old, new = map(subject.label, best)
+    ends = f"stays {old}" if best[0] == best[1] else f"changes from {old} to {new}"
+    chances = torch.softmax(torch.from_numpy(logits), 1)[:, target].tolist()
+    often = f" Each of its {info.calls} calls is edited." if info.calls > 1 else ""
+    following = _following(subject, info)
+    norm = ""
+    if following and "BatchNorm" in following.kind:
+        norm = f" {following.name} runs next and makes a constant of a channel of zeros."
+    return TextPanel(
+        f"{info.name}: {which}. {subject.label(target)} goes from {_percent(chances[0])} % to "
+        f"{_percent(chances[1])} % (score {number(logits[0, target])} to "
+        f"{number(logits[1, target])}), and the prediction {ends}.{often}{norm}",
+        "plain" if best[0] == best[1] else "note",
+    )
+
+
+def _following(subject: Subject, info: LayerInfo) -> LayerInfo | None:
+    """The layer of any kind that runs after this one."""
+    every = subject.survey.layers
+    place = next(each.index for each in every if each.name == info.name)
+    return every[place + 1] if place + 1 < len(every) else None
+
+
+def _table(subject: Subject, chances: Map, target: int) -> TablePanel:
+    """The five likeliest classes of either pass and the chosen class, likeliest before first."""
+    kept = {target}.union(*(np.argsort(-row, kind="stable")[:_TOP].tolist() for row in chances))
+    rows = tuple(
+        (
+            subject.label(each) + (" (chosen)" if each == target else ""),
+            _percent(chances[0, each]),
+            _percent(chances[1, each]),
+            _percent(chances[1, each] - chances[0, each]),
+        )
+        for each in sorted(kept, key=lambda each: -chances[0, each])
+    )
+    return TablePanel(f"Top {_TOP} before and after", _HEAD, rows)
+
+
+def _percent(share: float) -> str:
+    return number(100 * float(share))
+
+
+def _grids(name: str, before: Map, after: Map, *, edited: bool) -> list[Panel]:
+    """The layer before and after, in the same colours for the same values."""
+    with np.errstate(invalid="ignore"):  # ∞ − ∞
+        moved = np.abs(after - before)
+    same = not np.nan_to_num(moved).any()
+    caption = "unchanged: the edit doesn't reach this layer" if same and not edited else ""
+    grids = _alike(name, before, after)
+    if not same:
+        caption = f"largest change {number(float(np.nanmax(moved)))}; colours as before"
+    return [
+        GridPanel(f"{name} before", grids[0]),
+        GridPanel(f"{name} after", grids[1], caption),
+    ]
+
+
+def _alike(name: str, *maps: Map) -> tuple[Grid, ...]:
+    """Grids of maps, ``(C, H, W)`` each, whose colours stand for the same values."""
+    limits = make_grid(np.concatenate(maps), scale="symmetric").limits
+    count = len(maps[0])
+    shared = replace(limits, low=limits.low[:count], high=limits.high[:count])
+
+    def grid(values: Map) -> Grid:
+        made = make_grid(values, scale="symmetric", title=name)
+        levels = quantise(values, shared.low, shared.high)
+        levels.flags.writeable = False
+        return replace(made, limits=shared, levels=levels)
+
+    return tuple(map(grid, maps))
+
+
+LENS = Lens(
+    slug="ablate",
+    title="Switch channels off",
+    group="What if",
+    sentence="What the network says, and computes next, when channels of a layer are edited.",
+    run=run,
+    parameters=(
+        LayerChoice(default="first"),  # with layers behind it to watch
+        Channels(help='Such as "0, 3-7". Without any: the strongest one; for a threshold, all.'),
+        OneOf(
+            name="mode",
+            label="Edit",
+            choices=("switch off", "keep only", "scale", "threshold"),
+            help="Threshold sets every value with |x| up to the limit to 0.",
+        ),
+        RealNumber(name="factor", label="Factor to scale by", low=-100, high=100, default=2),
+        RealNumber(name="limit", label="Threshold for |x|", low=0, high=1e6, default=0.5),
+        LayerChoice(
+            name="downstream",
+            label="Layer to watch",
+            default="none",
+            help="The next conv layer if left open.",
+        ),
+        ClassChoice(),
+    ),
+)

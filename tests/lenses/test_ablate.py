@@ -1,0 +1,193 @@
+import copy
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.panels import GridPanel, TablePanel, TextPanel
+from hookviz.types import Model
+from tests.conftest import Tiny, as_model, picture, random_input, seeded
+
+close = partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6)
+
+
+def refiltered(network: nn.Module, change: Callable[[nn.Conv2d], None]) -> nn.Module:
+    """A copy whose conv1 has other filters: scaling a filter and its bias scales its channel."""
+    copied = copy.deepcopy(network)
+    assert isinstance(copied.conv1, nn.Conv2d)
+    with torch.no_grad():
+        change(copied.conv1)
+    return copied
+
+
+def times(factors: list[float]) -> Callable[[nn.Conv2d], None]:
+    def change(conv: nn.Conv2d) -> None:
+        assert conv.bias is not None
+        conv.weight *= torch.tensor(factors)[:, None, None, None]
+        conv.bias *= torch.tensor(factors)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("options", "factors"),
+    [
+        ({"mode": "switch off", "channels": "1, 3"}, [1.0, 0, 1, 0]),
+        ({"mode": "keep only", "channels": "1, 3"}, [0.0, 1, 0, 1]),
+        ({"mode": "scale", "channels": "0-1", "factor": -1.5}, [-1.5, -1.5, 1, 1]),
+    ],
+)
+def test_it_does_what_other_filters_would_do(
+    tiny: Model, noise: Tensor, options: dict[str, Any], factors: list[float]
+) -> None:
+    result = hookviz.run_lens("ablate", tiny, noise, layer="conv1", **options)
+    other = refiltered(tiny.network, times(factors))
+    assert isinstance(other, Tiny)
+    with torch.no_grad():
+        maps = other.conv1(noise)
+        next_maps = other.conv2(maps.relu())
+        logits = other(noise)
+        old = tiny.network(noise)
+    close(result.values["after"], maps[0])
+    close(result.values["downstream_after"], next_maps[0])
+    close(result.values["logits_after"], logits[0])
+    close(result.values["logits_before"], old[0])
+    close(result.values["probabilities_after"], logits.softmax(1)[0])
+
+
+@pytest.mark.parametrize(("channels", "chosen"), [("", [0, 1, 2, 3]), ("2", [2])])
+def test_a_threshold_zeroes_what_is_weak(
+    tiny: Model, noise: Tensor, channels: str, chosen: list[int]
+) -> None:
+    result = hookviz.run_lens(
+        "ablate", tiny, noise, layer="conv1", mode="threshold", limit=0.3, channels=channels
+    )
+    network = tiny.network
+    assert isinstance(network, Tiny)
+    with torch.no_grad():
+        expected = network.conv1(noise).numpy()[0]
+    for channel in chosen:
+        expected[channel][np.abs(expected[channel]) <= 0.3] = 0
+    np.testing.assert_array_equal(result.values["after"], expected)
+    assert (expected == 0).any()
+    says = result.panels[0]
+    assert isinstance(says, TextPanel)
+    share = 100 * (expected[chosen] == 0).mean()
+    assert f"{share:.1f} % of them changed" in says.text
+
+
+def test_without_channels_the_strongest_is_switched_off(tiny: Model, noise: Tensor) -> None:
+    result = hookviz.run_lens("ablate", tiny, noise, layer="conv2")
+    before = result.values["before"]
+    strongest = int(np.abs(before).mean((1, 2)).argmax())
+    assert result.values["channels"].tolist() == [strongest]
+    says = result.panels[0]
+    assert isinstance(says, TextPanel)
+    assert f"channel {strongest}, the strongest" in says.text
+    assert "downstream_after" not in result.values  # there is no conv layer behind it
+
+
+def test_both_grids_have_the_same_colours_for_the_same_values(tiny: Model, noise: Tensor) -> None:
+    result = hookviz.run_lens(
+        "ablate", tiny, noise, layer="conv1", channels="1", mode="scale", factor=10
+    )
+    grids = [panel.grid for panel in result.panels if isinstance(panel, GridPanel)]
+    before, after = grids[:2]
+    assert before.ticks == after.ticks
+    most = max(np.abs(result.values["before"]).max(), np.abs(result.values["after"]).max())
+    assert before.limits.high[0] == -before.limits.low[0] == pytest.approx(most)
+    level = ((result.values["after"] / most + 1) / 2 * 253).astype(int).clip(0, 252)
+    assert np.abs(after.levels.astype(int) - level).max() <= 1
+    np.testing.assert_array_equal(before.levels[[0, 2, 3]], after.levels[[0, 2, 3]])
+    assert (before.levels[1] != after.levels[1]).any()
+    assert after.levels.max() == 252 or after.levels.min() == 0
+
+
+def test_a_layer_that_runs_twice_is_edited_each_time() -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv1 = nn.Conv2d(3, 3, 3, padding=1)
+            self.head = nn.Linear(3, 4)
+
+        def forward(self, images: Tensor) -> Tensor:
+            scores: Tensor = self.head(self.conv1(self.conv1(images).relu_()).mean((2, 3)))
+            return scores
+
+    network, image = seeded(Twice), random_input(1)
+    result = hookviz.run_lens("ablate", as_model(network), image, channels="2")
+    with torch.no_grad():
+        expected = refiltered(network, times([1.0, 1, 0]))(image)[0]
+    close(result.values["logits_after"], expected)
+    with torch.no_grad():
+        first = network.conv1(image)[0]
+    first[2] = 0
+    close(result.values["after"], first)
+    says = result.panels[0]
+    assert isinstance(says, TextPanel)
+    assert "Each of its 2 calls is edited" in says.text
+
+
+def test_the_table_has_the_chosen_class_and_its_change(tiny: Model, noise: Tensor) -> None:
+    result = hookviz.run_lens("ablate", tiny, noise, layer="conv1", channels="0-3", target=2)
+    table = result.panels[1]
+    assert isinstance(table, TablePanel)
+    row = next(row for row in table.rows if str(row[0]).endswith("(chosen)"))
+    assert row[0] == "class 2 (chosen)"
+    old, new = (result.values[f"probabilities_{when}"][2] for when in ("before", "after"))
+    assert float(str(row[1])) == pytest.approx(100 * old, rel=5e-3)
+    assert float(str(row[3]).replace("−", "-")) == pytest.approx(100 * (new - old), rel=5e-3)
+    assert len(table.rows) == 5
+
+
+def test_a_batch_norm_that_runs_next_is_named() -> None:
+    network = seeded(
+        lambda: nn.Sequential(
+            nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+        )
+    ).eval()
+    says = hookviz.run_lens("ablate", as_model(network), random_input(0)).panels[0]
+    assert isinstance(says, TextPanel)
+    assert "1 runs next and makes a constant" in says.text
+
+
+def test_a_layer_before_the_edit_is_unchanged_and_says_so(tiny: Model, noise: Tensor) -> None:
+    result = hookviz.run_lens("ablate", tiny, noise, layer="conv2", downstream="conv1")
+    last = result.panels[-1]
+    assert isinstance(last, GridPanel)
+    assert "unchanged" in last.caption
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"channels": "2, 4"}, "channels=4 is not in conv1, whose channels are 0 to 3"),
+        ({"downstream": "conv1"}, "'conv2', the next one"),
+    ],
+)
+def test_what_means_nothing_is_refused(
+    tiny: Model, noise: Tensor, options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(hookviz.SettingError, match=says):
+        hookviz.run_lens("ablate", tiny, noise, layer="conv1", **options)
+
+
+def test_a_network_without_scores_is_refused(noise: Tensor) -> None:
+    with pytest.raises(hookviz.ModelError, match="no class scores"):
+        hookviz.run_lens(
+            "ablate", as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3)))), noise
+        )
+
+
+def test_a_layer_without_maps_is_refused() -> None:
+    network = seeded(
+        lambda: nn.Sequential(nn.Flatten(2), nn.Conv1d(3, 4, 3), nn.Flatten(), nn.LazyLinear(3))
+    )
+    network(random_input(0))
+    with pytest.raises(hookviz.HookVizError, match="two-dimensional kernel"):
+        hookviz.run_lens("ablate", as_model(network), picture())

@@ -1,0 +1,212 @@
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import hookviz
+from hookviz.panels import ChartPanel, TablePanel, TextPanel
+from hookviz.types import Model
+from tests.conftest import Tiny, as_model, random_input, seeded
+
+
+class InPlace(nn.Module):
+    """Overwrites what autograd could want, by functions and by a module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 6, 3, padding=1)
+        self.norm = nn.BatchNorm2d(6)
+        self.conv = nn.Conv2d(6, 6, 3, padding=1, groups=2)
+        self.relu = nn.ReLU(inplace=True)
+        self.head = nn.Linear(6, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        identity = F.relu(self.norm(self.stem(images)), inplace=True)
+        found = self.conv(self.conv(identity))  # twice
+        found += identity
+        scores: Tensor = self.head(self.relu(found).mean((2, 3)))
+        return scores
+
+
+def trained(network: nn.Module, image: Tensor, target: int) -> nn.Module:
+    """A copy with the gradients of one step in ``grad``, as PyTorch's own backward has them."""
+    copied = copy.deepcopy(network).requires_grad_(True).eval()
+    loss = F.cross_entropy(copied(image), torch.tensor([target]))
+    loss.backward()  # type: ignore[no-untyped-call]
+    return copied
+
+
+def gradients(network: nn.Module, names: list[str]) -> list[np.ndarray[Any, Any]]:
+    found = []
+    for name in names:
+        gradient = network.get_parameter(f"{name}.weight").grad
+        assert gradient is not None
+        found.append(gradient.numpy())
+    return found
+
+
+@pytest.mark.parametrize("build", [Tiny, InPlace])
+def test_the_gradients_are_those_of_a_backward_pass(build: type[nn.Module]) -> None:
+    network, image = seeded(build).eval(), random_input(4)
+    result = hookviz.run_lens("gradient-flow", as_model(network), image, target=3)
+    table = result.panels[-1]
+    assert isinstance(table, TablePanel)
+    names = [str(row[0]) for row in table.rows]
+    assert names == (["conv1", "conv2", "head"] if build is Tiny else ["stem", "conv", "head"])
+    expected = gradients(trained(network, image, 3), names)
+    np.testing.assert_allclose(
+        result.values["norm"], [np.linalg.norm(each) for each in expected], rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        result.values["largest"], [np.abs(each).max() for each in expected], rtol=1e-5
+    )
+    np.testing.assert_allclose(result.values["zeros"], [(each == 0).mean() for each in expected])
+    sizes = [float(network.get_parameter(f"{name}.weight").detach().norm()) for name in names]
+    np.testing.assert_allclose(result.values["strength"] * sizes, result.values["norm"], rtol=1e-5)
+    with torch.no_grad():
+        chance = network(image).softmax(1)[0, 3]
+    assert result.values["loss"] == pytest.approx(-np.log(float(chance)), rel=1e-5)
+
+
+@pytest.mark.parametrize("limit", [1e-3, 0.05, 100])
+@pytest.mark.parametrize("clipping", ["by norm", "by value"])
+def test_clipping_is_pytorchs(tiny: Model, noise: Tensor, clipping: str, limit: float) -> None:
+    result = hookviz.run_lens(
+        "gradient-flow", tiny, noise, target=1, clipping=clipping, limit=limit
+    )
+    copied = trained(tiny.network, noise, 1)
+    if clipping == "by norm":
+        total = nn.utils.clip_grad_norm_(copied.parameters(), limit)
+        assert result.values["total_norm"] == pytest.approx(float(total), rel=1e-5)
+    else:
+        nn.utils.clip_grad_value_(copied.parameters(), limit)
+    expected = gradients(copied, ["conv1", "conv2", "head"])
+    np.testing.assert_allclose(
+        result.values["norm_clipped"], [np.linalg.norm(each) for each in expected], rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        result.values["largest_clipped"], [np.abs(each).max() for each in expected], rtol=1e-5
+    )
+    chart = next(panel for panel in result.panels if isinstance(panel, ChartPanel))
+    np.testing.assert_array_equal(chart.series["‖g‖"], result.values["norm"])
+    np.testing.assert_array_equal(chart.series["‖g‖ clipped"], result.values["norm_clipped"])
+    assert chart.log
+
+
+def test_clipping_says_how_much_it_changes(tiny: Model, noise: Tensor) -> None:
+    def says(clipping: str, limit: float) -> str:
+        panel = hookviz.run_lens(
+            "gradient-flow", tiny, noise, target=1, clipping=clipping, limit=limit
+        ).panels[1]
+        assert isinstance(panel, TextPanel)
+        return panel.text
+
+    copied = trained(tiny.network, noise, 1)
+    every = torch.cat(
+        [each.grad.flatten() for each in copied.parameters() if each.grad is not None]
+    )
+    cut = int((every.abs() > 0.05).sum())
+    assert 0 < cut < len(every)
+    assert f"changes {cut:,} of {len(every):,} numbers" in says("by value", 0.05)
+    assert "changes nothing" in says("by norm", 100)
+    assert "multiplies every gradient by 0.0" in says("by norm", 0.01)
+
+
+def deep(activation: type[nn.Module], count: int = 12) -> nn.Module:
+    """Convolutions that keep lengths, each followed by an activation."""
+    layers: list[nn.Module] = [nn.Conv2d(3, 4, 1)]
+    for _ in range(count):
+        layers += [activation(), nn.Conv2d(4, 4, 1)]
+        nn.init.orthogonal_(layers[-1].weight)  # type: ignore[arg-type]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+@pytest.mark.parametrize(
+    ("activation", "verdict"),
+    [(nn.Sigmoid, "vanishing"), (nn.Identity, "")],  # a sigmoid's slope is 1/4 at most
+)
+def test_deep_networks_vanish_or_do_not(
+    noise: Tensor, activation: type[nn.Module], verdict: str
+) -> None:
+    network = seeded(lambda: deep(activation))
+    result = hookviz.run_lens("gradient-flow", as_model(network), noise, target=0)
+    table = result.panels[-1]
+    assert isinstance(table, TablePanel)
+    found = [row[-1] for row in table.rows]
+    if not verdict:
+        assert set(found) == {"fine"}
+        return
+    strength = result.values["strength"]
+    assert strength[0] < 1e-4 * strength[-1]
+    assert found[0] == verdict
+    assert found[-1] == "fine"
+    assert found == sorted(found, reverse=True)  # all of the first ones
+    says = result.panels[0]
+    assert isinstance(says, TextPanel)
+    assert f"vanishes in {found.count(verdict)} of 13 layers: 0, 2" in says.text
+    assert says.tone == "bad"
+
+
+def test_a_gradient_that_explodes_is_named(noise: Tensor) -> None:
+    network = seeded(Tiny)
+    with torch.no_grad():
+        network.conv1.weight *= 1e-4
+        network.conv2.weight *= 1e2
+    result = hookviz.run_lens("gradient-flow", as_model(network), noise, target=2)
+    says, table = result.panels[0], result.panels[-1]
+    assert isinstance(says, TextPanel)
+    assert isinstance(table, TablePanel)
+    assert [row[-1] for row in table.rows] == ["exploding", "fine", "fine"]
+    assert "explodes in 1 of 3 layers: conv1." in says.text
+
+
+def test_a_dead_layer_has_no_gradient_and_a_nan_explodes(noise: Tensor) -> None:
+    network = seeded(Tiny)
+    with torch.no_grad():
+        network.conv2.bias.fill_(-1e9)  # type: ignore[union-attr]
+        network.conv1.weight.zero_()  # 0 / 0 is no strength, and vanishes too
+    result = hookviz.run_lens("gradient-flow", as_model(network), noise, target=2)
+    assert result.values["zeros"].tolist() == [1, 1, 1]
+    says = result.panels[0]
+    assert isinstance(says, TextPanel)
+    assert "vanishes in 3 of 3" in says.text
+    with torch.no_grad():
+        network.head.weight[0, 0] = torch.nan
+    result = hookviz.run_lens("gradient-flow", as_model(network), noise, target=2)
+    table = result.panels[-1]
+    assert isinstance(table, TablePanel)
+    assert "exploding" in {row[-1] for row in table.rows}
+
+
+def test_a_network_that_cuts_its_graph_is_refused(noise: Tensor) -> None:
+    class Cut(Tiny):
+        def forward(self, images: Tensor) -> Tensor:
+            return super().forward(images).detach()
+
+    with pytest.raises(hookviz.ModelError, match="can't be differentiated"):
+        hookviz.run_lens("gradient-flow", as_model(seeded(Cut)), noise)
+
+
+def test_weights_that_take_no_part_are_left_out(noise: Tensor) -> None:
+    class Aside(Tiny):
+        def forward(self, images: Tensor) -> Tensor:
+            self.conv2(self.conv1(images))
+            scores: Tensor = self.head(images.mean((1, 2))[:, :6])
+            return scores
+
+    result = hookviz.run_lens("gradient-flow", as_model(seeded(Aside)), noise)
+    assert len(result.values["norm"]) == 1
+
+
+@pytest.mark.parametrize("when", [0.2, 0.9])
+def test_what_progress_raises_comes_out(tiny: Model, noise: Tensor, when: float) -> None:
+    def cancel(share: float) -> None:
+        if share > when:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        hookviz.run_lens("gradient-flow", tiny, noise, progress=cancel)

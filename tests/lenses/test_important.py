@@ -1,0 +1,195 @@
+import copy
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.lenses import important
+from hookviz.panels import ChartPanel, GridPanel, TablePanel, TextPanel
+from hookviz.types import Model
+from tests.conftest import as_model, random_input, seeded
+
+
+class Counted(nn.Module):
+    """Counts the images of every pass, over all copies."""
+
+    batches: ClassVar[list[int]]
+
+    def __init_subclass__(cls) -> None:
+        cls.batches = []
+
+    def count(self, images: Tensor) -> None:
+        if images.device.type != "meta":
+            self.batches.append(len(images))
+
+
+class Block(Counted):
+    """A residual block, whose addition writes in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 6, 3, padding=1)
+        self.conv = nn.Conv2d(6, 6, 3, padding=1)
+        self.norm = nn.BatchNorm2d(6)
+        self.norm.running_mean = torch.linspace(-1, 1, 6)
+        self.head = nn.Linear(6, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.count(images)
+        identity = self.stem(images).relu_()
+        found = self.norm(self.conv(identity))
+        found += identity
+        scores: Tensor = self.head(found.relu_().mean((2, 3)))
+        return scores
+
+
+class Branches(Block):
+    """Joins two branches, so that both need as many rows."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.count(images)
+        stem = self.stem(images)
+        joined = torch.cat([self.conv(stem)[:, :3], stem[:, :3]], 1)
+        scores: Tensor = self.head(joined.relu().mean((2, 3)))
+        return scores
+
+
+class OneImage(Block):
+    """Takes one image alone."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        assert len(images) == 1
+        found = super().forward(images)
+        return self.head.bias + found.reshape(5)[None]
+
+
+class BatchStatistics(Block):
+    """Normalises over the whole batch, so that its rows depend on each other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm2d(6, track_running_stats=False)
+
+
+class Twice(Block):
+    """Runs the layer two times."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.count(images)
+        scores: Tensor = self.head(self.conv(self.conv(self.stem(images)).relu_()).mean((2, 3)))
+        return scores
+
+
+def without(network: nn.Module, channel: int) -> nn.Module:
+    """A copy whose filter of that channel is zero, and its bias too."""
+    copied = copy.deepcopy(network)
+    assert isinstance(copied.conv, nn.Conv2d)
+    assert copied.conv.bias is not None
+    with torch.no_grad():
+        copied.conv.weight[channel] = 0
+        copied.conv.bias[channel] = 0
+    return copied
+
+
+@pytest.mark.parametrize(
+    ("build", "more"),
+    [
+        (Block, []),
+        (Twice, []),
+        (Branches, [6]),
+        (OneImage, [1] * 6),
+        (BatchStatistics, [6] + [1] * 6),
+    ],
+)
+def test_it_is_what_one_by_one_gives(build: type[Block], more: list[int]) -> None:
+    network, image = seeded(build).eval(), random_input(3)
+    build.batches.clear()
+    result = hookviz.run_lens(
+        "channels-that-matter", as_model(network), image, layer="conv", target=1
+    )
+    # The classes, the maps, both ends alone, one image that grows; then what else it took.
+    assert build.batches == [1, 1, 1, 1, 1, *more]
+    with torch.no_grad():
+        before = network(image)[0]
+        after = torch.stack([without(network, each)(image)[0] for each in range(6)])
+    np.testing.assert_allclose(
+        result.values["logit_change"], after[:, 1] - before[1], rtol=1e-4, atol=1e-6
+    )
+    np.testing.assert_allclose(
+        result.values["probability_change"],
+        (after.softmax(1) - before.softmax(0))[:, 1],
+        rtol=1e-4,
+        atol=1e-6,
+    )
+    assert np.ptp(result.values["logit_change"]) > 1e-3
+
+
+def test_a_small_room_makes_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, image = seeded(Block).eval(), random_input(3)
+    whole = hookviz.run_lens("channels-that-matter", as_model(network), image, layer="conv")
+    monkeypatch.setattr(important, "_ROOM", 4 * 4 * (6 * 16 * 16 * 4))
+    Block.batches.clear()
+    told: list[float] = []
+    small = hookviz.run_lens(
+        "channels-that-matter", as_model(network), image, layer="conv", progress=told.append
+    )
+    assert len(Block.batches) == 1 + 1 + 2 + 2  # classes, whole, both ends, rows of 4 and 2
+    np.testing.assert_allclose(
+        small.values["logit_change"], whole.values["logit_change"], rtol=1e-4, atol=1e-6
+    )
+    assert len(told) > len(Block.batches)
+    assert 0 < min(told) <= max(told) == 1
+
+
+def test_the_panels_name_the_channel_that_matters_most(tiny: Model, noise: Tensor) -> None:
+    result = hookviz.run_lens("channels-that-matter", tiny, noise, layer="conv2", target=0)
+    changes = result.values["logit_change"]
+    most = int(np.abs(changes).argmax())
+    says, chart, grid, table = result.panels
+    assert isinstance(says, TextPanel)
+    assert isinstance(chart, ChartPanel)
+    assert isinstance(grid, GridPanel)
+    assert isinstance(table, TablePanel)
+    assert f"channel {most} matters most to class 0" in says.text
+    assert grid.grid.order[0] == most
+    ranked = sorted(
+        (each for each in range(6) if abs(changes[each]) > 1e-4), key=changes.__getitem__
+    )
+    assert [row[0] for row in table.rows] == ranked
+    assert chart.labels == tuple(map(str, ranked))
+    np.testing.assert_array_equal(chart.series["change"], changes[ranked])
+    assert len(grid.grid.png()) > 100
+    assert grid.grid.channel_png(most)
+
+
+def test_a_dead_layer_says_that_nothing_matters(noise: Tensor) -> None:
+    network = seeded(Block).eval()
+    with torch.no_grad():
+        network.head.weight.zero_()
+    result = hookviz.run_lens("channels-that-matter", as_model(network), noise)
+    says = result.panels[0]
+    assert isinstance(says, TextPanel)
+    assert "No channel of conv alone moves" in says.text
+    assert not result.values["logit_change"].any()
+
+
+def test_what_progress_raises_comes_out(tiny: Model, noise: Tensor) -> None:
+    class CancelledError(Exception):
+        pass
+
+    def cancel(share: float) -> None:
+        if share > 0.3:
+            raise CancelledError
+
+    with pytest.raises(CancelledError):
+        hookviz.run_lens("channels-that-matter", tiny, noise, layer="conv2", progress=cancel)
+
+
+def test_scores_that_are_no_numbers_are_refused(noise: Tensor) -> None:
+    network = seeded(Block).eval()
+    network.head.bias.detach()[0] = torch.nan
+    with pytest.raises(hookviz.ModelError, match="The lens health says"):
+        hookviz.run_lens("channels-that-matter", as_model(network), noise)

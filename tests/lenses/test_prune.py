@@ -1,0 +1,121 @@
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrizations, prune
+
+import hookviz
+from hookviz.panels import ChartPanel, TablePanel, TextPanel
+from hookviz.types import Model
+from tests.conftest import Tiny, as_model, random_input, seeded
+
+
+def test_it_agrees_with_pytorchs_own_pruning(tiny: Model, noise: Tensor) -> None:
+    result = hookviz.run_lens("prune-weights", tiny, noise)
+    np.testing.assert_allclose(result.values["shares"], [*np.arange(0, 0.95, 0.1), 0.95])
+    for place, share in enumerate(result.values["shares"]):
+        other = copy.deepcopy(tiny.network)
+        convs = [(other.get_submodule(name), "weight") for name in ("conv1", "conv2")]
+        prune.global_unstructured(convs, prune.L1Unstructured, amount=float(share))
+        with torch.no_grad():
+            logits: Tensor = other(noise)[0]
+        masks = torch.cat([conv.get_buffer("weight_mask").flatten() for conv, _ in convs])
+        assert result.values["removed"][place] == pytest.approx(1 - float(masks.mean()))
+        np.testing.assert_allclose(result.values["logits"][place], logits, rtol=1e-5, atol=1e-6)
+        chances = logits.softmax(0)
+        assert result.values["top"][place] == int(logits.argmax())
+        assert result.values["top_probability"][place] == pytest.approx(float(chances.max()))
+        first = result.values["top"][0]
+        assert result.values["probability"][place] == pytest.approx(float(chances[first]))
+        assert result.values["logit"][place] == pytest.approx(float(logits[first]), abs=1e-6)
+
+
+def test_the_steps_can_be_chosen(tiny: Model, noise: Tensor) -> None:
+    result = hookviz.run_lens("prune-weights", tiny, noise, most=70, step=50)
+    np.testing.assert_allclose(result.values["shares"], [0, 0.5, 0.7])
+    with pytest.raises(hookviz.SettingError, match="from 1 to 100"):
+        hookviz.run_lens("prune-weights", tiny, noise, most=120)
+
+
+class OneWeightEach(nn.Module):
+    """Class 0 hangs on a small weight, and class 1 on a large one with a handicap."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 2, 1, bias=False)
+        self.conv.weight = nn.Parameter(torch.tensor([[1.0, 2, 3], [4, 5, 6]])[..., None, None])
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.conv(images).mean((2, 3))
+        return scores + torch.tensor([0.0, -10.0], device=images.device)
+
+
+def test_it_says_where_the_prediction_changes() -> None:
+    # With all: 6 and 15 − 10 = 5. Without 1 and 2 (a third): 3 and 5.
+    result = hookviz.run_lens(
+        "prune-weights", as_model(OneWeightEach()), torch.ones(1, 3, 4, 4), most=100, step=17
+    )
+    logits = [[6, 5], [5, 5], [3, 5], [0, 5], [0, 1], [0, -4], [0, -10]]
+    np.testing.assert_allclose(result.values["logits"], logits)
+    says, chart, table = result.panels
+    assert isinstance(says, TextPanel)
+    assert isinstance(chart, ChartPanel)
+    assert isinstance(table, TablePanel)
+    assert "6 weights in 1 conv layer;" in says.text
+    assert "class 0 holds up to 17 %; at 34 % it becomes class 1." in says.text
+    assert [row[1] for row in table.rows] == [6, 5, 4, 3, 2, 1, 0]
+    assert [row[5] for row in table.rows] == ["yes", "yes", "no", "no", "no", "yes", "yes"]
+    np.testing.assert_allclose(
+        chart.series["class 0"], 100 * torch.tensor(logits).float().softmax(1)[:, 0], rtol=1e-5
+    )
+
+
+def test_what_holds_to_the_end_says_so() -> None:
+    network = seeded(Tiny)
+    with torch.no_grad():
+        network.head.bias[3] = 100
+    says = hookviz.run_lens("prune-weights", as_model(network), random_input(0)).panels[0]
+    assert isinstance(says, TextPanel)
+    assert "stays class 3 all the way to 95 %" in says.text
+
+
+def test_equal_weights_go_together(noise: Tensor) -> None:
+    network = seeded(Tiny)
+    with torch.no_grad():
+        network.conv1.weight.fill_(0.5)
+        network.conv2.weight.fill_(-0.5)
+    result = hookviz.run_lens("prune-weights", as_model(network), noise, most=30, step=30)
+    assert result.values["removed"].tolist() == [0, 1]
+
+
+def test_progress_grows_and_what_it_raises_comes_out(tiny: Model, noise: Tensor) -> None:
+    told: list[float] = []
+    hookviz.run_lens("prune-weights", tiny, noise, progress=told.append)
+    assert told == sorted(told)
+    assert len(told) == 11 * 5
+    assert told[-1] == 1
+
+    def cancel(share: float) -> None:
+        if share > 0.5:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        hookviz.run_lens("prune-weights", tiny, noise, progress=cancel)
+
+
+def test_a_network_without_weights_of_its_own_is_refused(noise: Tensor) -> None:
+    def build() -> nn.Module:
+        conv = parametrizations.weight_norm(nn.Conv2d(3, 4, 3))
+        return nn.Sequential(conv, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+    with pytest.raises(hookviz.ModelError, match="weights of its own"):
+        hookviz.run_lens("prune-weights", as_model(seeded(build)), noise)
+
+
+def test_scores_that_are_no_numbers_are_refused(noise: Tensor) -> None:
+    network = seeded(Tiny)
+    network.head.bias.detach()[0] = torch.inf
+    with pytest.raises(hookviz.ModelError, match="no prediction to lose"):
+        hookviz.run_lens("prune-weights", as_model(network), noise)
