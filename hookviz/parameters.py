@@ -14,7 +14,7 @@ from hookviz.errors import (
     shorten,
 )
 from hookviz.survey import Survey
-from hookviz.types import Model
+from hookviz.types import LayerInfo, Model
 
 
 class Asked(Protocol):
@@ -72,18 +72,17 @@ class LayerChoice(Parameter):
     kind: str = "conv"
     default: str = "last"
 
-    def choices(self, subject: Asked) -> tuple[str, ...]:
-        """The layers' names in order of execution."""
-        layers = subject.survey.convs if self.kind == "conv" else subject.survey.layers
-        return tuple(layer.name for layer in layers)
+    def choices(self, every: Sequence[LayerInfo]) -> tuple[str, ...]:
+        """The names that can be chosen among every layer, which are in order of execution."""
+        return tuple(layer.name for layer in every if self.kind == "all" or layer.kernel_size)
 
-    def start(self, subject: Asked) -> str:
-        """The default among the names; there has to be one."""
-        names = self.choices(subject)
+    def start(self, every: Sequence[LayerInfo]) -> str:
+        """The default among them; there has to be one."""
+        names = self.choices(every)
         if self.default == "last map":
             maps = (
                 layer.name
-                for layer in reversed(subject.survey.layers)
+                for layer in reversed(every)
                 if layer.name in names
                 and len(layer.output_shape) == 3
                 and min(layer.output_shape[1:]) > 1
@@ -93,13 +92,13 @@ class LayerChoice(Parameter):
 
     def resolve(self, given: Any, subject: Asked) -> str | None:
         """The layer's name; None only where the choice is left open."""
-        names = self.choices(subject)
+        names = self.choices(subject.survey.layers)
         if given is None and self.default == "none":
             return None
         if not names:
             raise HookVizError(f"{subject.model.title} has no conv layer to look at.")
         if given is None:
-            return self.start(subject)
+            return self.start(subject.survey.layers)
         if given in names:
             return str(given)
         kind = "conv layer" if self.kind == "conv" else "layer"

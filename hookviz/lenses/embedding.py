@@ -240,7 +240,7 @@ LENS = Lens(
     sentence="Each image as one vector of features, and which images are alike by it.",
     run=run,
     parameters=(
-        LayerChoice(kind="all", default="none", help="The last conv layer unless another is set."),
+        LayerChoice(kind="all", default="last map", help="Late layers know what is there."),
         OneOf(
             name="pool",
             label="Vector",

@@ -18,6 +18,7 @@ from hookviz.ui.state import (
     ModelChoice,
     Shown,
     View,
+    choose,
     choose_sample,
     chosen_sample,
     warn_about_link,
@@ -162,10 +163,20 @@ def pick_input(model: Model) -> tuple[int | None, bool]:
     return sizes[size], whole
 
 
-def pick_layer(layers: Sequence[LayerInfo]) -> LayerInfo:
-    """One of the model's conv layers, in order of execution."""
+def pick_layer(layers: Sequence[LayerInfo], every: Sequence[LayerInfo]) -> LayerInfo:
+    """One of `layers`, which are in order of execution.
+
+    A layer that is only among `every` layer of the model, because another lens offered those,
+    leads to the one of `layers` before it.
+    """
     by_name = {layer.name: layer for layer in layers}
-    warn_about_link("layer", list(by_name))
+    names = [layer.name for layer in every]
+    asked = st.session_state.get("layer", st.query_params.get("layer"))
+    if asked in names and asked not in by_name:
+        before = [name for name in names[: names.index(asked)] if name in by_name]
+        choose(layer=before[-1] if before else layers[0].name)
+    if asked not in names:
+        warn_about_link("layer", list(by_name))
     name = st.selectbox(
         "Layer",
         list(by_name),

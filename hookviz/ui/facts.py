@@ -28,7 +28,9 @@ def facts(layer: LayerInfo, field: ReceptiveField | None) -> str:
 
 
 def kernel_text(layer: LayerInfo) -> str:
-    """Kernel, stride and dilation in a few signs: ``"3×3 /2"``."""
+    """Kernel, stride and dilation in a few signs, ``"3×3 /2"``; the kind of other layers."""
+    if not layer.kernel_size:
+        return layer.kind
     stride = f" /{_once(layer.stride)}" if set(layer.stride) != {1} else ""
     dilation = f" dilated {_once(layer.dilation)}" if set(layer.dilation) != {1} else ""
     groups = f" in {layer.groups} groups" if layer.groups > 1 else ""

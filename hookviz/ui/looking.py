@@ -40,18 +40,32 @@ def pick_lens() -> Lens | None:
     return titles.get(chosen)
 
 
-def start_at(lens: Lens, model: Model, layers: Sequence[LayerInfo]) -> None:
-    """Begin a lens that is made for the last layer there, unless a layer was chosen already.
+def layers_for(lens: Lens | None) -> str:
+    """Which kind of layers are offered at the side, as `list_layers` has them."""
+    return next((side.kind for side in _sides(lens)), "conv") if lens else "conv"
+
+
+def start_at(lens: Lens, model: Model, every: Sequence[LayerInfo]) -> None:
+    """Begin a lens at the layer that it is made for, unless a layer was chosen already.
 
     To be called before the widget that picks the layer.
     """
     before, now = st.session_state.get("looked"), (lens.slug, model.name)
     st.session_state["looked"] = now
-    sides = filter(_at_the_side, lens.parameters)
     if before != now and "layer" not in st.query_params:
-        for parameter in sides:
-            if isinstance(parameter, kinds.LayerChoice) and parameter.default == "last":
-                choose(layer=layers[-1].name)
+        for side in _sides(lens):
+            choose(layer=side.start(every))
+
+
+def _sides(lens: Lens) -> list[kinds.LayerChoice]:
+    """The lens's layer, where it is the one chosen at the side."""
+    return [
+        parameter
+        for parameter in lens.parameters
+        if isinstance(parameter, kinds.LayerChoice)
+        and parameter.name == "layer"
+        and parameter.default != "none"
+    ]
 
 
 def show_lens(lens: Lens, model: Model, made: ModelInput, shown: Shown, layer: LayerInfo) -> None:
@@ -120,10 +134,9 @@ def _stop(key: tuple[str, ...]) -> None:
 def _controls(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str, Any]:
     """What a person chose of everything that the lens declares."""
     chosen: dict[str, Any] = {}
-    listed = [parameter for parameter in lens.parameters if not _at_the_side(parameter)]
-    for parameter in lens.parameters:
-        if _at_the_side(parameter):
-            chosen[parameter.name] = layer.name
+    sides = _sides(lens)
+    chosen.update({side.name: layer.name for side in sides})
+    listed = [parameter for parameter in lens.parameters if parameter not in sides]
     for start in range(0, len(listed), 4):
         row = listed[start : start + 4]
         for place, parameter in zip(st.columns(4, gap="medium"), row, strict=False):
@@ -135,42 +148,19 @@ def _controls(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str, Any]:
     return chosen
 
 
-def _at_the_side(parameter: Parameter) -> bool:
-    """Whether the layer chosen at the side is what it asks for."""
-    return (
-        isinstance(parameter, kinds.LayerChoice)
-        and parameter.kind == "conv"
-        and parameter.default != "none"
-    )
-
-
 # One widget for each kind of parameter: from the parameter, its key and the subject to the choice.
 
 
 def _layer(parameter: kinds.LayerChoice, key: str, subject: Subject) -> str | None:
-    names = list(parameter.choices(subject))
-    chosen: str | None
-    if parameter.default == "none":
-        chosen = st.selectbox(
-            parameter.label,
-            names,
-            index=None,
-            placeholder="automatic",
-            key=key,
-            help=parameter.help or None,
-            bind="query-params",
-        )
-        return chosen
-    first = names.index(parameter.start(subject)) if names else None
-    chosen = st.selectbox(
+    return st.selectbox(
         parameter.label,
-        names,
-        index=first,
+        parameter.choices(subject.survey.layers),
+        index=None,
+        placeholder="automatic",
         key=key,
         help=parameter.help or None,
         bind="query-params",
     )
-    return chosen
 
 
 def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | None:

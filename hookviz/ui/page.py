@@ -23,7 +23,7 @@ from hookviz.ui.components.navigator import navigator
 from hookviz.ui.downloading import wait_for_weights
 from hookviz.ui.facts import facts as layer_facts
 from hookviz.ui.inspector import show_inspector
-from hookviz.ui.looking import pick_lens, show_lens, start_at
+from hookviz.ui.looking import layers_for, pick_lens, show_lens, start_at
 from hookviz.ui.origin import show_origin
 from hookviz.ui.previews import previews
 from hookviz.ui.state import ModelChoice, Shown, choose, plain
@@ -81,10 +81,12 @@ def _show_channels(shown: Shown, model: Model) -> None:
         lens = pick_lens()
         with st.spinner("Reading the network…"):
             made = engine.prepare(model, shown.image, size=size, whole=whole)
-            layers = list_layers(model, input_shape=made.tensor.shape[1:])
+            shape = made.tensor.shape[1:]
+            every = list_layers(model, kind="all", input_shape=shape)
+            layers = list_layers(model, kind=layers_for(lens), input_shape=shape)
         if lens is not None:
-            start_at(lens, model, layers)
-        layer = controls.pick_layer(layers)
+            start_at(lens, model, every)
+        layer = controls.pick_layer(layers, every)
         tree = st.container()
     if lens is not None:
         show_lens(lens, model, made, shown, layer)

@@ -29,9 +29,9 @@ def navigator(
     chosen: str,
     on_pick: Callable[[str], None],
 ) -> None:
-    """Show the conv layers by stage; `on_pick` gets the name of the one that a person picks.
+    """Show the layers by stage; `on_pick` gets the name of the one that a person picks.
 
-    `previews` has one map for each layer, in their order.
+    `previews` has one map for each conv layer, in their order.
     """
 
     def picked() -> None:
@@ -45,9 +45,9 @@ def navigator(
     _component()(
         key="navigator",
         data={
-            "network": f"{model.name}/{model.digest}/{layers[0].input_shape}",
+            "network": f"{model.name}/{model.digest}/{layers[0].input_shape}/{len(layers)}",
             "stages": [{"name": name, "layers": rows} for name, rows in stages.items()],
-            "previews": previews and _places(previews),
+            "previews": previews and _places(previews, layers),
             "chosen": chosen,
         },
         on_picked_change=picked,
@@ -65,13 +65,13 @@ def _row(layer: LayerInfo, field: ReceptiveField | None) -> dict[str, str]:
     }
 
 
-def _places(previews: Grid) -> dict[str, Any]:
-    """The one picture, and where in it the map of each layer begins."""
+def _places(previews: Grid, layers: Sequence[LayerInfo]) -> dict[str, Any]:
+    """The one picture, and where in it the map of each layer begins; None for no conv layer."""
     geometry = previews.geometry
-    boxes = (geometry.box(place) for place in range(len(previews.order)))
+    boxes = iter([geometry.box(place)[:2] for place in range(len(previews.order))])
     return {
         "picture": data_url(previews.png()),
         "size": [geometry.width, geometry.height],
         "side": geometry.tile_width * geometry.magnification,
-        "places": [[left, top] for left, top, _, _ in boxes],
+        "places": [next(boxes) if layer.kernel_size else None for layer in layers],
     }

@@ -1,0 +1,59 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hookviz import lenses
+from tests.cli.command import mistake, output_of
+from tests.conftest import picture
+
+
+@pytest.fixture
+def photo(tmp_path: Path) -> Path:
+    path = tmp_path / "photo.png"
+    picture(3, 150, 140).save(path)
+    return path
+
+
+def test_all_lenses_are_listed() -> None:
+    head, *rows = output_of("lens").splitlines()
+    assert head.split()[:2] == ["lens", "group"]
+    assert [row.split()[0] for row in rows] == [lens.slug for lens in lenses.list_lenses()]
+
+
+def test_a_lens_says_what_it_takes() -> None:
+    said = output_of("lens", "grad-cam")
+    assert said.startswith("Grad-CAM and its relatives: Which parts")
+    assert [line.split()[0] for line in said.splitlines()[3:]] == [
+        *("method", "layer", "target", "top")
+    ]
+
+
+@pytest.mark.parametrize("slug", [lens.slug for lens in lenses.list_lenses()])
+def test_every_lens_runs_and_writes_what_it_shows(slug: str, photo: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    said = output_of("lens", slug, photo, "--size", 64, "-o", out)
+    assert said.splitlines()[-1] == str(out / "values.npz")
+    with np.load(out / "values.npz", allow_pickle=False) as values:
+        assert len(values.files) >= 1
+    for path in out.glob("*.png"):
+        with Image.open(path) as written:
+            written.verify()
+
+
+def test_the_numbers_as_json_with_choices_made(photo: Path) -> None:
+    options = ("--set", "method=LayerCAM", "--set", "target=3", "--set", "layer=stage2.second.conv")
+    found = json.loads(output_of("lens", "grad-cam", photo, "--json", *options))
+    assert found["chosen"]["method"] == "LayerCAM"
+    assert found["chosen"]["target"] == 3
+    assert np.shape(found["values"]["map"]) == (16, 16)
+
+
+def test_what_does_not_work(photo: Path) -> None:
+    assert "Did you mean 'grad-cam'" in mistake("lens", "gradcam", photo)
+    assert "NAME=VALUE" in mistake("lens", "grad-cam", photo, "--set", "method")
+    assert "'Grad-CAM++'" in mistake("lens", "grad-cam", photo, "--set", "method=GradCAM")
+    assert "no parameter 'layers'" in mistake("lens", "grad-cam", photo, "--set", "layers=x")
+    assert "no.png" in mistake("lens", "summary", "no.png")

@@ -1,0 +1,140 @@
+"""Every lens in the app: opened, and each of its controls used once."""
+
+import re
+import urllib.parse
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+import hookviz
+from hookviz import lenses, parameters
+from hookviz.lens import Lens
+from hookviz.ui.samples import samples
+from tests.conftest import encoded, picture
+from tests.e2e.screen import choose
+
+LAYERS = {"Layer": "stage2.first.conv"}
+"""Which layer to choose by a control's label; a later one for all others."""
+
+
+def opened(page: Page, server: str, lens: Lens, **query: str) -> None:
+    link = {"lens": f"{lens.group}: {lens.title}", **query}
+    page.goto(f"{server}/?{urllib.parse.urlencode(link)}")
+    page.get_by_role("heading", name=lens.title, exact=True).wait_for()
+    settle(page)
+
+
+def settle(page: Page, *, or_refused: bool = False) -> None:
+    """Wait until the page has run to its end: its last line says how long it took.
+
+    A choice may mean nothing together with the others; then the lens says so in its place.
+    """
+    end = page.get_by_text(re.compile(r"^took [\d,]+ ms$"))
+    if or_refused:
+        end = end.or_(page.get_by_role("status").filter(has_text=re.compile(r"\S")))
+    expect(end.first).to_be_visible(timeout=60_000)
+    expect(page.locator("[data-stale=true]")).to_have_count(0, timeout=60_000)
+    expect(page.get_by_role("alert").filter(has_text="went wrong")).to_have_count(0)
+
+
+def use(page: Page, parameter: parameters.Parameter, tmp_path: Path) -> None:
+    """Change one control to something else than it shows."""
+    main = page.get_by_test_id("stMain")
+    match parameter:
+        case parameters.LayerChoice():
+            choose(page, parameter.label, LAYERS.get(parameter.label, "stage3.second.conv"))
+        case parameters.ClassChoice():
+            choose(page, parameter.label, "star")
+        case parameters.OneOf():
+            choose(page, parameter.label, parameter.choices[-1])
+        case parameters.WholeNumber() | parameters.RealNumber():
+            low, high = parameter.low, parameter.high
+            other = low if parameter.default != low else min(high, low + 1)
+            field = main.get_by_role("spinbutton", name=parameter.label, exact=True)
+            field.fill(f"{other:g}")
+            field.press("Enter")
+        case parameters.Switch():
+            main.get_by_role("switch", name=parameter.label).click()
+        case parameters.Channels():
+            field = main.get_by_role("textbox", name=parameter.label)
+            field.fill("0, 2-3")
+            field.press("Enter")
+        case parameters.MoreImages():
+            file = tmp_path / "another.png"
+            file.write_bytes(encoded(picture(5)))
+            main.locator("input[type=file]").set_input_files(file)
+            expect(main.get_by_text("another.png").first).to_be_visible()
+        case _:
+            raise AssertionError(f"no way to use {parameter}")
+
+
+@pytest.mark.parametrize("lens", lenses.list_lenses(), ids=lambda lens: lens.slug)
+def test_every_control_of_every_lens_works(
+    page: Page, server: str, lens: Lens, tmp_path: Path
+) -> None:
+    opened(page, server, lens)
+    expect(page.get_by_text(lens.sentence)).to_be_visible()
+    shown: Locator = page.get_by_test_id("stMain").locator("img, [data-testid=stDataFrame]")
+    expect(shown.first).to_be_visible()
+    for parameter in lens.parameters:
+        use(page, parameter, tmp_path)
+        page.wait_for_timeout(300)
+        settle(page, or_refused=True)
+    for picture_ in page.get_by_test_id("stMain").locator("img").all():
+        assert (picture_.get_attribute("alt") or "").strip()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1440
+
+
+def test_the_numbers_can_be_kept_and_are_those_of_the_library(
+    page: Page, server: str, tmp_path: Path
+) -> None:
+    opened(page, server, lenses.find_lens("grad-cam"), sample="star")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="The numbers as NPZ").click()
+    waiting.value.save_as(tmp_path / "values.npz")
+    star = next(sample for sample in samples() if sample.name == "star")
+    expected = hookviz.run_lens("grad-cam", hookviz.load_model("shapesnet"), star.path)
+    with np.load(tmp_path / "values.npz") as values:
+        np.testing.assert_array_equal(values["map"], expected.values["map"])
+    expect(page.get_by_text(re.compile("^star: score"))).to_be_visible()
+
+
+def test_the_layer_at_the_side_is_the_lens_s_layer(page: Page, server: str) -> None:
+    kernels = lenses.find_lens("kernels")
+    opened(page, server, kernels, layer="stage1.first.conv")
+    expect(page.get_by_text("stage1.first.conv (Conv2d) has 48 kernels")).to_be_visible()
+    choose(page, "Layer", "stage1.shortcut.conv")
+    expect(page.get_by_text("stage1.shortcut.conv (Conv2d) has 48 kernels")).to_be_visible()
+    assert "layer=stage1.shortcut.conv" in page.url
+
+
+def test_what_a_lens_cannot_do_is_said_with_what_it_can(page: Page, server: str) -> None:
+    ablate = lenses.find_lens("ablate")
+    opened(page, server, ablate, layer="stem.first.conv")
+    field = page.get_by_role("textbox", name="Channels")
+    field.fill("99")
+    field.press("Enter")
+    expect(page.get_by_text(re.compile("0 to 31"))).to_be_visible()
+    field.fill("1")
+    field.press("Enter")
+    settle(page)
+
+
+def test_a_long_run_shows_how_far_it_is_and_can_be_stopped(page: Page, server: str) -> None:
+    matters = lenses.find_lens("channels-that-matter")
+    link = {
+        "lens": f"{matters.group}: {matters.title}",
+        "model": "ResNet-50",
+        "weights": "random",
+        "layer": "layer2.0.conv3",
+    }
+    page.goto(f"{server}/?{urllib.parse.urlencode(link)}")
+    stop = page.get_by_role("button", name="Stop", exact=True)
+    stop.click(timeout=60_000)
+    expect(page.get_by_text("Stopped.")).to_be_visible()
+    expect(stop).to_have_count(0)
+    expect(page.get_by_role("button", name="Run it")).to_be_visible()
+    choose(page, "Look at", "The network: Summary")  # and the page is alive
+    settle(page)
