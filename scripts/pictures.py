@@ -1,12 +1,16 @@
 """Make the README's pictures: screenshots of the real app in Chromium."""
 
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlencode
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, FloatRect
 
+from hookviz.lens import Lens
+from hookviz.lenses import list_lenses
 from scripts.browsing import NO_CHROMIUM, browsing, chromium, wait_for_grid
 from scripts.servers import serve
 
@@ -29,7 +33,11 @@ SHOTS = (
     Shot("screen-dark.png", "sample=coffee&layer=stage1.first.conv&scale=symmetric", "dark"),
     Shot("channel.png", "channel=12&cell=20,33", "light", 1440, 2150),
     Shot("phone.png", "sample=flower", "light", 390, 844),
+    Shot("walk.png", "channel=12&origin=Walk&layer=stage1.second.conv", "dark", 1440, 2000),
 )
+
+SAMPLES = {"grad-cam": "star", "saliency": "star", "gradients": "star", "embedding": "cat"}
+"""Which sample a lens is shown with; the flower where none is named."""
 
 
 def take(browser: Browser, address: str, shot: Shot) -> None:
@@ -45,6 +53,24 @@ def take(browser: Browser, address: str, shot: Shot) -> None:
     print(FOLDER.name, shot.file)
 
 
+def take_lens(browser: Browser, address: str, lens: Lens) -> None:
+    """Save what a lens shows, without the sidebar, once it has run."""
+    page = browser.new_page(viewport={"width": 1440, "height": 1000}, color_scheme="light")
+    query = {
+        "lens": f"{lens.group}: {lens.title}",
+        "sample": SAMPLES.get(lens.slug, "flower"),
+    }
+    page.goto(f"{address}/?{urlencode(query)}")
+    page.get_by_text(re.compile(r"^took ")).wait_for(timeout=60_000)
+    page.wait_for_timeout(1500)
+    box = page.get_by_test_id("stMainBlockContainer").bounding_box()
+    assert box is not None
+    clip: FloatRect = {"x": box["x"], "y": 0, "width": box["width"], "height": 1000}
+    page.screenshot(path=FOLDER / f"lens-{lens.slug}.png", clip=clip)
+    page.close()
+    print(FOLDER.name, f"lens-{lens.slug}.png")
+
+
 def main() -> None:
     """Take every shot."""
     path = chromium()
@@ -54,6 +80,8 @@ def main() -> None:
     with serve() as address, browsing(path) as browser:
         for shot in SHOTS:
             take(browser, address, shot)
+        for lens in list_lenses():
+            take_lens(browser, address, lens)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,22 @@ _SWITCH = """(find) => new Promise((resolve) => {
   look();
 })"""
 
+# Clicks a channel of the grid and resolves with the milliseconds until its inspector is painted.
+_PICK = """([find, channel]) => new Promise((resolve) => {
+  const picture = eval(find);
+  const box = picture.getBoundingClientRect();
+  const at = { clientX: box.left + box.width * (channel + 0.5) / 8, clientY: box.top + 20 };
+  const started = performance.now();
+  picture.parentElement.dispatchEvent(new MouseEvent("click", at));
+  const look = () => {
+    const headings = [...document.querySelectorAll("h3")].map((heading) => heading.innerText);
+    const shown = headings.includes(`Channel ${channel}`);
+    if (shown) requestAnimationFrame(() => resolve(performance.now() - started));
+    else requestAnimationFrame(look);
+  };
+  look();
+})"""
+
 
 def measure_screen() -> Iterator[tuple[str, float, str]]:
     """What was measured, its seconds, and the aim."""
@@ -45,6 +61,8 @@ def measure_screen() -> Iterator[tuple[str, float, str]]:
             _open(browser, address)
             yield "first grid of the next visitor", time.perf_counter() - started, ""
             yield "next layer, bundled model", _switches(page), "< 0.2"
+            page = _open(browser, address)
+            yield "from a click to the inspector with its cell", _picks(page), "< 0.2"
             page = _open(browser, f"{address}/?model=ResNet-34&weights=random")
             yield "next layer, ResNet-34", _switches(page), "< 0.2"
 
@@ -63,3 +81,12 @@ def _switches(page: Page) -> float:
         page.wait_for_timeout(400)  # a person looks before clicking on
         taken.append(float(page.evaluate(_SWITCH, FIND_PICTURE)) / 1000)
     return statistics.median(taken)
+
+
+def _picks(page: Page) -> float:
+    """Median seconds from a click on a channel of the first row to its inspector painted."""
+    taken: list[float] = []
+    for channel in range(8):  # the bundled model's first layer has eight in a row
+        page.wait_for_timeout(400)
+        taken.append(float(page.evaluate(_PICK, [FIND_PICTURE, channel])) / 1000)
+    return statistics.median(taken[1:])  # the first one builds what the later ones keep
