@@ -20,6 +20,7 @@ COMMANDS = {
     "grid": "Draw every channel of a layer for each IMAGE: a file, a folder or a pattern.",
     "capture": "Record the activations of each IMAGE: a file, a folder or a pattern.",
     "lens": "Look at an IMAGE through a lens; without a name, list the lenses.",
+    "features": "Make a vector of each IMAGE, and say which are alike.",
     "fetch": "Download weights ahead of time, or check those that are there.",
     "doctor": "Say what works on this machine, and what to do about what doesn't.",
 }
