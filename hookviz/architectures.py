@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from PIL import Image
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 from torchvision import models
 
 from hookviz import bundled, catalog, timm_models
 from hookviz.errors import ModelError, WeightsError, shorten
+from hookviz.functions import EveryFunction
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import ModelSpec, Preprocess
 
@@ -187,22 +187,18 @@ def preprocess(name: str) -> Preprocess | Callable[[Image.Image], Tensor]:
     )
 
 
-class _Hollow(TorchFunctionMode):
+class _Hollow(EveryFunction):
     """While it is entered, layers are made without memory for their weights.
 
     Layers allocate by `torch.empty`. The whole of torch can't be put on the meta device, since
     RegNet computes its widths with tensors.
     """
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Iterable[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """What `func` returns, on the meta device where it allocates."""
-        options = dict(kwargs or {})
+        options = dict(kwargs)
         if func is torch.empty:
             options["device"] = "meta"
         return func(*args, **options)

@@ -1,7 +1,7 @@
 """Record one call of a conv layer in a real pass, so that each of its cells can be explained.
 
 What the convolution was given, and what its output went through next, is taken from the pass
-and never assumed: a `TorchFunctionMode` sees the arguments of every torch function that the pass
+and never assumed: an `EveryFunction` sees the arguments of every torch function that the pass
 calls. So the kernel is the one that was used (weight norm and weight standardisation included),
 the padding is the one that was made, and activations that a network calls as functions are seen.
 """
@@ -15,7 +15,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from hookviz import engine, hooks, isolation, layers
 from hookviz.cells import (
@@ -33,6 +32,7 @@ from hookviz.cells import (
     walk,
 )
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
+from hookviz.functions import ACTIVATIONS, NORMS, EveryFunction, function_name
 from hookviz.survey import place_of, refused, survey
 from hookviz.types import Address, Model, ModelInput
 
@@ -49,19 +49,6 @@ __all__ = [
     "record_input",
     "walk",
 ]
-
-NORMS = frozenset(("batch_norm", "instance_norm", "group_norm"))
-"""Torch functions that normalise a map and keep its channels, by `function_name`."""
-
-ACTIVATIONS = frozenset(
-    (
-        *("relu", "relu6", "leaky_relu", "prelu", "rrelu", "threshold", "clamp", "hardtanh"),
-        *("elu", "selu", "celu", "gelu", "silu", "mish", "softplus", "softsign", "softshrink"),
-        *("sigmoid", "log_sigmoid", "logsigmoid", "hardsigmoid", "hardswish", "hardshrink"),
-        *("tanh", "tanhshrink"),
-    )
-)
-"""Torch functions that make each cell of a map from that cell alone, by `function_name`."""
 
 _CONV2D = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
 _DEFAULTS = {"bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}
@@ -120,11 +107,6 @@ def record_input(model: Model, image: Any, layer: str, call: int = 0) -> LayerCa
     return replace(watch.found, steps=tuple(watch.steps))
 
 
-def function_name(function: Callable[..., Any]) -> str:
-    """A torch function's bare name: ``relu`` for ``relu_`` and ``Tensor.relu`` too."""
-    return str(getattr(function, "__name__", "")).strip("_")
-
-
 def _check_layer(model: Model, made: ModelInput, layer: str, call: int) -> None:
     modules = dict(model.network.named_modules(remove_duplicate=False))
     modules.pop("")
@@ -146,7 +128,7 @@ def _check_layer(model: Model, made: ModelInput, layer: str, call: int) -> None:
     check_range(layer, "call", call, seen.calls[layer])
 
 
-class _Watch(TorchFunctionMode):
+class _Watch(EveryFunction):
     """Follows one pass: the wanted call of the wanted layer, then what its output goes through.
 
     A tensor is told by being the same object; what writes into it in place makes it the next
@@ -172,15 +154,10 @@ class _Watch(TorchFunctionMode):
         self._way: list[tuple[weakref.ref[Tensor], int]] = []
         self._ended = False
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """What `func` gives, seen on its way."""
-        kwargs = kwargs or {}
         given = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
         places = [
             place

@@ -12,12 +12,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from hookviz import hooks, isolation
-from hookviz.arithmetic import function_name
 from hookviz.engine import Progress
 from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
+from hookviz.functions import EveryFunction, function_name
 from hookviz.survey import place_of, refused, survey
 from hookviz.types import Model, ModelInput
 
@@ -206,23 +205,19 @@ class Pass:
         return channel.mean() if quantity.cell is None else channel[quantity.cell]
 
 
-class _Reluctance(TorchFunctionMode):
+class _Reluctance(EveryFunction):
     """Tells of every ReLU's output while a pass runs, whether a module or a function made it."""
 
     def __init__(self, tell: Callable[[Tensor], None]) -> None:
         super().__init__()
         self._tell = tell
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """What `func` gives."""
-        output, name = func(*args, **(kwargs or {})), function_name(func)
-        relu6 = name == "hardtanh" and (kwargs or {}).get("min_val") == 0  # as nn.ReLU6 calls it
+        output, name = func(*args, **kwargs), function_name(func)
+        relu6 = name == "hardtanh" and kwargs.get("min_val") == 0  # as nn.ReLU6 calls it
         if (relu6 or name in ("relu", "relu6")) and getattr(output, "requires_grad", False):
             self._tell(output)
         return output

@@ -10,12 +10,11 @@ from weakref import WeakKeyDictionary
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from hookviz import hooks, isolation, layers
-from hookviz.arithmetic import ACTIVATIONS, NORMS, function_name
 from hookviz.cells import LayerCall
 from hookviz.errors import UnknownLayerError
+from hookviz.functions import ACTIVATIONS, NORMS, EveryFunction, function_name
 from hookviz.survey import own_shape, place_of, refused
 from hookviz.types import Address, Model
 
@@ -135,7 +134,7 @@ def _follow(network: nn.Module, image: Tensor) -> Mapping[str, str]:
     )
 
 
-class _Trace(TorchFunctionMode):
+class _Trace(EveryFunction):
     """Knows of every tensor on its way which conv layer's channels it has, if any.
 
     A tensor is told by being the same object, unchanged since (its version counter says so).
@@ -147,15 +146,10 @@ class _Trace(TorchFunctionMode):
         self.feeding: dict[str, set[Address | None]] = {}
         self._known: dict[int, tuple[weakref.ref[Tensor], int, Address]] = {}
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """What `func` gives, which has its input's source where `func` keeps channels."""
-        kwargs = kwargs or {}
         given = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
         before = [(tensor.shape, self._source(tensor)) for tensor in given]
         output = func(*args, **kwargs)

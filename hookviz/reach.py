@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hookviz import hooks
-from hookviz.arithmetic import ACTIVATIONS, function_name
+from hookviz.functions import ACTIVATIONS, function_name
 
 Reach = tuple[Tensor, Tensor, Tensor, Tensor]
 """Up, left, down, right: how far each value of a tensor sees.

@@ -22,10 +22,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from hookviz import hooks, isolation
 from hookviz.errors import SettingError
+from hookviz.functions import EveryFunction
 from hookviz.reach import Operation, Reach, of_pixels, through, total, union
 from hookviz.survey import place_of, survey
 from hookviz.types import Address, Model
@@ -116,7 +116,7 @@ def receptive_fields(model: Model, shape: tuple[int, ...]) -> Fields:
     return made
 
 
-class Tracer(TorchFunctionMode):
+class Tracer(EveryFunction):
     """While it is entered, knows of each tensor that is computed from `image` what it sees."""
 
     def __init__(self, image: Tensor) -> None:
@@ -129,15 +129,10 @@ class Tracer(TorchFunctionMode):
         ref, reach = self._known.get(id(tensor), (None, None))
         return reach if ref is not None and ref() is tensor else None
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """What `func` gives, with what its results see taken down."""
-        kwargs = kwargs or {}
         given = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
         if not any(map(self.reach, given)):
             return func(*args, **kwargs)

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from hookviz import hooks, isolation
 from hookviz.errors import SettingError
+from hookviz.functions import EveryFunction
 from hookviz.grids import lay_out, mosaic
 from hookviz.lens import Found, Lens, Progress, Subject
 from hookviz.panels import ChartPanel, GridPanel, ImagePanel, Panel, TablePanel, TextPanel
@@ -89,22 +89,17 @@ def _kernels(subject: Subject, info: LayerInfo) -> Kernels:
     return weight.reshape(*weight.shape[:2], -1, weight.shape[-1]).contiguous().numpy()
 
 
-class _Weight(TorchFunctionMode):
+class _Weight(EveryFunction):
     """Ends a layer's call where torch's convolution would start, and keeps its weights."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: Tensor | None = None
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """What `func` gives, where it is no convolution."""
-        kwargs = kwargs or {}
         if getattr(func, "__name__", "") in _CONVOLUTIONS:
             self.found = kwargs["weight"] if "weight" in kwargs else args[1]
             raise hooks.StopForward

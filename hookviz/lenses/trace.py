@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from hookviz import hooks, isolation, layers
 from hookviz.errors import HookVizError
+from hookviz.functions import EveryFunction
 from hookviz.lens import Found, Lens, Subject
 from hookviz.panels import ChartPanel, ImagePanel, Panel, TablePanel, TextPanel
 from hookviz.scales import number
@@ -161,7 +161,7 @@ class _Report:
             raise
 
 
-class _Trace(TorchFunctionMode):
+class _Trace(EveryFunction):
     """Knows of every tensor on its way which calls' outputs it was made from."""
 
     def __init__(self, network: nn.Module, report: _Report) -> None:
@@ -172,15 +172,10 @@ class _Trace(TorchFunctionMode):
         self._known: dict[int, tuple[weakref.ref[Tensor], frozenset[int]]] = {}
         self._open: list[tuple[int, list[int]]] = []  # calls that run: numbers, inputs' versions
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """What `func` gives, known to come from all that its arguments come from."""
-        kwargs = kwargs or {}
         given = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
         versions = [tensor._version for tensor in given]
         output = func(*args, **kwargs)
