@@ -80,7 +80,7 @@ def _show_channels(shown: Shown, model: Model) -> None:
     with layer_place:
         lens = pick_lens()
         with st.spinner("Reading the network…"):
-            made = engine.prepare(model, shown.image, size=size, whole=whole)
+            made = _prepared(model, shown, size=size, whole=whole)
             shape = made.tensor.shape[1:]
             every = list_layers(model, kind="all", input_shape=shape)
             layers = list_layers(model, kind=layers_for(lens), input_shape=shape)
@@ -133,6 +133,19 @@ def _show_channels(shown: Shown, model: Model) -> None:
             f"{how} {capture.seconds * 1000:.0f} ms · drawn in {drawn * 1000:.0f} ms · "
             f"{cache.used / 1e6:.0f} of {cache.limit / 1e6:.0f} MB kept"
         )
+
+
+def _prepared(model: Model, shown: Shown, *, size: int | None, whole: bool) -> ModelInput:
+    """What the network is given, from the session's cache where the page has run before."""
+    cache = resources.session_cache()
+    key = ("input", model.name, model.digest, shown.image.digest, size, whole)
+    made: ModelInput | None = cache.get(key)
+    if made is None:
+        made = engine.prepare(model, shown.image, size=size, whole=whole)
+        cache.put(
+            key, made, made.tensor.nbytes + (0 if made.picture is None else made.picture.nbytes)
+        )
+    return made
 
 
 def _show_tree(
