@@ -4,4 +4,9 @@ import streamlit as st
 
 from hookviz.ui import serving
 
-app = st.App(serving.SCRIPT, lifespan=serving.lifespan, on_script_error=serving.on_script_error)
+app = st.App(
+    serving.SCRIPT,
+    lifespan=serving.lifespan,
+    on_script_error=serving.on_script_error,
+    routes=serving.ROUTES,
+)

@@ -34,6 +34,14 @@ class Budget:
         with self._lock:
             return int(self._all.currsize)
 
+    def give_back(self, size: int) -> int:
+        """Drop what nobody has used for longest until `size` bytes went; the bytes that did."""
+        with self._lock:
+            before = self._all.currsize
+            while self._all and before - self._all.currsize < size:
+                self._all.popitem()
+            return int(before - self._all.currsize)
+
     def cache(self, limit: int) -> "ByteCache":
         """A new, empty cache of at most `limit` bytes under this budget."""
         return ByteCache(limit, next(self._numbers), self._all, self._lock)

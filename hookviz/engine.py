@@ -103,6 +103,25 @@ def capture(
     )
 
 
+def is_cached(
+    model: Model,
+    made: ModelInput,
+    layers: str | Iterable[str] | None,
+    cache: ByteCache,
+    *,
+    logits: bool = True,
+) -> bool:
+    """Whether `capture` would find all of it in `cache` now, and run nothing.
+
+    Raises:
+        UnknownLayerError: the model has no layer of that name.
+        ModelError: the network can't take this input, or a layer is not run.
+    """
+    wanted = _wanted(model, survey(model, tuple(made.tensor.shape[1:])), layers)
+    shelf = _Shelf(cache, (model.name, model.digest, made.digest))
+    return shelf.look_up(wanted, logits=logits) is not None
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class _Found:
     """Every activation of each layer, and the class scores; None where there are none."""

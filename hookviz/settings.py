@@ -2,20 +2,27 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hookviz import memory
 from hookviz.errors import SettingError, UnknownNameError
+from hookviz.memory import MEGABYTE
 
-MEGABYTE = 1024 * 1024
+__all__ = ["ASSETS", "MEGABYTE", "Settings", "read_settings", "settings"]
 
 _PACKAGE = Path(__file__).resolve().parent
 ASSETS = next(
     folder for folder in (_PACKAGE / "assets", _PACKAGE.parent / "assets") if folder.is_dir()
 )
 """Weights and samples that ship with HookViz: in the wheel, or beside the package in a checkout."""
+
+
+def _none_of(meaning: str) -> Any:
+    """A number that may be 0, and what 0 stands for."""
+    return field(default=0, metadata={"zero": meaning})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,30 +33,53 @@ class Settings:
         max_pixels: images that decode to more pixels than this are refused.
         upload_mb: the largest file that can be uploaded, in megabytes.
         checkpoint_mb: the largest checkpoint that can be uploaded, in megabytes.
+        memory_mb: megabytes that the process may use; 0 for what its control group or the machine
+            has.
         session_mb: megabytes of activations that one session keeps.
-        cache_mb: megabytes of activations that all sessions of the process keep together.
-        models_mb: megabytes of loaded models that all sessions share.
+        cache_mb: megabytes of activations that all sessions of the process keep together; 0 for
+            an eighth of the memory, at most 1024.
+        models_mb: megabytes of loaded models that all sessions share; 0 for three eighths of the
+            memory, at most 3072. The largest model of the catalog takes 2,460.
         max_input: the largest side in pixels that an image may have as a network's input.
+        runs: how many runs compute at once, the others wait; 0 for what cores and memory carry.
+        threads: processors that one run computes on; 0 for the cores shared among the runs.
+        run_seconds: a run that takes longer is ended.
         weights_url: a mirror that serves torchvision's weights under the same file names.
         model: ``package.module:factory`` of a network to list in the app beside the catalog.
+        metrics_port: a port with ``/metrics`` for Prometheus; 0 for none.
+        metrics_address: where that port listens; this machine alone unless it is set.
+        log: ``text`` for warnings and errors, ``json`` for a line of JSON for every run too.
+        login: 1 asks everybody to log in by OpenID Connect, as ``secrets.toml`` says; 0 does not.
+        class_code: asked of everybody once a session; nobody is asked where it is empty.
     """
 
     max_pixels: int = 100_000_000
     upload_mb: int = 50
     checkpoint_mb: int = 600
+    memory_mb: int = _none_of("all that there is")
     session_mb: int = 256
-    cache_mb: int = 1024
-    models_mb: int = 3072  # the largest model of the catalog takes 2,460
+    cache_mb: int = _none_of("automatic")
+    models_mb: int = _none_of("automatic")
     max_input: int = 1024
+    runs: int = _none_of("automatic")
+    threads: int = _none_of("automatic")
+    run_seconds: int = 120
     weights_url: str = ""
     model: str = ""
+    metrics_port: int = _none_of("off")
+    metrics_address: str = "127.0.0.1"
+    log: str = "text"
+    login: int = _none_of("off")
+    class_code: str = field(default="", repr=False)
 
 
-def read_settings(environment: Mapping[str, str]) -> Settings:
+def read_settings(environment: Mapping[str, str], limit: int | None = None) -> Settings:
     """The settings that `environment` asks for, with defaults for what it leaves out.
 
+    Megabytes that are left to HookViz follow from the memory that there is, `limit` in bytes.
+
     Raises:
-        SettingError: a value is not a whole number above 0, with the variable's name.
+        SettingError: a value is not a whole number or means nothing, with the variable's name.
         UnknownNameError: a variable starts with ``HOOKVIZ_`` and is none of ours.
     """
     known = {f"HOOKVIZ_{setting.name.upper()}": setting for setting in fields(Settings)}
@@ -60,23 +90,54 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         if variable not in known:
             raise UnknownNameError("setting", variable, known)
         setting = known[variable]
-        chosen[setting.name] = (
-            _whole(variable, value, setting.default) if setting.type is int else value
-        )
-    return Settings(**chosen)
+        if setting.type is int:
+            chosen[setting.name] = _whole(variable, value, setting.default, **setting.metadata)
+        else:
+            chosen[setting.name] = value.strip()
+    return _with_memory(_checked(Settings(**chosen)), limit)
 
 
-def _whole(variable: str, value: str, default: object) -> int:
+def _whole(variable: str, value: str, default: object, zero: str = "") -> int:
     digits = value.strip()
-    if not (digits.isascii() and digits.isdigit() and int(digits) > 0):
+    if not (digits.isascii() and digits.isdigit() and (int(digits) > 0 or zero)):
+        least = f"or 0 for {zero}" if zero else "above 0"
+        without = f"0, which means {zero}" if zero else default
         raise SettingError(
-            f"{variable}={value!r} is not a whole number above 0; "
-            f"without it HookViz takes {default}."
+            f"{variable}={value!r} is not a whole number {least}; "
+            f"without it HookViz takes {without}."
         )
     return int(digits)
 
 
+def _checked(chosen: Settings) -> Settings:
+    if chosen.log not in ("text", "json"):
+        raise SettingError(f'HOOKVIZ_LOG={chosen.log!r} is neither "text" nor "json".')
+    if chosen.login > 1:
+        raise SettingError(f"HOOKVIZ_LOGIN={chosen.login} is neither 0 nor 1.")
+    if chosen.metrics_port > 65535:
+        raise SettingError(f"HOOKVIZ_METRICS_PORT={chosen.metrics_port} is no port: 1 to 65535.")
+    if 0 < len(chosen.class_code) < _SHORTEST_CODE:
+        raise SettingError(
+            f"HOOKVIZ_CLASS_CODE has {len(chosen.class_code)} characters, which can be guessed. "
+            f"{_SHORTEST_CODE} or more work."
+        )
+    return chosen
+
+
+def _with_memory(chosen: Settings, limit: int | None) -> Settings:
+    """The shares of the memory that nobody chose. What they leave is for Python and for runs."""
+    if chosen.cache_mb and chosen.models_mb:
+        return chosen
+    there = (limit or memory.own_memory(chosen.memory_mb).limit) // MEGABYTE
+    return replace(
+        chosen,
+        cache_mb=chosen.cache_mb or max(1, min(1024, there // 8)),
+        models_mb=chosen.models_mb or max(1, min(3072, there * 3 // 8)),
+    )
+
+
 _FOR_TESTS = {"HOOKVIZ_REQUIRE_BROWSER"}
+_SHORTEST_CODE = 6
 
 
 @cache

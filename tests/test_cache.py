@@ -100,3 +100,18 @@ def test_threads_leave_the_sums_right() -> None:
     for thread in threads:
         thread.join()
     assert budget.used == 0
+
+
+def test_the_oldest_of_all_sessions_are_given_back() -> None:
+    budget = Budget(100)
+    first, second = budget.cache(100), budget.cache(100)
+    for key in "ab":
+        first.put(key, key, 10)
+        second.put(key, key, 10)
+    first.get("a")  # now the order is: second's a, first's b, second's b, first's a
+    assert budget.give_back(15) == 20
+    assert (first.get("b"), second.get("a")) == (None, None)
+    assert (first.get("a"), second.get("b")) == ("a", "b")
+    assert (first.used, second.used, budget.used) == (10, 10, 20)
+    assert budget.give_back(1000) == 20
+    assert budget.give_back(1) == budget.used == len(first) == 0

@@ -11,8 +11,9 @@ from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from torch import Tensor, nn
 
 import hookviz
-from hookviz import isolation
+from hookviz import engine, isolation
 from hookviz.cache import Budget, ByteCache
+from hookviz.errors import UnknownLayerError
 from hookviz.types import Model
 from tests.conftest import TINY_SIDE, Tiny, as_model, hook_count, picture, random_input, seeded
 
@@ -349,3 +350,17 @@ def test_shared_weights_are_never_touched(tiny: Model, noise: Tensor) -> None:
         for (version, values), now in zip(before, after, strict=True)
     )
     assert all(parameter.grad is None for parameter in tiny.network.parameters())
+
+
+def test_what_is_kept_can_be_asked_for_without_running(tiny: Model, noise: Tensor) -> None:
+    cache = Budget(1_000_000).cache(1_000_000)
+    made = engine.prepare(tiny, noise)
+    assert not engine.is_cached(tiny, made, "conv1", cache)
+    engine.capture(tiny, made, "conv1", logits=False, cache=cache)
+    assert engine.is_cached(tiny, made, ["conv1", "conv2"], cache, logits=False)
+    assert not engine.is_cached(tiny, made, "conv1", cache)  # that pass kept no scores
+    engine.capture(tiny, made, "conv1", cache=cache)
+    assert engine.is_cached(tiny, made, "conv1", cache)
+    assert engine.capture(tiny, made, "conv1", cache=cache).forward_passes == 0
+    with pytest.raises(UnknownLayerError):
+        engine.is_cached(tiny, made, "conv9", cache)

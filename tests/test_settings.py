@@ -1,19 +1,65 @@
 import pytest
 
 from hookviz.errors import SettingError, UnknownNameError
-from hookviz.settings import ASSETS, Settings, read_settings
+from hookviz.settings import ASSETS, MEGABYTE, Settings, read_settings
+
+GIGABYTE = 1024 * MEGABYTE
 
 
 def test_defaults_and_choices() -> None:
-    assert read_settings({"PATH": "/bin"}) == Settings()
+    assert read_settings({"PATH": "/bin"}, 64 * GIGABYTE) == Settings(cache_mb=1024, models_mb=3072)
     chosen = read_settings({"HOOKVIZ_SESSION_MB": " 12 ", "HOOKVIZ_WEIGHTS_URL": "http://x/"})
     assert (chosen.session_mb, chosen.weights_url) == (12, "http://x/")
 
 
 @pytest.mark.parametrize("value", ["", "0", "-3", "many", "1.5", "²"])
 def test_a_value_that_means_nothing_is_named(value: str) -> None:
-    with pytest.raises(SettingError, match=r"HOOKVIZ_CACHE_MB=.*without it HookViz takes 1024"):
+    with pytest.raises(SettingError, match=r"HOOKVIZ_UPLOAD_MB=.*without it HookViz takes 50"):
+        read_settings({"HOOKVIZ_UPLOAD_MB": value})
+
+
+@pytest.mark.parametrize("value", ["", "-3", "many", "1.5", "²"])
+def test_zero_means_something_where_hookviz_can_choose(value: str) -> None:
+    with pytest.raises(SettingError, match="or 0 for automatic; without it HookViz takes 0"):
         read_settings({"HOOKVIZ_CACHE_MB": value})
+    assert read_settings({"HOOKVIZ_CACHE_MB": "0"}, GIGABYTE).cache_mb == 128
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "cache", "models"),
+    [(1024, 128, 384), (4096, 512, 1536), (8192, 1024, 3072), (131072, 1024, 3072), (1, 1, 1)],
+)
+def test_what_nobody_chose_follows_from_the_memory(megabytes: int, cache: int, models: int) -> None:
+    found = read_settings({}, megabytes * MEGABYTE)
+    assert (found.cache_mb, found.models_mb) == (cache, models)
+    chosen = read_settings({"HOOKVIZ_MODELS_MB": "77"}, megabytes * MEGABYTE)
+    assert (chosen.cache_mb, chosen.models_mb) == (cache, 77)
+
+
+def test_the_memory_itself_can_be_chosen() -> None:
+    found = read_settings({"HOOKVIZ_MEMORY_MB": "800"})
+    assert (found.memory_mb, found.cache_mb, found.models_mb) == (800, 100, 300)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "why"),
+    [
+        ("HOOKVIZ_LOG", "xml", 'neither "text" nor "json"'),
+        ("HOOKVIZ_LOGIN", "2", "neither 0 nor 1"),
+        ("HOOKVIZ_METRICS_PORT", "65536", "no port"),
+        ("HOOKVIZ_CLASS_CODE", "short", "6 or more"),
+    ],
+)
+def test_choices_that_mean_nothing_are_named(variable: str, value: str, why: str) -> None:
+    with pytest.raises(SettingError, match=f"{variable}.*{why}"):
+        read_settings({variable: value})
+
+
+def test_the_class_code_is_in_no_text_about_the_settings() -> None:
+    assert "open sesame" not in repr(read_settings({"HOOKVIZ_CLASS_CODE": "open sesame"}))
+    with pytest.raises(SettingError) as caught:
+        read_settings({"HOOKVIZ_CLASS_CODE": "abcde"})
+    assert "abcde" not in str(caught.value)
 
 
 def test_a_misspelled_setting_is_named_with_the_nearest() -> None:

@@ -113,13 +113,13 @@ def devices() -> Iterator[Finding]:
 
 def settings() -> Iterator[Finding]:
     """The ``HOOKVIZ_*`` variables, and whether the memory that they allow is there."""
-    from hookviz.settings import MEGABYTE, Settings, read_settings
+    from hookviz.settings import MEGABYTE, read_settings
 
     try:
         chosen = read_settings(os.environ)
         yield Finding("settings", "ok", _chosen_variables() or "all as they come")
     except HookVizError as error:
-        chosen = Settings()
+        chosen = read_settings({})
         advice = "Correct the variable or unset it; the README lists them."
         yield Finding("settings", "problem", _words(error), advice)
     total = memory_bytes()

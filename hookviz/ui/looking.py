@@ -4,11 +4,13 @@ import hashlib
 import io
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
+from hookviz import engine
 from hookviz import parameters as kinds
 from hookviz.errors import HookVizError
 from hookviz.lens import Lens, Subject
@@ -17,6 +19,7 @@ from hookviz.panels import GridPanel, ImagePanel, LensResult
 from hookviz.parameters import Parameter
 from hookviz.types import InputImage, LayerInfo, Model, ModelInput
 from hookviz.ui import resources
+from hookviz.ui.queueing import turn
 from hookviz.ui.samples import samples
 from hookviz.ui.showing import show_result
 from hookviz.ui.state import Shown, choose, plain
@@ -116,10 +119,15 @@ def _run(lens: Lens, subject: Subject, chosen: dict[str, Any], key: tuple[str, .
             button.button("Stop", on_click=_stop, args=(key,), icon=":material/stop:")
             offered = True
 
-    with st.spinner(f"{lens.title}…", show_time=False):
+    with (
+        turn(lens.title, lens.slug, model=subject.model.name) as turn_,
+        st.spinner(f"{lens.title}…", show_time=False),
+    ):
+        started = time.perf_counter()  # the wait in the queue has a face of its own
+        within = turn_.within(report)
         result = look(
             lens,
-            Subject(subject.model, subject.made, subject.image, subject.cache, report),
+            Subject(subject.model, subject.made, subject.image, subject.cache, within),
             chosen,
         )
     bar.empty()
@@ -164,8 +172,13 @@ def _layer(parameter: kinds.LayerChoice, key: str, subject: Subject) -> str | No
 
 
 def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | None:
+    assert subject.cache is not None
+    first = [layer.name for layer in subject.survey.layers[:1]]
+    kept = engine.is_cached(subject.model, subject.made, first, subject.cache)
+    name = subject.model.name
     try:
-        top = subject.label(subject.top_class)
+        with nullcontext() if kept else turn(subject.model.title, "scores", model=name):
+            top = subject.label(subject.top_class)
     except HookVizError:
         return None  # the lens itself says what is missing
     assert subject.scored.logits is not None

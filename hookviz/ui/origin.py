@@ -9,6 +9,7 @@ from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui import resources
 from hookviz.ui.cell import show_cell
 from hookviz.ui.kernel import show_kernel, show_walk
+from hookviz.ui.queueing import turn
 from hookviz.ui.state import plain
 
 _CELL, _KERNEL, _WALK = "One cell", "Kernel", "Walk"
@@ -45,7 +46,10 @@ def _recorded(model: Model, made: ModelInput, layer: str) -> LayerCall:
     cache, key = resources.session_cache(), ("call", model.name, model.digest, made.digest, layer)
     call: LayerCall | None = cache.get(key)
     if call is None:
-        with st.spinner("Recording what the layer was given…"):
+        with (
+            turn("Recording the input", "input", model=model.name, layer=layer),
+            st.spinner("Recording what the layer was given…"),
+        ):
             call = arithmetic.record_input(model, made, layer)
         cache.put(key, call, call.nbytes)
     return call

@@ -3,7 +3,7 @@
 import io
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -20,12 +20,14 @@ from hookviz.survey import list_layers
 from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui import controls, panels, resources
 from hookviz.ui.components.navigator import navigator
+from hookviz.ui.door import let_in
 from hookviz.ui.downloading import wait_for_weights
 from hookviz.ui.facts import facts as layer_facts
 from hookviz.ui.inspector import show_inspector
 from hookviz.ui.looking import layers_for, pick_lens, show_lens, start_at
 from hookviz.ui.origin import show_origin
 from hookviz.ui.previews import previews
+from hookviz.ui.queueing import turn
 from hookviz.ui.state import ModelChoice, Shown, choose, plain
 
 _STYLE = Path(__file__).with_name("style.css")
@@ -39,6 +41,8 @@ def show() -> None:
     with st.sidebar:
         st.title("HookViz", anchor=False)
     try:
+        if not let_in():
+            return
         with st.sidebar:
             shown = controls.pick_image()
             choice = controls.pick_model()
@@ -97,8 +101,12 @@ def _show_channels(shown: Shown, model: Model) -> None:
     seen, says = st.columns([1, 4], gap="medium", wrap=False)
     facts = panels.show_layer(layer, layers)
     cache = resources.session_cache()
-    with _progress(model) as report:
-        capture = engine.capture(model, made, layer.name, cache=cache, progress=report)
+    kept = engine.is_cached(model, made, layer.name, cache)
+    # what is kept needs no turn: it is there at once however many wait
+    mine = nullcontext() if kept else turn(model.title, model=model.name, layer=layer.name)
+    with mine as run, _progress(model) as report:
+        within = run.within(report) if run else report
+        capture = engine.capture(model, made, layer.name, cache=cache, progress=within)
     with seen:
         panels.show_input(capture, shown)
     with says:

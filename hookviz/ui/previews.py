@@ -8,6 +8,7 @@ from hookviz.cache import ByteCache
 from hookviz.render import Grid, make_grid
 from hookviz.survey import survey
 from hookviz.types import Model, ModelInput
+from hookviz.ui.queueing import turn
 
 _SIDE = 32  # pixels
 
@@ -25,7 +26,13 @@ def previews(model: Model, made: ModelInput, cache: ByteCache) -> Grid | None:
     names = [layer.name for layer in seen.convs]
     if sum(seen.nbytes[name] for name in names) > cache.limit // 2:
         return None
-    found = engine.capture(model, made, names, logits=False, cache=cache)
+    if engine.is_cached(model, made, names, cache, logits=False):
+        found = engine.capture(model, made, names, logits=False, cache=cache)
+    else:
+        with turn(model.title, "previews", model=model.name) as run:
+            found = engine.capture(
+                model, made, names, logits=False, cache=cache, progress=run.within()
+            )
     small = np.stack([_small(found.calls(name)[0].values.numpy()) for name in names])
     grid = make_grid(small, scale="channel", aspect=1.0, width=1000)
     cache.put(key, grid, grid.levels.nbytes)

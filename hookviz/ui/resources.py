@@ -3,16 +3,19 @@
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 
 import streamlit as st
 
 from hookviz import images, loading, own
-from hookviz.cache import Budget, ByteCache
-from hookviz.pool import ModelPool
+from hookviz.cache import ByteCache
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import InputImage, Model
+from hookviz.ui.capacity import activations, models
+from hookviz.ui.queueing import turn
 from hookviz.ui.state import ModelChoice
+
+__all__ = ["activations", "decode", "models", "session_cache", "use"]
 
 _FLOAT_BYTES = 4
 
@@ -43,18 +46,6 @@ def use(choice: ModelChoice) -> Iterator[Model]:
         yield model
 
 
-@cache
-def models() -> ModelPool:
-    """The models that all sessions share."""
-    return ModelPool(settings().models_mb * MEGABYTE)
-
-
-@cache
-def activations() -> Budget:
-    """The bound on what all sessions keep together."""
-    return Budget(settings().cache_mb * MEGABYTE)
-
-
 @st.cache_resource(scope="session", on_release=ByteCache.clear, show_spinner=False)
 def session_cache() -> ByteCache:
     """The activations of one session; its bytes come back when the session ends."""
@@ -62,9 +53,13 @@ def session_cache() -> ByteCache:
 
 
 def decode(data: bytes, name: str, key: str) -> InputImage:
-    """The image in an uploaded file, decoded once per session and file."""
+    """The image in an uploaded file, decoded once per session and file, in a turn of its own.
+
+    A class that uploads at once would otherwise decode at once, hundreds of megabytes each.
+    """
     kept: InputImage | None = session_cache().get(("image", key))
     if kept is None:
-        kept = images.decode(data, name)
+        with turn("Reading the image", "decode"):
+            kept = images.decode(data, name)
         session_cache().put(("image", key), kept, kept.pixels.nbytes)
     return kept

@@ -3,21 +3,27 @@
 import asyncio
 import gc
 import logging
+import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
+import torch
 
-from hookviz import catalog, engine, own, render
+from hookviz import catalog, engine, logs, own, render
 from hookviz.receptive import receptive_fields
-from hookviz.ui import resources
+from hookviz.settings import settings
+from hookviz.ui import capacity, health, resources
 from hookviz.ui.samples import samples
 from hookviz.ui.state import ModelChoice
 
 SCRIPT = Path(__file__).with_name("main.py")
 """The page's script."""
+
+ROUTES = [health.route()]
+"""What the server answers beside the page."""
 
 _log = logging.getLogger("hookviz")
 
@@ -29,12 +35,30 @@ async def lifespan(_app: Any) -> AsyncIterator[None]:
     The first pass and the first picture of a process take half a second longer than all later
     ones, while libraries set themselves up.
     """
+    logs.set_up(settings().log)
+    share_cores()
     await asyncio.to_thread(warm_up)
     # Streamlit collects garbage after every run of the page and holds the last messages back
     # meanwhile: 250 ms with torch's objects to go through, and 10 ms without.
     gc.collect()
     gc.freeze()
-    yield
+    with ExitStack() as open_ports:
+        metrics = capacity.metrics()
+        if metrics is not None:
+            chosen = settings()
+            open_ports.enter_context(metrics.served(chosen.metrics_address, chosen.metrics_port))
+        runs, threads = capacity.planned()
+        logs.event("started", runs=runs, threads=threads)
+        yield
+
+
+def share_cores() -> None:
+    """Give each run its threads, so that runs side by side do not fight over the cores.
+
+    What OMP_NUM_THREADS says stays, unless HOOKVIZ_THREADS was set too.
+    """
+    if settings().threads or "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(capacity.planned()[1])  # for all threads that begin after this
 
 
 def warm_up() -> None:
@@ -51,6 +75,9 @@ def warm_up() -> None:
 def on_script_error(error: Exception) -> bool:
     """Log the traceback and show a short message: no traceback reaches the page."""
     _log.error("The page failed", exc_info=error)
+    metrics = capacity.metrics()
+    if metrics is not None:
+        metrics.failed()
     st.error(
         "Something went wrong on our side, and it has been logged. Your image and choices are "
         "still here: try again, or choose another model or layer.",

@@ -1,0 +1,160 @@
+"""A bounded number of runs at once, and a fair queue for those who wait."""
+
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+Tell = Callable[[int], None]
+"""Told one's place in the queue, 1 for the next; what it raises leaves the queue."""
+
+_EVERY = 0.4  # seconds between two times that somebody who waits is told their place
+_GRACE = 2.0  # seconds for which the place of somebody who left is held
+
+
+@dataclass(eq=False, slots=True)
+class _Ticket:
+    """One person's place in the queue; left at `left`, None while they wait."""
+
+    left: float | None = None
+
+
+class Admission:
+    """Lets in so many runs at once, in the order in which people came.
+
+    A person has one ticket, from when they ask until their run is over: a second run of the same
+    person asks again only after the first, so nobody has two places. Who leaves is dropped at
+    once, and takes up their old place where they ask again within two seconds: Streamlit ends and
+    repeats a page's run at every click, which should not send anybody back to the end.
+    """
+
+    def __init__(
+        self,
+        runs: int,
+        may_start: Callable[[], bool] = lambda: True,
+        grace: float = _GRACE,
+    ) -> None:
+        """Start with nobody.
+
+        Args:
+            runs: how many go on at once.
+            may_start: asked before a run starts; while it says no the queue waits, unless nobody
+                runs: what is going on has an end, and after it things are as good as they get.
+            grace: seconds for which the place of somebody who left is held.
+        """
+        self.runs = runs
+        self._may_start = may_start
+        self._grace = grace
+        self._changed = threading.Condition()
+        self._queue: dict[Hashable, _Ticket] = {}  # in the order of arrival
+        self._running: dict[Hashable, int] = {}  # the thread of each person's run
+
+    @property
+    def running(self) -> int:
+        """How many run now."""
+        with self._changed:
+            return len(self._running)
+
+    @property
+    def waiting(self) -> int:
+        """How many wait now."""
+        with self._changed:
+            return len(self._present())
+
+    @contextmanager
+    def turn(self, who: Hashable, tell: Tell | None = None) -> Iterator[float]:
+        """Wait for one's turn, and hold it for the block; gives the seconds waited.
+
+        Inside of one's own turn another one is had at once, in the same thread.
+
+        Args:
+            who: tells people apart; a session.
+            tell: called in this thread when the place changes, and at least twice a second.
+        """
+        if self._running.get(who) == threading.get_ident():
+            yield 0.0
+            return
+        waited = self._wait(who, tell)
+        try:
+            yield waited
+        finally:
+            with self._changed:
+                del self._running[who]
+                self._changed.notify_all()
+
+    def _wait(self, who: Hashable, tell: Tell | None) -> float:
+        started = time.monotonic()
+        ticket: _Ticket | None = None
+        told, again = 0, 0.0  # the place last told, and when to tell next
+        try:
+            while True:
+                with self._changed:
+                    ticket = ticket or self._ticket(who)
+                    if ticket is not None and self._may_go(ticket):
+                        self._running[who] = threading.get_ident()
+                        del self._queue[who]
+                        self._changed.notify_all()  # there may be room for the next too
+                        return time.monotonic() - started
+                    place = self._place(ticket)
+                    left = again - time.monotonic()
+                    if place == told and left > 0:
+                        self._changed.wait(left)
+                        continue
+                told, again = place, time.monotonic() + _EVERY
+                if tell is not None:
+                    tell(place)  # without the lock: it may take its time
+        except BaseException:
+            with self._changed:
+                if ticket is not None:
+                    ticket.left = time.monotonic()
+                    self._changed.notify_all()
+            raise
+
+    # All below are called with the lock held.
+
+    def _ticket(self, who: Hashable) -> _Ticket | None:
+        """A ticket at the end of the queue, or the one just left; None while they have another."""
+        self._present()
+        ticket = self._queue.get(who)
+        if ticket is None and who not in self._running:
+            ticket = self._queue[who] = _Ticket()
+            return ticket
+        if ticket is not None and ticket.left is not None:
+            ticket.left = None
+            self._changed.notify_all()  # those behind it moved back
+            return ticket
+        return None
+
+    def _present(self) -> list[_Ticket]:
+        """Those who wait, first come first; who left too long ago is forgotten."""
+        now = time.monotonic()
+        for who, ticket in list(self._queue.items()):
+            if ticket.left is not None and now - ticket.left >= self._grace:
+                del self._queue[who]
+        return [ticket for ticket in self._queue.values() if ticket.left is None]
+
+    def _place(self, ticket: _Ticket | None) -> int:
+        present = self._present()
+        return present.index(ticket) + 1 if ticket is not None else len(present) + 1
+
+    def _may_go(self, ticket: _Ticket) -> bool:
+        if len(self._running) >= self.runs or self._present()[0] is not ticket:
+            return False
+        return self._may_start() or not self._running
+
+
+def plan(runs: int, threads: int, cores: int, memory: int) -> tuple[int, int]:
+    """How many runs at once, and threads for each, so that together they fill the cores.
+
+    At least two at once, so that one long run does not hold up everybody, and one for every four
+    cores; at most one for every gigabyte.
+
+    Args:
+        runs: what was chosen; 0 for automatic.
+        threads: what was chosen; 0 for automatic.
+        cores: processors that there are.
+        memory: bytes that there are.
+    """
+    runs = runs or max(1, min(max(2, cores // 4), memory >> 30))
+    return runs, threads or max(1, cores // runs)

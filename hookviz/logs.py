@@ -1,0 +1,92 @@
+"""Logs of what happened, never of what was on the pictures or what their files were called.
+
+An event has a name and a few fields out of `FIELDS`. As JSON every record is one line, and says
+nothing else: a message's arguments and an exception's text may hold what a visitor gave, so only
+the words of the code and the places in it are written.
+"""
+
+import json
+import logging
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import TextIO
+
+FIELDS = frozenset(
+    {"layer", "model", "ms", "outcome", "request", "runs", "session", "threads", "waited_ms"}
+)
+"""What an event may tell."""
+
+Value = str | int | float
+
+_log = logging.getLogger("hookviz.events")
+_bound: ContextVar[dict[str, Value] | None] = ContextVar("hookviz_log_fields", default=None)
+
+
+def event(name: str, **fields: Value) -> None:
+    """Write down that something happened, with what is bound; of `FIELDS` only."""
+    assert fields.keys() <= FIELDS, fields.keys() - FIELDS
+    _log.info(name, extra={"fields": fields})
+
+
+@contextmanager
+def bound(**fields: Value) -> Iterator[None]:
+    """Put these fields into every record of this thread in the block; of `FIELDS` only."""
+    assert fields.keys() <= FIELDS, fields.keys() - FIELDS
+    token = _bound.set({**(_bound.get() or {}), **fields})
+    try:
+        yield
+    finally:
+        _bound.reset(token)
+
+
+def set_up(form: str, stream: TextIO | None = None) -> None:
+    """Write HookViz's records to `stream` (the standard error): warnings as ``text``, or ``json``.
+
+    As JSON events are written too. Calling it again replaces the former way.
+    """
+    logger = logging.getLogger("hookviz")
+    for old in [handler for handler in logger.handlers if isinstance(handler, _Handler)]:
+        logger.removeHandler(old)
+    handler = _Handler(stream or sys.stderr)
+    if form == "json":
+        handler.setFormatter(_Json())
+        handler.addFilter(lambda record: hasattr(record, "fields") or _serious(record))
+        logger.setLevel(logging.INFO)
+    else:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        handler.setLevel(logging.WARNING)
+        logger.setLevel(logging.NOTSET)
+    logger.addHandler(handler)
+
+
+def _serious(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """Ours, so that it can be told from others'."""
+
+
+class _Json(logging.Formatter):
+    """One line of JSON per record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        told: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": str(record.msg),  # without its arguments
+            **(_bound.get() or {}),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info and record.exc_info[0] is not None:
+            kind, _, trace = record.exc_info
+            told["error"] = kind.__name__
+            told["where"] = [
+                f"{frame.filename.rpartition('site-packages/')[2]}:{frame.lineno} {frame.name}"
+                for frame in traceback.extract_tb(trace, limit=-8)
+            ]
+        return json.dumps(told, ensure_ascii=False)

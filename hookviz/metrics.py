@@ -1,0 +1,81 @@
+"""Numbers about a server for Prometheus: runs, queue, latency, memory, errors."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    start_http_server,
+)
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0)
+
+
+class Metrics:
+    """What one process counts; nothing in it names a person, an image or a file."""
+
+    def __init__(self, gauges: Mapping[str, tuple[str, Callable[[], float]]]) -> None:
+        """Start at zero.
+
+        Args:
+            gauges: what is read at each scrape: names, and for each a description and how to read.
+        """
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        self._runs = Counter(
+            "hookviz_runs", "Runs that ended.", ("kind", "outcome"), registry=self._registry
+        )
+        self._errors = Counter(
+            "hookviz_errors", "Failures that were not the visitor's.", registry=self._registry
+        )
+        self._seconds = Histogram(
+            "hookviz_run_seconds",
+            "Time that a run took, without its wait.",
+            ("kind",),
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._waits = Histogram(
+            "hookviz_wait_seconds",
+            "Time that a run waited for its turn.",
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        for name, (description, read) in gauges.items():
+            Gauge(f"hookviz_{name}", description, registry=self._registry).set_function(read)
+
+    def run_ended(self, kind: str, outcome: str, seconds: float, waited: float) -> None:
+        """Count a run that had its turn.
+
+        Args:
+            kind: what was run: one of a few words of the code, never a visitor's.
+            outcome: how it ended, likewise.
+            seconds: how long it took, without its wait.
+            waited: how many seconds it waited.
+        """
+        self._runs.labels(kind, outcome).inc()
+        self._seconds.labels(kind).observe(seconds)
+        self._waits.observe(waited)
+
+    def failed(self) -> None:
+        """Count a failure of our own."""
+        self._errors.inc()
+
+    @contextmanager
+    def served(self, address: str, port: int) -> Iterator[int]:
+        """``/metrics`` on a port of its own for the block; gives the port, which 0 leaves open.
+
+        Raises:
+            OSError: the port is taken, or the address is not this machine's.
+        """
+        server, thread = start_http_server(port, address, self._registry)
+        try:
+            yield int(server.server_port)
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
