@@ -3,7 +3,7 @@ PORT ?= 8501
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test test-all check format bench pictures train help clean
+.PHONY: run test test-all check format bench load pictures train lock help clean
 .DEFAULT_GOAL := help
 
 help: ## list what make can do
@@ -30,6 +30,12 @@ format: .venv/dev ## put the code into shape
 
 bench: .venv/dev ## measure speed beside peers and print the table
 	$(BIN)/python -m scripts.bench
+
+load: .venv/dev ## let classes of 1, 10 and 40 work on one server at once
+	$(BIN)/python -m scripts.load 1 10 40
+
+lock: .venv/dev ## pin what the image installs, with hashes
+	{ grep '^#' requirements.lock | head -6; { grep -vE '^torch' requirements.txt; printf '%s\n' filelock fsspec jinja2 networkx setuptools sympy typing-extensions; } | $(BIN)/uv pip compile - -q --generate-hashes --no-header --python-version 3.11 --python-platform x86_64-manylinux_2_28; } > .lock && mv .lock requirements.lock
 
 pictures: .venv/dev ## make the README's pictures from the real app
 	$(BIN)/python -m scripts.pictures
