@@ -3,7 +3,7 @@ PORT ?= 8501
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test test-all check format bench load pictures train lock help clean
+.PHONY: run test test-all check format bench load fuzz pictures train lock help clean
 .DEFAULT_GOAL := help
 
 help: ## list what make can do
@@ -33,6 +33,9 @@ bench: .venv/dev ## measure speed beside peers and print the table
 
 load: .venv/dev ## let classes of 1, 10 and 40 work on one server at once
 	$(BIN)/python -m scripts.load 1 10 40
+
+fuzz: .venv/dev ## hunt for bytes that break the image reader
+	$(BIN)/python -m scripts.fuzz
 
 lock: .venv/dev ## pin what the image installs, with hashes
 	{ grep '^#' requirements.lock | head -6; { grep -vE '^torch' requirements.txt; printf '%s\n' filelock fsspec jinja2 networkx setuptools sympy typing-extensions; } | $(BIN)/uv pip compile - -q --generate-hashes --no-header --python-version 3.11 --python-platform x86_64-manylinux_2_28; } > .lock && mv .lock requirements.lock

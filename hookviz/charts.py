@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from hookviz.errors import SettingError
+from hookviz.errors import SettingError, shorten
 from hookviz.panels import ChartPanel
 from hookviz.render import drawing
 
@@ -15,6 +15,7 @@ COLOURS = ("#1f9a9d", "#c2603c", "#8a6fb8", "#b58900", "#5a7fb0")
 """One per series: told apart without red and green, and seen on dark and on light."""
 
 _MOST_LABELS = 40  # names that can stand under a chart one by one
+_LONGEST = 28  # letters of a name; longer ones would leave the chart no room
 
 
 def chart_figure(panel: ChartPanel, *, ink: str = "#1a1a1a", width: float = 9.0) -> Figure:
@@ -48,8 +49,11 @@ def chart_figure(panel: ChartPanel, *, ink: str = "#1a1a1a", width: float = 9.0)
     axes.set_ylabel(panel.unit, color=ink)
     axes.set_xlim(-0.6, len(panel.labels) - 0.4)
     if len(panel.labels) <= _MOST_LABELS:
-        long = max(map(len, panel.labels), default=0) * len(panel.labels) > 90
-        axes.set_xticks(places, panel.labels, rotation=90 if long else 0, fontsize=8)
+        labels = [shorten(label, _LONGEST) for label in panel.labels]
+        long = max(map(len, labels), default=0) * len(labels) > 90
+        turn = 90 if long else 0
+        # a "$" in a name is a dollar sign
+        axes.set_xticks(places, labels, rotation=turn, fontsize=8, parse_math=False)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel(panel.places, color=ink)

@@ -6,7 +6,7 @@ import pickletools
 import re
 import zipfile
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +21,10 @@ _MOST_INFLATED = 10  # times its size that a zip may unpack to; torch.save does 
 _MOST_PICKLE = 4_000_000  # bytes that describe the tensors; 1,000 tensors take 0.1 MB
 _DEEPEST = 6  # wrappings around a state dict
 _TOO_MANY = "it describes more tensors than any network has"
+_MAKERS = re.compile(  # torch's reader calls these for a file; they take memory that nothing fills
+    r"(__builtin__|builtins) bytearray$"
+    r"|torch[\w.]* (\w*Tensor|\w*ypedStorage|_rebuild_(device|nested|wrapper)\w*)$"
+)
 _TORCH_MAGIC = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"  # opens every file of torch.save's old format
 _WORKS = "HookViz reads .safetensors files, and state dicts saved by torch.save (.pt, .pth)"
 
@@ -139,8 +143,8 @@ def _read(stream: BinaryIO, name: str) -> dict[str, Tensor]:
         _check_archive(stream, size, name)
         return _tensors(_from_pickle(stream, name), name)
     if _TORCH_MAGIC in head[:40]:
-        _check_old_format(stream, name)
-        return _tensors(_from_pickle(stream, name), name)
+        _check_pickles(stream, 5, name)
+        return _tensors(_from_pickle(stream, name, _zeroed(size)), name)
     length = int.from_bytes(head[:8], "little")
     if head[8:9] == b"{" and length < 1 << 40:
         return _tensors(_from_safetensors(stream, length, size, name), name)
@@ -161,11 +165,30 @@ def _from_safetensors(stream: BinaryIO, length: int, size: int, name: str) -> Ma
     return OrderedDict(sorted(found.items()))  # it comes in another order each time
 
 
-def _from_pickle(stream: BinaryIO, name: str) -> Any:
+def _zeroed(most: int) -> Callable[[torch.UntypedStorage, str], torch.UntypedStorage]:
+    """What torch asks where to put values: in memory that is zero, `most` bytes of it in all.
+
+    A file of the old format says how much memory it wants, and need not fill it. What lies there
+    then is what others left.
+    """
+    left = most
+
+    def place(storage: torch.UntypedStorage, _location: str) -> torch.UntypedStorage:
+        nonlocal left
+        left -= storage.nbytes()
+        if left < 0:
+            raise ValueError("it claims more values than it holds")
+        torch.empty(0, dtype=torch.uint8).set_(storage).zero_()
+        return storage
+
+    return place
+
+
+def _from_pickle(stream: BinaryIO, name: str, location: Any = "cpu") -> Any:
     """What torch.save wrote; torch's own reader builds tensors and plain containers only."""
     stream.seek(0)
     try:
-        return torch.load(stream, map_location="cpu", weights_only=True)
+        return torch.load(stream, map_location=location, weights_only=True)
     except pickle.UnpicklingError as error:
         raise _refused(name, str(error)) from error
     except Exception as error:  # whatever a damaged file makes torch raise
@@ -237,22 +260,34 @@ def _check_archive(stream: BinaryIO, size: int, name: str) -> None:
         raise _unreadable(
             name, f"it would unpack from {size:,} to {unpacked:,} bytes, which no checkpoint does"
         )
-    if any(e.file_size > _MOST_PICKLE for e in entries if e.filename.endswith("/data.pkl")):
+    # torch does not tell capitals from small letters in the names of entries
+    pickles = [entry for entry in entries if entry.filename.casefold().endswith("/data.pkl")]
+    if len(pickles) != 1 or pickles[0].file_size > _MOST_PICKLE:
         raise _unreadable(name, _TOO_MANY)
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            described = io.BytesIO(archive.read(pickles[0]))
+    except Exception as error:  # as above
+        raise _damaged(name, error) from error
+    _check_pickles(described, 1, name)
 
 
-def _check_old_format(stream: BinaryIO, name: str) -> None:
-    """Refuse a description of tensors so long that building it would take gigabytes.
+def _check_pickles(stream: BinaryIO, count: int, name: str) -> None:
+    """Refuse pickles that take memory at will, or so long that building it takes gigabytes.
 
-    torch's old format is four pickles, the last of them the state dict, and then the values.
+    torch's old format is five pickles, the last two the state dict and which values follow.
     """
-    try:  # genops reads a pickle's instructions and follows none of them
-        parts = (part for _ in range(4) for part in pickletools.genops(stream))
-        endless = any(stream.tell() > _MOST_PICKLE for _ in parts)
+    try:
+        for _ in range(count):  # genops reads a pickle's instructions and follows none of them
+            for instruction, argument, _ in pickletools.genops(stream):
+                if stream.tell() > _MOST_PICKLE:
+                    raise _unreadable(name, _TOO_MANY)
+                if instruction.name == "GLOBAL" and _MAKERS.match(str(argument)):
+                    raise _refused(name, f"GLOBAL {str(argument).replace(' ', '.')}")
+    except WeightsError:
+        raise
     except Exception as error:  # whatever a damaged file makes it raise
         raise _damaged(name, error) from error
-    if endless:
-        raise _unreadable(name, _TOO_MANY)
 
 
 def _kind(head: bytes, name: str) -> str:

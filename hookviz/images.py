@@ -67,6 +67,22 @@ class _TiffFile(TiffImagePlugin.TiffImageFile):
         super().load_prepare()
 
 
+class _GifFile(GifImageFile):
+    """Pillow's reader without what comes after the first frame.
+
+    To clear a frame away it fills a picture of that frame's size, at once when the file is opened:
+    180 MB for a file of a hundred bytes.
+    """
+
+    @property
+    def disposal_method(self) -> int:
+        return 0
+
+    @disposal_method.setter
+    def disposal_method(self, method: int) -> None:
+        pass
+
+
 # Pillow's readers are called by their classes. `Image.open` would issue a DecompressionBombWarning
 # for sizes that our own limit allows; its threshold and Python's warning filters are both state of
 # the whole process, which a library that runs in many threads must leave alone.
@@ -74,7 +90,7 @@ _READERS: tuple[tuple[re.Pattern[bytes], type[ImageFile]], ...] = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), PngImageFile),
     (re.compile(rb"\xff\xd8\xff"), JpegImageFile),
     (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), WebPImageFile),
-    (re.compile(rb"GIF8[79]a"), GifImageFile),
+    (re.compile(rb"GIF8[79]a"), _GifFile),
     (re.compile(rb"BM"), BmpImageFile),
     (re.compile(rb"II[*+]\0|MM\0[*+]"), _TiffFile),
     (re.compile(rb".{4}ftyp.{,48}avi[fs]", re.DOTALL), AvifImageFile),

@@ -34,7 +34,11 @@ def read_labels(source: Path | bytes, name: str = "") -> tuple[str, ...]:
         labels = _lines(text)
     else:
         labels = _listed(found, name) if isinstance(found, dict | list) else _lines(text)
-    tidy = tuple(shorten(" ".join(_label(label, name).split()), 200) for label in labels)
+    tidy = tuple(
+        # JSON can hold half a letter ("\\ud800"), which can't be written to a page or a file
+        shorten(" ".join(_label(label, name).split()), 200).encode("utf-8", "replace").decode()
+        for label in labels
+    )
     if not any(tidy):
         raise WeightsError(f"{name} holds no labels; it should have one per class.")
     return tidy

@@ -16,6 +16,8 @@ from hookviz.errors import (
 from hookviz.survey import Survey
 from hookviz.types import LayerInfo, Model
 
+_MOST_CHANNELS = 100_000  # that are asked for in one go
+
 
 class Asked(Protocol):
     """What parameters want to know of the subject that a lens is asked about."""
@@ -135,9 +137,13 @@ class ClassChoice(Parameter):
             hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
             raise SettingError(f"{subject.model.title} knows no class {shorten(given)!r}.{hint}")
         scores = getattr(subject, "scored").logits  # noqa: B009 - only a Subject has them
-        if isinstance(given, bool) or not 0 <= int(given) < len(scores):
+        try:
+            number = -1 if isinstance(given, bool) else int(given)
+        except (TypeError, ValueError, OverflowError):  # Python reads up to 4,300 digits
+            number = -1
+        if not 0 <= number < len(scores):
             raise self.refuse(given, f"a class of {subject.model.title}: 0 to {len(scores) - 1}")
-        return int(given)
+        return number
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,7 +160,7 @@ class WholeNumber(Parameter):
             return self.default
         try:
             number = int(given)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = self.low - 1
         if isinstance(given, float) and given != number:
             number = self.low - 1
@@ -231,15 +237,20 @@ class Channels(Parameter):
         if given is None:
             return ()
         numbers: set[int] = set()
+        wanted, asked = 'channel numbers such as "0, 3-7"', 0
+        if isinstance(given, str) and len(given) > _MOST_CHANNELS:
+            raise self.refuse(given, wanted)
         parts: Sequence[Any] = given.split(",") if isinstance(given, str) else given
         for part in parts:
             text = str(part).strip()
             span = re.fullmatch(r"(\d{1,6})(?:\s*[-–]\s*(\d{1,6}))?", text, re.ASCII)
             if not text:
                 continue
-            if span is None or int(span[2] or span[1]) - int(span[1]) not in range(100_000):
-                raise self.refuse(given, 'channel numbers such as "0, 3-7"')
-            numbers.update(range(int(span[1]), int(span[2] or span[1]) + 1))
+            first, last = (int(span[1]), int(span[2] or span[1])) if span else (0, -1)
+            asked += last - first + 1
+            if first > last or asked > _MOST_CHANNELS:  # the same ones again and again, too
+                raise self.refuse(given, wanted)
+            numbers.update(range(first, last + 1))
         return tuple(sorted(numbers))
 
 

@@ -12,11 +12,12 @@ import streamlit as st
 
 from hookviz import engine
 from hookviz import parameters as kinds
-from hookviz.errors import HookVizError
+from hookviz.errors import HookVizError, ImageError
 from hookviz.lens import Lens, Subject
 from hookviz.lenses import list_lenses, look
 from hookviz.panels import GridPanel, ImagePanel, LensResult
 from hookviz.parameters import Parameter
+from hookviz.settings import settings
 from hookviz.types import InputImage, LayerInfo, Model, ModelInput
 from hookviz.ui import resources
 from hookviz.ui.queueing import turn
@@ -197,13 +198,14 @@ def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | No
 
 
 def _whole_number(parameter: kinds.WholeNumber, key: str, _subject: Subject) -> int:
-    return int(
+    return round(  # a real number in the widget: Streamlit fails at 1e999 in a link for a whole one
         st.number_input(
             parameter.label,
-            parameter.low,
-            parameter.high,
-            parameter.default,
-            step=1,
+            float(parameter.low),
+            float(parameter.high),
+            float(parameter.default),
+            step=1.0,
+            format="%.0f",
             key=key,
             help=parameter.help or None,
             bind="query-params",
@@ -261,10 +263,20 @@ def _images(parameter: kinds.MoreImages, key: str, _subject: Subject) -> list[In
         parameter.label,
         ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "avif"),
         accept_multiple_files=True,
+        max_upload_size=settings().upload_mb,
         key=key,
         help=parameter.help or None,
     )
-    found = [resources.decode(file.getvalue(), file.name, file.file_id) for file in files]
+    found: list[InputImage] = []
+    pixels, most = 0, settings().max_pixels  # they are all in memory at once
+    for file in files:
+        found.append(resources.decode(file.getvalue(), file.name, file.file_id))
+        pixels += found[-1].width * found[-1].height
+        if pixels > most:
+            raise ImageError(
+                f"Together these images have more than {most / 1e6:,.1f} million pixels "
+                "(HOOKVIZ_MAX_PIXELS); give fewer of them, or smaller versions."
+            )
     if st.toggle("The samples too", key=f"{key}-samples"):
         found += [resources.decode(s.path.read_bytes(), s.title, s.name) for s in samples()]
     return found

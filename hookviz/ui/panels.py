@@ -67,6 +67,7 @@ def show_layer(layer: LayerInfo, layers: Sequence[LayerInfo]) -> DeltaGenerator:
     st.segmented_control(
         "Part of the network",
         stages,
+        format_func=plain,  # it takes Markdown
         key="stage",
         required=True,
         on_change=lambda: _go_to(

@@ -1,0 +1,393 @@
+"""Rows of docs/threats.md on a real server: what strangers send, and what a page shows of it."""
+
+import http.client
+import socket
+import urllib.parse
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, Dialog, Page, expect
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin, Subprotocol
+
+from hookviz import bundled, lenses
+from hookviz.lens import Lens
+from hookviz.ui.samples import samples
+from scripts.browsing import wait_for_grid
+from scripts.servers import ROOT, free_port, serve
+from tests.conftest import encoded, picture
+from tests.ui.test_threats import HOSTILE_NAMES, VIEW
+
+EVIL = "http://evil.example"
+PAYLOAD = '<img src="/nothing" onerror="window.hacked=1"><b>bold</b> [a](javascript:alert(1)) `c`'
+
+
+# ── what a page shows ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def hostile_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The app on a model whose name, layers and classes are hostile."""
+    environment = {
+        "TORCH_HOME": str(tmp_path_factory.mktemp("torch")),
+        "HOOKVIZ_MODEL": "tests.ui.test_threats:hostile_model",
+        "HOOKVIZ_WEIGHTS_URL": f"http://127.0.0.1:{free_port()}",
+        "PYTHONPATH": str(ROOT),
+    }
+    with serve(environment) as address:
+        yield address
+
+
+def expect_no_markup(page: Page) -> None:
+    """Nothing on the page, in its components and in its tables is made of a name's markup."""
+    assert page.evaluate("typeof window.hacked") == "undefined"
+    for made in (
+        "a[href^='javascript:']",
+        "img[src='x'], img[src='/nothing'], img[src^='http://x']",
+        "script:text('alert'), b:text('bold'), code:text-is('c')",
+    ):
+        expect(page.locator(made)).to_have_count(0)
+
+
+def test_hostile_names_are_text_in_the_explorer(page: Page, hostile_server: str) -> None:
+    dialogs: list[str] = []
+
+    def opened(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", opened)
+    for place, name in enumerate(HOSTILE_NAMES):
+        layer = name.replace(".", "·")
+        query = urllib.parse.urlencode({"layer": layer, "channel": 0, "cell": "1,1"})
+        page.goto(f"{hostile_server}/?{query}")
+        wait_for_grid(page)
+        shown = " ".join(layer.replace("\x07", "").replace("\0", "").split())
+        if place != 5:  # which no letter of is visible
+            heading = page.get_by_role("heading", name=shown, exact=True)
+            expect(heading.first).to_be_visible()
+        expect_no_markup(page)
+    expect(page.locator(".hv-predictions").get_by_text(HOSTILE_NAMES[2])).to_be_visible()
+    assert dialogs == []
+
+
+def test_hostile_names_of_downloads_stay_in_their_folder(page: Page, hostile_server: str) -> None:
+    layer = HOSTILE_NAMES[4].replace(".", "·")
+    page.goto(f"{hostile_server}/?{urllib.parse.urlencode({'layer': layer, 'channel': 0})}")
+    wait_for_grid(page)
+    for menu, entry in (("Download", "Grid as PNG"), ("Keep", "Numbers as CSV")):
+        page.get_by_role("button", name=menu).click()
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name=entry).click()
+        name = waiting.value.suggested_filename
+        assert "/" not in name
+        assert "\\" not in name
+        assert not name.startswith(".")
+        assert waiting.value.path().stat().st_size > 10
+        page.keyboard.press("Escape")
+
+
+@pytest.mark.parametrize("lens", lenses.list_lenses(), ids=lambda lens: lens.slug)
+def test_hostile_names_are_text_in_every_lens(page: Page, hostile_server: str, lens: Lens) -> None:
+    link = {"lens": f"{lens.group}: {lens.title}", "layer": HOSTILE_NAMES[2]}
+    page.goto(f"{hostile_server}/?{urllib.parse.urlencode(link)}")
+    page.get_by_role("heading", name=lens.title, exact=True).wait_for()
+    expect(page.locator("[data-testid=stSpinner]")).to_have_count(0, timeout=60_000)
+    expect(page.locator("[data-stale=true]")).to_have_count(0, timeout=60_000)
+    expect(page.get_by_role("alert").filter(has_text="went wrong")).to_have_count(0)
+    expect_no_markup(page)
+
+
+IMAGE, WEIGHTS, LABELS = (
+    "An image file",
+    "Weights for ShapesNet",
+    "Class names, if they are your own",
+)
+
+
+def give(page: Page, label: str, name: str, content: bytes) -> None:
+    """Upload a file there, in place of one that is there already."""
+    kind = "image/png" if label == IMAGE else "application/octet-stream"
+    place = page.get_by_role("region", name=label)
+    place.locator("input[type=file]").set_input_files(
+        {"name": name, "mimeType": kind, "buffer": content}
+    )
+
+
+def test_hostile_names_and_words_of_files_are_text(page: Page, server: str) -> None:
+    page.goto(f"{server}/?weights=yours")
+    give(page, WEIGHTS, f"{PAYLOAD}.safetensors", bundled.WEIGHTS_FILE.read_bytes())
+    wait_for_grid(page)
+    classes = len(bundled.CATEGORIES)
+    give(page, LABELS, f"{PAYLOAD}.txt", "\n".join([PAYLOAD] * classes).encode())
+    expect(page.locator(".hv-predictions").get_by_text(PAYLOAD).first).to_be_visible()
+    expect_no_markup(page)
+    page.get_by_role("radio", name="Upload").click()
+    give(page, IMAGE, f"{PAYLOAD}.png", encoded(picture(3)))
+    expect(page.get_by_text("40×30 pixels")).to_be_visible()
+    expect_no_markup(page)
+    page.get_by_role("button", name="Copy as code").click()
+    expect_no_markup(page)
+    page.keyboard.press("Escape")
+    give(page, IMAGE, f"{PAYLOAD}2.png", b"\x89PNG\r\n\x1a\n" + PAYLOAD.encode())
+    expect(page.get_by_role("alert").get_by_text("onerror=").first).to_be_visible()
+    expect_no_markup(page)
+
+
+def test_rubbish_in_a_link_is_text_in_the_browser(page: Page, server: str) -> None:
+    for name in ("model", "layer"):
+        page.goto(f"{server}/?{urllib.parse.urlencode({name: PAYLOAD})}")
+        wait_for_grid(page)
+        expect(page.get_by_text(f"This link asks for the {name}").first).to_be_visible()
+        expect_no_markup(page)
+
+
+# ── what strangers send ────────────────────────────────────────────────────────────────────────
+
+
+class Visitor:
+    """A session by the browser's own protocol, without a browser."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.socket, self.session = connection, ""
+
+    def open(self, query: str = "") -> bytes:
+        """Run the page once; everything that came, for looking through."""
+        asked = BackMsg()
+        asked.rerun_script.query_string = query
+        self.socket.send(asked.SerializeToString())
+        came = b""
+        while True:
+            data = self.socket.recv(timeout=60)
+            assert isinstance(data, bytes)
+            message = ForwardMsg.FromString(data)
+            if message.HasField("new_session"):
+                self.session = message.new_session.initialize.session_id
+            came += data
+            if message.HasField("script_finished"):
+                return came
+
+
+@contextmanager
+def visiting(server: str, origin: str = "") -> Iterator[Visitor]:
+    """A visitor, sent by a page of `origin`."""
+    with connect(
+        f"ws://{server.removeprefix('http://')}/_stcore/stream",
+        origin=Origin(origin or server),
+        subprotocols=[Subprotocol("streamlit")],
+        max_size=None,
+        legacy=False,
+    ) as connection:
+        yield Visitor(connection)
+
+
+def asked(
+    server: str, method: str, path: str, body: bytes | None = None, **headers: str
+) -> tuple[int, bytes, http.client.HTTPMessage]:
+    """Status, body and headers; the path goes out as it stands."""
+    connection = http.client.HTTPConnection(server.removeprefix("http://"), timeout=30)
+    try:
+        connection.putrequest(method, path, skip_accept_encoding=True)
+        for name, value in headers.items():
+            connection.putheader(name.replace("_", "-"), value)
+        if body is not None:
+            connection.putheader("Content-Length", str(len(body)))
+        connection.endheaders(body)
+        answer = connection.getresponse()
+        return answer.status, answer.read(), answer.headers
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("origin", [EVIL, "null", "http://127.0.0.1.evil.example"])
+def test_a_page_of_another_origin_gets_no_websocket(server: str, origin: str) -> None:
+    with pytest.raises(InvalidStatus) as refused, visiting(server, origin):
+        pass
+    assert refused.value.response.status_code == 403
+    with visiting(server) as visitor:  # the page's own origin does
+        assert b"ShapesNet" in visitor.open()
+
+
+def put(server: str, session: str, token: str, cookie: str, origin: str) -> int:
+    """The status of an upload."""
+    content = encoded(picture())
+    body = b'--b\r\nContent-Disposition: form-data; name="f"; filename="a.png"\r\n\r\n'
+    headers = {"Content_Type": "multipart/form-data; boundary=b", "Origin": origin}
+    headers |= {"X_Xsrftoken": token} if token else {}
+    headers |= {"Cookie": f"_streamlit_xsrf={cookie}"} if cookie else {}
+    path = f"/_stcore/upload_file/{session}/{uuid.uuid4()}"
+    return asked(server, "PUT", path, body + content + b"\r\n--b--\r\n", **headers)[0]
+
+
+def token_of(server: str) -> str:
+    _, _, headers = asked(server, "GET", "/_stcore/health")
+    return str(headers["Set-Cookie"]).partition("=")[2].partition(";")[0]
+
+
+def test_an_upload_without_the_visitors_own_token_is_refused(server: str) -> None:
+    token, other = token_of(server), token_of(server)
+    assert token != other
+    with visiting(server) as visitor:
+        visitor.open()
+        session = visitor.session
+        assert put(server, session, "", "", EVIL) == 403
+        assert put(server, session, "", token, EVIL) == 403  # a form of another page has no more
+        assert put(server, session, "made-up", token, EVIL) == 403
+        assert put(server, session, other, token, server) == 403
+        assert put(server, str(uuid.uuid4()), token, token, server) == 400  # nobody's session
+        assert put(server, session, token, token, server) == 204
+        path = f"/_stcore/upload_file/{session}/x"
+        assert asked(server, "DELETE", path)[0] == 403
+    _, _, headers = asked(server, "OPTIONS", path, Origin=EVIL)
+    assert headers["Access-Control-Allow-Origin"] != EVIL
+
+
+def test_an_upload_beyond_the_limit_is_refused_before_it_is_read(server: str) -> None:
+    token = token_of(server)
+    with visiting(server) as visitor:
+        visitor.open()
+        path = f"/_stcore/upload_file/{visitor.session}/{uuid.uuid4()}"
+        status, _, _ = asked(
+            server,
+            "PUT",
+            path,
+            Content_Type="multipart/form-data; boundary=b",
+            X_Xsrftoken=token,
+            Cookie=f"_streamlit_xsrf={token}",
+            Content_Length=str(601 * 1024 * 1024),
+        )
+    assert status == 413
+
+
+def test_messages_too_large_or_of_no_sense_end_their_own_connection_alone(server: str) -> None:
+    for message in (bytes(26_000_000), b"\xff" * 100, "text"):
+        with visiting(server) as visitor:
+            visitor.socket.send(message)
+            with pytest.raises(ConnectionClosed):
+                visitor.socket.recv(timeout=30)
+    with visiting(server) as visitor:
+        shutdown = BackMsg(debug_shutdown_runtime=True)
+        visitor.socket.send(shutdown.SerializeToString())
+        assert b"ShapesNet" in visitor.open()
+
+
+@pytest.mark.parametrize("size", [10_000, 1_000_000])
+def test_oversized_links_are_answered_and_without_a_traceback(server: str, size: int) -> None:
+    with visiting(server) as visitor:
+        for name in (*VIEW, "ablate-channels", "grad-cam-target", "unknown"):
+            came = visitor.open(urllib.parse.urlencode({name: "9-" * (size // 2)}))
+            assert b"Traceback" not in came
+            assert b"went wrong" not in came
+            assert b"ShapesNet" in came
+
+
+SECRETS = ("pyproject.toml", "app.py", "hookviz/settings.py", "../../etc/passwd", ".git/config")
+DOORS = (
+    "/", "/static/", "/media/", "/app/static/", "/component/hookviz_mosaic/",
+    "/component/streamlit.components.v1/", "/_stcore/bidi-components/hookviz_mosaic/",
+    "/_stcore/bidi-components/", "/_stcore/upload_file/", "/_stcore/",
+)  # fmt: skip
+UPS = ("", "../", "../" * 12, "..%2f" * 12, "%2e%2e/" * 12, "%252e%252e%252f" * 12, "..\\" * 12,
+       "..%5c" * 12, "....//" * 12, "/" * 3, "%00/", f"{ROOT}/", f"/{ROOT}/")  # fmt: skip
+
+
+def test_no_path_leads_out_of_what_is_served(server: str) -> None:
+    known = [line for line in (ROOT / "pyproject.toml").read_bytes().splitlines() if len(line) > 30]
+    known += [b"st.App(serving.SCRIPT", b"class Settings", b"root:x:0", b"[core]"]
+    for door in DOORS:
+        for up in UPS:
+            for secret in SECRETS:
+                status, body, _ = asked(server, "GET", f"{door}{up}{secret}".replace(" ", "%20"))
+                assert not any(line in body for line in known), (door, up, secret, status)
+
+
+def test_a_sample_is_chosen_from_the_list_and_never_by_path(server: str) -> None:
+    first, *_, last = samples()
+    with visiting(server) as visitor:
+        for sample in (
+            *("../../../etc/passwd", "../bundled", f"{last.name}.jpg", f"./{last.name}"),
+            *(f"{last.path.with_suffix('')}", f"{last.path}"),
+        ):
+            came = visitor.open(urllib.parse.urlencode({"sample": sample}))
+            assert f"What the model sees: {first.alt}".encode() in came
+        came = visitor.open(urllib.parse.urlencode({"sample": last.name}))
+        assert f"What the model sees: {last.alt}".encode() in came
+
+
+def test_what_could_drive_the_app_by_http_is_off(server: str) -> None:
+    for path in ("/_stcore/agent/interact", "/_stcore/agent/mcp", "/_stcore/metrics"):
+        status, body, _ = asked(server, "POST", path, b"{}", Content_Type="application/json")
+        assert status >= 400, path
+        assert b"ShapesNet" not in body
+
+
+# ── what the server asks for ───────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def listening() -> Iterator[tuple[str, socket.socket]]:
+    """An address, and the socket that hears whoever comes."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", listener
+
+
+def heard(listener: socket.socket) -> bool:
+    listener.settimeout(2)
+    try:
+        listener.accept()[0].close()
+    except TimeoutError:
+        return False
+    return True
+
+
+def exif_link(url: str) -> bytes:
+    """A picture that names a URL wherever a format has room for one."""
+    text = url.encode()
+    profile = b"\0" * 36 + b"acsp" + text
+    return encoded(picture(), "JPEG", comment=text, icc_profile=profile, xmp=text)
+
+
+def test_the_server_fetches_nothing_that_a_visitor_names(browser: Browser, server: str) -> None:
+    with listening() as (url, listener):
+        socket.create_connection(listener.getsockname()).close()
+        assert heard(listener)  # it hears
+        names = [
+            f"{lens.slug}-{each.name}" for lens in lenses.list_lenses() for each in lens.parameters
+        ]
+        with visiting(server) as visitor:
+            visitor.open(urllib.parse.urlencode(dict.fromkeys([*VIEW, *names], f"{url}/q")))
+            for lens in lenses.list_lenses():
+                query = dict.fromkeys(names, f"{url}/l") | {"lens": f"{lens.group}: {lens.title}"}
+                visitor.open(urllib.parse.urlencode(query))
+            for path in ("media", "component", "static", "app/static", "_stcore/bidi-components"):
+                asked(server, "GET", f"/{path}/{url}/p")
+            asked(server, "GET", f"{url}/absolute")
+        page = browser.new_page()
+        page.goto(f"{server}/?weights=yours")
+        give(page, WEIGHTS, f"![a]({url}).safetensors", bundled.WEIGHTS_FILE.read_bytes())
+        wait_for_grid(page)
+        labels = [f"![a]({url}/label) <img src={url}/label>"] * len(bundled.CATEGORIES)
+        give(page, LABELS, "labels.txt", "\n".join(labels).encode())
+        expect(page.locator(".hv-predictions").get_by_text(url).first).to_be_visible()
+        page.get_by_role("radio", name="Upload").click()
+        said = page.get_by_role("alert").filter(has_text="HookViz reads")
+        svg = f'<svg xmlns="http://www.w3.org/2000/svg"><image href="{url}/svg"/></svg>'
+        for name, content in (
+            (f"<img src='{url}/name'>.jpg", exif_link(url)),
+            ("a.png", svg.encode()),
+            ("b.png", f'<!DOCTYPE x [<!ENTITY e SYSTEM "{url}/xml">]><x>&e;</x>'.encode()),
+            ("c.png", url.encode()),
+        ):
+            give(page, IMAGE, name, content)
+            remove = page.get_by_role("button", name=f"Remove {name}", exact=True)
+            expect(remove).to_be_visible()
+            expect(said).to_have_count(0 if name.startswith("<") else 1)
+            remove.click()
+            expect(remove).to_have_count(0)
+        page.close()
+        assert not heard(listener)

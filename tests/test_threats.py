@@ -1,0 +1,328 @@
+"""The rows of docs/threats.md that no other test shows: bombs, lies, hostile names and links."""
+
+import io
+import json
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from PIL import Image
+from torch.serialization import MAGIC_NUMBER, PROTOCOL_VERSION
+
+import hookviz
+from hookviz import checkpoints
+from scripts.servers import ROOT
+from tests.conftest import encoded, picture
+from tests.test_images import chunk, png, tiff
+
+# ── bombs ──────────────────────────────────────────────────────────────────────────────────────
+
+
+class Measured(NamedTuple):
+    """What reading a file took."""
+
+    name: str
+    megabytes: int
+    seconds: float
+    said: str
+
+
+def frame(number: int, width: int, height: int) -> bytes:
+    """The chunk before a frame of an animated PNG."""
+    return chunk(b"fcTL", struct.pack(">IIIIIHHBB", number, width, height, 0, 0, 1, 1, 0, 0))
+
+
+def webp_frame(side: int) -> bytes:
+    """An animated WebP of 8×8 pixels whose one frame says that it has `side` × `side`."""
+    still = encoded(picture(width=8, height=8), "WEBP", lossless=True)[12:]
+    size = (side - 1).to_bytes(3, "little")
+    body = bytes(6) + size + size + bytes(4) + still
+    canvas = (7).to_bytes(3, "little")
+    parts = b"VP8X" + struct.pack("<II", 10, 2) + canvas + canvas
+    parts += b"ANIM" + struct.pack("<IIH", 6, 0, 0)
+    parts += b"ANMF" + struct.pack("<I", len(body)) + body
+    return b"RIFF" + struct.pack("<I", 4 + len(parts)) + b"WEBP" + parts
+
+
+def gif_that_clears(side: int) -> bytes:
+    """A GIF of 1×1 pixels with a frame of `side` × `side`, to be cleared away after it is shown."""
+    screen = b"GIF89a" + struct.pack("<HHBBB", 1, 1, 0x80, 0, 0) + bytes(6)
+    clears = b"!\xf9\x04" + bytes([2 << 2]) + bytes(4)
+    return screen + clears + b"," + struct.pack("<4HB", 0, 0, side, side, 0) + b"\x02\x00;"
+
+
+def bombs() -> dict[str, bytes]:
+    """Small files whose frames, strips or texts want memory or time; test_images.py has more."""
+    zeros = zlib.compress(bytes(10**8), 9)
+    text = chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(10**6), 9))
+    frames = io.BytesIO()
+    small = [Image.new("P", (1, 1), shade % 2) for shade in range(3000)]
+    small[0].save(frames, "GIF", save_all=True, append_images=small[1:], duration=1)
+    long = bytearray(tiff(bytes(99), 5, 5, (8,), 1))
+    directory = struct.unpack_from("<I", long, 4)[0]
+    count = struct.unpack_from("<H", long, directory)[0]
+    struct.pack_into("<I", long, directory + 2 + 12 * count, directory)  # the next one is itself
+    many = bytearray(tiff(bytes(99), 5, 5, (8,), 1))
+    struct.pack_into("<I", many, directory + 2 + 12 * 5 + 4, 2**31)  # the sixth says so many values
+    return {
+        "PNG data": png([], 1, 8, 0, chunk(b"IDAT", zeros), height=1),
+        "PNG texts": png([b"\0\0\0"], 1, 8, 2, text * 2000),
+        "PNG frames": png(
+            [b"\0\0\0"], 1, 8, 2, chunk(b"acTL", struct.pack(">II", 2**31 - 1, 0)) + frame(0, 1, 1)
+        ),
+        "PNG frame": png(
+            [b"\0\0\0"], 1, 8, 2, chunk(b"acTL", struct.pack(">II", 1, 0)) + frame(0, 40000, 40000)
+        ),
+        "GIF frames": frames.getvalue(),
+        "GIF clears": gif_that_clears(13000),
+        "WebP frame": webp_frame(16384),
+        "TIFF strip": tiff(zlib.compress(bytes(10**8)), 5, 5, (8,), 1, compression=8),
+        "TIFF circle": bytes(long),
+        "TIFF values": bytes(many),
+    }
+
+
+# Each part's memory is measured by itself. `getrusage` would not do: it begins at the peak of the
+# process that started this one.
+MEASURED = """
+import pickle, sys, time
+from hookviz.checkpoints import read
+from hookviz.errors import HookVizError
+from hookviz.images import decode
+
+def peak():
+    status = open("/proc/self/status").read()
+    return int(status.partition("VmHWM:")[2].split()[0])
+
+def work(data):
+    if sys.argv[1] == "image":
+        decode(data, "bomb.img")
+        return "decoded"
+    return f"read {sum(tensor.nbytes for tensor in read(data, 'odd.pth').values())}"
+
+for name, data in pickle.load(sys.stdin.buffer).items():
+    open("/proc/self/clear_refs", "w").write("5")
+    before, start = peak(), time.perf_counter()
+    try:
+        said = work(data)
+    except HookVizError as error:
+        said = str(error)
+    print(name, (peak() - before) // 1024, round(time.perf_counter() - start, 1), said, sep="|")
+"""
+
+
+def measured(kind: str, files: dict[str, bytes], **environment: str) -> Iterator[Measured]:
+    """What became of each file in another process, with megabytes and seconds."""
+    if sys.platform != "linux":
+        pytest.skip("memory is measured on Linux")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", MEASURED, kind],
+        input=pickle.dumps(files),
+        capture_output=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        timeout=120,
+    )
+    lines = done.stdout.decode().splitlines()
+    assert len(lines) == len(files)
+    for line in lines:
+        name, megabytes, seconds, said = line.split("|", 3)
+        yield Measured(name, int(megabytes), float(seconds), said)
+
+
+def test_frames_and_hidden_parts_of_images_take_no_memory() -> None:
+    for file in measured("image", bombs()):
+        assert file.said == "decoded" or "'bomb.img'" in file.said, file
+        assert file.megabytes < 90, file  # Pillow allows 64 MB of texts
+        assert file.seconds < 5, file
+
+
+# ── checkpoints ────────────────────────────────────────────────────────────────────────────────
+
+
+def name_of(module: str, name: str) -> bytes:
+    """Something from a module, as a pickle writes it."""
+    return b"c" + module.encode() + b"\n" + name.encode() + b"\n"
+
+
+def text(value: str) -> bytes:
+    return b"X" + struct.pack("<I", len(value)) + value.encode()
+
+
+def number(value: int) -> bytes:
+    digits = pickle.encode_long(value)
+    return b"\x8a" + bytes([len(digits)]) + digits
+
+
+def tensor(values: int, shape: int, stride: int = 1, end: bytes = b"") -> bytes:
+    """A tensor that says that its storage has so many values, and takes so many of them."""
+    storage = b"(" + text("storage") + name_of("torch", "FloatStorage") + text("0") + text("cpu")
+    storage += number(values) + end + b"tQ"
+    parts = storage + b"K\0" + number(shape) + b"\x85" + number(stride) + b"\x85\x89"
+    parts += name_of("collections", "OrderedDict") + b")R"
+    return name_of("torch._utils", "_rebuild_tensor_v2") + b"(" + parts + b"tR"
+
+
+def called(module: str, name: str, argument: bytes) -> bytes:
+    return name_of(module, name) + argument + b"\x85R"
+
+
+def described(value: bytes) -> bytes:
+    """The pickle of ``{"weight": value}``."""
+    return b"\x80\x02}" + text("weight") + value + b"s."
+
+
+def archive(value: bytes, held: int = 16, method: int = zipfile.ZIP_STORED) -> bytes:
+    """A file as torch.save writes it today, with `held` bytes of values."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", method) as file:
+        file.writestr("a/data.pkl", described(value))
+        file.writestr("a/byteorder", b"little")
+        file.writestr("a/version", b"3\n")
+        file.writestr("a/data/0", bytes(held))
+    return made.getvalue()
+
+
+def old_format(value: bytes, filled: list[str], held: bytes = b"") -> bytes:
+    """A file as torch.save wrote it before 2020."""
+    system = {"little_endian": True, "protocol_version": 1001, "type_sizes": {}}
+    heads = [pickle.dumps(part, 2) for part in (MAGIC_NUMBER, PROTOCOL_VERSION, system)]
+    return b"".join(heads) + described(value) + pickle.dumps(filled, 2) + held
+
+
+def lying_directory() -> bytes:
+    """A zip whose table of contents says 16 bytes where 300 million come out."""
+    whole = bytearray(archive(tensor(4, 4), 300_000_000, zipfile.ZIP_DEFLATED))
+    for mark, place in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        at = -1
+        while (at := whole.find(mark, at + 1)) >= 0:
+            if struct.unpack_from("<I", whole, at + place) == (300_000_000,):
+                struct.pack_into("<I", whole, at + place, 16)
+    return bytes(whole)
+
+
+def overlapping() -> bytes:
+    """A zip whose 500 entries are all the same megabyte of the file."""
+    made = io.BytesIO(archive(tensor(250_000, 250_000), 1_000_000))
+    with zipfile.ZipFile(made, "a") as file:
+        info = file.getinfo("a/data/0")
+        file.filelist += [info] * 500
+        file._didModify = True  # type: ignore[attr-defined]
+    return made.getvalue()
+
+
+MUCH = 10**8
+HOSTILE: dict[str, bytes] = {
+    "a byte array": archive(called("builtins", "bytearray", number(MUCH))),
+    "a byte array of Python 2": archive(called("__builtin__", "bytearray", number(MUCH))),
+    "a tensor without values": archive(called("torch", "Tensor", number(MUCH))),
+    "an old tensor": archive(called("torch", "FloatTensor", number(MUCH))),
+    "a storage without values": archive(called("torch.storage", "UntypedStorage", number(MUCH))),
+    "a tensor spread out and copied": archive(
+        name_of("torch._utils", "_rebuild_device_tensor_from_cpu_tensor")
+        + b"("
+        + tensor(4, MUCH, 0)
+        + name_of("torch", "float64")
+        + text("cpu")
+        + b"\x89tR"
+    ),
+    "a storage larger than the file": archive(tensor(10**11, 10**11)),
+    "a tensor larger than its storage": archive(tensor(4, 10**11)),
+    "a tensor spread out": archive(tensor(4, 10**11, 0)),
+    "an unfilled storage, larger than the file": old_format(tensor(MUCH, MUCH, 1, b"N"), []),
+    "a byte array after the state dict": old_format(tensor(4, 4, 1, b"N"), ["0"]).replace(
+        pickle.dumps(["0"], 2), b"\x80\x02" + called("builtins", "bytearray", number(MUCH)) + b"."
+    ),
+    "entries over each other": overlapping(),
+}  # fmt: skip
+
+
+def test_checkpoints_take_no_more_memory_than_they_hold() -> None:
+    files = {**HOSTILE, "a table of contents that lies": lying_directory()}
+    for file in measured("checkpoint", files):
+        assert file.said.startswith("odd.pth") or file.said == "read 16", file
+        assert file.said.startswith("odd.pth") or file.name not in HOSTILE, file
+        assert file.megabytes < 40, file
+        assert file.seconds < 5, file
+
+
+def test_values_that_a_checkpoint_leaves_out_are_zero() -> None:
+    """And not what somebody else left in that memory."""
+    data = old_format(tensor(5000, 5000, 1, b"N"), [], bytes(20_000))
+    for _ in range(20):
+        torch.full((5000,), 7.0)  # what somebody else leaves
+        found = checkpoints.read(data, "odd.pth")["weight"]
+        assert not found.any()
+
+
+def test_nothing_else_that_torch_calls_for_a_file_is_unknown_here() -> None:
+    """A newer torch may let files call more; each such thing has to be looked at once."""
+    from torch._weights_only_unpickler import _get_allowed_globals  # noqa: PLC0415
+
+    harmless = {
+        "collections.OrderedDict", "collections.Counter", "torch.nn.parameter.Parameter",
+        "torch.serialization._get_layout", "torch.Size", "torch.device", "_codecs.encode",
+        "builtins.set", "builtins.complex", "torch._utils._rebuild_parameter",
+        "torch._utils._rebuild_parameter_with_state", "torch._utils._rebuild_qtensor",
+        "torch._utils._rebuild_tensor", "torch._utils._rebuild_tensor_v2",
+        "torch._utils._rebuild_tensor_v3", "torch._utils._rebuild_sparse_tensor",
+        "torch._utils._rebuild_meta_tensor_no_storage", "torch._tensor._rebuild_from_type_v2",
+    }  # fmt: skip
+    unknown = {
+        name
+        for name, value in _get_allowed_globals().items()
+        if callable(value)
+        and name not in harmless
+        and not checkpoints._MAKERS.match(" ".join(name.rsplit(".", 1)))
+    }
+    assert unknown == set()
+
+
+def lying_header(header: Any, held: bytes = bytes(64), length: int | None = None) -> bytes:
+    """A safetensors file with that header before its values."""
+    written = header if isinstance(header, bytes) else json.dumps(header).encode()
+    size = len(written) if length is None else length
+    return size.to_bytes(8, "little") + written + held
+
+
+def entry(shape: list[int], start: int, end: int, kind: str = "F32") -> dict[str, Any]:
+    return {"dtype": kind, "shape": shape, "data_offsets": [start, end]}
+
+
+LIES: dict[str, bytes] = {
+    "longer than the file": lying_header({"w": entry([4], 0, 16)}, length=10**6),
+    "longer than any file": lying_header({"w": entry([4], 0, 16)}, length=2**39),
+    "shorter than it is": lying_header({"w": entry([16], 0, 64)}, length=9),
+    "values beyond the end": lying_header({"w": entry([32], 0, 128)}),
+    "values before the start": lying_header({"w": entry([16], -64, 0)}),
+    "an end before the start": lying_header({"w": entry([16], 64, 0)}),
+    "values that two tensors share": lying_header(
+        {"v": entry([16], 0, 64), "w": entry([16], 0, 64)}
+    ),
+    "a gap": lying_header({"v": entry([4], 0, 16), "w": entry([4], 48, 64)}),
+    "values that no tensor has": lying_header({"w": entry([4], 0, 16)}),
+    "a shape of other size": lying_header({"w": entry([10**11], 0, 64)}),
+    "a shape that overflows": lying_header({"w": entry([2**32, 2**32, 16], 0, 64)}),
+    "a negative shape": lying_header({"w": entry([-4, -4], 0, 64)}),
+    "an unknown type": lying_header({"w": entry([16], 0, 64, "X99")}),
+    "no shape": lying_header({"w": {"dtype": "F32", "data_offsets": [0, 64]}}),
+    "a list": lying_header(b"{[]}"),
+    "deep nesting": lying_header(b'{"a":' * 200_000),
+    "no text": lying_header(b'{"\xff\xfe":1}'),
+    "nothing": lying_header({}, b""),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lying_safetensors_header_is_refused(lie: str) -> None:
+    with pytest.raises(hookviz.WeightsError, match=r"^odd\.safetensors"):
+        checkpoints.read(LIES[lie], "odd.safetensors")

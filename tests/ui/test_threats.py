@@ -1,0 +1,158 @@
+"""Rows of docs/threats.md: what links and names can do to the page, as Streamlit runs it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+import hookviz
+from hookviz import labels, lenses, own, parameters
+from hookviz.lens import Lens, Subject
+from hookviz.settings import settings
+from scripts.servers import ROOT, free_port
+from tests.conftest import Tiny, encoded, picture, random_input, seeded
+
+# ── parameters that a link can carry ───────────────────────────────────────────────────────────
+
+RUBBISH = (
+    "",
+    "-1",
+    "1e999",
+    "nan",
+    "9" * 5000,
+    "0-99999," * 5000,
+    "../../etc/passwd\0",
+    "<img src=x onerror=alert(1)>",
+    "\U0001f4a5\u202e\ud7ff\n\r\t[a](javascript:alert(1))",
+    "x" * 1_000_000,
+)
+VIEW = (
+    "family", "model", "weights", "size", "whole", "layer", "scale", "colours", "sort", "top",
+    "sample", "channel", "cell", "origin", "lens",
+)  # fmt: skip
+
+
+@pytest.fixture
+def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    monkeypatch.setenv("HOOKVIZ_WEIGHTS_URL", f"http://127.0.0.1:{free_port()}")
+    settings.cache_clear()
+    yield
+    settings.cache_clear()
+
+
+def shown(**query: str) -> AppTest:
+    """The page behind a link, which no exception ended."""
+    page = AppTest.from_file(str(ROOT / "hookviz" / "ui" / "main.py"), default_timeout=60)
+    for key, value in query.items():
+        page.query_params[key] = value
+    page.run()
+    assert not page.exception, (query, page.exception)
+    return page
+
+
+@pytest.mark.parametrize("value", RUBBISH, ids=range(len(RUBBISH)))
+def test_rubbish_in_every_parameter_of_the_view_leaves_a_page(offline: None, value: str) -> None:
+    for name in VIEW:
+        page = shown(**{name: value})
+        assert page.selectbox(key="model").value == "ShapesNet"
+        assert all(len(element.value) < 1000 for element in (*page.warning, *page.error))
+    page = shown(**dict.fromkeys(VIEW, value))
+    assert page.selectbox(key="layer").value == "stem.first.conv"
+
+
+@pytest.mark.parametrize("lens", lenses.list_lenses(), ids=lambda lens: lens.slug)
+def test_rubbish_in_every_parameter_of_a_lens_leaves_a_page(offline: None, lens: Lens) -> None:
+    names = [f"{lens.slug}-{parameter.name}" for parameter in lens.parameters]
+    for value in (*RUBBISH[:-1], "x" * 10_000):
+        page = shown(lens=f"{lens.group}: {lens.title}", **dict.fromkeys(names, value))
+        assert page.header[0].value == lens.title
+
+
+@pytest.mark.parametrize("given", ["0-99999,0-99999", "," * 200_000, "1-0", "0-999999"])
+def test_channels_cannot_be_asked_for_without_end(given: str) -> None:
+    with pytest.raises(hookviz.HookVizError, match="channel numbers such as"):
+        parameters.Channels().resolve(given, None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", ["9" * 5000, float("nan"), float("inf"), []])
+def test_numbers_that_are_none_are_refused(given: Any) -> None:
+    model = hookviz.wrap(seeded(Tiny), hookviz.Preprocess(resize=16, crop=16))
+    made = hookviz.prepare(model, random_input(1))
+    subject = Subject(model, made, None)
+    for kind in (
+        parameters.ClassChoice(),
+        parameters.WholeNumber(name="n", label="N", low=1, high=9, default=1),
+        parameters.RealNumber(name="n", label="N", low=1, high=9, default=1),
+    ):
+        with pytest.raises(hookviz.HookVizError):
+            kind.resolve(given, subject)
+
+
+# ── hostile names ──────────────────────────────────────────────────────────────────────────────
+
+HOSTILE_NAMES = (
+    "$\\frac{$",
+    "$x$ & <b>",
+    "<img src=x onerror=alert(1)>",
+    "[a](javascript:alert(1)) ![b](http://x/) `c` :red[d] :material/home:",
+    "../../../etc/passwd",
+    "\x07\u202e\u0000",
+    "漢字 \U0001f4a5",
+)
+
+
+def hostile_network() -> torch.nn.Sequential:
+    """A network whose layers have the names, each after another."""
+    first = torch.nn.Conv2d(3, 4, 3)
+    network = torch.nn.Sequential()
+    for place, name in enumerate(HOSTILE_NAMES):
+        network.add_module(name.replace(".", "·"), torch.nn.Conv2d(4, 4, 1) if place else first)
+    network.add_module("pool", torch.nn.AdaptiveAvgPool2d(1))
+    network.add_module("flat", torch.nn.Flatten())
+    network.add_module("head", torch.nn.Linear(4, len(HOSTILE_NAMES)))
+    return network
+
+
+def hostile_model() -> hookviz.Model:
+    """A model whose name, layers and classes are all hostile; `HOOKVIZ_MODEL` can name it."""
+    steps = hookviz.Preprocess(resize=16, crop=16)
+    return hookviz.wrap(seeded(hostile_network), steps, HOSTILE_NAMES, name=HOSTILE_NAMES[2])
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")  # a chart's font lacks some letters
+@pytest.mark.parametrize("lens", lenses.list_lenses(), ids=lambda lens: lens.slug)
+def test_no_name_ends_a_lens(offline: None, lens: Lens) -> None:
+    """On the page, where tables, charts, captions and alternative texts are made of names."""
+    model = hostile_model()
+    own.add(model)
+    try:
+        shown(lens=f"{lens.group}: {lens.title}")
+    finally:
+        own.remove(model)
+
+
+def test_half_a_letter_in_a_label_becomes_a_whole_one() -> None:
+    """JSON can write what no page and no file can hold."""
+    found = labels.read_labels(b'["a\\ud800b", "c"]', "labels.json")
+    assert found == ("a?b", "c")
+
+
+def test_more_images_are_bounded_together(offline: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is decoded and all are kept at once, so the limit of pixels is for all of them."""
+    monkeypatch.setenv("HOOKVIZ_MAX_PIXELS", "300000")
+    settings.cache_clear()
+    embedding = lenses.find_lens("embedding")
+    page = shown(lens=f"{embedding.group}: {embedding.title}")
+    files = [(f"{n}.png", encoded(picture(n, 300, 200)), "image/png") for n in range(6)]
+    chosen: Any = page.get("file_uploader")[0]
+    chosen.set_value(files[:5]).run()
+    assert not page.error
+    chosen = page.get("file_uploader")[0]
+    chosen.set_value(files).run()
+    assert "Together these images have more than 0.3 million pixels" in "".join(
+        error.value.replace("\\", "") for error in page.error
+    )
