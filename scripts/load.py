@@ -23,6 +23,7 @@ from urllib.parse import urlencode
 import numpy as np
 import requests
 from PIL import Image
+from streamlit.proto.Alert_pb2 import Alert
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
@@ -139,7 +140,7 @@ class Session:
         if kind in ("selectbox", "button_group", "file_uploader"):
             widget = getattr(element, kind)
             self.widgets[widget.label] = widget.id
-        elif kind == "alert":
+        elif kind == "alert" and element.alert.format == Alert.ERROR:
             self.problem = element.alert.body
         elif kind == "exception":
             self.problem = element.exception.message
