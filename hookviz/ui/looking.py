@@ -85,13 +85,14 @@ def show_lens(lens: Lens, model: Model, made: ModelInput, shown: Shown, layer: L
         st.info("Stopped.", icon=":material/pause:")
         st.button("Run it", on_click=st.session_state.pop, args=("stopped",))
         return
-    if result is None:
-        try:
-            result = _run(lens, subject, chosen, key)
-        except HookVizError as error:
-            st.info(plain(str(error)), icon=":material/info:")
-            return
-        cache.put(key, result, _nbytes(result))
+    with st.container():  # whether it runs or not, what follows stays where it is
+        if result is None:
+            try:
+                result = _run(lens, subject, chosen, key)
+            except HookVizError as error:
+                st.info(plain(str(error)), icon=":material/info:")
+                return
+            cache.put(key, result, _nbytes(result))
     show_result(result)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
@@ -178,7 +179,10 @@ def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | No
     kept = engine.is_cached(subject.model, subject.made, first, subject.cache)
     name = subject.model.name
     try:
-        with nullcontext() if kept else turn(subject.model.title, "scores", model=name):
+        with (
+            st.container(),
+            nullcontext() if kept else turn(subject.model.title, "scores", model=name),
+        ):
             top = subject.label(subject.top_class)
     except HookVizError:
         return None  # the lens itself says what is missing
@@ -277,7 +281,7 @@ def _images(parameter: kinds.MoreImages, key: str, _subject: Subject) -> list[In
                 f"Together these images have more than {most / 1e6:,.1f} million pixels "
                 "(HOOKVIZ_MAX_PIXELS); give fewer of them, or smaller versions."
             )
-    if st.toggle("The samples too", key=f"{key}-samples"):
+    if st.toggle("The samples too", True, key=f"{key}-samples"):
         found += [resources.decode(s.path.read_bytes(), s.title, s.name) for s in samples()]
     return found
 

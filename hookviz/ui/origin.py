@@ -30,7 +30,8 @@ def show_origin(model: Model, made: ModelInput, layer: LayerInfo, channel: int) 
         help="One cell multiplied out, the kernel that made this map, or its walk over the input.",
     )
     try:
-        call = _recorded(model, made, layer.name)
+        with st.container():  # whether it waits or not, what follows stays where it is
+            call = _recorded(model, made, layer.name)
     except HookVizError as error:
         st.info(plain(str(error)))
         return

@@ -104,7 +104,8 @@ def _show_channels(shown: Shown, model: Model) -> None:
     kept = engine.is_cached(model, made, layer.name, cache)
     # what is kept needs no turn: it is there at once however many wait
     mine = nullcontext() if kept else turn(model.title, model=model.name, layer=layer.name)
-    with mine as run, _progress(model) as report:
+    # a container, so that a run with a wait and one without put all that follows in one place
+    with st.container(), mine as run, _progress(model) as report:
         within = run.within(report) if run else report
         capture = engine.capture(model, made, layer.name, cache=cache, progress=within)
     with seen:
@@ -166,7 +167,8 @@ def _show_tree(
     """The tree of layers, after all else: it takes a while for a network that is seen first."""
     fields = receptive_fields(model, tuple(made.tensor.shape[1:]))
     with place:
-        small = previews(model, made, resources.session_cache())
+        with st.container():  # for a wait, as above
+            small = previews(model, made, resources.session_cache())
         navigator(
             model,
             layers,
