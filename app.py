@@ -4,6 +4,7 @@ import streamlit as st
 
 from hookviz.ui import serving
 
+serving.share_cores()
 app = st.App(
     serving.SCRIPT,
     lifespan=serving.lifespan,

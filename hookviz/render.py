@@ -233,8 +233,8 @@ def coloured(
     name = COLORMAPS[one_of("colormap", colormap, COLORMAPS)].name
     stats = channel_stats(np.asarray(values, np.float32)[None])
     ends = (
-        float(stats.minimum[0]) if low is None else low,
-        float(stats.maximum[0]) if high is None else high,
+        float(stats.minimum[0] if low is None else low),
+        float(stats.maximum[0] if high is None else high),
     )
     levels = quantise(np.asarray(values, np.float32)[None], *(np.array([end]) for end in ends))
     picture: Pixels = _palette(name)[levels[0], :3]

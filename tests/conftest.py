@@ -1,7 +1,9 @@
 """Tiny networks and pictures that tests share."""
 
+import asyncio
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
@@ -88,3 +90,12 @@ def hook_count(network: nn.Module) -> int:
         + len(module._backward_pre_hooks)
         for module in network.modules()
     )
+
+
+Result = TypeVar("Result")
+
+
+def in_a_loop_of_its_own(work: Coroutine[Any, Any, Result]) -> Result:
+    """What a coroutine gives, run in another thread: the browser's tests leave a loop in this."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()

@@ -6,6 +6,7 @@ from dataclasses import replace
 import hookviz
 from scripts import load
 from scripts.servers import serve
+from tests.conftest import in_a_loop_of_its_own
 
 
 def test_two_visitors_are_each_shown_their_own_image_and_no_other() -> None:
@@ -17,7 +18,7 @@ def test_two_visitors_are_each_shown_their_own_image_and_no_other() -> None:
         return await asyncio.wait_for(asyncio.gather(*visits), 100)
 
     with serve() as address:
-        outcomes = asyncio.run(both(address))
+        outcomes = in_a_loop_of_its_own(both(address))
     for outcome in outcomes:
         assert outcome.errors == []
         assert [shown.layer for shown in outcome.grids] == layers

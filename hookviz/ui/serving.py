@@ -36,7 +36,6 @@ async def lifespan(_app: Any) -> AsyncIterator[None]:
     ones, while libraries set themselves up.
     """
     logs.set_up(settings().log)
-    share_cores()
     await asyncio.to_thread(warm_up)
     # Streamlit collects garbage after every run of the page and holds the last messages back
     # meanwhile: 250 ms with torch's objects to go through, and 10 ms without.
@@ -54,6 +53,8 @@ async def lifespan(_app: Any) -> AsyncIterator[None]:
 
 def share_cores() -> None:
     """Give each run its threads, so that runs side by side do not fight over the cores.
+
+    For a process that does nothing but serve: torch's threads belong to the whole of it.
 
     What OMP_NUM_THREADS says stays, unless HOOKVIZ_THREADS was set too.
     """

@@ -6,6 +6,7 @@ from typing import Any
 
 from hookviz.ui import health
 from hookviz.ui.health import Health
+from tests.conftest import in_a_loop_of_its_own
 
 
 def body(answer: Any) -> dict[str, str]:
@@ -13,7 +14,7 @@ def body(answer: Any) -> dict[str, str]:
 
 
 def test_the_engine_is_really_asked() -> None:
-    assert asyncio.run(health.capture()) == "ok"
+    assert in_a_loop_of_its_own(health.capture()) == "ok"
 
 
 def test_asking_often_checks_once_and_never_twice_at_a_time() -> None:
@@ -33,9 +34,9 @@ def test_asking_often_checks_once_and_never_twice_at_a_time() -> None:
             answer.status_code for answer in await asyncio.gather(*(here.answer() for _ in "12345"))
         ]
 
-    assert asyncio.run(crowd(60)) == [200] * 5
+    assert in_a_loop_of_its_own(crowd(60)) == [200] * 5
     assert (most, count) == (1, 1)
-    assert asyncio.run(crowd(0)) == [200] * 5
+    assert in_a_loop_of_its_own(crowd(0)) == [200] * 5
     assert (most, count) == (1, 6)
 
 
@@ -46,7 +47,7 @@ def test_what_fails_is_503_without_its_details() -> None:
     async def fine() -> str:
         return "busy"
 
-    answer = asyncio.run(Health({"script": broken, "engine": fine}).answer())
+    answer = in_a_loop_of_its_own(Health({"script": broken, "engine": fine}).answer())
     assert answer.status_code == 503
     assert body(answer) == {"status": "failed", "script": "error", "engine": "busy"}
     assert answer.headers["cache-control"] == "no-store"
@@ -59,5 +60,5 @@ def test_a_check_that_hangs_has_an_end(monkeypatch: Any) -> None:
         await asyncio.sleep(60)
         return "ok"
 
-    answer = asyncio.run(Health({"script": hangs}).answer())
+    answer = in_a_loop_of_its_own(Health({"script": hangs}).answer())
     assert (answer.status_code, body(answer)["script"]) == (503, "timeout")

@@ -49,7 +49,11 @@ def test_the_first_page_shows_the_bundled_model_on_a_sample() -> None:
     captions = texts(page.caption)
     assert "All 32 channels." in captions
     assert "conv layer 1 of 10 · 7×7 convolution · stride 2 · 3 → 32 channels of 64×64" in captions
-    assert "one forward pass" in captions
+
+
+def test_what_was_not_seen_before_takes_one_pass() -> None:
+    page = opened(sample="rainbow", size="192 px")  # which no other test looks at
+    assert "one forward pass" in texts(page.caption)
 
 
 def test_another_layer_comes_from_the_cache() -> None:
