@@ -83,7 +83,9 @@ def test_they_come_in_the_order_in_which_they_asked_and_see_their_place() -> Non
             person.done.set()
     assert order == list("abcd")
     assert people[0].places == []  # who need not wait is told nothing
-    assert [place for place, _ in itertools.groupby(people[3].places)] == [3, 2, 1]
+    heard = [place for place, _ in itertools.groupby(people[3].places)]
+    assert heard[0] == 3  # and nearer each time; turns can pass more quickly than they are told
+    assert heard == sorted(heard, reverse=True)
     assert (admission.running, admission.waiting) == (0, 0)
 
 
