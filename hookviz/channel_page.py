@@ -9,10 +9,9 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from PIL import Image
 
 from hookviz import scales
-from hookviz.errors import HookVizError, SettingError
+from hookviz.errors import SettingError
 from hookviz.grids import one_of
 from hookviz.overlay import overlay
 from hookviz.render import FORMATS, Grid, drawing
@@ -78,12 +77,9 @@ def channel_page(
         SettingError: `format` is not in `FORMATS`.
     """
     one_of("format", format, FORMATS)
-    if channel not in grid.order:
-        raise HookVizError(f"Channel {channel} is not in this grid: {grid.shown}.")
+    coloured = grid.channel_pixels(channel)
     if values.shape != grid.shape[1:]:
         raise SettingError(f"values of shape {values.shape} are no map of {grid.shape[1:]}.")
-    with Image.open(io.BytesIO(grid.channel_png(channel, 1))) as opened:
-        coloured = np.asarray(opened.convert("RGB"))
     pictures = 2 if image is not None and crop is not None else 1
     figure = Figure(figsize=(3.6 * (pictures + 1), 4.4), layout="constrained", dpi=_DPI)
     axes = figure.subplots(1, pictures + 1)

@@ -14,7 +14,7 @@ from hookviz.errors import (
     shorten,
 )
 from hookviz.survey import Survey
-from hookviz.types import LayerInfo, Model
+from hookviz.types import Capture, LayerInfo, Model
 
 _MOST_CHANNELS = 100_000  # that are asked for in one go
 
@@ -30,6 +30,11 @@ class Asked(Protocol):
     @property
     def survey(self) -> Survey:
         """What a pass runs."""
+        ...
+
+    @property
+    def scored(self) -> Capture:
+        """A capture with class scores."""
         ...
 
     @property
@@ -136,7 +141,8 @@ class ClassChoice(Parameter):
             near = nearest_names(given, names)
             hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
             raise SettingError(f"{subject.model.title} knows no class {shorten(given)!r}.{hint}")
-        scores = getattr(subject, "scored").logits  # noqa: B009 - only a Subject has them
+        scores = subject.scored.logits
+        assert scores is not None  # or there would be no likeliest class
         try:
             number = -1 if isinstance(given, bool) else int(given)
         except (TypeError, ValueError, OverflowError):  # Python reads up to 4,300 digits

@@ -101,6 +101,15 @@ class Grid:
         """The mosaic as a palette PNG; gaps and empty places are transparent."""
         return _encode(mosaic(self.levels, self.geometry, GAP_LEVEL), self.palette)
 
+    def channel_pixels(self, channel: int) -> Pixels:
+        """One shown channel, RGB uint8, ``(H, W, 3)``: a pixel for every cell.
+
+        Raises:
+            HookVizError: the channel is not among those shown.
+        """
+        pixels: Pixels = self.palette[self._levels_of(channel), :3]
+        return pixels
+
     def channel_png(self, channel: int, magnification: int = 8) -> bytes:
         """One shown channel as a palette PNG, every cell `magnification` pixels square.
 
@@ -110,14 +119,18 @@ class Grid:
         """
         if not isinstance(magnification, int) or not 1 <= magnification <= 256:
             raise SettingError(f"magnification={magnification!r} is not a whole number, 1 to 256.")
+        levels = self._levels_of(channel)
+        return _encode(levels.repeat(magnification, 0).repeat(magnification, 1), self.palette)
+
+    def _levels_of(self, channel: int) -> Levels:
         places = np.flatnonzero(self.order == channel)
         if not len(places):
             raise HookVizError(
                 f"Channel {channel} is not in this grid: {self.shown}, of channels 0 to "
                 f"{self.shape[0] - 1}. Make the grid without top= to have them all."
             )
-        picture = self.levels[places[0]].repeat(magnification, 0).repeat(magnification, 1)
-        return _encode(picture, self.palette)
+        levels: Levels = self.levels[places[0]]
+        return levels
 
     def bar(self, width: int = 256, height: int = 12) -> bytes:
         """The colour bar as a palette PNG, the low end at the left."""

@@ -4,6 +4,7 @@ A *level* is an index into a palette of 256 colours: 0 to `LEVELS` − 1 run thr
 and the rest are reserved. Pure NumPy: the colours themselves are `render`'s.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, isfinite, isnan, log10
 
@@ -200,6 +201,11 @@ def ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
         if 0.16 <= fraction <= 0.84:
             marks.append((fraction, _round_number(index, step)))
     return (*marks, (1.0, number(high)))
+
+
+def times(shape: Sequence[int]) -> str:
+    """A shape as people write it: ``"64×112×112"``."""
+    return "×".join(map(str, shape))
 
 
 def number(value: float) -> str:

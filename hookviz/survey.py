@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from hookviz import hooks, isolation, layers
 from hookviz.errors import ModelError, SettingError, shorten
+from hookviz.scales import times
 from hookviz.types import LayerInfo, Model, Preprocess
 
 _FLOAT_BYTES = 4  # activations are kept as float32
@@ -97,7 +98,7 @@ def own_shape(model: Model) -> tuple[int, int, int]:
 
 def refused(model: Model, shape: Sequence[int], reason: Exception) -> ModelError:
     """The error that says which input a network could not take, and which it is made for."""
-    given, own = ("×".join(map(str, dims)) for dims in (shape, own_shape(model)))
+    given, own = (times(dims) for dims in (shape, own_shape(model)))
     why = shorten(str(reason).strip().partition("\n")[0], 200) or type(reason).__name__
     return ModelError(f"{model.title} can't take an input of {given}: {why}. It is made for {own}.")
 

@@ -12,6 +12,7 @@ import asyncio
 import base64
 import io
 import json
+import os
 import random
 import statistics
 import sys
@@ -224,12 +225,9 @@ def resident() -> float:
         except OSError:
             continue  # it has just ended
         facts = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
-        if facts.get("PPid", "").strip() == str(_PID) and "streamlit" in command:
+        if facts.get("PPid", "").strip() == str(os.getpid()) and "streamlit" in command:
             return int(facts["VmRSS"].split()[0]) / 1000
     return float("nan")
-
-
-_PID = int(Path("/proc/self").resolve().name) if Path("/proc/self").exists() else 0
 
 
 def measure(title: str, count: int) -> str:

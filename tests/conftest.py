@@ -13,6 +13,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 import hookviz
+from hookviz import isolation
 from hookviz.types import Model, Preprocess
 
 TINY_SIDE = 16
@@ -89,6 +90,13 @@ def hook_count(network: nn.Module) -> int:
         + len(module._backward_hooks)
         + len(module._backward_pre_hooks)
         for module in network.modules()
+    )
+
+
+def all_hooks(model: Model) -> int:
+    """Hooks on the shared network and on every replica at rest."""
+    return hook_count(model.network) + sum(
+        hook_count(replica.network) for replica in isolation._idle.get(model.network, [])
     )
 
 

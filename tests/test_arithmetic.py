@@ -13,7 +13,7 @@ import hookviz
 from hookviz import isolation
 from hookviz.arithmetic import explain, explain_cell, record_input
 from hookviz.types import Model
-from tests.conftest import Tiny, as_model, hook_count, picture, random_input, seeded
+from tests.conftest import Tiny, all_hooks, as_model, picture, random_input, seeded
 from tests.test_cells import every_place, net_with, some_places
 
 
@@ -376,13 +376,6 @@ def test_unknown_unused_and_misfitting(tiny: Model, noise: Tensor) -> None:
 
     with pytest.raises(hookviz.ModelError, match=r"'spare' of .* is not run"):
         record_input(as_model(Unused()), noise, "spare")
-
-
-def all_hooks(model: Model) -> int:
-    """Hooks on the shared network and on every replica at rest."""
-    return hook_count(model.network) + sum(
-        hook_count(replica.network) for replica in isolation._idle.get(model.network, [])
-    )
 
 
 class Failing(nn.Module):

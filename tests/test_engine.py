@@ -11,18 +11,19 @@ from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from torch import Tensor, nn
 
 import hookviz
-from hookviz import engine, isolation
+from hookviz import engine
 from hookviz.cache import Budget, ByteCache
 from hookviz.errors import UnknownLayerError
 from hookviz.types import Model
-from tests.conftest import TINY_SIDE, Tiny, as_model, hook_count, picture, random_input, seeded
-
-
-def all_hooks(model: Model) -> int:
-    """Hooks on the shared network and on every replica at rest."""
-    return hook_count(model.network) + sum(
-        hook_count(replica.network) for replica in isolation._idle.get(model.network, [])
-    )
+from tests.conftest import (
+    TINY_SIDE,
+    Tiny,
+    all_hooks,
+    as_model,
+    picture,
+    random_input,
+    seeded,
+)
 
 
 class Counting(nn.Module):

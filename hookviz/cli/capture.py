@@ -10,7 +10,8 @@ from hookviz import engine, export
 from hookviz.cli import MISTAKE
 from hookviz.cli.options import input_options, load, model_options
 from hookviz.cli.pictures import Row, destinations, each, existing, expand
-from hookviz.cli.tables import echo_json, table, times
+from hookviz.cli.tables import echo_json, table
+from hookviz.scales import times
 from hookviz.survey import list_layers
 from hookviz.types import Activation, Capture, Model
 

@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 from hookviz.cli.options import load
-from hookviz.cli.tables import echo_json, table, times
+from hookviz.cli.tables import echo_json, table
 from hookviz.receptive import ReceptiveField, receptive_fields
+from hookviz.scales import times
 from hookviz.survey import list_layers, own_shape
 from hookviz.types import LayerInfo
 

@@ -124,5 +124,6 @@ def _write(result: LensResult, folder: Path) -> list[Path]:
         else:
             path.write_text(panel.csv(), encoding="utf-8")
         written.append(path)
-    np.savez(folder / "values.npz", allow_pickle=False, **dict(result.values))
-    return [*written, folder / "values.npz"]
+    numbers = folder / "values.npz"
+    numbers.write_bytes(result.npz())
+    return [*written, numbers]

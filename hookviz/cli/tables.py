@@ -26,11 +26,6 @@ def echo_json(data: Any) -> None:
     click.echo(json.dumps(_finite(data), indent=2, ensure_ascii=False))
 
 
-def times(shape: Sequence[int]) -> str:
-    """A shape as people write it: ``"64×112×112"``."""
-    return "×".join(map(str, shape))
-
-
 def size_text(count: float) -> str:
     """A number of bytes for people, in decimal units: ``"44.7 MB"``."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):

@@ -16,7 +16,7 @@ from hookviz.lens import Found, Lens, Subject
 from hookviz.panels import GridPanel, Panel, TablePanel, TextPanel
 from hookviz.parameters import LayerChoice, OneOf, WholeNumber
 from hookviz.render import Grid, make_grid
-from hookviz.scales import Limits, number, quantise
+from hookviz.scales import Limits, number, quantise, times
 from hookviz.survey import place_of, refused
 from hookviz.types import LayerInfo
 
@@ -261,7 +261,7 @@ def _rescaled(grid: Grid, low: float, high: float, part: _Part) -> Grid:
 
 def _row(part: _Part) -> tuple[str | int | float, ...]:
     finite = part.values[np.isfinite(part.values)]
-    shape = "×".join(map(str, part.shape)) or "one number"
+    shape = times(part.shape) or "one number"
     if not finite.size:
         return (part.name, shape, "–", "–", "–", "–")
     return (
@@ -276,7 +276,7 @@ def _row(part: _Part) -> tuple[str | int | float, ...]:
 
 def _says(info: LayerInfo, seen: _Watch, before: Sequence[_Part], after: Sequence[_Part]) -> str:
     takes, gives = (
-        " and ".join("×".join(map(str, part.shape)) or "one number" for part in side) or "no tensor"
+        " and ".join(times(part.shape) or "one number" for part in side) or "no tensor"
         for side in (before, after)
     )
     says = [f"{info.name} ({info.kind}) takes in {takes} and puts out {gives}."]

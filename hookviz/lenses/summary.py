@@ -5,6 +5,7 @@ import numpy as np
 from hookviz.lens import Found, Lens, Subject
 from hookviz.panels import TablePanel, TextPanel
 from hookviz.parameters import OneOf
+from hookviz.scales import times
 from hookviz.types import LayerInfo
 
 _HEAD = ("layer", "kind", "kernel", "stride", "input", "output", "parameters", "multiply-adds")
@@ -23,7 +24,7 @@ def run(subject: Subject, *, layers: str) -> Found:
     says = (
         f"{subject.model.title}: {len(found):,} layers, {len(subject.convs):,} of them "
         f"convolutions, {parameters:,} parameters, {work:,} multiply-adds for an input of "
-        f"{_times(subject.shape)}."
+        f"{times(subject.shape)}."
     )
     table = TablePanel("Layers in order of execution", _HEAD, tuple(map(_row, listed)))
     numbers = {
@@ -37,17 +38,13 @@ def _row(layer: LayerInfo) -> tuple[str | int, ...]:
     return (
         layer.name if layer.calls == 1 else f"{layer.name} ({layer.calls} calls)",
         layer.kind,
-        _times(layer.kernel_size),
-        _times(layer.stride),
-        _times(layer.input_shape),
-        _times(layer.output_shape),
+        times(layer.kernel_size),
+        times(layer.stride),
+        times(layer.input_shape),
+        times(layer.output_shape),
         layer.parameters,
         layer.multiply_adds * layer.calls,
     )
-
-
-def _times(shape: tuple[int, ...]) -> str:
-    return "×".join(map(str, shape))
 
 
 LENS = Lens(

@@ -24,7 +24,7 @@ from hookviz.errors import HookVizError
 from hookviz.functions import EveryFunction
 from hookviz.lens import Found, Lens, Subject
 from hookviz.panels import ChartPanel, ImagePanel, Panel, TablePanel, TextPanel
-from hookviz.scales import number
+from hookviz.scales import number, times
 from hookviz.survey import place_of, refused
 from hookviz.types import Address, Pixels
 
@@ -271,7 +271,7 @@ class _Clock:
 
 
 def _shapes(tensors: Sequence[Tensor]) -> str:
-    return ", ".join("×".join(map(str, tensor.shape)) or "one number" for tensor in tensors)
+    return ", ".join(times(tensor.shape) or "one number" for tensor in tensors)
 
 
 def _says(title: str, steps: Sequence[_Step], seconds: np.ndarray[Any, Any]) -> str:

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from functools import cache
 
 from torchvision import models
 
@@ -61,6 +62,7 @@ def _has_training_heads(recipe: Recipe) -> bool:
     return "aux_logits" in inspect.signature(made).parameters
 
 
+@cache
 def _bundled_source() -> str:
     """The classes of the network that ships with HookViz, docstrings cut to their first lines."""
     parts = (bundled.ConvNorm, bundled.Stem, bundled.ResidualStage, bundled.ShapesNet)

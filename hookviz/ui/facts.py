@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from hookviz.receptive import ReceptiveField
+from hookviz.scales import times
 from hookviz.types import LayerInfo
 
 
@@ -54,11 +55,6 @@ def amount(count: int) -> str:
         if count >= size:
             return f"{count / size:.3g} {unit}"
     return str(count)
-
-
-def times(shape: Sequence[int]) -> str:
-    """A shape as people write it: ``"64×112×112"``."""
-    return "×".join(map(str, shape))
 
 
 def _once(sizes: Sequence[int]) -> str:

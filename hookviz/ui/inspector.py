@@ -1,13 +1,11 @@
 """One channel picked up: its map, its place on the image, its numbers."""
 
-import io
 from functools import partial
 from html import escape
 
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
-from PIL import Image
 
 from hookviz.channel_page import channel_csv, channel_page, numbers
 from hookviz.overlay import overlay
@@ -34,7 +32,7 @@ def show_inspector(
         st.button("Close", icon=":material/close:", on_click=choose_channel, args=(None,))
     large, over, numbers = st.columns(3, gap="medium")
     values = activation.values[channel].numpy()
-    coloured = _coloured(grid, channel)
+    coloured = grid.channel_pixels(channel)
     with large:
         rows, columns = values.shape
         show_map(grid, channel, values, chosen_cell(rows, columns), choose_cell)
@@ -77,11 +75,6 @@ def chosen_channel(grid: Grid) -> int | None:
     asked = st.query_params.get("channel", "")
     channel = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 7 else -1
     return channel if channel in grid.order else None
-
-
-def _coloured(grid: Grid, channel: int) -> Pixels:
-    with Image.open(io.BytesIO(grid.channel_png(channel, 1))) as picture:
-        return np.asarray(picture.convert("RGB"))
 
 
 def _show_overlay(coloured: Pixels, capture: Capture, shown: Shown, channel: int) -> None:

@@ -1,7 +1,6 @@
 """A lens in the app: its controls made from its declaration, its run, and what it found."""
 
 import hashlib
-import io
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -97,7 +96,7 @@ def show_lens(lens: Lens, model: Model, made: ModelInput, shown: Shown, layer: L
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
             "The numbers as NPZ",
-            lambda: _npz(result),
+            result.npz,
             f"{model.name}-{lens.slug}.npz",
             "application/octet-stream",
             icon=":material/download:",
@@ -201,23 +200,12 @@ def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | No
     return None if chosen is None else listed.index(chosen)
 
 
-def _whole_number(parameter: kinds.WholeNumber, key: str, _subject: Subject) -> int:
-    return round(  # a real number in the widget: Streamlit fails at 1e999 in a link for a whole one
-        st.number_input(
-            parameter.label,
-            float(parameter.low),
-            float(parameter.high),
-            float(parameter.default),
-            step=1.0,
-            format="%.0f",
-            key=key,
-            help=parameter.help or None,
-            bind="query-params",
-        )
-    )
-
-
-def _real_number(parameter: kinds.RealNumber, key: str, _subject: Subject) -> float:
+def _real_number(
+    parameter: kinds.RealNumber | kinds.WholeNumber,
+    key: str,
+    _subject: Subject,
+    **looks: Any,
+) -> float:
     return float(
         st.number_input(
             parameter.label,
@@ -225,11 +213,16 @@ def _real_number(parameter: kinds.RealNumber, key: str, _subject: Subject) -> fl
             float(parameter.high),
             float(parameter.default),
             key=key,
-            format="%g",
             help=parameter.help or None,
             bind="query-params",
+            **({"format": "%g"} | looks),
         )
     )
+
+
+def _whole_number(parameter: kinds.WholeNumber, key: str, subject: Subject) -> int:
+    # a real number in the widget: Streamlit fails at 1e999 in a link for a whole one
+    return round(_real_number(parameter, key, subject, step=1.0, format="%.0f"))
 
 
 def _one_of(parameter: kinds.OneOf, key: str, _subject: Subject) -> str:
@@ -316,9 +309,3 @@ def _nbytes(result: LensResult) -> int:
         if isinstance(panel, GridPanel | ImagePanel)
     )
     return numbers + pictures + 100_000
-
-
-def _npz(result: LensResult) -> bytes:
-    file = io.BytesIO()
-    np.savez(file, allow_pickle=False, **dict(result.values))
-    return file.getvalue()

@@ -49,9 +49,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
   }
 
   const buttons = [...tree.querySelectorAll("button")];
-  buttons.forEach((button, place) => {
+  for (const button of buttons) {
     const preview = button.firstElementChild;
-    const at = data.previews?.places[place];
+    const at = data.previews?.places[button.dataset.name];
     preview.style.backgroundImage = at ? `url(${data.previews.picture})` : "none";
     if (at) {
       const [width, height] = data.previews.size;
@@ -67,7 +67,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       const seen = buttons.filter((other) => other.offsetParent);
       seen[seen.indexOf(button) + step]?.focus();
     };
-  });
+  }
 
   const narrow = () => {
     const wanted = search.value.trim().toLowerCase();

@@ -8,9 +8,10 @@ import streamlit as st
 
 from hookviz.receptive import ReceptiveField
 from hookviz.render import Grid
+from hookviz.scales import times
 from hookviz.types import LayerInfo, Model
 from hookviz.ui.components import data_url, script, source
-from hookviz.ui.facts import amount, field_text, kernel_text, times
+from hookviz.ui.facts import amount, field_text, kernel_text
 
 
 @cache
@@ -66,12 +67,12 @@ def _row(layer: LayerInfo, field: ReceptiveField | None) -> dict[str, str]:
 
 
 def _places(previews: Grid, layers: Sequence[LayerInfo]) -> dict[str, Any]:
-    """The one picture, and where in it the map of each layer begins; None for no conv layer."""
+    """The one picture, and where in it the map of each conv layer begins, by the layer's name."""
     geometry = previews.geometry
-    boxes = iter([geometry.box(place)[:2] for place in range(len(previews.order))])
+    convs = (layer.name for layer in layers if layer.kernel_size)
     return {
         "picture": data_url(previews.png()),
         "size": [geometry.width, geometry.height],
         "side": geometry.tile_width * geometry.magnification,
-        "places": [next(boxes) if layer.kernel_size else None for layer in layers],
+        "places": {name: geometry.box(place)[:2] for place, name in enumerate(convs)},
     }
