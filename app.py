@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from hookviz.ui import serving
+from hookviz.ui.serving import lifecycle
 
-serving.share_cores()
+lifecycle.share_cores()
 app = st.App(
-    serving.SCRIPT,
-    lifespan=serving.lifespan,
-    on_script_error=serving.on_script_error,
-    routes=serving.ROUTES,
+    lifecycle.SCRIPT,
+    lifespan=lifecycle.lifespan,
+    on_script_error=lifecycle.on_script_error,
+    routes=lifecycle.ROUTES,
 )

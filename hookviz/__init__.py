@@ -14,9 +14,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hookviz.catalog import list_models
-    from hookviz.clipping import clip_gradients
-    from hookviz.engine import capture, prepare
+    from hookviz.capturing.engine import capture, prepare
+    from hookviz.capturing.features import features as extract_features
+    from hookviz.capturing.survey import list_layers
+    from hookviz.drawing.grid import Grid, make_grid
     from hookviz.errors import (
         HookVizError,
         ImageError,
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
         UnknownNameError,
         WeightsError,
     )
-    from hookviz.features import features as extract_features
-    from hookviz.images import read as read_image
-    from hookviz.lens import Lens
-    from hookviz.lenses import list_lenses, run_lens
-    from hookviz.loading import load_model, wrap
-    from hookviz.panels import LensResult
-    from hookviz.render import Grid, make_grid
-    from hookviz.survey import list_layers
+    from hookviz.images.reading import read as read_image
+    from hookviz.lenses.contract.lens import Lens
+    from hookviz.lenses.contract.result import LensResult
+    from hookviz.lenses.contract.running import list_lenses, run_lens
+    from hookviz.models.catalog import list_models
+    from hookviz.models.loading import load_model, wrap
+    from hookviz.training.clipping import clip_gradients
+    from hookviz.training.watching import BadTensor, BadTensorError, watch
     from hookviz.types import (
         Activation,
         Address,
@@ -47,8 +48,7 @@ if TYPE_CHECKING:
         ModelSpec,
         Preprocess,
     )
-    from hookviz.ui.exploring import Explorer, explore
-    from hookviz.watching import BadTensor, BadTensorError, watch
+    from hookviz.ui.serving.local_app import Explorer, explore
 
 __version__ = "0.1.0"
 
@@ -95,19 +95,19 @@ __all__ = [
 ]
 
 _HOMES = {
-    "catalog": ("list_models",),
-    "clipping": ("clip_gradients",),
-    "engine": ("capture", "prepare"),
-    "features": ("extract_features",),
-    "images": ("read_image",),
-    "lens": ("Lens",),
-    "lenses": ("list_lenses", "run_lens"),
-    "loading": ("load_model", "wrap"),
-    "panels": ("LensResult",),
-    "render": ("Grid", "make_grid"),
-    "survey": ("list_layers",),
-    "ui.exploring": ("Explorer", "explore"),
-    "watching": ("BadTensor", "BadTensorError", "watch"),
+    "capturing.engine": ("capture", "prepare"),
+    "capturing.features": ("extract_features",),
+    "capturing.survey": ("list_layers",),
+    "drawing.grid": ("Grid", "make_grid"),
+    "images.reading": ("read_image",),
+    "lenses.contract.lens": ("Lens",),
+    "lenses.contract.result": ("LensResult",),
+    "lenses.contract.running": ("list_lenses", "run_lens"),
+    "models.catalog": ("list_models",),
+    "models.loading": ("load_model", "wrap"),
+    "training.clipping": ("clip_gradients",),
+    "training.watching": ("BadTensor", "BadTensorError", "watch"),
+    "ui.serving.local_app": ("Explorer", "explore"),
     "types": (
         *("Activation", "Address", "Capture", "Crop", "InputImage", "LayerInfo"),
         *("Model", "ModelInput", "ModelSpec", "Preprocess"),

@@ -1,6 +1,6 @@
 """``python -m hookviz`` is the ``hookviz`` command."""
 
-from hookviz.cli import main
+from hookviz.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -62,6 +62,22 @@ def nearest_names(name: str, known: Iterable[str], count: int = 3) -> tuple[str,
     return tuple(by_folded[match] for match in dict.fromkeys([*close, *inside]))[:count]
 
 
+def one_of(kind: str, given: object, known: Iterable[str]) -> str:
+    """`given`, where it is among the `known` names.
+
+    Raises:
+        SettingError: it is not; the message has the nearest names and all choices.
+    """
+    names = tuple(known)
+    if isinstance(given, str) and given in names:
+        return given
+    near = nearest_names(str(given), names, count=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise SettingError(
+        f"There is no {kind} called {str(given)[:80]!r}.{hint} Choose from {', '.join(names)}."
+    )
+
+
 def shorten(text: str, limit: int = 80) -> str:
     """`text` in at most `limit` characters, its middle left out where it is longer."""
     if len(text) <= limit:

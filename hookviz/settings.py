@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hookviz import memory
 from hookviz.errors import SettingError, UnknownNameError
-from hookviz.memory import MEGABYTE
+from hookviz.machine import memory
+from hookviz.machine.memory import MEGABYTE
 
 __all__ = ["ASSETS", "MEGABYTE", "Settings", "read_settings", "settings"]
 

@@ -15,6 +15,13 @@ from hookviz.errors import HookVizError, UnknownLayerError
 
 Pixels = NDArray[np.uint8]
 
+Progress = Callable[[float], None]
+"""Told the share of a run that is done, 0…1; what it raises ends the run."""
+
+
+def ignore(_share: float) -> None:
+    """A `Progress` that nobody looks at."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:

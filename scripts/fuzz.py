@@ -1,4 +1,4 @@
-"""Hunt for bytes on which `hookviz.images.decode` does anything but its duty, guided by coverage.
+"""Hunt for bytes on which `hookviz.images.reading` does anything but its duty, by coverage.
 
 Its duty: an image or an `ImageError`, within bounded time and memory, and twice the same. Atheris
 (libFuzzer for Python) makes the inputs, starting with a small file of every format:
@@ -30,8 +30,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz import images, srgb
 from hookviz.errors import ImageError
+from hookviz.images import reading, srgb
 from hookviz.settings import settings
 from hookviz.types import InputImage
 from scripts.fuzz_seeds import repaired, seeds
@@ -44,7 +44,7 @@ _MOST_MEMORY_MB = 2048  # of the whole process
 # Atheris counts the branches of what is imported under its eyes, so this comes before all else.
 _CHILD = """
 import sys, atheris
-with atheris.instrument_imports(include=["hookviz.images", "hookviz.srgb", "PIL"]):
+with atheris.instrument_imports(include=["hookviz.images.reading", "hookviz.images.srgb", "PIL"]):
     import hookviz.images
 from scripts import fuzz
 fuzz.hunt(*sys.argv[1:])
@@ -57,7 +57,7 @@ fuzz.hunt(*sys.argv[1:])
 def judge(data: bytes) -> InputImage | None:
     """The image in `data`, None where it was refused; anything wrong about either is raised."""
     try:
-        image = images.decode(data, "fuzz.img")
+        image = reading.decode(data, "fuzz.img")
     except ImageError as error:
         said = str(error)
         assert "'fuzz.img'" in said, f"the file is not named: {said}"
@@ -70,7 +70,9 @@ def judge(data: bytes) -> InputImage | None:
     assert 0 < height * width <= settings().max_pixels, f"{width} × {height} pixels"
     assert not pixels.flags.writeable, "the pixels can be written to"
     # Memory that nobody filled would show what others left in it, and differ from time to time.
-    assert images.decode(data, "fuzz.img").digest == image.digest, "another picture the second time"
+    assert reading.decode(data, "fuzz.img").digest == image.digest, (
+        "another picture the second time"
+    )
     return image
 
 
@@ -235,7 +237,7 @@ def reached(files: Iterator[bytes]) -> dict[str, tuple[int, int, list[str]]]:
 
     Lines are counted in functions that are called at all; of the others there are the names.
     """
-    functions = {str(part.__file__): dict(_functions(part)) for part in (images, srgb)}
+    functions = {str(part.__file__): dict(_functions(part)) for part in (reading, srgb)}
     seen: dict[str, set[int]] = {name: set() for name in functions}
 
     def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, FloatRect
 
-from hookviz.lens import Lens
-from hookviz.lenses import list_lenses
+from hookviz.lenses.contract.lens import Lens
+from hookviz.lenses.contract.running import list_lenses
 from scripts.browsing import NO_CHROMIUM, browsing, chromium, wait_for_grid
 from scripts.servers import serve
 

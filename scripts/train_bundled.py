@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.optim.lr_scheduler import OneCycleLR
 from torch.utils.data import ConcatDataset, DataLoader, Dataset
 
-from hookviz.bundled import (
+from hookviz.models.bundled import (
     CATEGORIES,
     FIGURES_FILE,
     INPUT_SIZE,
@@ -297,7 +297,8 @@ A small residual CNN for {len(CATEGORIES)} classes of drawn shapes and textures:
 {figures.parameters:,} parameters, ten convolutions (a 7×7 stem and three residual stages, each with
 two 3×3 convolutions and a 1×1 shortcut), global average pooling and one linear layer. It exists so
 that there is a really trained network to look into at once and without a download.
-`hookviz/bundled.py` is its code. Code, data and weights are under HookViz's own licence (MIT).
+`hookviz/models/bundled.py` is its code. Code, data and weights are under HookViz's own licence
+(MIT).
 
 | set | pictures | accuracy |
 |---|---|---|

@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 import hookviz
-from hookviz import isolation
+from hookviz.hooking import replicas
 from hookviz.types import Model, Preprocess
 
 TINY_SIDE = 16
@@ -96,7 +96,7 @@ def hook_count(network: nn.Module) -> int:
 def all_hooks(model: Model) -> int:
     """Hooks on the shared network and on every replica at rest."""
     return hook_count(model.network) + sum(
-        hook_count(replica.network) for replica in isolation._idle.get(model.network, [])
+        hook_count(replica.network) for replica in replicas._idle.get(model.network, [])
     )
 
 

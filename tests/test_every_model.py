@@ -6,7 +6,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
-from hookviz import catalog, hooks, isolation
+from hookviz.hooking import hooks, replicas
+from hookviz.models import catalog
 from hookviz.types import Model
 
 EVERY = [spec.name for spec in catalog.described_models()]
@@ -39,7 +40,7 @@ def assert_captures_are_exact(model: Model) -> None:
         compared.append(call.layer)
 
     with torch.no_grad():
-        with isolation.borrow(model.network) as replica, hooks.observe(replica, convs, compare):
+        with replicas.borrow(model.network) as replica, hooks.observe(replica, convs, compare):
             replica(image)
         untouched: Tensor = model.network(image)
     assert sorted(compared) == sorted(convs)

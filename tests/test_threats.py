@@ -18,10 +18,10 @@ from PIL import Image
 from torch.serialization import MAGIC_NUMBER, PROTOCOL_VERSION
 
 import hookviz
-from hookviz import checkpoints
+from hookviz.models import checkpoints
 from scripts.servers import ROOT
 from tests.conftest import encoded, picture
-from tests.test_images import chunk, png, tiff
+from tests.images.test_reading import chunk, png, tiff
 
 # ── bombs ──────────────────────────────────────────────────────────────────────────────────────
 

@@ -6,14 +6,14 @@ from typing import Any
 import click
 import numpy as np
 
-from hookviz import engine, export
-from hookviz.cli import MISTAKE
+from hookviz.capturing import engine, export
+from hookviz.capturing.survey import list_layers
+from hookviz.cli.input_files import Row, destinations, each, existing, expand
+from hookviz.cli.messages import MISTAKE
 from hookviz.cli.options import input_options, load, model_options
-from hookviz.cli.pictures import Row, destinations, each, existing, expand
 from hookviz.cli.tables import echo_json, table
-from hookviz.scales import times
-from hookviz.survey import list_layers
 from hookviz.types import Activation, Capture, Model
+from hookviz.wording import times
 
 _WRITERS = {".npz": export.npz, ".safetensors": export.safetensors}
 _HEAD = ("layer", "shape", "minimum", "maximum", "mean", "deviation", "zeros")

@@ -170,8 +170,8 @@ def weights_folder() -> Iterator[Finding]:
 
 def weights() -> Iterator[Finding]:
     """Which models' weights are here, and whether they are what their names promise."""
-    from hookviz import catalog
     from hookviz.cli.fetch import verified
+    from hookviz.models import catalog
 
     here = [verified(spec) for spec in catalog.described_models() if spec.on_disk]
     whole = [outcome for outcome in here if outcome.state == "there"]
@@ -185,7 +185,7 @@ def weights() -> Iterator[Finding]:
 
 def weights_host() -> Iterator[Finding]:
     """Whether weights can be downloaded, by asking for the head of one file."""
-    from hookviz import catalog
+    from hookviz.models import catalog
 
     name = next(spec.name for spec in catalog.described_models() if spec.name != catalog.BUNDLED)
     url = catalog.weights_url(name)

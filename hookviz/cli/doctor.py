@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 import click
 
-from hookviz.cli import MISTAKE
 from hookviz.cli.checks import CHECKS, Finding, guarded
+from hookviz.cli.messages import MISTAKE
 from hookviz.cli.tables import echo_json
 
 _MARKS = {"ok": "ok  ", "warning": "warn", "problem": "FAIL"}

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from hookviz import catalog, downloads
+from hookviz.models import catalog
+from hookviz.models.fetching import downloads
 from hookviz.types import ModelSpec
 
 

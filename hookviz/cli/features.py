@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from hookviz import features as making
-from hookviz.cli import MISTAKE, complain
+from hookviz.capturing import features as making
+from hookviz.cli.input_files import expand
+from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import input_options, load, model_options
-from hookviz.cli.pictures import expand
 from hookviz.cli.tables import echo_json, table
 from hookviz.errors import SettingError
 

@@ -4,12 +4,13 @@ from dataclasses import asdict, dataclass
 
 import click
 
-from hookviz import catalog
-from hookviz.cli import MISTAKE, complain, download, in_words
+from hookviz.cli import download
+from hookviz.cli.messages import MISTAKE, complain, in_words
 from hookviz.cli.models import of_families
 from hookviz.cli.tables import echo_json, size_text
-from hookviz.downloads import matches_name
 from hookviz.errors import HookVizError
+from hookviz.models import catalog
+from hookviz.models.fetching.downloads import matches_name
 from hookviz.types import ModelSpec
 
 FAILED = frozenset({"failed", "damaged", "missing"})

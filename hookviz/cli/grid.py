@@ -6,15 +6,16 @@ from typing import Any
 
 import click
 
-from hookviz.cli import MISTAKE
+from hookviz.capturing.engine import capture
+from hookviz.capturing.survey import list_layers
+from hookviz.cli.input_files import Row, destinations, each, existing, expand
+from hookviz.cli.messages import MISTAKE
 from hookviz.cli.options import input_options, load, model_options
-from hookviz.cli.pictures import Row, destinations, each, existing, expand
 from hookviz.cli.tables import echo_json
-from hookviz.engine import capture
-from hookviz.grids import SORTS
-from hookviz.render import make_grid
-from hookviz.scales import COLORMAPS, SCALES
-from hookviz.survey import list_layers
+from hookviz.drawing.colormaps import COLORMAPS
+from hookviz.drawing.grid import make_grid
+from hookviz.drawing.scales import SCALES
+from hookviz.drawing.statistics import SORTS
 from hookviz.types import Activation, Model
 
 _SUFFIXES = (".png", ".pdf", ".svg")

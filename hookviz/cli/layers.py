@@ -5,12 +5,13 @@ from typing import Any
 
 import click
 
+from hookviz.capturing.survey import list_layers
 from hookviz.cli.options import load
 from hookviz.cli.tables import echo_json, table
-from hookviz.receptive import ReceptiveField, receptive_fields
-from hookviz.scales import times
-from hookviz.survey import list_layers, own_shape
+from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields
+from hookviz.hooking.forward_pass import own_shape
 from hookviz.types import LayerInfo
+from hookviz.wording import times
 
 _HEAD = (
     *("layer", "kind", "kernel", "stride", "input → output", "sees"),

@@ -7,21 +7,14 @@ import click
 import numpy as np
 from PIL import Image
 
-from hookviz.charts import chart_png
 from hookviz.cli.options import input_options, load, model_options
 from hookviz.cli.tables import echo_json, table
+from hookviz.drawing.charts import chart_png
+from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import SettingError
-from hookviz.lens import Lens
-from hookviz.lenses import find_lens, list_lenses, run_lens
-from hookviz.panels import (
-    ChartPanel,
-    GridPanel,
-    ImagePanel,
-    LensResult,
-    Panel,
-    TablePanel,
-    TextPanel,
-)
+from hookviz.lenses.contract.lens import Lens
+from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.running import find_lens, list_lenses, run_lens
 
 
 @click.command()

@@ -4,9 +4,9 @@ from dataclasses import asdict
 
 import click
 
-from hookviz import catalog
 from hookviz.cli.tables import echo_json, size_text, table
 from hookviz.errors import UnknownNameError
+from hookviz.models import catalog
 from hookviz.types import ModelSpec
 
 _HEAD = ("name", "title", "family", "parameters", "download", "top-1", "on disk")

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from hookviz import catalog, own
 from hookviz.cli.download import bar
 from hookviz.errors import SettingError
-from hookviz.loading import load_model
+from hookviz.models import catalog, user_models
+from hookviz.models.loading import load_model
 from hookviz.types import Model
 
 Command = Callable[..., Any]
@@ -91,7 +91,7 @@ def _own(path: str, *, weights: str, labels: str | None, device: str, half: bool
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    return own.build(path)
+    return user_models.build(path)
 
 
 def _with(options: tuple[Callable[[Command], Command], ...], command: Command) -> Command:

@@ -12,15 +12,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz import hooks, isolation
+from hookviz.drawing.grid import Grid, make_grid
+from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
+from hookviz.drawing.scales import quantise
 from hookviz.errors import HookVizError, ModelError, SettingError
-from hookviz.lens import Found, Lens, Subject
-from hookviz.panels import GridPanel, Panel, TablePanel, TextPanel
-from hookviz.parameters import Channels, ClassChoice, LayerChoice, OneOf, RealNumber
-from hookviz.render import Grid, make_grid
-from hookviz.scales import number, quantise
-from hookviz.survey import place_of, refused
+from hookviz.hooking import hooks, replicas
+from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.parameters import Channels, ClassChoice, LayerChoice, OneOf, RealNumber
 from hookviz.types import LayerInfo
+from hookviz.wording import number
 
 Map = NDArray[np.float32]
 _TOP = 5
@@ -161,7 +162,7 @@ def _edited_pass(
     names = [layer, later] if later else [layer]
     with (
         torch.no_grad(),
-        isolation.borrow(subject.model.network) as replica,
+        replicas.borrow(subject.model.network) as replica,
         hooks.edit(replica, names, change),
     ):
         try:

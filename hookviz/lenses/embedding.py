@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from hookviz import engine
+from hookviz.capturing import engine
+from hookviz.capturing.features import POOLS, Features, features, named
+from hookviz.drawing.grid import coloured, make_grid
+from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, shorten
-from hookviz.features import POOLS, Features, features, named
-from hookviz.lens import Found, Lens, Subject
-from hookviz.panels import GridPanel, ImagePanel, Panel, TablePanel, TextPanel
-from hookviz.parameters import LayerChoice, MoreImages, OneOf
-from hookviz.render import coloured, make_grid
-from hookviz.scales import number
+from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, OneOf
 from hookviz.types import ModelInput, Pixels, Preprocess
+from hookviz.wording import number
 
 _SIDE = 720  # pixels that the similarity picture comes close to
 _LEAST_CELL, _MOST_CELL = 6, 96  # pixels per image

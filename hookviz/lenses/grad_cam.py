@@ -13,8 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hookviz import heat, isolation
-from hookviz.attribution import (
+from hookviz.drawing import heat
+from hookviz.drawing.grid import coloured, make_grid
+from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TextPanel
+from hookviz.errors import HookVizError, ModelError
+from hookviz.explaining.attribution import (
     Numbers,
     eigen_cam,
     grad_cam,
@@ -23,14 +26,12 @@ from hookviz.attribution import (
     layer_gradient,
     working_layer,
 )
-from hookviz.backward import Quantity, check_maps
-from hookviz.errors import HookVizError, ModelError
-from hookviz.lens import Found, Lens, Subject
-from hookviz.panels import ChartPanel, GridPanel, ImagePanel, Panel, TextPanel
-from hookviz.parameters import ClassChoice, LayerChoice, OneOf, WholeNumber
-from hookviz.render import coloured, make_grid
-from hookviz.scales import number
-from hookviz.survey import place_of, refused
+from hookviz.explaining.backward import Quantity, check_maps
+from hookviz.hooking import replicas
+from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, OneOf, WholeNumber
+from hookviz.wording import number
 
 _WORK = 8e9  # multiply-adds of one batch: a fraction of a second, after which progress is told
 _MOST_AT_ONCE = 32  # images in a batch
@@ -87,7 +88,7 @@ def _at_once(subject: Subject) -> int:
 
 def _scores(subject: Subject, images: Tensor) -> Tensor:
     """The class scores, float32 on the CPU, ``(N, classes)``, of ``(N, C, H, W)``."""
-    with torch.no_grad(), isolation.borrow(subject.model.network) as replica:
+    with torch.no_grad(), replicas.borrow(subject.model.network) as replica:
         try:
             scores = replica(images.to(*place_of(replica), copy=True))
         except Exception as error:
@@ -145,9 +146,9 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
     """A map per method, ``max(0, Σ_k w_k A_k)``, A being the layer's output in its first call.
 
     The formulas with their sources are at `grad_cam`, `grad_cam_plus_plus`, `layer_cam`,
-    `eigen_cam` (in `hookviz.attribution`) and `score_cam`. Values are ``map`` after and ``signed``
-    before the ReLU, ``(H, W)``, ``weights``, ``(C,)``, where the method has any, and ``score``,
-    before the softmax.
+    `eigen_cam` (in `hookviz.explaining.attribution`) and `score_cam`. Values are ``map`` after and
+    ``signed`` before the ReLU, ``(H, W)``, ``weights``, ``(C,)``, where the method has any, and
+    ``score``, before the softmax.
 
     Raises:
         HookVizError: the score has no gradient at this layer, or the layer puts out no maps.

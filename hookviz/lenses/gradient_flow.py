@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hookviz import hooks, isolation
+from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError, shorten
-from hookviz.lens import Found, Lens, Subject
-from hookviz.panels import ChartPanel, Panel, TablePanel, TextPanel
-from hookviz.parameters import ClassChoice, OneOf, RealNumber
-from hookviz.scales import number
-from hookviz.survey import place_of, refused
+from hookviz.hooking import hooks, replicas
+from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.parameters import ClassChoice, OneOf, RealNumber
+from hookviz.wording import number
 
 Floats = NDArray[np.float64]
 VANISHING, EXPLODING = 1e-4, 1e4  # times the strength at the layer nearest to the loss
@@ -95,7 +95,7 @@ class _Step:
 
 
 def _step(subject: Subject, target: int) -> _Step:
-    network = isolation.for_gradients(subject.model.network, trainable=True)
+    network = replicas.for_gradients(subject.model.network, trainable=True)
     modules = dict(network.named_modules())
     convs = {info.name for info in subject.convs}
     weights = {

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from hookviz.attribution import layer_gradient, working_layer
-from hookviz.backward import Quantity
+from hookviz.drawing.grid import make_grid
+from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
 from hookviz.errors import SettingError
-from hookviz.lens import Found, Lens, Subject
-from hookviz.panels import ChartPanel, GridPanel, Panel, TextPanel
-from hookviz.parameters import ClassChoice, LayerChoice, WholeNumber
-from hookviz.render import make_grid
-from hookviz.scales import number
+from hookviz.explaining.attribution import layer_gradient, working_layer
+from hookviz.explaining.backward import Quantity
+from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, WholeNumber
+from hookviz.wording import number
 
 _CHART = 24  # channels that the chart shows
 

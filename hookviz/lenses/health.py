@@ -10,14 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hookviz import hooks, isolation
+from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
-from hookviz.lens import Found, Lens, Subject
-from hookviz.panels import ChartPanel, Panel, TablePanel, TextPanel
-from hookviz.parameters import LayerChoice
-from hookviz.scales import number
-from hookviz.survey import place_of, refused
+from hookviz.hooking import hooks, replicas
+from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.parameters import LayerChoice
 from hookviz.types import Address
+from hookviz.wording import number
 
 Floats = NDArray[np.float64]
 EXPLODING = 1e4
@@ -127,7 +127,7 @@ class _Watch:
         """Run the network."""
         with (
             torch.no_grad(),
-            isolation.borrow(self._subject.model.network) as replica,
+            replicas.borrow(self._subject.model.network) as replica,
             hooks.before(replica, self._calls, self._take_in),
             hooks.observe(replica, self._calls, self._put_out),
         ):

@@ -16,16 +16,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hookviz import hooks, isolation
+from hookviz.drawing.grid import Grid, make_grid
+from hookviz.drawing.layout import lay_out
+from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
+from hookviz.drawing.scales import quantise
 from hookviz.errors import HookVizError, ModelError
-from hookviz.grids import lay_out
-from hookviz.lens import Found, Lens, Subject
-from hookviz.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
-from hookviz.parameters import ClassChoice, LayerChoice
-from hookviz.render import Grid, make_grid
-from hookviz.scales import number, quantise
-from hookviz.survey import place_of, refused
+from hookviz.hooking import hooks, replicas
+from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice
 from hookviz.types import LayerInfo
+from hookviz.wording import number
 
 Floats = NDArray[np.float64]
 _ROOM = 256 << 20  # bytes of activations that a batch may take
@@ -60,7 +61,7 @@ def run(subject: Subject, *, layer: str, target: int) -> Found:
             f"{subject.model.title} gives scores of NaN or infinity for this image, so nothing can "
             "be told from how they change. The lens health says in which layer they begin."
         )
-    with torch.no_grad(), isolation.borrow(subject.model.network) as replica:
+    with torch.no_grad(), replicas.borrow(subject.model.network) as replica:
         after = _Runner(subject, replica, info).every_channel(before)
         least = _rounding(replica, before)
     changes = _Changes(

@@ -10,15 +10,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hookviz import hooks, isolation
+from hookviz.drawing.grid import Grid, make_grid
+from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
+from hookviz.drawing.scales import Limits, quantise
 from hookviz.errors import HookVizError, SettingError
-from hookviz.lens import Found, Lens, Subject
-from hookviz.panels import GridPanel, Panel, TablePanel, TextPanel
-from hookviz.parameters import LayerChoice, OneOf, WholeNumber
-from hookviz.render import Grid, make_grid
-from hookviz.scales import Limits, number, quantise, times
-from hookviz.survey import place_of, refused
+from hookviz.hooking import hooks, replicas
+from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.parameters import LayerChoice, OneOf, WholeNumber
 from hookviz.types import LayerInfo
+from hookviz.wording import number, times
 
 _MOST_GRIDS = 2  # drawn per side; further tensors are rows of the table alone
 _HEAD = ("tensor", "shape", "lowest", "mean", "highest", "zeros")
@@ -134,7 +135,7 @@ def _watched(subject: Subject, layer: str, call: int) -> _Watch:
     watch = _Watch(subject, layer, call)
     with (
         torch.no_grad(),
-        isolation.borrow(subject.model.network) as replica,
+        replicas.borrow(subject.model.network) as replica,
         hooks.before(replica, [layer], watch.before),
         hooks.observe(replica, names, watch.after),
     ):

@@ -15,17 +15,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz import hooks, isolation
+from hookviz.drawing.grid import make_grid
+from hookviz.drawing.layout import lay_out, mosaic
+from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import SettingError
-from hookviz.functions import EveryFunction
-from hookviz.grids import lay_out, mosaic
-from hookviz.lens import Found, Lens, Progress, Subject
-from hookviz.panels import ChartPanel, GridPanel, ImagePanel, Panel, TablePanel, TextPanel
-from hookviz.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
-from hookviz.render import make_grid
-from hookviz.scales import number
-from hookviz.survey import place_of
-from hookviz.types import LayerInfo, Pixels
+from hookviz.hooking import hooks, replicas
+from hookviz.hooking.forward_pass import place_of
+from hookviz.hooking.torch_functions import EveryFunction
+from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
+from hookviz.types import LayerInfo, Pixels, Progress
+from hookviz.wording import number
 
 _MOST_PAIRS = 30  # rows that the table has at most
 _ROWS = 512  # kernels compared with all others at a time
@@ -71,7 +71,7 @@ def run(
 
 def _kernels(subject: Subject, info: LayerInfo) -> Kernels:
     """A layer's weights as used, float32, ``(outputs, inputs / groups, taps down, across)``."""
-    with torch.no_grad(), isolation.borrow(subject.model.network) as replica:
+    with torch.no_grad(), replicas.borrow(subject.model.network) as replica:
         module = replica.get_submodule(info.name)
         assert isinstance(module.weight, Tensor)
         seen = _Weight()

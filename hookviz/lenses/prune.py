@@ -14,13 +14,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hookviz import hooks, isolation
+from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
 from hookviz.errors import ModelError
-from hookviz.lens import Found, Lens, Subject
-from hookviz.panels import ChartPanel, TablePanel, TextPanel
-from hookviz.parameters import RealNumber, WholeNumber
-from hookviz.scales import number
-from hookviz.survey import place_of, refused
+from hookviz.hooking import hooks, replicas
+from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.parameters import RealNumber, WholeNumber
+from hookviz.wording import number
 
 _HEAD = ("removed (%)", "weights left", "prediction", "its probability (%)", "score of {}", "same?")
 
@@ -52,7 +52,7 @@ def run(subject: Subject, *, most: float, step: int) -> Found:
         count = round(float(share) * len(sizes))
         limit = float(sizes[count - 1]) if count else -1.0
         removed.append(np.searchsorted(sizes, limit, side="right") / len(sizes))
-        replica = isolation.replicate(subject.model.network, _without(weights, limit))
+        replica = replicas.replicate(subject.model.network, _without(weights, limit))
         logits.append(_scores(subject, replica, place, len(shares)))
     scores = torch.stack(logits)
     chances = scores.softmax(1)

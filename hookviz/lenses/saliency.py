@@ -3,14 +3,20 @@
 import numpy as np
 import torch
 
-from hookviz import heat
-from hookviz.attribution import Gradient, input_gradient
-from hookviz.backward import Quantity
-from hookviz.lens import Found, Lens, Subject
-from hookviz.panels import GridPanel, ImagePanel, Panel, TextPanel
-from hookviz.parameters import ClassChoice, LayerChoice, OneOf, RealNumber, WholeNumber
-from hookviz.render import coloured, make_grid
-from hookviz.scales import number
+from hookviz.drawing import heat
+from hookviz.drawing.grid import coloured, make_grid
+from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
+from hookviz.explaining.attribution import Gradient, input_gradient
+from hookviz.explaining.backward import Quantity
+from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.parameters import (
+    ClassChoice,
+    LayerChoice,
+    OneOf,
+    RealNumber,
+    WholeNumber,
+)
+from hookviz.wording import number
 
 _SEED = 0  # of SmoothGrad's noise
 _BRIGHT = 99  # percentile that has the brightest colour; a few pixels would darken all others

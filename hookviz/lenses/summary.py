@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from hookviz.lens import Found, Lens, Subject
-from hookviz.panels import TablePanel, TextPanel
-from hookviz.parameters import OneOf
-from hookviz.scales import times
+from hookviz.drawing.panels import TablePanel, TextPanel
+from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.parameters import OneOf
 from hookviz.types import LayerInfo
+from hookviz.wording import times
 
 _HEAD = ("layer", "kind", "kernel", "stride", "input", "output", "parameters", "multiply-adds")
 

@@ -19,14 +19,15 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor, nn
 
-from hookviz import hooks, isolation, layers
+from hookviz.capturing import layers
+from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
-from hookviz.functions import EveryFunction
-from hookviz.lens import Found, Lens, Subject
-from hookviz.panels import ChartPanel, ImagePanel, Panel, TablePanel, TextPanel
-from hookviz.scales import number, times
-from hookviz.survey import place_of, refused
+from hookviz.hooking import hooks, replicas
+from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.hooking.torch_functions import EveryFunction
+from hookviz.lenses.contract.lens import Found, Lens, Subject
 from hookviz.types import Address, Pixels
+from hookviz.wording import number, times
 
 _TIMED = 3  # passes; the first pass, which follows the tensors, warms up
 _IMAGE = 0  # the network's input among the numbers of calls, which start at 1
@@ -96,7 +97,7 @@ def run(subject: Subject) -> Found:
 def _followed(subject: Subject) -> list[_Step]:
     """The calls of one pass with their sources, and their times in the passes after it."""
     report = _Report(subject)
-    with torch.no_grad(), isolation.borrow(subject.model.network) as replica:
+    with torch.no_grad(), replicas.borrow(subject.model.network) as replica:
         names = _outermost(replica)
         device, dtype = place_of(replica)
 

@@ -23,13 +23,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from hookviz import engine, hooks, isolation
+from hookviz.capturing import engine
+from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, shorten
-from hookviz.lens import Found, Lens, Subject
-from hookviz.panels import ChartPanel, Panel, TablePanel, TextPanel
-from hookviz.scales import number
-from hookviz.survey import place_of, refused
+from hookviz.hooking import hooks, replicas
+from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.lenses.contract.lens import Found, Lens, Subject
 from hookviz.types import Address
+from hookviz.wording import number
 
 _MOST_BYTES = 512 * 1024**2  # of shown conv activations that are held for the comparison
 _ROUNDING = 1e-5  # of single precision, see the head of this file
@@ -111,8 +112,8 @@ def _checks(subject: Subject) -> Mapping[str, _Check]:
     ]
     with (
         torch.no_grad(),
-        isolation.borrow(network) as replica,
-        isolation.borrow(network) as second,
+        replicas.borrow(network) as replica,
+        replicas.borrow(network) as second,
     ):
         watch = _Watch(subject, names, second, shown)
         with hooks.before(replica, names, watch.before), hooks.observe(replica, names, watch.after):

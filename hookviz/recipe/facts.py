@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 from torchvision import models
 
-from hookviz import architectures, catalog, timm_models
+from hookviz.drawing.grid import Grid
 from hookviz.errors import HookVizError
-from hookviz.render import Grid
+from hookviz.models import architectures, catalog, timm_models
 from hookviz.types import Address, Model, Preprocess
 
 

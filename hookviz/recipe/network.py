@@ -6,7 +6,7 @@ from functools import cache
 
 from torchvision import models
 
-from hookviz import architectures, bundled, timm_models
+from hookviz.models import architectures, bundled, timm_models
 from hookviz.recipe.facts import Recipe
 from hookviz.recipe.wording import call, quoted, to_fill_in
 from hookviz.settings import settings

@@ -12,22 +12,25 @@ import streamlit as st
 from PIL import Image
 from streamlit.delta_generator import DeltaGenerator
 
-from hookviz import engine, render
+from hookviz.capturing import engine
+from hookviz.capturing.survey import list_layers
+from hookviz.drawing.grid import make_grid
 from hookviz.errors import HookVizError
-from hookviz.receptive import Fields, receptive_fields
-from hookviz.recipe import recipe_of, script
-from hookviz.survey import list_layers
+from hookviz.explaining.layer_facts import facts as layer_facts
+from hookviz.explaining.receptive_field import Fields, receptive_fields
+from hookviz.recipe.script import recipe_of, script
 from hookviz.types import LayerInfo, Model, ModelInput
-from hookviz.ui import controls, panels, resources
 from hookviz.ui.components.navigator import navigator
-from hookviz.ui.door import let_in
-from hookviz.ui.downloading import wait_for_weights
-from hookviz.ui.facts import facts as layer_facts
-from hookviz.ui.inspector import show_inspector
-from hookviz.ui.looking import layers_for, pick_lens, show_lens, start_at
-from hookviz.ui.origin import show_origin
-from hookviz.ui.previews import previews
-from hookviz.ui.queueing import turn
+from hookviz.ui.explorer import capture_view
+from hookviz.ui.explorer.inspector import show_inspector
+from hookviz.ui.explorer.layer_thumbnails import previews
+from hookviz.ui.explorer.map_origin import show_origin
+from hookviz.ui.lenses.lens_page import layers_for, pick_lens, show_lens, start_at
+from hookviz.ui.serving import resources
+from hookviz.ui.serving.login import let_in
+from hookviz.ui.serving.turns import turn
+from hookviz.ui.sidebar import controls
+from hookviz.ui.sidebar.weights_download import wait_for_weights
 from hookviz.ui.state import ModelChoice, Shown, choose, plain
 
 _STYLE = Path(__file__).with_name("style.css")
@@ -65,7 +68,7 @@ def show() -> None:
 def _icon() -> Image.Image:
     """The page's icon: nine channels of a tiny grid."""
     values = np.arange(9, dtype=np.float32)[::-1].reshape(9, 1, 1)
-    with Image.open(io.BytesIO(render.make_grid(values, aspect=1, width=64).png())) as icon:
+    with Image.open(io.BytesIO(make_grid(values, aspect=1, width=64).png())) as icon:
         return icon.convert("RGBA")
 
 
@@ -99,7 +102,7 @@ def _show_channels(shown: Shown, model: Model) -> None:
     with view_place:
         view = controls.pick_view(layer.output_shape[0])
     seen, says = st.columns([1, 4], gap="medium", wrap=False)
-    facts = panels.show_layer(layer, layers)
+    facts = capture_view.show_layer(layer, layers)
     cache = resources.session_cache()
     kept = engine.is_cached(model, made, layer.name, cache)
     # what is kept needs no turn: it is there at once however many wait
@@ -109,18 +112,18 @@ def _show_channels(shown: Shown, model: Model) -> None:
         within = run.within(report) if run else report
         capture = engine.capture(model, made, layer.name, cache=cache, progress=within)
     with seen:
-        panels.show_input(capture, shown)
+        capture_view.show_input(capture, shown)
     with says:
-        panels.show_predictions(capture, model)
+        capture_view.show_predictions(capture, model)
     started = time.perf_counter()
-    grid = render.make_grid(
+    grid = make_grid(
         capture[layer.name],
         sort=view.sort,
         top=view.top,
         scale=view.scale,
         colormap=view.colormap,
     )
-    panels.show_grid(grid, shown)
+    capture_view.show_grid(grid, shown)
     channel = show_inspector(grid, capture[layer.name], capture, shown)
     if channel is not None:
         show_origin(model, made, layer, channel)
@@ -130,9 +133,9 @@ def _show_channels(shown: Shown, model: Model) -> None:
     facts.caption(plain(f"conv layer {layer.index + 1} of {len(layers)} · {said}"))
     footer = st.container(horizontal=True, vertical_alignment="center")
     with footer:
-        panels.show_downloads(grid, capture, model)
+        capture_view.show_downloads(grid, capture, model)
         name = shown.file.name if shown.file else shown.image.name
-        panels.show_code(
+        capture_view.show_code(
             script(recipe_of(model, name, grid, size=size, whole=whole, channel=channel)),
             shown,
             model,

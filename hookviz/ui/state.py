@@ -12,8 +12,8 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.errors import nearest_names, shorten
+from hookviz.images.samples import Sample, samples
 from hookviz.types import InputImage, ModelSpec
-from hookviz.ui.samples import Sample, samples
 
 
 @dataclass(frozen=True, slots=True)

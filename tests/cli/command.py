@@ -10,7 +10,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from hookviz.cli import main
+from hookviz.cli.main import main
 from tests.conftest import picture
 
 ROOT = Path(__file__).parent.parent.parent

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from hookviz import __version__, catalog
+from hookviz import __version__
 from hookviz.cli import checks
 from hookviz.cli.checks import Finding, guarded
+from hookviz.models import catalog
 from hookviz.settings import read_settings, settings
 from scripts.servers import free_port
 from tests.cli.command import in_terminal, invoke, process

@@ -12,7 +12,7 @@ import torch
 import torchvision
 
 import hookviz
-from hookviz import catalog
+from hookviz.models import catalog
 from hookviz.settings import settings
 from tests.cli.command import (
     ROOT,

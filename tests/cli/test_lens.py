@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hookviz import lenses
+from hookviz.lenses.contract import running
 from tests.cli.command import mistake, output_of
 from tests.conftest import picture
 
@@ -20,7 +20,7 @@ def photo(tmp_path: Path) -> Path:
 def test_all_lenses_are_listed() -> None:
     head, *rows = output_of("lens").splitlines()
     assert head.split()[:2] == ["lens", "group"]
-    assert [row.split()[0] for row in rows] == [lens.slug for lens in lenses.list_lenses()]
+    assert [row.split()[0] for row in rows] == [lens.slug for lens in running.list_lenses()]
 
 
 def test_a_lens_says_what_it_takes() -> None:
@@ -31,7 +31,7 @@ def test_a_lens_says_what_it_takes() -> None:
     ]
 
 
-@pytest.mark.parametrize("slug", [lens.slug for lens in lenses.list_lenses()])
+@pytest.mark.parametrize("slug", [lens.slug for lens in running.list_lenses()])
 def test_every_lens_runs_and_writes_what_it_shows(slug: str, photo: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     said = output_of("lens", slug, photo, "--size", 64, "-o", out)

@@ -7,7 +7,8 @@ import click
 import pytest
 
 from hookviz import __version__
-from hookviz.cli import COMMANDS, in_words
+from hookviz.cli.main import COMMANDS
+from hookviz.cli.messages import in_words
 from tests.cli.command import ROOT, invoke, mistake, output_of, process, save_pictures
 
 
@@ -43,7 +44,7 @@ def test_every_module_of_a_command_is_listed() -> None:
 def test_help_is_there_without_loading_torch(arguments: list[str]) -> None:
     program = (
         "import sys\n"
-        "from hookviz.cli import main\n"
+        "from hookviz.cli.main import main\n"
         "try:\n    main(sys.argv[1:])\n"
         "finally:\n    print('LOADED', *{'torch', 'streamlit', 'numpy'} & set(sys.modules))"
     )

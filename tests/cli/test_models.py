@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import hookviz
-from hookviz import catalog
+from hookviz.models import catalog
 from tests.cli.command import mistake, output_of
 
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from hookviz.cli.tables import echo_json, size_text, table
-from hookviz.scales import times
+from hookviz.wording import times
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:

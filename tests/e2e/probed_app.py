@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from hookviz import catalog
-from hookviz.ui import resources, serving
+from hookviz.models import catalog
+from hookviz.ui.serving import lifecycle, resources
 
 if "PROBE_WEIGHTS" in os.environ:
     # The hash in a file's name can't be met by weights made on the spot, so their name is another.
@@ -21,8 +21,8 @@ async def probe(_request: Request) -> JSONResponse:
 
 
 app = st.App(
-    serving.SCRIPT,
-    lifespan=serving.lifespan,
-    on_script_error=serving.on_script_error,
+    lifecycle.SCRIPT,
+    lifespan=lifecycle.lifespan,
+    on_script_error=lifecycle.on_script_error,
     routes=[Route("/probe", probe)],
 )

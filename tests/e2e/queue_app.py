@@ -7,7 +7,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from hookviz.ui import capacity, serving
+from hookviz.serving import capacity
+from hookviz.ui.serving import lifecycle
 
 _go = threading.Event()
 
@@ -42,11 +43,11 @@ async def probe(_request: Request) -> JSONResponse:
 
 
 app = st.App(
-    serving.SCRIPT,
-    lifespan=serving.lifespan,
-    on_script_error=serving.on_script_error,
+    lifecycle.SCRIPT,
+    lifespan=lifecycle.lifespan,
+    on_script_error=lifecycle.on_script_error,
     routes=[
-        *serving.ROUTES,
+        *lifecycle.ROUTES,
         Route("/ahead", ahead),
         Route("/go", go),
         Route("/probe", probe),

@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from hookviz.lenses import find_lens
+from hookviz.lenses.contract.running import find_lens
 from scripts.browsing import wait_for_grid
 from tests.e2e.test_lenses import settle
 

@@ -7,7 +7,7 @@ import torch
 from playwright.sync_api import Browser, FloatRect, Page, expect
 
 import hookviz
-from hookviz.ui.samples import samples
+from hookviz.images.samples import samples
 from scripts.browsing import wait_for_grid
 from tests.e2e.screen import choose
 

@@ -13,8 +13,8 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 import hookviz
-from hookviz.arithmetic import record_input
-from hookviz.ui.samples import samples
+from hookviz.explaining.layer_recorder import record_input
+from hookviz.images.samples import samples
 from scripts.browsing import wait_for_grid
 
 LAYER = "stem.first.conv"

@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import hookviz
-from hookviz import lenses, parameters
-from hookviz.lens import Lens
-from hookviz.ui.samples import samples
+from hookviz.images.samples import samples
+from hookviz.lenses.contract import parameters, running
+from hookviz.lenses.contract.lens import Lens
 from tests.conftest import encoded, picture
 from tests.e2e.screen import choose
 
@@ -70,7 +70,7 @@ def use(page: Page, parameter: parameters.Parameter, tmp_path: Path) -> None:
             raise AssertionError(f"no way to use {parameter}")
 
 
-@pytest.mark.parametrize("lens", lenses.list_lenses(), ids=lambda lens: lens.slug)
+@pytest.mark.parametrize("lens", running.list_lenses(), ids=lambda lens: lens.slug)
 def test_every_control_of_every_lens_works(
     page: Page, server: str, lens: Lens, tmp_path: Path
 ) -> None:
@@ -90,7 +90,7 @@ def test_every_control_of_every_lens_works(
 def test_the_numbers_can_be_kept_and_are_those_of_the_library(
     page: Page, server: str, tmp_path: Path
 ) -> None:
-    opened(page, server, lenses.find_lens("grad-cam"), sample="star")
+    opened(page, server, running.find_lens("grad-cam"), sample="star")
     with page.expect_download() as waiting:
         page.get_by_role("button", name="The numbers as NPZ").click()
     waiting.value.save_as(tmp_path / "values.npz")
@@ -102,7 +102,7 @@ def test_the_numbers_can_be_kept_and_are_those_of_the_library(
 
 
 def test_the_layer_at_the_side_is_the_lens_s_layer(page: Page, server: str) -> None:
-    kernels = lenses.find_lens("kernels")
+    kernels = running.find_lens("kernels")
     opened(page, server, kernels, layer="stage1.first.conv")
     expect(page.get_by_text("stage1.first.conv (Conv2d) has 48 kernels")).to_be_visible()
     choose(page, "Layer", "stage1.shortcut.conv")
@@ -111,7 +111,7 @@ def test_the_layer_at_the_side_is_the_lens_s_layer(page: Page, server: str) -> N
 
 
 def test_what_a_lens_cannot_do_is_said_with_what_it_can(page: Page, server: str) -> None:
-    ablate = lenses.find_lens("ablate")
+    ablate = running.find_lens("ablate")
     opened(page, server, ablate, layer="stem.first.conv")
     field = page.get_by_role("textbox", name="Channels")
     field.fill("99")
@@ -123,7 +123,7 @@ def test_what_a_lens_cannot_do_is_said_with_what_it_can(page: Page, server: str)
 
 
 def test_a_long_run_shows_how_far_it_is_and_can_be_stopped(page: Page, server: str) -> None:
-    matters = lenses.find_lens("channels-that-matter")
+    matters = running.find_lens("channels-that-matter")
     link = {
         "lens": f"{matters.group}: {matters.title}",
         "model": "ResNet-50",

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from torch import Tensor
 
 import hookviz
-from hookviz.ui.samples import samples
+from hookviz.images.samples import samples
 from scripts.browsing import grid_bytes, wait_for_grid
 from tests.conftest import encoded, picture
 from tests.e2e.screen import choose, expect_caption, grid_pixels

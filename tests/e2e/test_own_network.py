@@ -6,7 +6,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page
 
 import hookviz
-from hookviz.ui.samples import samples
+from hookviz.images.samples import samples
 from scripts.browsing import wait_for_grid
 from scripts.servers import ROOT, serve
 from tests.conftest import Tiny, seeded

@@ -15,9 +15,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
-from hookviz import bundled, lenses
-from hookviz.lens import Lens
-from hookviz.ui.samples import samples
+from hookviz.images.samples import samples
+from hookviz.lenses.contract import running
+from hookviz.lenses.contract.lens import Lens
+from hookviz.models import bundled
 from scripts.browsing import wait_for_grid
 from scripts.servers import ROOT, free_port, serve
 from tests.conftest import encoded, picture
@@ -92,7 +93,7 @@ def test_hostile_names_of_downloads_stay_in_their_folder(page: Page, hostile_ser
         page.keyboard.press("Escape")
 
 
-@pytest.mark.parametrize("lens", lenses.list_lenses(), ids=lambda lens: lens.slug)
+@pytest.mark.parametrize("lens", running.list_lenses(), ids=lambda lens: lens.slug)
 def test_hostile_names_are_text_in_every_lens(page: Page, hostile_server: str, lens: Lens) -> None:
     link = {"lens": f"{lens.group}: {lens.title}", "layer": HOSTILE_NAMES[2]}
     page.goto(f"{hostile_server}/?{urllib.parse.urlencode(link)}")
@@ -357,11 +358,11 @@ def test_the_server_fetches_nothing_that_a_visitor_names(browser: Browser, serve
         socket.create_connection(listener.getsockname()).close()
         assert heard(listener)  # it hears
         names = [
-            f"{lens.slug}-{each.name}" for lens in lenses.list_lenses() for each in lens.parameters
+            f"{lens.slug}-{each.name}" for lens in running.list_lenses() for each in lens.parameters
         ]
         with visiting(server) as visitor:
             visitor.open(urllib.parse.urlencode(dict.fromkeys([*VIEW, *names], f"{url}/q")))
-            for lens in lenses.list_lenses():
+            for lens in running.list_lenses():
                 query = dict.fromkeys(names, f"{url}/l") | {"lens": f"{lens.group}: {lens.title}"}
                 visitor.open(urllib.parse.urlencode(query))
             for path in ("media", "component", "static", "app/static", "_stcore/bidi-components"):

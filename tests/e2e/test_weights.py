@@ -14,7 +14,7 @@ from torch import Tensor
 from torchvision import models
 
 import hookviz
-from hookviz.ui.samples import samples
+from hookviz.images.samples import samples
 from scripts.browsing import wait_for_grid
 from scripts.servers import serve
 from tests.conftest import encoded, picture

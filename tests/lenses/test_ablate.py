@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.panels import GridPanel, TablePanel, TextPanel
+from hookviz.drawing.panels import GridPanel, TablePanel, TextPanel
 from hookviz.types import Model
 from tests.conftest import Tiny, as_model, picture, random_input, seeded
 

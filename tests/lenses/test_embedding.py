@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.panels import GridPanel, ImagePanel, LensResult, Panel, TablePanel, TextPanel
+from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TablePanel, TextPanel
+from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model, Pixels
 from tests.conftest import as_model, encoded, picture, random_input, seeded
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import hookviz
-from hookviz import lenses
+from hookviz.lenses.contract import running
 from tests.conftest import hook_count, picture
 
 
@@ -17,8 +17,8 @@ def test_every_lens_works_on(name: str) -> None:
     model = hookviz.load_model(name, "pretrained" if name == "shapesnet" else "random")
     side = max(64, model.min_size)
     versions = [parameter._version for parameter in model.network.parameters()]
-    for lens in lenses.list_lenses():
-        result = lenses.run_lens(lens.slug, model, picture(), size=side, **_short(lens.slug))
+    for lens in running.list_lenses():
+        result = running.run_lens(lens.slug, model, picture(), size=side, **_short(lens.slug))
         assert result.panels, lens.slug
         if lens.slug == "verify":
             assert "agree exactly" in str(result.panels[0]), result.panels[0]

@@ -14,8 +14,8 @@ from pytorch_grad_cam.utils.svd_on_activations import get_2d_projection_with_sig
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.attribution import eigen_cam
-from hookviz.panels import ChartPanel, GridPanel, ImagePanel, TextPanel
+from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, TextPanel
+from hookviz.explaining.attribution import eigen_cam
 from hookviz.types import Preprocess
 from tests.conftest import Tiny, as_model, picture, random_input, seeded
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import hookviz
-from hookviz.panels import ChartPanel, TablePanel, TextPanel
+from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
 from hookviz.types import Model
 from tests.conftest import Tiny, as_model, random_input, seeded
 

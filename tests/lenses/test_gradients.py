@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.panels import ChartPanel, GridPanel, TextPanel
+from hookviz.drawing.panels import ChartPanel, GridPanel, TextPanel
 from tests.conftest import Tiny, as_model, picture, random_input, seeded
 
 

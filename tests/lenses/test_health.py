@@ -4,7 +4,8 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.panels import ChartPanel, LensResult, TablePanel, TextPanel
+from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
+from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model
 from tests.conftest import Tiny, as_model, random_input, seeded
 

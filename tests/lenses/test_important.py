@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
+from hookviz.drawing.panels import ChartPanel, GridPanel, TablePanel, TextPanel
 from hookviz.lenses import important
-from hookviz.panels import ChartPanel, GridPanel, TablePanel, TextPanel
 from hookviz.types import Model
 from tests.conftest import as_model, random_input, seeded
 

@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.panels import GridPanel, LensResult, TablePanel, TextPanel
-from hookviz.render import Grid
+from hookviz.drawing.grid import Grid
+from hookviz.drawing.panels import GridPanel, TablePanel, TextPanel
+from hookviz.lenses.contract.result import LensResult
 from tests.conftest import as_model, hook_count, random_input, seeded
 
 

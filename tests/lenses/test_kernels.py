@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.panels import ChartPanel, GridPanel, ImagePanel, LensResult, TablePanel, TextPanel
+from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, TablePanel, TextPanel
+from hookviz.lenses.contract.result import LensResult
 from tests.conftest import as_model, hook_count, random_input, seeded
 
 

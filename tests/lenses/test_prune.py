@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations, prune
 
 import hookviz
-from hookviz.panels import ChartPanel, TablePanel, TextPanel
+from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
 from hookviz.types import Model
 from tests.conftest import Tiny, as_model, random_input, seeded
 

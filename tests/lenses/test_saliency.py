@@ -10,7 +10,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.panels import ImagePanel, TextPanel
+from hookviz.drawing.panels import ImagePanel, TextPanel
 from tests.conftest import as_model, picture, random_input, seeded
 
 METHODS = ("gradient", "input × gradient", "SmoothGrad", "guided backpropagation")

@@ -8,7 +8,7 @@ import torchinfo
 from torch import nn
 
 import hookviz
-from hookviz.panels import TablePanel, TextPanel
+from hookviz.drawing.panels import TablePanel, TextPanel
 from tests.conftest import as_model, random_input, seeded
 
 

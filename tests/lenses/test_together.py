@@ -10,10 +10,10 @@ import torch
 from torchvision import models
 
 import hookviz
-from hookviz import lenses
-from hookviz.panels import LensResult
+from hookviz.lenses.contract import running
+from hookviz.lenses.contract.result import LensResult
 from tests.conftest import as_model, picture, seeded
-from tests.lenses.test_contract import Untouched
+from tests.lenses.test_every_lens import Untouched
 
 EIGHT = (
     *("ablate", "channels-that-matter", "grad-cam", "gradient-flow"),
@@ -58,7 +58,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("slug", [lens.slug for lens in lenses.list_lenses()])
+@pytest.mark.parametrize("slug", [lens.slug for lens in running.list_lenses()])
 def test_every_lens_works_on_a_checkpoint_of_ones_own(slug: str, checkpoint: Path) -> None:
     model = hookviz.load_model("mobilenet_v3_small", str(checkpoint))
     result = hookviz.run_lens(slug, model, picture(), size=64)
@@ -70,7 +70,7 @@ def _numbers(result: LensResult) -> list[Any]:
     return [values for values in result.values.values() if np.asarray(values).dtype.kind == "f"]
 
 
-@pytest.mark.parametrize("slug", [lens.slug for lens in lenses.list_lenses()])
+@pytest.mark.parametrize("slug", [lens.slug for lens in running.list_lenses()])
 def test_a_network_without_scores_works_or_is_told_why(slug: str) -> None:
     network = seeded(lambda: torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU()))
     try:

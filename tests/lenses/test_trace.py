@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, fx, nn
 
 import hookviz
-from hookviz.panels import ChartPanel, ImagePanel, LensResult, TablePanel, TextPanel
+from hookviz.drawing.panels import ChartPanel, ImagePanel, TablePanel, TextPanel
+from hookviz.lenses.contract.result import LensResult
 from tests.conftest import as_model, hook_count, random_input, seeded
 
 Edges = list[tuple[int, int]]

@@ -10,8 +10,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.cache import Budget
-from hookviz.panels import ChartPanel, LensResult, TablePanel, TextPanel
+from hookviz.capturing.cache import Budget
+from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
+from hookviz.lenses.contract.result import LensResult
 from tests.conftest import as_model, hook_count, random_input, seeded
 
 

@@ -9,9 +9,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import hookviz
-from hookviz import own
+from hookviz.images.samples import samples
+from hookviz.models import user_models
 from hookviz.settings import settings
-from hookviz.ui.samples import samples
 from scripts.servers import free_port
 from tests.conftest import Tiny, seeded
 
@@ -158,14 +158,14 @@ def test_a_checkpoint_is_asked_for() -> None:
 
 def test_own_models_are_listed_first() -> None:
     model = hookviz.wrap(seeded(Tiny), hookviz.Preprocess(resize=16, crop=16), name="mine")
-    own.add(model)
+    user_models.add(model)
     try:
         page = opened()
         assert page.selectbox(key="model").options[0] == "mine"
         assert page.selectbox(key="layer").options == ["conv1", "conv2"]
         assert page.selectbox(key="model").value == "mine"
     finally:
-        own.remove(model)
+        user_models.remove(model)
 
 
 def test_input_size_and_whole_image_change_the_layers() -> None:

@@ -9,8 +9,9 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import hookviz
-from hookviz import labels, lenses, own, parameters
-from hookviz.lens import Lens, Subject
+from hookviz.lenses.contract import parameters, running
+from hookviz.lenses.contract.lens import Lens, Subject
+from hookviz.models import labels, user_models
 from hookviz.settings import settings
 from scripts.servers import ROOT, free_port
 from tests.conftest import Tiny, encoded, picture, random_input, seeded
@@ -64,7 +65,7 @@ def test_rubbish_in_every_parameter_of_the_view_leaves_a_page(offline: None, val
     assert page.selectbox(key="layer").value == "stem.first.conv"
 
 
-@pytest.mark.parametrize("lens", lenses.list_lenses(), ids=lambda lens: lens.slug)
+@pytest.mark.parametrize("lens", running.list_lenses(), ids=lambda lens: lens.slug)
 def test_rubbish_in_every_parameter_of_a_lens_leaves_a_page(offline: None, lens: Lens) -> None:
     names = [f"{lens.slug}-{parameter.name}" for parameter in lens.parameters]
     for value in (*RUBBISH[:-1], "x" * 10_000):
@@ -124,15 +125,15 @@ def hostile_model() -> hookviz.Model:
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")  # a chart's font lacks some letters
-@pytest.mark.parametrize("lens", lenses.list_lenses(), ids=lambda lens: lens.slug)
+@pytest.mark.parametrize("lens", running.list_lenses(), ids=lambda lens: lens.slug)
 def test_no_name_ends_a_lens(offline: None, lens: Lens) -> None:
     """On the page, where tables, charts, captions and alternative texts are made of names."""
     model = hostile_model()
-    own.add(model)
+    user_models.add(model)
     try:
         shown(lens=f"{lens.group}: {lens.title}")
     finally:
-        own.remove(model)
+        user_models.remove(model)
 
 
 def test_half_a_letter_in_a_label_becomes_a_whole_one() -> None:
@@ -145,7 +146,7 @@ def test_more_images_are_bounded_together(offline: None, monkeypatch: pytest.Mon
     """Each is decoded and all are kept at once, so the limit of pixels is for all of them."""
     monkeypatch.setenv("HOOKVIZ_MAX_PIXELS", "300000")
     settings.cache_clear()
-    embedding = lenses.find_lens("embedding")
+    embedding = running.find_lens("embedding")
     page = shown(lens=f"{embedding.group}: {embedding.title}")
     files = [(f"{n}.png", encoded(picture(n, 300, 200)), "image/png") for n in range(6)]
     chosen: Any = page.get("file_uploader")[0]

@@ -1,21 +1,4 @@
-"""Streamlit components in plain JavaScript, each in a file of its own beside this one."""
+"""Streamlit components in plain JavaScript, each in files of one name.
 
-import base64
-from pathlib import Path
-
-_FOLDER = Path(__file__).parent
-
-
-def source(name: str) -> str:
-    """The text of a component's file."""
-    return (_FOLDER / name).read_text("utf-8")
-
-
-def script(name: str) -> str:
-    """A component's JavaScript with what they all share before it."""
-    return source("shared.js") + source(name)
-
-
-def data_url(png: bytes) -> str:
-    """A PNG as a URL that a component's data can carry."""
-    return "data:image/png;base64," + base64.b64encode(png).decode()
+A component draws and tells of clicks; it computes nothing that a test could not see.
+"""

@@ -8,8 +8,8 @@ from typing import Any
 import streamlit as st
 from PIL import Image
 
-from hookviz.ui.components import data_url, source
-from hookviz.ui.samples import Sample, samples
+from hookviz.images.samples import Sample, samples
+from hookviz.ui.components.files import data_url, source
 
 _SIDE = 96  # pixels, twice what a thumbnail takes on the screen
 

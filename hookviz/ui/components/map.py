@@ -9,8 +9,8 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from hookviz.render import Grid
-from hookviz.ui.components import data_url, script, source
+from hookviz.drawing.grid import Grid
+from hookviz.ui.components.files import data_url, script, source
 
 _MOST_VALUES = 1 << 16  # that travel with the picture: 350 kB as text
 

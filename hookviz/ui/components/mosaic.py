@@ -6,9 +6,9 @@ from typing import Any
 
 import streamlit as st
 
-from hookviz.render import Grid
-from hookviz.scales import INF_LEVEL, LEVELS, NAN_LEVEL
-from hookviz.ui.components import data_url, script, source
+from hookviz.drawing.colormaps import INF_LEVEL, LEVELS, NAN_LEVEL
+from hookviz.drawing.grid import Grid
+from hookviz.ui.components.files import data_url, script, source
 
 
 @cache

@@ -6,12 +6,12 @@ from typing import Any
 
 import streamlit as st
 
-from hookviz.receptive import ReceptiveField
-from hookviz.render import Grid
-from hookviz.scales import times
+from hookviz.drawing.grid import Grid
+from hookviz.explaining.layer_facts import amount, field_text, kernel_text
+from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.types import LayerInfo, Model
-from hookviz.ui.components import data_url, script, source
-from hookviz.ui.facts import amount, field_text, kernel_text
+from hookviz.ui.components.files import data_url, script, source
+from hookviz.wording import times
 
 
 @cache

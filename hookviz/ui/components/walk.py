@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from hookviz.cells import LayerCall
-from hookviz.ui.components import script, source
+from hookviz.explaining.cell_sum import LayerCall
+from hookviz.ui.components.files import script, source
 
 _ROWS, _COLUMNS = 2, 20
 """How far it walks: a screen's width of a large map, and far enough to see it turn the corner."""

@@ -1,0 +1,164 @@
+"""Which images a command line names, where their results go, and the work on one after another."""
+
+import glob
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hookviz.cli.messages import complain, in_words
+from hookviz.errors import HookVizError, ImageError, SettingError, UnknownNameError
+from hookviz.images import reading
+
+SUFFIXES = frozenset(
+    {
+        *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".gif"),
+        *(".bmp", ".dib", ".tif", ".tiff", ".avif"),
+    }
+)
+"""How the names of images end that folders and patterns are searched for."""
+
+Row = dict[str, Any]
+"""What a command says about one image: at least ``"image"``, and ``"error"`` where it failed."""
+
+
+def expand(given: Iterable[str]) -> tuple[Path, ...]:
+    """The files that arguments name, each once: a file, a folder's images, or a pattern's.
+
+    Folders and patterns (``*``, ``?``, ``[a-c]``, ``**``) give what ends in one of `SUFFIXES`,
+    sorted by name. A file named in full is taken as it is, whether there is one or not.
+
+    Raises:
+        ImageError: a folder or a pattern gives no image.
+    """
+    found: list[Path] = []
+    for text in given:
+        path = Path(text)
+        if path.is_dir():
+            inside = _only_images(path.iterdir())
+        elif not path.exists() and glob.has_magic(text):
+            matches = glob.iglob(text, recursive=True)  # noqa: PTH207 - Path's take no "/…"
+            inside = _only_images(map(Path, matches))
+        else:
+            inside = [path]
+        if not inside:
+            what = "folder" if path.is_dir() else "pattern"
+            raise ImageError(
+                f"The {what} {text!r} gives no image, a file that ends in "
+                f"{', '.join(sorted(SUFFIXES))}."
+            )
+        found += inside
+    return tuple(dict.fromkeys(found))
+
+
+def destinations(out: str, pictures: Sequence[Path], suffixes: Sequence[str]) -> dict[Path, Path]:
+    """Where the result for each image goes; the folders are made.
+
+    `out` is a file where it ends in one of `suffixes`, and then it takes one image, or has
+    ``{name}`` in it for an image's name without its ending. Otherwise it is a folder, in which
+    results get the images' names and the first of `suffixes`. Images of one name are numbered.
+
+    Raises:
+        SettingError: `out` can't take so many images, ends in something else, or is an image that
+            would be read.
+        OSError: the folder can't be made.
+    """
+    name = Path(out)
+    known = name.suffix.casefold() in suffixes
+    if "{name}" in out:
+        pattern = out if known else f"{out}{suffixes[0]}"
+    elif name.is_dir() or out.endswith(("/", os.sep)) or not name.suffix:
+        pattern = str(name / "{name}") + suffixes[0]
+    elif known:
+        pattern = out
+    else:
+        raise SettingError(
+            f"{out!r} ends in none of {', '.join(suffixes)}; for a folder of that name, "
+            f"write {out + '/'!r}."
+        )
+    if "{name}" not in pattern and len(pictures) > 1:
+        raise SettingError(
+            f"{len(pictures)} images don't go into one file {out!r}; give a folder, "
+            f"or a name such as {str(name.with_stem('{name}'))!r}."
+        )
+    sources = {picture.resolve() for picture in pictures}
+    taken: set[str] = set()
+    places: dict[Path, Path] = {}
+    for picture in pictures:
+        place = _free(pattern, picture.stem, taken)
+        if place.resolve() in sources:
+            raise SettingError(f"{str(place)!r} is an image to be read; give another name for -o.")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        places[picture] = place
+    return places
+
+
+def existing(pictures: Sequence[Path]) -> tuple[list[Path], list[Row]]:
+    """The files that are there, and a row for each that is not, reported on standard error.
+
+    A model may have to be downloaded first; a typing mistake is told before that.
+    """
+    there, missing = [], []
+    for picture in pictures:
+        if picture.is_file():
+            there.append(picture)
+        else:
+            try:
+                reading.read(picture)
+            except ImageError as error:
+                missing.append(_failed(picture, error))
+    return there, missing
+
+
+def each(pictures: Sequence[Path], work: Callable[[Path], Row]) -> list[Row]:
+    """What `work` says about each image; one that fails is reported, and the rest go on.
+
+    A bar on standard error shows how far it is, where that is a terminal and the images are many.
+
+    Raises:
+        UnknownNameError, SettingError: the same would happen with every image.
+    """
+    rows: list[Row] = []
+    shown = len(pictures) > 1 and sys.stderr.isatty()
+    with click.progressbar(
+        pictures,
+        label="Images",
+        file=sys.stderr,
+        hidden=not shown,
+        show_pos=True,
+        item_show_func=lambda picture: picture.name if picture else "",
+    ) as bar:
+        for picture in bar:
+            try:
+                rows.append({"image": str(picture), **work(picture)})
+            except (UnknownNameError, SettingError):
+                raise
+            except (HookVizError, OSError) as error:
+                if shown:
+                    click.echo("\r\x1b[K", nl=False, err=True)  # the message takes the bar's line
+                rows.append(_failed(picture, error))
+    return rows
+
+
+def _failed(picture: Path, error: Exception) -> Row:
+    complain(f"{picture}: {in_words(error)}")
+    return {"image": str(picture), "error": in_words(error)}
+
+
+def _only_images(files: Iterable[Path]) -> list[Path]:
+    return sorted(file for file in files if file.suffix.casefold() in SUFFIXES and file.is_file())
+
+
+def _free(pattern: str, stem: str, taken: set[str]) -> Path:
+    """`pattern` with the image's name put in, and a number where that is taken already."""
+    for number in count(1):
+        place = pattern.replace("{name}", stem if number == 1 else f"{stem}-{number}")
+        key = place.casefold()  # some file systems know no upper case
+        if key not in taken:
+            taken.add(key)
+            return Path(place)
+    raise AssertionError("unreachable")

@@ -1,0 +1,98 @@
+"""The ``hookviz`` command: one file per subcommand, loaded when it is asked for.
+
+``hookviz --help`` is there at once, since it imports none of them and so no torch either.
+"""
+
+import io
+import sys
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from hookviz import __version__
+from hookviz.cli.messages import MISTAKE, complain, in_words
+from hookviz.errors import HookVizError, UnknownNameError
+
+COMMANDS = {
+    "run": "Start the app, by default at http://localhost:8501.",
+    "models": "List the models: size, accuracy, and whether the weights are on this machine.",
+    "layers": "List a model's layers in order of execution, with their shapes.",
+    "grid": "Draw every channel of a layer for each IMAGE: a file, a folder or a pattern.",
+    "capture": "Record the activations of each IMAGE: a file, a folder or a pattern.",
+    "lens": "Look at an IMAGE through a lens; without a name, list the lenses.",
+    "features": "Make a vector of each IMAGE, and say which are alike.",
+    "fetch": "Download weights ahead of time, or check those that are there.",
+    "doctor": "Say what works on this machine, and what to do about what doesn't.",
+}
+"""What each subcommand does; its function is the one of that name in the module of that name.
+
+The function's own help begins with the same sentence.
+"""
+
+
+_STOPPED = 130  # as shells have it for Ctrl-C
+
+
+class _Commands(click.Group):
+    """The subcommands of `COMMANDS`, and one place where a person's mistakes become one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own
+        return list(COMMANDS)
+
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        cmd_name: str,
+    ) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"hookviz.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            raise UnknownNameError("command", args[0], COMMANDS)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def main(self, *args: Any, **options: Any) -> NoReturn:
+        """Run the command line and exit: 0, or 2 with one line on standard error."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # "→" in a terminal that knows no such sign
+        options["standalone_mode"] = False
+        try:
+            code = super().main(*args, **options)
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            code = error.exit_code
+        except click.Abort:
+            complain("stopped.")
+            code = _STOPPED
+        except click.UsageError as error:
+            hint = f" See {error.ctx.command_path} --help." if error.ctx else ""
+            complain(f"{error.format_message()}{hint}")
+            code = MISTAKE
+        except click.ClickException as error:
+            complain(error.format_message())
+            code = MISTAKE
+        except (HookVizError, OSError) as error:
+            complain(in_words(error))
+            code = MISTAKE
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+@click.group(cls=_Commands)
+@click.version_option(__version__, prog_name="hookviz")
+def main() -> None:
+    """See what a convolutional network computes."""

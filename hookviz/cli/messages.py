@@ -1,0 +1,19 @@
+"""What the command line says when something went wrong."""
+
+import click
+
+MISTAKE = 2
+"""Exit status for what a person got wrong."""
+
+
+def in_words(error: Exception) -> str:
+    """What an error says, without the numbers that the operating system puts before it."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{str(error.filename)!r}: " if error.filename is not None else ""
+        return f"{where}{error.strerror}."
+    return str(error) or type(error).__name__
+
+
+def complain(text: str) -> None:
+    """Say what went wrong in one line on standard error."""
+    click.echo(f"hookviz: {' '.join(text.split())}", err=True)

@@ -1,0 +1,5 @@
+"""Numbers → pictures: statistics, layout, scales, colours, PNG, figures, panels.
+
+The only room that knows matplotlib, and one that knows no network: it is given numbers. Imports
+the top files.
+"""

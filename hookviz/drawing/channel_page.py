@@ -1,0 +1,120 @@
+"""One channel as a page for print: its map, its place on the image, its histogram, its numbers."""
+
+import textwrap
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from hookviz.drawing.figures import figure_file
+from hookviz.drawing.grid import Grid
+from hookviz.drawing.overlay import overlay
+from hookviz.errors import SettingError
+from hookviz.types import Crop, Pixels
+from hookviz.wording import number
+
+_BINS = 48
+_DPI = 200
+
+
+def numbers(grid: Grid, channel: int, values: NDArray[np.float32]) -> dict[str, str]:
+    """What a channel's map is in numbers, name by name, as people read them.
+
+    Over its finite values, ``(H, W)``; the rank is among all channels of the layer by maximum.
+    """
+    finite = values[np.isfinite(values)].astype(np.float64)
+    if not finite.size:
+        return {"finite values": "none"}
+    stats = grid.stats
+    rank = 1 + int((stats.maximum > stats.maximum[channel]).sum())
+    return {
+        "minimum": number(finite.min()),
+        "mean": number(finite.mean()),
+        "maximum": number(finite.max()),
+        "standard deviation": number(finite.std()),
+        "zeros": f"{stats.zeros[channel]:.0%}".replace("%", " %"),
+        "rank by maximum": f"{rank} of {len(stats)}",
+    }
+
+
+def channel_csv(values: NDArray[np.float32]) -> str:
+    """A map ``(H, W)`` as CSV: a row of text for a row of cells, with all digits that float32 has.
+
+    ``numpy.loadtxt(…, delimiter=",", dtype="float32")`` reads back the very same numbers.
+    """
+    return "".join(",".join(f"{value:.9g}" for value in row) + "\n" for row in values.tolist())
+
+
+def channel_page(
+    grid: Grid,
+    channel: int,
+    values: NDArray[np.float32],
+    *,
+    image: Pixels | None = None,
+    crop: Crop | None = None,
+    title: str = "",
+    format: str = "png",  # noqa: A002 - as Grid.figure_bytes
+) -> bytes:
+    """One channel of a grid as a file for print: ``"png"``, ``"pdf"`` or ``"svg"``.
+
+    The same bytes every time as PNG and PDF. Threads draw one after the other.
+
+    Args:
+        grid: whose scale and colours are used.
+        channel: one of those that it shows.
+        values: the channel's map, ``(H, W)``.
+        image: the original, RGB uint8, ``(h, w, 3)``; without, the map alone is drawn.
+        crop: which part of `image` the network saw.
+        title: what to call it.
+        format: one of `hookviz.drawing.figures.FORMATS`.
+
+    Raises:
+        HookVizError: the channel is not among those shown.
+        SettingError: `format` is not in `FORMATS`.
+    """
+    coloured = grid.channel_pixels(channel)
+    if values.shape != grid.shape[1:]:
+        raise SettingError(f"values of shape {values.shape} are no map of {grid.shape[1:]}.")
+
+    def draw() -> Figure:
+        pictures = 2 if image is not None and crop is not None else 1
+        figure = Figure(figsize=(3.6 * (pictures + 1), 4.4), layout="constrained", dpi=_DPI)
+        axes = figure.subplots(1, pictures + 1)
+        heading = title or f"{grid.title}, channel {channel}"
+        figure.suptitle("\n".join(textwrap.wrap(heading, 40 * pictures)), fontsize=11)
+        _draw_map(figure, axes[0], grid, channel, coloured)
+        if image is not None and crop is not None:
+            axes[1].imshow(overlay(image, coloured, crop))
+            axes[1].set_title("on the image", fontsize=9)
+            axes[1].set_axis_off()
+        _draw_numbers(axes[-1], numbers(grid, channel, values), values)
+        return figure
+
+    return figure_file(draw, format, dpi=_DPI)
+
+
+def _draw_map(figure: Figure, axes: Axes, grid: Grid, channel: int, coloured: Pixels) -> None:
+    axes.imshow(coloured, interpolation="nearest")
+    axes.set_title(f"{coloured.shape[0]}×{coloured.shape[1]} cells", fontsize=9)
+    axes.set_xlabel("column", fontsize=8)
+    axes.set_ylabel("row", fontsize=8)
+    axes.tick_params(labelsize=7)
+    low, high = float(grid.limits.low[channel]), float(grid.limits.high[channel])
+    if low < high:
+        scale = ScalarMappable(Normalize(low, high), grid.colormap.name)
+        bar = figure.colorbar(scale, ax=axes, orientation="horizontal", shrink=0.9)
+        bar.ax.tick_params(labelsize=7)
+
+
+def _draw_numbers(axes: Axes, said: dict[str, str], values: NDArray[np.float32]) -> None:
+    finite = values[np.isfinite(values)]
+    if finite.size:
+        axes.hist(finite, bins=_BINS, color="#1f9a9d")
+    axes.set_title(f"{values.size:,} values", fontsize=9)
+    axes.tick_params(labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+    text = "\n".join(f"{name}: {value}" for name, value in said.items())
+    axes.text(0, -0.12, text, transform=axes.transAxes, fontsize=8, va="top", linespacing=1.5)

@@ -1,0 +1,264 @@
+"""An activation as a picture: `make_grid` gives a `Grid`, which becomes a PNG or a `Figure`.
+
+The PNG for the screen is one mosaic of palette indices and never passes through matplotlib, whose
+one-axes-per-channel way takes hundreds of times as long. The `Figure` is for print.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from torch import Tensor
+
+from hookviz.drawing import grid_page, legend
+from hookviz.drawing.colormaps import COLORMAPS, GAP_LEVEL, LEVELS, Colormap
+from hookviz.drawing.figures import figure_file
+from hookviz.drawing.layout import Geometry, lay_out, mosaic
+from hookviz.drawing.palette import palette_of, palette_png
+from hookviz.drawing.scales import Limits, limits, quantise
+from hookviz.drawing.statistics import ChannelStats, Levels, channel_stats, order
+from hookviz.errors import HookVizError, SettingError, one_of
+from hookviz.types import Activation, Address, Pixels
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Channels of one activation, laid out and coloured; read-only and safe to share.
+
+    Attributes:
+        address: where the activation was recorded; None for a bare tensor or array.
+        title: what the picture is called.
+        shape: of the activation, ``(C, H, W)``.
+        sort: what the channels are sorted by.
+        order: the channel numbers shown, place by place, ``(N,)``.
+        geometry: where each place lies in the picture.
+        stats: numbers per channel, of all C.
+        limits: the values that the end colours stand for, per channel, of all C.
+        colormap: the colormap with the words for its colours.
+        levels: palette index of every cell shown, uint8, ``(N, H, W)``.
+        palette: RGBA of every palette index, uint8, ``(256, 4)``; the gap's is transparent.
+    """
+
+    address: Address | None
+    title: str
+    shape: tuple[int, int, int]
+    sort: str
+    order: NDArray[np.intp] = field(repr=False)
+    geometry: Geometry
+    stats: ChannelStats = field(repr=False)
+    limits: Limits = field(repr=False)
+    colormap: Colormap
+    levels: Levels = field(repr=False)
+    palette: Levels = field(repr=False)
+
+    @cached_property
+    def shown(self) -> str:
+        """How much of the layer is shown: ``"64 of 512 shown"`` or ``"all 64 channels"``."""
+        total = self.shape[0]
+        if len(self.order) < total:
+            return f"{len(self.order):,} of {total:,} shown"
+        return "1 channel" if total == 1 else f"all {total:,} channels"
+
+    @cached_property
+    def legend(self) -> str:
+        """What the colours mean, in one sentence with real numbers."""
+        return legend.legend(self.limits, self.stats, self.colormap)
+
+    @cached_property
+    def ticks(self) -> tuple[tuple[float, str], ...]:
+        """Marks for the colour bar: (fraction from its low end, label)."""
+        if self.limits.scale == "channel" and self.shape[0] > 1:
+            return (0.0, "each channel's lowest"), (1.0, "each channel's highest")
+        return self.ticks_of(0)
+
+    def ticks_of(self, channel: int) -> tuple[tuple[float, str], ...]:
+        """Marks for the colour bar of one channel, in real values whatever the scale."""
+        return legend.ticks(float(self.limits.low[channel]), float(self.limits.high[channel]))
+
+    def channel_at(self, x: float, y: float) -> tuple[int, int, int] | None:
+        """The (channel, row, column) under pixel (x, y) of the PNG; None where there is none."""
+        found = self.geometry.locate(x, y)
+        return found and (int(self.order[found[0]]), found[1], found[2])
+
+    def png(self) -> bytes:
+        """The mosaic as a palette PNG; gaps and empty places are transparent."""
+        return palette_png(mosaic(self.levels, self.geometry, GAP_LEVEL), self.palette)
+
+    def channel_pixels(self, channel: int) -> Pixels:
+        """One shown channel, RGB uint8, ``(H, W, 3)``: a pixel for every cell.
+
+        Raises:
+            HookVizError: the channel is not among those shown.
+        """
+        pixels: Pixels = self.palette[self._levels_of(channel), :3]
+        return pixels
+
+    def channel_png(self, channel: int, magnification: int = 8) -> bytes:
+        """One shown channel as a palette PNG, every cell `magnification` pixels square.
+
+        Raises:
+            HookVizError: the channel is not among those shown.
+            SettingError: `magnification` is not a whole number from 1 to 256.
+        """
+        if not isinstance(magnification, int) or not 1 <= magnification <= 256:
+            raise SettingError(f"magnification={magnification!r} is not a whole number, 1 to 256.")
+        levels = self._levels_of(channel)
+        return palette_png(levels.repeat(magnification, 0).repeat(magnification, 1), self.palette)
+
+    def _levels_of(self, channel: int) -> Levels:
+        places = np.flatnonzero(self.order == channel)
+        if not len(places):
+            raise HookVizError(
+                f"Channel {channel} is not in this grid: {self.shown}, of channels 0 to "
+                f"{self.shape[0] - 1}. Make the grid without top= to have them all."
+            )
+        levels: Levels = self.levels[places[0]]
+        return levels
+
+    def bar(self, width: int = 256, height: int = 12) -> bytes:
+        """The colour bar as a palette PNG, the low end at the left."""
+        row = (np.arange(width) * LEVELS // width).astype(np.uint8)
+        return palette_png(np.broadcast_to(row, (height, width)), self.palette)
+
+    def figure(self, *, dpi: int = 300, title: str | None = None) -> Figure:
+        """A page for print: title, numbered tiles, colour bar and legend.
+
+        At `dpi` dots per inch every cell is a whole number of dots, so none is dropped or blurred.
+        The mosaic is about 10 × 6.5 inches, and larger where that has fewer dots than cells.
+        Channels are numbered one by one, or along the rows and columns where more than 256 stand
+        in the layer's own order.
+
+        Raises:
+            SettingError: `dpi` is not a whole number from 50 to 600.
+        """
+        if not isinstance(dpi, int) or isinstance(dpi, bool) or not 50 <= dpi <= 600:
+            raise SettingError(f"dpi={dpi!r} is not a whole number of dots per inch, 50 to 600.")
+        page = grid_page.Page(
+            title=self.title if title is None else title,
+            shape=self.shape,
+            shown=self.shown,
+            sort=self.sort,
+            order=self.order,
+            geometry=self.geometry,
+            levels=self.levels,
+            palette=self.palette,
+            ticks=self.ticks,
+            legend=self.legend,
+            nan=int(self.stats.nan.sum()),
+            inf=int(self.stats.inf.sum()),
+        )
+        return grid_page.draw(page, dpi)
+
+    def figure_bytes(self, format: str = "png", dpi: int = 300, title: str | None = None) -> bytes:  # noqa: A002
+        """The `figure` as a file: ``"png"``, ``"pdf"`` or ``"svg"``.
+
+        PNG and PDF are the same bytes every time. Threads draw one after the other.
+
+        Raises:
+            SettingError: `format` is not in `FORMATS`, or `dpi` is not from 50 to 600.
+        """
+        return figure_file(lambda: self.figure(dpi=dpi, title=title), format, dpi=dpi)
+
+
+def make_grid(
+    activation: Activation | Tensor | NDArray[np.generic],
+    *,
+    sort: str = "index",
+    top: int | None = None,
+    scale: str = "layer",
+    colormap: str | None = None,
+    aspect: float = 1.6,
+    width: int = 1200,
+    title: str | None = None,
+) -> Grid:
+    """The channels of an activation, ``(C, H, W)``, as one picture.
+
+    Values are drawn as float32. Without `colormap` it is ``"RdBu_r"`` for the symmetric scale and
+    ``"viridis"`` for the others.
+
+    Args:
+        activation: what `capture` gives, or a tensor or array of real numbers.
+        sort: one of `SORTS`.
+        top: how many channels to show, the first ones in that order; None shows all.
+        scale: one of `SCALES`.
+        colormap: one of `COLORMAPS`.
+        aspect: width / height that the mosaic should come close to.
+        width: pixels that its width should come close to.
+        title: what to call it; without, the activation's address.
+
+    Raises:
+        HookVizError: the values are not ``(C, H, W)``, empty, or not real numbers.
+        SettingError: an option has a value that means nothing.
+    """
+    automatic = "RdBu_r" if scale == "symmetric" else "viridis"
+    colours = COLORMAPS[one_of("colormap", colormap or automatic, COLORMAPS)]
+    address = activation.address if isinstance(activation, Activation) else None
+    values = _float32(activation)
+    stats = channel_stats(values)
+    bounds = limits(values, stats, scale)
+    channels = order(stats, sort, top)
+    count, height, breadth = values.shape
+    geometry = lay_out(len(channels), height, breadth, aspect=aspect, width=width)
+    whole = sort == "index" and len(channels) == count
+    shown = values if whole else values[channels]
+    levels = quantise(shown, bounds.low[channels], bounds.high[channels])
+    levels.flags.writeable = False
+    return Grid(
+        address=address,
+        title=str(address or "") if title is None else title,
+        shape=(count, height, breadth),
+        sort=sort,
+        order=channels,
+        geometry=geometry,
+        stats=stats,
+        limits=bounds,
+        colormap=colours,
+        levels=levels,
+        palette=palette_of(colours.name),
+    )
+
+
+def coloured(
+    values: NDArray[np.floating[Any]],
+    colormap: str = "inferno",
+    *,
+    low: float | None = None,
+    high: float | None = None,
+) -> Pixels:
+    """One map, ``(H, W)``, as a picture, RGB uint8, ``(H, W, 3)``: a pixel for every cell.
+
+    The end colours stand for `low` and `high`, by default the map's own finite extremes. NaN and
+    infinities have the colours that they have in a grid.
+
+    Raises:
+        HookVizError: the values are not ``(H, W)`` or empty.
+        SettingError: `colormap` is not one of `COLORMAPS`.
+    """
+    name = COLORMAPS[one_of("colormap", colormap, COLORMAPS)].name
+    stats = channel_stats(np.asarray(values, np.float32)[None])
+    ends = (
+        float(stats.minimum[0] if low is None else low),
+        float(stats.maximum[0] if high is None else high),
+    )
+    levels = quantise(np.asarray(values, np.float32)[None], *(np.array([end]) for end in ends))
+    picture: Pixels = palette_of(name)[levels[0], :3]
+    return picture
+
+
+def _float32(activation: object) -> NDArray[np.float32]:
+    values = activation.values if isinstance(activation, Activation) else activation
+    if isinstance(values, Tensor):
+        if values.is_complex():
+            raise HookVizError(f"A grid needs real numbers; this tensor holds {values.dtype}.")
+        tensor: NDArray[np.float32] = values.detach().cpu().float().numpy()
+        return tensor
+    if not isinstance(values, np.ndarray):
+        kind = type(values).__name__
+        raise HookVizError(f"A grid needs an activation, a tensor or an array; this is a {kind}.")
+    if values.dtype.kind not in "fiub":
+        raise HookVizError(f"A grid needs real numbers; this array holds {values.dtype}.")
+    with np.errstate(over="ignore"):  # a float64 beyond float32 is shown as infinite
+        return values.astype(np.float32, copy=False)

@@ -1,0 +1,151 @@
+"""Every channel of an activation in one picture: numbers per channel, order, geometry, mosaic.
+
+Pure NumPy and zlib. An activation is ``(C, H, W)``: C channels, each a map of H × W cells. A
+*cell* is one value of a map; a *tile* is one map in the mosaic, its cells drawn as squares of
+whole pixels.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.errors import HookVizError, SettingError, one_of
+
+Floats = NDArray[np.float64]
+Levels = NDArray[np.uint8]
+
+SORTS = {
+    "index": "in the layer's own order",
+    "max": "highest maximum first",
+    "mean": "highest mean first",
+    "variance": "highest variance first",
+    "zeros": "largest share of zeros first",
+}
+"""What channels can be sorted by, and how a person says it."""
+
+
+_CHUNK = 1 << 15  # values at a time: their float64 copy, 256 kB, stays in the processor's cache
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ChannelStats:
+    """Numbers per channel over its finite values; NaN where a channel has no finite value.
+
+    Attributes:
+        minimum, maximum, mean: float64, ``(C,)``.
+        variance: float64, ``(C,)``, the population's: the mean squared distance from the mean.
+        zeros: float64, ``(C,)``, the share of values that are exactly 0, from 0 to 1.
+        nan: ``(C,)``, how many values are NaN.
+        inf: ``(C,)``, how many are +∞ or −∞.
+    """
+
+    minimum: Floats
+    maximum: Floats
+    mean: Floats
+    variance: Floats
+    zeros: Floats
+    nan: NDArray[np.intp]
+    inf: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    @property
+    def lowest(self) -> float:
+        """The lowest finite value of the layer; NaN where it has none."""
+        return float(np.fmin.reduce(self.minimum))
+
+    @property
+    def highest(self) -> float:
+        """The highest finite value of the layer; NaN where it has none."""
+        return float(np.fmax.reduce(self.maximum))
+
+
+def check_shape(shape: tuple[int, ...]) -> None:
+    """Nothing, where `shape` is a ``(C, H, W)`` with something in it.
+
+    Raises:
+        HookVizError: it is not; the message says what a grid needs and what to do.
+    """
+    if len(shape) == 3 and all(shape):
+        return
+    hint = ""
+    if len(shape) == 4:
+        hint = " Take one image of the batch first, for example values[0]."
+    elif len(shape) == 2:
+        hint = " A single map becomes one channel with values[None]."
+    elif len(shape) == 3:
+        hint = " This one is empty."
+    raise HookVizError(f"A grid needs (C, H, W); the shape given is {shape}.{hint}")
+
+
+def channel_stats(values: NDArray[np.float32]) -> ChannelStats:
+    """The numbers per channel of float32 `values`, ``(C, H, W)``.
+
+    Sums run in float64 and the variance in two passes (distance from the mean, then squares), so
+    a large mean doesn't drown a small variance.
+
+    Raises:
+        HookVizError: `values` is not ``(C, H, W)`` or is empty.
+    """
+    check_shape(values.shape)
+    rows = np.ascontiguousarray(values, dtype=np.float32).reshape(len(values), -1)
+    count, cells = rows.shape
+    with np.errstate(invalid="ignore"):
+        minimum = rows.min(axis=1).astype(np.float64)
+        maximum = rows.max(axis=1).astype(np.float64)
+    mean, variance, zeros = np.empty(count), np.empty(count), np.zeros(count)
+    nan, inf = np.zeros(count, np.intp), np.zeros(count, np.intp)
+
+    step = max(1, _CHUNK // cells)
+    buffer = np.empty((min(step, count), cells))
+    for start in range(0, count, step):
+        chunk = rows[start : start + step]
+        wide = buffer[: len(chunk)]
+        with np.errstate(invalid="ignore"):  # channels with NaN or ±∞ are done again below
+            wide[...] = chunk
+            mean[start : start + step] = wide.mean(axis=1)
+            wide -= mean[start : start + step, None]
+            # no BLAS: it would wake other threads for so little, and wait on a busy machine
+            variance[start : start + step] = np.einsum("ij,ij->i", wide, wide) / cells
+        packed = np.packbits(chunk == 0, axis=1)  # counting bits is quicker than summing booleans
+        zeros[start : start + step] = np.bitwise_count(packed).sum(axis=1, dtype=np.intp) / cells
+
+    for channel in np.flatnonzero(~np.isfinite(minimum) | ~np.isfinite(maximum)):
+        row = rows[channel]
+        nan[channel] = np.isnan(row).sum()
+        inf[channel] = np.isinf(row).sum()
+        kept = row[np.isfinite(row)].astype(np.float64)
+        found: tuple[float, ...] = (np.nan,) * 5
+        if len(kept):
+            found = (kept.min(), kept.max(), kept.mean(), kept.var(), (kept == 0).mean())
+        for statistic, number in zip((minimum, maximum, mean, variance, zeros), found, strict=True):
+            statistic[channel] = number
+    return ChannelStats(minimum, maximum, mean, variance, zeros, nan, inf)
+
+
+def order(stats: ChannelStats, sort: str = "index", top: int | None = None) -> NDArray[np.intp]:
+    """The channel numbers to show, in order, intp, ``(N,)``.
+
+    All but ``"index"`` put the highest first, equal ones by channel number, and channels without
+    any finite value last. `top` keeps the first so many, or all where there are fewer.
+
+    Raises:
+        SettingError: `sort` is not in `SORTS`, or `top` is not a whole number above 0.
+    """
+    one_of("sort order", sort, SORTS)
+    if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
+        raise SettingError(
+            f"top={top!r} is not a whole number above 0; this layer has {len(stats)} channels, "
+            "and top=None shows them all."
+        )
+    if sort == "index":
+        return np.arange(len(stats))[:top]
+    key = {
+        "max": stats.maximum,
+        "mean": stats.mean,
+        "variance": stats.variance,
+        "zeros": stats.zeros,
+    }[sort]
+    return np.argsort(-key, kind="stable")[:top]  # argsort puts NaN last

@@ -1,0 +1,198 @@
+"""What a quantity depends on: its gradient, or why there is none, and class activation maps."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from hookviz.capturing.survey import survey
+from hookviz.errors import HookVizError
+from hookviz.explaining.backward import INPUT, Pass, Quantity, check_maps, map_of
+from hookviz.hooking import hooks, replicas
+from hookviz.types import Model, ModelInput, Progress, ignore
+
+Numbers = NDArray[np.floating[Any]]
+
+_SAFE = 1e-6  # keeps Grad-CAM++ from dividing by zero; the number that pytorch-grad-cam takes
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Gradient:
+    """How a quantity changes with each value of a layer's first output, or of the input.
+
+    Attributes:
+        output: those values, ``(C, H, W)``.
+        gradient: ∂quantity/∂output, ``(C, H, W)``.
+        value: the quantity.
+        guided: at how many ReLUs negative gradients were cut.
+    """
+
+    output: Numbers = field(repr=False)
+    gradient: Numbers = field(repr=False)
+    value: float
+    guided: int
+
+
+def layer_gradient(
+    model: Model, made: ModelInput, layer: str, quantity: Quantity, progress: Progress = ignore
+) -> Gradient:
+    """The gradient of a quantity with respect to what a layer puts out in its first call.
+
+    Raises:
+        UnknownLayerError: a pass runs no layer of that name.
+        SettingError: the quantity's layer has no such channel or cell.
+        ModelError: the layer puts out no maps, the network can't take this input, or it can't be
+            differentiated.
+        HookVizError: the quantity does not depend on the layer; it names one that it depends on.
+    """
+    check_maps(model, made, layer)
+    found = Pass(model, made, quantity, (layer,), progress)
+    gradient = found.run(made.tensor)[layer]
+    if gradient is None:
+        raise _unreached(model, made, layer, quantity)
+    return _gradient(found, map_of(model, made, layer, found.held[layer]), gradient)
+
+
+def input_gradient(
+    model: Model,
+    made: ModelInput,
+    quantity: Quantity,
+    *,
+    image: Tensor | None = None,
+    guided: bool = False,
+    progress: Progress = ignore,
+) -> Gradient:
+    """The gradient of a quantity with respect to the network's input.
+
+    Args:
+        model: the model.
+        made: the input.
+        quantity: what the gradient is of.
+        image: ``(1, C, H, W)`` in place of the input's own tensor.
+        guided: cut negative gradients at every ReLU (Springenberg et al., 2015): backwards through
+            one, ∂/∂x = max(0, ∂/∂y) where x > 0, else 0. That goes for ReLU6 too, and for both as
+            modules and as functions.
+        progress: told the share done after every conv layer, there and back.
+
+    Raises:
+        SettingError: the quantity's layer has no such channel.
+        ModelError: the network can't take this input, or it can't be differentiated.
+        HookVizError: no gradient gets from the quantity to the input.
+    """
+    found = Pass(model, made, quantity, (INPUT,), progress, guided=guided)
+    gradient = found.run(made.tensor if image is None else image)[INPUT]
+    if gradient is None:
+        raise _unreached(model, made, INPUT, quantity)
+    return _gradient(found, found.held[INPUT][0], gradient)
+
+
+def _gradient(run: Pass, output: Tensor, gradient: Tensor) -> Gradient:
+    return Gradient(_numbers(output), _numbers(gradient[0]), run.value, run.relus)
+
+
+def working_layer(model: Model, made: ModelInput, quantity: Quantity, but: str = "") -> str | None:
+    """The last conv layer, other than `but`, that the quantity has a gradient with respect to.
+
+    None where there is none, or all of them are zero everywhere.
+    """
+    names = [layer.name for layer in survey(model, tuple(made.tensor.shape[1:])).convs]
+    found = Pass(model, made, quantity, names, ignore)
+    gradients = found.run(made.tensor)
+    for name in reversed(names):
+        gradient = gradients[name]
+        if gradient is None or name == but or gradient.shape[0] != 1 or gradient.ndim != 4:
+            continue
+        if bool(gradient.any()):
+            return name
+    return None
+
+
+def _unreached(model: Model, made: ModelInput, layer: str, quantity: Quantity) -> HookVizError:
+    """The error for a gradient that isn't there, with its cause and a layer that works."""
+    what, where = quantity.says(model), f"layer {layer!r}" if layer else "the input"
+    other = working_layer(model, made, quantity, but=layer)
+    where_seen = "." if layer else ", which the lens gradients shows."
+    hint = "" if other is None else f" Layer {other!r} has a gradient{where_seen}"
+    if layer and not _moves(model, made, layer, quantity):
+        return HookVizError(f"In {model.title}, {what} does not depend on {where}.{hint}")
+    return HookVizError(
+        f"{model.title} cuts the gradient between {where} and {what}: it detaches a tensor, "
+        f"computes without gradients, or takes a step that has none.{hint}"
+    )
+
+
+def _moves(model: Model, made: ModelInput, layer: str, quantity: Quantity) -> bool:
+    """Whether the quantity becomes another one with noise on the layer's output."""
+
+    def value(amount: float) -> Tensor:
+        def disturb(call: hooks.Call) -> Tensor:
+            output: Tensor = call.output
+            noise = torch.randn(output.shape, generator=torch.Generator().manual_seed(0))
+            return output + amount * (output.abs().max() + 1) * noise.to(output)
+
+        found = Pass(model, made, quantity, (), ignore)
+        replica = replicas.for_gradients(model.network)
+        with torch.no_grad(), hooks.edit(replica, (layer,), disturb):
+            return found.value_of(replica, made.tensor)
+
+    return bool(value(0.0) != value(1.0))
+
+
+def _numbers(tensor: Tensor) -> Numbers:
+    """Values on the CPU, float32 where the network computed in less."""
+    values = tensor.detach().cpu()
+    wide = values if values.dtype == torch.float64 else values.float()
+    found: Numbers = wide.numpy()
+    return found
+
+
+def grad_cam(activation: Numbers, gradient: Numbers) -> tuple[Numbers, Numbers]:
+    """Grad-CAM before its ReLU, ``(H, W)``, and the channels' weights, ``(C,)``.
+
+    ``Σ_k α_k A_k`` with ``α_k`` the mean of ∂score/∂A_k over the map (Selvaraju et al., 2017,
+    equations 1 and 2). Both arguments are ``(C, H, W)``.
+    """
+    weights = gradient.mean((1, 2))
+    return np.einsum("c,chw->hw", weights, activation), weights
+
+
+def grad_cam_plus_plus(activation: Numbers, gradient: Numbers) -> tuple[Numbers, Numbers]:
+    """Grad-CAM++ before its last ReLU, ``(H, W)``, and the channels' weights, ``(C,)``.
+
+    ``w_k = Σ_ij α_kij max(0, g_kij)`` with ``α = g² / (2 g² + g³ Σ_ab A_kab + ε)``, g being
+    ∂score/∂A (Chattopadhay et al., 2018, equations 5 and 19; ε = 10⁻⁶ is not theirs). Both
+    arguments are ``(C, H, W)``.
+    """
+    squares, total = gradient**2, activation.sum((1, 2), keepdims=True)
+    shares = squares / (2 * squares + total * squares * gradient + _SAFE)
+    weights = (np.maximum(gradient, 0) * shares).sum((1, 2))
+    return np.einsum("c,chw->hw", weights, activation), weights
+
+
+def layer_cam(activation: Numbers, gradient: Numbers) -> Numbers:
+    """LayerCAM before its ReLU, ``(H, W)``: every cell has a weight of its own.
+
+    ``Σ_k max(0, ∂score/∂A_k) · A_k`` (Jiang et al., 2021, equations 5 and 6). Both arguments are
+    ``(C, H, W)``.
+    """
+    found: Numbers = np.einsum("chw,chw->hw", np.maximum(gradient, 0), activation)
+    return found
+
+
+def eigen_cam(activation: Numbers) -> tuple[Numbers, Numbers]:
+    """Eigen-CAM, ``(H, W)``, and the channels' share in it, ``(C,)`` of length 1.
+
+    The cells, each with C numbers, laid along the direction in which they differ most: the first
+    right singular vector of the ``(H·W, C)`` matrix (Muhammad and Yeasin, 2020), every channel's
+    mean taken off first, as pytorch-grad-cam does. A singular vector has no sign; here the cell
+    that is farthest from zero is positive (Chung and Ying, 2025, equation 13).
+    """
+    cells = np.nan_to_num(activation).reshape(len(activation), -1).T
+    cells = cells - cells.mean(0)
+    direction = np.linalg.svd(cells, full_matrices=False)[2][0]
+    along = cells @ direction
+    sign = -1 if -along.min() > along.max() else 1
+    return (sign * along).reshape(activation.shape[1:]), sign * direction

@@ -1,0 +1,270 @@
+"""One pass there and back: a number of a pass, and its gradients at layers and at the input.
+
+The pass runs on a fresh replica, and `torch.autograd.grad` asks for single gradients, so nothing
+that is shared gets one. What a layer puts out is held aside while the network goes on with a copy:
+an in-place ReLU behind the layer can't write over it.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hookviz.capturing.survey import survey
+from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
+from hookviz.hooking import hooks, replicas
+from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.hooking.torch_functions import EveryFunction, function_name
+from hookviz.types import Model, ModelInput, Progress
+
+INPUT = ""
+"""Stands for the network's input among layer names; no layer is called so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One number of a pass, for gradients to be of.
+
+    Attributes:
+        target: a class, whose score (before the softmax) it is, where `layer` is None.
+        layer: a layer, of whose first call it is a part.
+        channel: the layer's channel, whose mean it is, where `cell` is None.
+        cell: the row and column of one cell of the channel.
+    """
+
+    target: int | None = None
+    layer: str | None = None
+    channel: int = 0
+    cell: tuple[int, int] | None = None
+
+    def says(self, model: Model) -> str:
+        """What it is called, to stand within a sentence."""
+        if self.layer is None:
+            assert self.target is not None
+            known = self.target < len(model.categories)
+            return (
+                f"the score of {model.categories[self.target] if known else f'class {self.target}'}"
+            )
+        channel = f"channel {self.channel} of {self.layer}"
+        if self.cell is None:
+            return f"the mean of {channel}"
+        return f"row {self.cell[0]}, column {self.cell[1]} of {channel}"
+
+
+class Pass:
+    """One pass there and back: what the wanted layers put out, and gradients with respect to it.
+
+    Attributes:
+        held: what each wanted layer put out in its first call, and the input as `INPUT`.
+        value: the quantity, once the pass has run.
+        relus: at how many ReLUs negative gradients were cut.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        made: ModelInput,
+        quantity: Quantity,
+        wanted: Collection[str],
+        progress: Progress,
+        *,
+        guided: bool = False,
+    ) -> None:
+        self.held: dict[str, Tensor] = {}
+        self.value = float("nan")
+        self.relus = 0
+        self._model, self._made, self._quantity = model, made, quantity
+        self._wanted, self._progress, self._guided = frozenset(wanted), progress, guided
+        convs = survey(model, tuple(made.tensor.shape[1:])).convs
+        self._watched = {layer.name for layer in convs} | self._wanted - {INPUT}
+        self._calls = max(1, sum(layer.calls for layer in convs))
+        self._there = self._back = 0
+        self._asked: Tensor | None = None
+        self._cancelled: BaseException | None = None
+        if quantity.layer is not None:
+            _check_part(quantity, check_maps(model, made, quantity.layer))
+            self._watched.add(quantity.layer)
+
+    def run(self, image: Tensor) -> Mapping[str, Tensor | None]:
+        """The gradients by layer, of the shape of what it put out; None where there is none."""
+        # Where the caller has switched gradients off, that is no business of this replica's.
+        with (
+            torch.inference_mode(mode=False),  # switches gradients on, too
+            hooks.on_gradients(self._see_back) as self._gradients,
+        ):
+            replica = replicas.for_gradients(self._model.network)
+            given = image.to(*place_of(replica), copy=True)
+            if INPUT in self._wanted:
+                self.held[INPUT] = given.requires_grad_()
+                given = given.clone()  # a network may write into its input
+            try:
+                value = self._value(self._forward(replica, given))
+                self.value = float(value.detach())
+                return self._backward(value)
+            finally:
+                del self._gradients  # it knows this object, and the two would keep each other
+
+    def value_of(self, replica: nn.Module, image: Tensor) -> Tensor:
+        """The quantity alone, in a pass of a replica; gradients are on or off as they are."""
+        return self._value(self._forward(replica, image.to(*place_of(replica), copy=True)))
+
+    def _forward(self, replica: nn.Module, given: Tensor) -> Any:
+        guide = _Reluctance(self._guide) if self._guided else nullcontext()
+        with hooks.edit(replica, self._watched, self._see), guide:
+            try:
+                return replica(given)
+            except hooks.StopForward:
+                return None
+            except Exception as error:
+                if error is self._cancelled:
+                    raise  # the caller's own way of ending the run
+                raise refused(self._model, self._made.tensor.shape[1:], error) from error
+
+    def _backward(self, value: Tensor) -> Mapping[str, Tensor | None]:
+        names = list(self.held)
+        nothing: dict[str, Tensor | None] = dict.fromkeys(self._wanted)
+        if not (names and value.requires_grad):
+            return nothing
+        try:
+            held = [self.held[name] for name in names]
+            found = torch.autograd.grad(value, held, allow_unused=True)
+        except Exception as error:
+            if error is self._cancelled:
+                raise
+            why = shorten(str(error).partition("\n")[0].partition(": [")[0].rstrip("."), 200)
+            raise ModelError(
+                f"{self._model.title} can't be differentiated: {why}. Lenses that need no "
+                "gradients work on it, such as grad-cam with the method 'Eigen-CAM'."
+            ) from error
+        return nothing | dict(zip(names, found, strict=True))
+
+    def _see(self, call: hooks.Call) -> Tensor | None:
+        output, made = call.output, None
+        if call.index == 0 and isinstance(output, Tensor):
+            if call.layer in self._wanted:
+                output, made = self._hold(call.layer, output)
+            if call.layer == self._quantity.layer:
+                self._asked = output
+                raise hooks.StopForward  # the rest of the network adds nothing to it
+        if isinstance(output, Tensor) and output.requires_grad and output.device.type == "cpu":
+            # On a GPU the way back runs in a thread of its own, and is quick.
+            self._gradients.add(call.layer, output)
+        self._there += 1
+        self._tell(self._there / self._calls / 2)
+        return made
+
+    def _hold(self, layer: str, output: Tensor) -> tuple[Tensor, Tensor]:
+        """A layer's output as a tensor with a graph, and the copy that the network goes on with.
+
+        An output of a part that runs without gradients starts a graph here, so the rest has one.
+        """
+        with torch.enable_grad():
+            if not output.requires_grad:
+                output = output.detach().requires_grad_()
+            self.held[layer] = output
+            return output, output.clone()
+
+    def _guide(self, output: Tensor) -> None:
+        self.relus += 1
+        self._gradients.add(INPUT, output)
+
+    def _see_back(self, name: str, gradient: Tensor) -> Tensor | None:
+        if name == INPUT:
+            return gradient.clamp(min=0)
+        self._back += 1
+        self._tell(0.5 + self._back / self._calls / 2)
+        return None
+
+    def _tell(self, share: float) -> None:
+        try:
+            self._progress(min(1.0, share))
+        except BaseException as error:
+            self._cancelled = error
+            raise
+
+    def _value(self, output: Any) -> Tensor:
+        quantity = self._quantity
+        if quantity.layer is None:
+            if not isinstance(output, Tensor) or output.ndim != 2 or len(output) != 1:
+                raise ModelError(
+                    f"{self._model.title} puts out no class scores. Ask about a layer's channel, "
+                    "or choose a model of the catalog, for example shapesnet."
+                )
+            return output[0, quantity.target]
+        if self._asked is None:
+            raise ModelError(f"Layer {quantity.layer!r} of {self._model.title} did not run.")
+        maps = map_of(self._model, self._made, quantity.layer, self._asked)
+        channel = maps[quantity.channel]
+        return channel.mean() if quantity.cell is None else channel[quantity.cell]
+
+
+class _Reluctance(EveryFunction):
+    """Tells of every ReLU's output while a pass runs, whether a module or a function made it."""
+
+    def __init__(self, tell: Callable[[Tensor], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """What `func` gives."""
+        output, name = func(*args, **kwargs), function_name(func)
+        relu6 = name == "hardtanh" and kwargs.get("min_val") == 0  # as nn.ReLU6 calls it
+        if (relu6 or name in ("relu", "relu6")) and getattr(output, "requires_grad", False):
+            self._tell(output)
+        return output
+
+
+def check_maps(model: Model, made: ModelInput, layer: str) -> tuple[int, ...]:
+    """``(C, H, W)`` of the maps that a layer puts out, by the survey.
+
+    Raises:
+        UnknownLayerError: a pass runs no layer of that name.
+        ModelError: the layer puts out something else.
+    """
+    seen = survey(model, tuple(made.tensor.shape[1:]))
+    shapes = {info.name: info.output_shape for info in seen.layers}
+    if layer not in shapes:
+        raise UnknownLayerError(f"layer in {model.title}", layer, shapes)
+    if len(shapes[layer]) != 3:
+        raise _no_maps(model, made, layer, ("1", *map(str, shapes[layer])))
+    return shapes[layer]
+
+
+def _check_part(quantity: Quantity, shape: tuple[int, ...]) -> None:
+    row, column = quantity.cell or (0, 0)
+    for what, given, count in (
+        ("channel", quantity.channel, shape[0]),
+        ("row", row, shape[1]),
+        ("column", column, shape[2]),
+    ):
+        if not 0 <= given < count:
+            raise SettingError(
+                f"There is no {what} {given} in layer {quantity.layer!r}: "
+                f"it has {count:,}, 0 to {count - 1}."
+            )
+
+
+def map_of(model: Model, made: ModelInput, layer: str, output: Tensor) -> Tensor:
+    """The maps in a layer's output, ``(C, H, W)``.
+
+    Raises:
+        ModelError: it is something else; a layer that puts out maps is named.
+    """
+    if output.ndim != 4 or len(output) != 1:
+        raise _no_maps(model, made, layer, tuple(map(str, output.shape)))
+    return output[0]
+
+
+def _no_maps(model: Model, made: ModelInput, layer: str, shape: tuple[str, ...]) -> ModelError:
+    convs = survey(model, tuple(made.tensor.shape[1:])).convs
+    fit = [info.name for info in convs if len(info.output_shape) == 3 and info.name != layer]
+    hint = f" {fit[-1]!r} puts out maps, for example." if fit else ""
+    return ModelError(
+        f"Layer {layer!r} of {model.title} puts out {'×'.join(shape)}, not one image's maps "
+        f"(1×C×H×W).{hint}"
+    )

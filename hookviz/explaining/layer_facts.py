@@ -1,0 +1,61 @@
+"""What a layer is, in the field's words: for the line under its name and for the tree."""
+
+from collections.abc import Sequence
+
+from hookviz.explaining.receptive_field import ReceptiveField
+from hookviz.types import LayerInfo
+from hookviz.wording import times
+
+
+def facts(layer: LayerInfo, field: ReceptiveField | None) -> str:
+    """One line: kernel, stride, dilation, groups, channels, weights, work and receptive field."""
+    kind = "transposed convolution" if "Transpose" in layer.kind else "convolution"
+    parts = [f"{times(layer.kernel_size)} {kind}"]
+    if set(layer.stride) != {1}:
+        parts.append(f"stride {_once(layer.stride)}")
+    if set(layer.dilation) != {1}:
+        parts.append(f"dilation {_once(layer.dilation)}")
+    if layer.groups > 1:
+        depthwise = layer.groups == layer.input_shape[0]
+        parts.append("depthwise" if depthwise else f"{layer.groups} groups")
+    channels, *sides = layer.output_shape
+    parts.append(f"{layer.input_shape[0]:,} → {channels:,} channels of {times(sides)}")
+    parts.append(f"{layer.parameters:,} weights")
+    parts.append(f"{amount(layer.multiply_adds)} multiply-adds")
+    parts.append(field_text(field))
+    if layer.calls > 1:
+        parts.append(f"runs {layer.calls} times, the first is shown")
+    return " · ".join(parts)
+
+
+def kernel_text(layer: LayerInfo) -> str:
+    """Kernel, stride and dilation in a few signs, ``"3×3 /2"``; the kind of other layers."""
+    if not layer.kernel_size:
+        return layer.kind
+    stride = f" /{_once(layer.stride)}" if set(layer.stride) != {1} else ""
+    dilation = f" dilated {_once(layer.dilation)}" if set(layer.dilation) != {1} else ""
+    groups = f" in {layer.groups} groups" if layer.groups > 1 else ""
+    if layer.groups > 1 and layer.groups == layer.input_shape[0]:
+        groups = " depthwise"
+    return f"{times(layer.kernel_size)}{stride}{dilation}{groups}"
+
+
+def field_text(field: ReceptiveField | None) -> str:
+    """How far a cell sees: ``"sees 35 px"``."""
+    if field is None:
+        return "sees an unknown part"
+    if field.size is None:
+        return "sees the whole image"
+    return f"sees {_once(field.size)} px"
+
+
+def amount(count: int) -> str:
+    """A count for people: ``"36.9 k"``."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return str(count)
+
+
+def _once(sizes: Sequence[int]) -> str:
+    return str(sizes[0]) if len(set(sizes)) == 1 else times(sizes)

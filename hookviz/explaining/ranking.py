@@ -1,0 +1,204 @@
+"""Which input channels matter most to a channel, and which layer those channels come from."""
+
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hookviz.capturing import layers
+from hookviz.errors import UnknownLayerError
+from hookviz.explaining.cell_sum import LayerCall
+from hookviz.hooking import hooks, replicas
+from hookviz.hooking.forward_pass import own_shape, place_of, refused
+from hookviz.hooking.torch_functions import ACTIVATIONS, NORMS, EveryFunction, function_name
+from hookviz.types import Address, Model
+
+_POOLS = frozenset(
+    f"{kind}_pool2d" for kind in ("max", "avg", "lp", "adaptive_max", "adaptive_avg")
+)
+_COPIES = frozenset(("clone", "detach", "contiguous", "to", "float", "half", "double", "type_as"))
+_KEEP_CHANNELS = (
+    NORMS
+    | ACTIVATIONS
+    | _POOLS
+    | _COPIES
+    | {"dropout", "dropout2d", "feature_dropout", "local_response_norm", "interpolate", "pad"}
+)
+"""Functions that make channel k of their output from channel k of their first argument."""
+
+_SCALE_CHANNELS = frozenset(
+    f"{place}{kind}" for place in ("", "i", "r") for kind in ("add", "sub", "mul", "div", "truediv")
+)
+"""Arithmetic that keeps the channels where all but one operand are a number per channel."""
+
+_sources: WeakKeyDictionary[nn.Module, Mapping[str, str]] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+Ranking = tuple[tuple[int, float], ...]
+"""(input channel, how much), the most first; channels are numbered as in the layer's input."""
+
+
+def strongest_by_weight(call: LayerCall, channel: int) -> Ranking:
+    """The input channels of one output channel by the L2 norm of their slice of the kernel.
+
+    ``√Σ w²`` over the taps; a grouped layer's channel sees only its group's inputs.
+
+    Raises:
+        SettingError: the layer has no such channel.
+    """
+    inputs = call.inputs_of(channel)
+    return _ranked(inputs, call.kernel[channel].double().square().sum((1, 2)).sqrt())
+
+
+def strongest_by_contribution(call: LayerCall, channel: int) -> Ranking:
+    """The input channels of one output channel by what they add to this image's map.
+
+    ``mean over the map of |Σ over the taps of w · x|``: how far the map's cells would move on
+    average, up or down, were that input channel zero.
+
+    Raises:
+        SettingError: the layer has no such channel.
+    """
+    inputs = call.inputs_of(channel)
+    with torch.no_grad():
+        added = F.conv2d(  # one filter per input channel: what each adds by itself
+            call.padded[None, inputs.start : inputs.stop],
+            call.kernel[channel][:, None],
+            stride=call.stride,
+            dilation=call.dilation,
+            groups=len(inputs),
+        )
+    return _ranked(inputs, added[0].abs().mean((1, 2), dtype=torch.float64))
+
+
+def source_of(model: Model, layer: str) -> str | None:
+    """The conv layer whose channels are `layer`'s input channels, one to one.
+
+    Written as an address, ``"conv1"`` or ``"conv1#1"``. None where there is no such layer: the
+    input is the image, or several maps were added, joined or mixed, or it differs from call to
+    call of the layer.
+
+    Raises:
+        UnknownLayerError: a pass runs no conv layer of that name.
+        ModelError: the network can't take an input of its own shape.
+    """
+    convs = layers.conv_names(model.network)
+    if layer not in convs:
+        raise UnknownLayerError(f"conv layer in {model.title}", layer, convs)
+    return sources(model).get(layer)
+
+
+def sources(model: Model) -> Mapping[str, str]:
+    """Every conv layer that has a source with that source, see `source_of`; kept per network.
+
+    The pass behind it is made without data where the network can do so.
+
+    Raises:
+        ModelError: the network can't take an input of its own shape.
+    """
+    with _lock:
+        known = _sources.get(model.network)
+    if known is not None:
+        return known
+    shape = own_shape(model)
+    device, dtype = place_of(model.network)
+    try:
+        blank = torch.empty(1, *shape, device="meta", dtype=dtype)
+        found = _follow(replicas.shapes_only(model.network), blank)
+    except Exception:  # noqa: BLE001 - whatever meta tensors can't do, real ones decide
+        with replicas.borrow(model.network) as replica:
+            try:
+                found = _follow(replica, torch.zeros(1, *shape, device=device, dtype=dtype))
+            except Exception as error:
+                raise refused(model, shape, error) from error
+    with _lock:
+        _sources[model.network] = found
+    return found
+
+
+def _follow(network: nn.Module, image: Tensor) -> Mapping[str, str]:
+    trace = _Trace()
+    with torch.no_grad(), hooks.observe(network, layers.conv_names(network), trace.see), trace:
+        network(image)
+    return MappingProxyType(
+        {
+            layer: str(next(iter(found)))
+            for layer, found in trace.feeding.items()
+            if len(found) == 1 and None not in found
+        }
+    )
+
+
+class _Trace(EveryFunction):
+    """Knows of every tensor on its way which conv layer's channels it has, if any.
+
+    A tensor is told by being the same object, unchanged since (its version counter says so).
+    What a function that is not known to keep channels puts out has no source.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.feeding: dict[str, set[Address | None]] = {}
+        self._known: dict[int, tuple[weakref.ref[Tensor], int, Address]] = {}
+
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """What `func` gives, which has its input's source where `func` keeps channels."""
+        given = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
+        before = [(tensor.shape, self._source(tensor)) for tensor in given]
+        output = func(*args, **kwargs)
+        if isinstance(output, Tensor):
+            source = _kept(function_name(func), before, output.shape)
+            if source is not None:
+                self._know(output, source)
+        return output
+
+    def see(self, call: hooks.Call) -> None:
+        """Take in one call of a conv layer."""
+        with torch._C.DisableTorchFunction():  # hooks run inside the pass and are no part of it
+            given, output = (
+                next((tensor for _, tensor in hooks.tensors_in(part)), None)
+                for part in (call.inputs, call.output)
+            )
+            source = None if given is None else self._source(given)
+            self.feeding.setdefault(call.layer, set()).add(source)
+            if output is not None:
+                self._know(output, Address(call.layer, call.index))
+
+    def _know(self, tensor: Tensor, source: Address) -> None:
+        self._known[id(tensor)] = (weakref.ref(tensor), tensor._version, source)
+
+    def _source(self, tensor: Tensor) -> Address | None:
+        ref, version, source = self._known.get(id(tensor), (None, 0, None))
+        if ref is None or ref() is not tensor or tensor._version != version:
+            return None
+        return source
+
+
+def _kept(
+    name: str, given: list[tuple[torch.Size, Address | None]], made: torch.Size
+) -> Address | None:
+    """The source whose channels a function's output has, from shapes and sources of its inputs."""
+    if not given or len(made) < 3:
+        return None
+    if name in _KEEP_CHANNELS or (name == "cat" and len(given) == 1):
+        shape, source = given[0]
+        return source if shape[:-2] == made[:-2] else None
+    if name in _SCALE_CHANNELS:
+        full = [source for shape, source in given if shape == made]
+        others = [shape for shape, _ in given if shape != made]
+        if len(full) == 1 and all(shape[-2:].numel() == 1 for shape in others):
+            return full[0]
+    return None
+
+
+def _ranked(inputs: range, amounts: Tensor) -> Ranking:
+    pairs = zip(inputs, amounts.tolist(), strict=True)
+    return tuple(sorted(pairs, key=lambda pair: -pair[1]))

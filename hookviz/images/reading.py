@@ -1,0 +1,330 @@
+"""Untrusted bytes, a path or a Pillow image become an upright RGB `InputImage`, or an `ImageError`.
+
+Pillow decodes; this file says which formats it may try, keeps it within the pixel limit, and puts
+right what it leaves to its caller: orientation, depth, colour space and transparency.
+"""
+
+import hashlib
+import logging
+import math
+import os
+import re
+import struct
+import sys
+from collections.abc import Callable
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageOps, TiffImagePlugin
+from PIL.AvifImagePlugin import AvifImageFile
+from PIL.BmpImagePlugin import BmpImageFile
+from PIL.GifImagePlugin import GifImageFile
+from PIL.ImageFile import ImageFile
+from PIL.JpegImagePlugin import JpegImageFile
+from PIL.PngImagePlugin import PngImageFile
+from PIL.WebPImagePlugin import WebPImageFile
+
+from hookviz.errors import ImageError, nearest_names, shorten
+from hookviz.images.srgb import BROKEN_METADATA, split, to_srgb
+from hookviz.settings import settings
+from hookviz.types import InputImage, Pixels
+
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview | Image.Image | InputImage
+RGB = tuple[int, int, int]
+FORMATS = "PNG, JPEG, WebP, GIF, BMP, TIFF or AVIF"
+
+_log = logging.getLogger(__name__)
+_WHITE = (255, 255, 255)
+_BITS, _PLANES = TiffImagePlugin.BITSPERSAMPLE, TiffImagePlugin.PLANAR_CONFIGURATION
+_TILE = TiffImagePlugin.TILEWIDTH, TiffImagePlugin.TILELENGTH
+_BANDS = ("R", "G", "B", "A")
+_HEAD = 64  # bytes, enough to recognise every format
+
+
+class _TiffFile(TiffImagePlugin.TiffImageFile):
+    """Pillow's reader, put right where it would warn or go wrong without a word."""
+
+    def _setup(self) -> None:
+        if self.tag_v2.get(TiffImagePlugin.SAMPLESPERPIXEL, 1) == 1:
+            self.tag_v2[_PLANES] = 1  # grey has no planes to store apart, whatever the file says
+        super()._setup()
+        if self.tag_v2.get(_PLANES) == 2 and self.tag_v2.get(_BITS, ())[0] == 16:
+            # Pillow reads colours of 16 bits that are stored plane by plane as if they had 8
+            end = ";16L" if self.tag_v2.prefix == b"II" else ";16B"
+            bands = [(tile, tile.args) for tile in self.tile if isinstance(tile.args, tuple)]
+            if all(args[0] in _BANDS for _, args in bands):
+                self.tile = [tile._replace(args=(a[0] + end, *a[1:])) for tile, a in bands]
+
+    def load_prepare(self) -> None:
+        areas = [(box[2] - box[0]) * (box[3] - box[1]) for _, box, *_ in self.tile if box]
+        if sum(areas) < math.prod(self._tile_size):  # Pillow would leave the rest black
+            raise ValueError("parts of the picture are missing")
+        if self._im is None:  # else Pillow checks the size again, and warns below our own limit
+            self.im = Image.new(self.mode, self._tile_size).im
+        super().load_prepare()
+
+
+class _GifFile(GifImageFile):
+    """Pillow's reader without what comes after the first frame.
+
+    To clear a frame away it fills a picture of that frame's size, at once when the file is opened:
+    180 MB for a file of a hundred bytes.
+    """
+
+    @property
+    def disposal_method(self) -> int:
+        return 0
+
+    @disposal_method.setter
+    def disposal_method(self, method: int) -> None:
+        pass
+
+
+# Pillow's readers are called by their classes. `Image.open` would issue a DecompressionBombWarning
+# for sizes that our own limit allows; its threshold and Python's warning filters are both state of
+# the whole process, which a library that runs in many threads must leave alone.
+_READERS: tuple[tuple[re.Pattern[bytes], type[ImageFile]], ...] = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), PngImageFile),
+    (re.compile(rb"\xff\xd8\xff"), JpegImageFile),
+    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), WebPImageFile),
+    (re.compile(rb"GIF8[79]a"), _GifFile),
+    (re.compile(rb"BM"), BmpImageFile),
+    (re.compile(rb"II[*+]\0|MM\0[*+]"), _TiffFile),
+    (re.compile(rb".{4}ftyp.{,48}avi[fs]", re.DOTALL), AvifImageFile),
+)
+_RELATIVES: tuple[tuple[re.Pattern[bytes], str], ...] = (
+    (re.compile(rb"\Z"), "empty (0 bytes)"),
+    (re.compile(rb".{4}ftyp(hei|hev|mif1|msf1)", re.DOTALL), "a HEIC photo"),
+    (re.compile(rb"\0\0\0\x0cjP {2}|\xff\x4f\xff\x51"), "a JPEG 2000 image"),
+    (re.compile(rb"\0\0\0\x0cJXL |\xff\x0a"), "a JPEG XL image"),
+    (re.compile(rb"\s*(<\?xml|<svg|<!DOCTYPE svg)"), "an SVG drawing or other XML"),
+    (re.compile(rb"%PDF"), "a PDF document"),
+    (re.compile(rb"8BPS"), "a Photoshop document"),
+)
+
+
+def read(source: Source, *, background: RGB = _WHITE) -> InputImage:
+    """The image in a file, in bytes or in a Pillow image; an `InputImage` is returned as it is.
+
+    Args:
+        source: a path, the bytes of an image file, a Pillow image of any mode, or an `InputImage`.
+        background: RGB in 0…255, what shows through where the image is transparent.
+
+    Raises:
+        ImageError: there is no such file, or its bytes can't be decoded; see `decode`.
+    """
+    if isinstance(source, InputImage):
+        return source
+    if isinstance(source, Image.Image):
+        name = Path(str(getattr(source, "filename", ""))).name or "image"
+        return _guarded(lambda: _pixels_of(source, name, _colour(background)), name)
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return decode(bytes(source), background=background)
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source)
+        return decode(_bytes_of(path), path.name, background=background)
+    raise ImageError(
+        f"An image can't be read from {type(source).__name__!r}; give a path, bytes or a picture."
+    )
+
+
+def decode(data: bytes, name: str = "image", *, background: RGB = _WHITE) -> InputImage:
+    """The image that `data` encodes, as upright 8-bit sRGB; of an animation, its first frame.
+
+    EXIF orientation is carried out. A colour profile (ICC) is converted to sRGB; one that is
+    broken or belongs to another kind of image is ignored and logged. 16 bits per channel are
+    rounded to 8, so that 65535 becomes 255 (in compressed TIFFs stored plane by plane they are cut
+    to 8, a difference of one level at most). Grey TIFFs of 32 bits have no agreed white point: see
+    `_range`. CMYK without a profile becomes ``(255 - ink) * (255 - black) / 255``. Transparency is
+    blended onto `background` linearly in sRGB values, as browsers do.
+
+    Args:
+        data: a whole PNG, JPEG, WebP, GIF, BMP, TIFF or AVIF file.
+        name: what to call it in messages, for example the file's name.
+        background: RGB in 0…255, what shows through where the image is transparent.
+
+    Raises:
+        ImageError: `data` is empty, of another format, damaged, or decodes to more pixels than
+            ``settings().max_pixels``. No other exception comes from whatever bytes there are.
+    """
+    reader = _reader(data[:_HEAD], name)
+    return _guarded(lambda: _decoded(data, reader, name, _colour(background)), name)
+
+
+def _guarded(work: Callable[[], Pixels], name: str) -> InputImage:
+    """What `work` returns, with everything that Pillow can raise turned into an `ImageError`."""
+    try:
+        pixels = work()
+    except ImageError:
+        raise
+    except Image.DecompressionBombError as error:
+        raise ImageError(_too_large(name, "has too many pixels")) from error
+    # On broken bytes Pillow's readers raise whatever their line of code happens to raise: OSError,
+    # SyntaxError, struct.error, zlib.error, MemoryError, … All of it says the same about the file.
+    except Exception as error:
+        reason = shorten(str(error), 120) or type(error).__name__
+        raise ImageError(
+            f"{_quoted(name)} is truncated, damaged, or of a kind that can't be read ({reason}). "
+            f"Get the file again, or save the picture anew as {FORMATS}."
+        ) from error
+    pixels.setflags(write=False)
+    digest = hashlib.blake2b(repr(pixels.shape).encode(), digest_size=16)
+    digest.update(pixels.data)
+    return InputImage(pixels=pixels, name=name, digest=digest.hexdigest())
+
+
+def _bytes_of(path: Path) -> bytes:
+    """The bytes of an image file; what can't be one by its first bytes isn't read any further."""
+    try:
+        if not path.is_file():  # a device or a pipe could go on for ever
+            raise ImageError(_no_file(path))
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+            _reader(head, path.name)
+            return head + file.read()
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ImageError(f"{_quoted(str(path))} can't be opened: {reason}.") from error
+
+
+def _no_file(path: Path) -> str:
+    given, folder = _quoted(str(path)), path if path.is_dir() else path.parent
+    if not folder.is_dir():
+        return f"There is no file {given}: its folder doesn't exist."
+    names = [entry.name for entry in islice(folder.iterdir(), 2000)]  # enough to look through
+    if folder == path:
+        holds = ", ".join(map(_quoted, sorted(names)[:3])) or "nothing"
+        return f"{given} is a folder, not an image; it holds {holds}."
+    near = " or ".join(map(_quoted, nearest_names(path.name, names)))
+    hint = f"Did you mean {near}?" if near else "No name in that folder is like it."
+    return f"There is no image file {given}. {hint}"
+
+
+def _reader(head: bytes, name: str) -> type[ImageFile]:
+    """Pillow's reader for a file that starts with `head`."""
+    for pattern, reader in _READERS:
+        if pattern.match(head):
+            return reader
+    what = next((what for pattern, what in _RELATIVES if pattern.match(head)), "no image")
+    raise ImageError(f"{_quoted(name)} is {what}; HookViz reads {FORMATS}.")
+
+
+def _decoded(data: bytes, reader: type[ImageFile], name: str, background: RGB) -> Pixels:
+    if reader is AvifImageFile:
+        # libavif refuses large images as if they were damaged; the size is in its "ispe" boxes
+        # (ISO/IEC 23008-12, 6.5.3), near the start.
+        for box in re.finditer(rb"ispe\0{4}(.{8})", data[:65536], re.DOTALL):
+            _check_size(name, *struct.unpack(">II", box[1]))
+    image = reader(BytesIO(data))
+    _check_size(name, image.width, image.height)
+    # A TIFF is decoded tile by tile, and a tile can be larger than its image.
+    tags = getattr(image, "tag_v2", {})
+    _check_size(name, *(tags.get(tag, 1) for tag in _TILE))
+    if isinstance(image, JpegImageFile):
+        _check_scans(data, image, name)
+    raw_mode = _raw_mode(image.tile[0].args) if image.tile else ""
+    if raw_mode in {"L;2", "L;4"} and "transparency" in image.info:
+        # Pillow scales grey of 2 or 4 bits to 8, but not the grey that counts as transparent
+        image.info["transparency"] *= 85 if raw_mode == "L;2" else 17
+    if raw_mode not in _OTHER_BYTE:
+        return _pixels_of(image, name, background)
+    twin = reader(BytesIO(data))
+    for place, tile in enumerate(twin.tile):
+        other = _OTHER_BYTE[_raw_mode(tile.args)]
+        whole = (other, *tile.args[1:]) if isinstance(tile.args, tuple) else other
+        twin.tile[place] = tile._replace(args=whole)
+    return _pixels_of(_rounded(image, twin, raw_mode), name, background)
+
+
+def _check_size(name: str, width: Any, height: Any) -> None:
+    if width * height > settings().max_pixels:
+        size = f"decodes to {width} × {height} pixels, {width * height / 1e6:,.1f} million"
+        raise ImageError(_too_large(name, size))
+
+
+def _too_large(name: str, size: str) -> str:
+    limit = f"{settings().max_pixels / 1e6:,.1f} million (HOOKVIZ_MAX_PIXELS)"
+    return f"{_quoted(name)} {size}. HookViz reads up to {limit}; give a smaller version."
+
+
+def _check_scans(data: bytes, image: ImageFile, name: str) -> None:
+    """Refuse a JPEG that makes the decoder pass over its pixels again and again, scan by scan."""
+    scans = data.count(b"\xff\xda")  # a marker, never part of coded data; about ten are usual
+    if scans > 100 and scans * image.width * image.height > 20 * settings().max_pixels:
+        raise ImageError(f"{_quoted(name)} has {scans} scans, too many; save it anew as a PNG.")
+
+
+def _pixels_of(image: Image.Image, name: str, background: RGB) -> Pixels:
+    """Upright sRGB ``(H, W, 3)`` of a Pillow image of any mode, which stays as it is."""
+    _check_size(name, image.width, image.height)
+    image.load()
+    colour, alpha = split(_upright(image, name))
+    rgb = to_srgb(colour, image.info.get("icc_profile"), name)
+    if alpha is not None:
+        rgb = Image.composite(rgb, Image.new("RGB", rgb.size, background), alpha)
+    pixels = np.empty((rgb.height, rgb.width, 3), dtype=np.uint8)
+    step = max(1, 2**22 // rgb.width)  # band by band: at once, Pillow takes twice the memory
+    for top in range(0, rgb.height, step):
+        bottom = min(top + step, rgb.height)
+        whole = bottom - top == rgb.height  # `crop` could warn of its size
+        pixels[top:bottom] = np.asarray(rgb if whole else rgb.crop((0, top, rgb.width, bottom)))
+    return pixels
+
+
+def _upright(image: Image.Image, name: str) -> Image.Image:
+    try:
+        if image.getexif().get(0x0112, 1) == 1:
+            return image  # `exif_transpose` would make a copy
+        return ImageOps.exif_transpose(image)
+    # Broken EXIF data say nothing about the pixels: like browsers, show them as they are stored.
+    except BROKEN_METADATA as error:
+        _log.info("%r: EXIF data ignored: %s", shorten(name), error)
+        return image
+
+
+_FOREIGN = "B" if sys.byteorder == "little" else "L"
+_OTHER_BYTE: dict[Any, str] = {
+    f"{mode};16{end}": f"{mode};16{other}"
+    for mode in ("RGB", "RGBA", "RGBX", "CMYK", *_BANDS)
+    for end, other in (("B", "L"), ("L", "B"), ("N", _FOREIGN))
+} | {"LA;16B": "RGBA"}  # there is no LA;16L; as RGBA come high and low grey, high and low opacity
+
+
+def _raw_mode(args: Any) -> Any:
+    """How the values are stored, from what Pillow hands its decoder."""
+    return args[0] if isinstance(args, tuple) else args
+
+
+def _rounded(image: ImageFile, twin: ImageFile, raw_mode: str) -> Image.Image:
+    """A 16-bit colour image rounded to 8 bits, of its high bytes and its low bytes.
+
+    Pillow keeps the high byte of each value only. With value = 256 high + low, the nearest 8-bit
+    level value / 257 is high + round((low - high) / 257), and the correction is -1, 0 or 1.
+    """
+    image.load()
+    twin.load()
+    high, low = np.asarray(image), np.asarray(twin)
+    if raw_mode == "LA;16B":
+        low = low[..., [1, 1, 1, 3]]
+    levels = high + ((low > high) & (low - high > 128)) - ((high > low) & (high - low > 128))
+    rounded = Image.fromarray(levels, image.mode)
+    rounded.info = dict(image.info)
+    key = rounded.info.pop("transparency", None)
+    if key is not None:  # a colour of 16 bits per channel that counts as transparent
+        same = (high == [value >> 8 for value in key]) & (low == [value & 255 for value in key])
+        rounded.putalpha(Image.fromarray(np.where(same.all(axis=2), 0, 255).astype(np.uint8)))
+    return rounded
+
+
+def _colour(background: RGB) -> RGB:
+    """`background`, or an `ImageError` where it is not three whole numbers in 0…255."""
+    if len(background) == 3 and all(level in range(256) for level in background):
+        return background
+    raise ImageError(f"{background!r} is no colour; give red, green and blue, each in 0…255.")
+
+
+def _quoted(name: str) -> str:
+    return repr(shorten(name))

@@ -1,0 +1,107 @@
+"""What a lens is: one way of looking at a run, declared so that every front end can offer it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from numpy.typing import NDArray
+
+from hookviz.capturing import engine
+from hookviz.capturing.cache import ByteCache
+from hookviz.capturing.survey import Survey, survey
+from hookviz.drawing.panels import Panel
+from hookviz.errors import ModelError
+from hookviz.lenses.contract.parameters import Parameter
+from hookviz.types import Capture, InputImage, LayerInfo, Model, ModelInput, Progress, ignore
+
+Found = tuple[tuple[Panel, ...], Mapping[str, NDArray[Any]]]
+"""What a lens's `run` returns: its panels, and the numbers behind them by name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What a lens looks at.
+
+    Attributes:
+        model: the model, which is shared and read-only.
+        made: what the network is given.
+        image: the image that it was made from; None where the caller gave a tensor.
+        cache: the session's cache, if any.
+        progress: to be told how far the lens is, at least twice a second.
+    """
+
+    model: Model
+    made: ModelInput
+    image: InputImage | None
+    cache: ByteCache | None = field(default=None, repr=False)
+    progress: Progress = ignore
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """``(C, H, W)`` of the input."""
+        return tuple(self.made.tensor.shape[1:])
+
+    @cached_property
+    def survey(self) -> Survey:
+        """What a pass over this input runs."""
+        return survey(self.model, self.shape)
+
+    @property
+    def convs(self) -> tuple[LayerInfo, ...]:
+        """The conv layers in order of execution."""
+        return self.survey.convs
+
+    def capture(
+        self, layers: str | Iterable[str] | None = None, *, logits: bool = False
+    ) -> Capture:
+        """What layers put out for this input, from the session's cache where it has it."""
+        return engine.capture(self.model, self.made, layers, logits=logits, cache=self.cache)
+
+    @cached_property
+    def scored(self) -> Capture:
+        """A capture with class scores.
+
+        Raises:
+            ModelError: the network puts out no scores.
+        """
+        # The first layer alone: only the scores are wanted, and the pass runs to its end anyway.
+        found = self.capture([layer.name for layer in self.survey.layers[:1]], logits=True)
+        if found.logits is None:
+            raise ModelError(
+                f"{self.model.title} puts out no class scores, so there is no class to ask about. "
+                "Every model of the catalog does, for example shapesnet."
+            )
+        return found
+
+    @property
+    def top_class(self) -> int:
+        """The likeliest class's number."""
+        assert self.scored.logits is not None
+        return int(self.scored.logits.argmax())
+
+    def label(self, number: int) -> str:
+        """What a class is called."""
+        names = self.model.categories
+        return names[number] if number < len(names) else f"class {number}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Lens:
+    """A way of looking.
+
+    Attributes:
+        slug: what `run_lens` takes, for example ``"grad-cam"``.
+        title: how people write it.
+        group: what it is listed under.
+        sentence: what a student sees by it, in one sentence.
+        parameters: what can be chosen.
+        run: the work: a subject and one keyword per parameter in, `Found` out.
+    """
+
+    slug: str
+    title: str
+    group: str
+    sentence: str
+    run: Callable[..., Found] = field(repr=False)
+    parameters: tuple[Parameter, ...] = ()

@@ -1,0 +1,103 @@
+"""Lenses found and run: every module in `hookviz.lenses` has a ``LENS``."""
+
+import pkgutil
+import time
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from torch import Tensor
+
+from hookviz.capturing import engine
+from hookviz.capturing.cache import ByteCache
+from hookviz.errors import SettingError, UnknownNameError, nearest_names
+from hookviz.images import reading
+from hookviz.lenses.contract.lens import Lens, Subject
+from hookviz.lenses.contract.result import LensResult
+from hookviz.types import InputImage, Model, ModelInput, Progress, ignore
+
+
+@cache
+def list_lenses() -> tuple[Lens, ...]:
+    """Every lens, by group and title."""
+    folder = import_module("hookviz.lenses")
+    names = [info.name for info in pkgutil.iter_modules(folder.__path__) if not info.ispkg]
+    found = [import_module(f"{folder.__name__}.{name}").LENS for name in names]
+    return tuple(sorted(found, key=lambda lens: (lens.group, lens.title)))
+
+
+def find_lens(slug: str) -> Lens:
+    """The lens of that slug.
+
+    Raises:
+        UnknownNameError: there is none.
+    """
+    known = {lens.slug: lens for lens in list_lenses()}
+    if slug not in known:
+        raise UnknownNameError("lens", slug, known)
+    return known[slug]
+
+
+def run_lens(
+    slug: str,
+    model: Model,
+    image: Any,
+    *,
+    size: int | None = None,
+    whole: bool = False,
+    cache: ByteCache | None = None,
+    progress: Progress = ignore,
+    **parameters: Any,
+) -> LensResult:
+    """Look at a model and an image through a lens.
+
+    Nothing that is shared is changed: hooks sit on private replicas and are gone afterwards.
+
+    Args:
+        slug: one of `list_lenses`.
+        model: from `load_model` or `wrap`.
+        image: anything that `capture` takes.
+        size: side of the input in pixels, in place of the model's own.
+        whole: take in the whole image instead of its centre crop.
+        cache: a session's cache, used for captures.
+        progress: told the share done, 0…1; what it raises ends the lens.
+        parameters: what the lens declares; what is left out has its default.
+
+    Raises:
+        UnknownNameError: there is no such lens.
+        SettingError: a parameter is not one of the lens's, or has a value that means nothing.
+        HookVizError: the lens can't work on this model, layer or image; it says on which it can.
+    """
+    lens = find_lens(slug)
+    known = [parameter.name for parameter in lens.parameters]
+    for name in parameters.keys() - set(known):
+        near = nearest_names(name, known, 1)
+        hint = f" Did you mean {near[0]}?" if near else f" It takes {', '.join(known) or 'none'}."
+        raise SettingError(f"The lens {slug} has no parameter {name!r}.{hint}")
+    started = time.perf_counter()
+    given = image if isinstance(image, ModelInput | Tensor) else reading.read(image)
+    subject = Subject(
+        model=model,
+        made=engine.prepare(model, given, size=size, whole=whole),
+        image=given if isinstance(given, InputImage) else None,
+        cache=cache,
+        progress=progress,
+    )
+    return look(lens, subject, parameters, started)
+
+
+def look(
+    lens: Lens, subject: Subject, parameters: dict[str, Any], started: float | None = None
+) -> LensResult:
+    """What a lens shows of a subject that has been made already.
+
+    Raises:
+        HookVizError: as `run_lens` does.
+    """
+    started = time.perf_counter() if started is None else started
+    chosen = {
+        parameter.name: parameter.resolve(parameters.get(parameter.name), subject)
+        for parameter in lens.parameters
+    }
+    panels, values = lens.run(subject, **chosen)
+    return LensResult(lens.slug, panels, values, chosen, time.perf_counter() - started)

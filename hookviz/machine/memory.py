@@ -1,0 +1,112 @@
+"""How much memory this process may use, how much it uses, and what goes first when it is short."""
+
+import ctypes
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hookviz.machine import cgroup
+
+MEGABYTE = 1024 * 1024
+
+_UNKNOWN = 4096 * MEGABYTE  # taken where a system does not say what it has
+_RESERVE = 512 * MEGABYTE  # what a run may need on top, at most
+_STEP = MEGABYTE  # given up at least at once, since some of it is still in use
+_STATM, _MEMINFO = Path("/proc/self/statm"), Path("/proc/meminfo")
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A bound in bytes, and how near this process is to it.
+
+    Attributes:
+        limit: bytes that this process may use.
+        used: tells the bytes that count against the limit now.
+    """
+
+    limit: int
+    used: Callable[[], int]
+
+    @property
+    def reserve(self) -> int:
+        """Bytes that should be free when a run starts: an eighth of the limit, at most 512 MB."""
+        return min(_RESERVE, self.limit // 8)
+
+    def free(self) -> int:
+        """Bytes that this process may still take, and that the machine still has."""
+        left = self.limit - self.used()
+        machine = _available()
+        return left if machine is None else min(left, machine)
+
+    def make_room(self, give_back: Callable[[int], int]) -> bool:
+        """Whether the reserve is free, after what is kept was given up for it.
+
+        Args:
+            give_back: drops kept values of at least so many bytes, where there are any, and tells
+                how many bytes went.
+        """
+        while (short := self.reserve - self.free()) > 0:
+            if not give_back(max(short, _STEP)):
+                return False
+            _return_to_system()
+        return True
+
+
+def own_memory(megabytes: int = 0) -> Memory:
+    """What this process may use: `megabytes` if given, its control group's bound, or the machine.
+
+    Of the three the least counts, so a wrong number can't ask for more than there is.
+    """
+    bounds = [Memory(machine_bytes() or _UNKNOWN, resident)]
+    if megabytes:
+        bounds.append(Memory(megabytes * MEGABYTE, resident))
+    group = cgroup.memory_group()
+    if group is not None:
+        bounds.append(Memory(group.limit, group.used))
+    return min(bounds, key=lambda memory: memory.limit)
+
+
+def machine_bytes() -> int | None:
+    """Bytes of memory that the machine has; None where it does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def resident() -> int:
+    """Bytes of this process in memory; 0 where the system has no ``/proc``."""
+    try:
+        return int(_STATM.read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def cores() -> int:
+    """Processors that this process may use, rounded up; at least 1."""
+    try:
+        mine = len(os.sched_getaffinity(0))
+    except AttributeError:
+        mine = os.cpu_count() or 1
+    share = cgroup.processors()
+    return mine if share is None else max(1, min(mine, int(share + 0.999)))
+
+
+def _available() -> int | None:
+    """Bytes that the machine can give without swapping; None where it does not say."""
+    try:
+        lines = _MEMINFO.read_text("ascii").splitlines()
+    except OSError:
+        return None
+    return next(
+        (int(line.split()[1]) * 1024 for line in lines if line[:13] == "MemAvailable:"), None
+    )
+
+
+def _return_to_system() -> None:
+    """Hand freed memory back: glibc keeps it for itself, and it would count as used."""
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError, TypeError):
+        return  # another C library, which has its own ways

@@ -1,0 +1,135 @@
+"""Which models there are: the CNN that ships with HookViz and torchvision's convolutional networks.
+
+torchvision is asked for its list, its builders and the figures that come with its weights; no
+model is named here by hand.
+"""
+
+import inspect
+import json
+import re
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import torch
+from torchvision import models
+
+from hookviz.errors import UnknownModelError
+from hookviz.models import bundled, timm_models
+from hookviz.settings import settings
+from hookviz.types import ModelSpec
+
+BUNDLED = "shapesnet"
+"""Name of the CNN that ships with HookViz and needs no download."""
+
+
+def list_models() -> tuple[ModelSpec, ...]:
+    """Every model in the catalog: the bundled one, torchvision's by family and size, timm's."""
+    return (*described_models(), *timm_models.specs())
+
+
+def described_models() -> tuple[ModelSpec, ...]:
+    """The models whose size and weights are known before they are loaded: all but timm's."""
+    return tuple(replace(spec, on_disk=is_on_disk(spec.name)) for spec in _specs())
+
+
+def find_model(name: str) -> ModelSpec:
+    """The catalog's entry called `name`.
+
+    Raises:
+        UnknownModelError: there is none; the error names the nearest.
+    """
+    for spec in (*_specs(), *timm_models.specs()):
+        if spec.name == name:
+            return replace(spec, on_disk=is_on_disk(name))
+    raise UnknownModelError("model", name, [spec.name for spec in list_models()])
+
+
+def is_on_disk(name: str) -> bool:
+    """Whether the pretrained weights of a catalog model are on this machine."""
+    if name.startswith(timm_models.PREFIX):
+        return False  # timm keeps its own weights, and does not say where
+    return name == BUNDLED or weights_path(name).is_file()
+
+
+def weights_url(name: str) -> str:
+    """Where the pretrained weights of one of torchvision's models are downloaded from."""
+    url: str = models.get_model_weights(name).DEFAULT.url
+    mirror = settings().weights_url.rstrip("/")
+    return f"{mirror}/{url.rpartition('/')[2]}" if mirror else url
+
+
+def weights_path(name: str) -> Path:
+    """Where torch keeps the downloaded weights file of one of torchvision's models."""
+    return Path(torch.hub.get_dir()) / "checkpoints" / weights_url(name).rpartition("/")[2]
+
+
+@cache
+def _specs() -> tuple[ModelSpec, ...]:
+    found = [
+        _torchvision_spec(name)
+        for name in models.list_models(module=models)
+        if not _has_attention(models.get_model_builder(name).__module__)
+    ]
+    found.sort(key=lambda spec: (spec.family.casefold(), spec.parameters))
+    return (_bundled_spec(), *found)
+
+
+def _has_attention(module: str) -> bool:
+    """Whether a file of torchvision's defines a transformer, as its source tells.
+
+    Building each network to look inside would take the app's start a second; a test does that and
+    compares.
+    """
+    return "attention" in inspect.getsource(sys.modules[module]).casefold()
+
+
+def _torchvision_spec(name: str) -> ModelSpec:
+    weights = models.get_model_weights(name).DEFAULT
+    meta = weights.meta
+    trained_on, figures = next(iter(meta["_metrics"].items()))
+    return ModelSpec(
+        name=name,
+        title=_title(type(weights).__name__.removesuffix("_Weights")),
+        family=_family(models.get_model_builder(name).__module__),
+        parameters=int(meta["num_params"]),
+        download_bytes=round(meta["_file_size"] * 1024 * 1024),
+        accuracy=float(figures["acc@1"]),
+        trained_on=trained_on,
+        min_size=max(meta["min_size"]),
+        on_disk=False,
+    )
+
+
+def _bundled_spec() -> ModelSpec:
+    figures = json.loads(bundled.FIGURES_FILE.read_text("utf-8"))
+    return ModelSpec(
+        name=BUNDLED,
+        title="ShapesNet",
+        family="Bundled",
+        parameters=figures["parameters"],
+        download_bytes=0,
+        accuracy=figures["accuracy"],
+        trained_on="drawn shapes and textures",
+        min_size=bundled.MIN_SIZE,
+        on_disk=True,
+    )
+
+
+def _title(identifier: str) -> str:
+    """``"Wide_ResNet50_2"`` as people write it: ``"Wide ResNet-50-2"``."""
+    text = re.sub(r"(\d\d)_(\d+)", r"\1-\2", identifier)  # ResNeXt50_32X4D
+    text = re.sub(r"(?<=[a-z])(?=\d_\d)", " ", text)  # SqueezeNet1_0
+    text = re.sub(r"(?<=Net)(?=\d_)", " ", text)  # MNASNet0_5
+    text = re.sub(r"(\d)_(\d)", r"\1.\2", text)
+    text = re.sub(r"(?<=[a-zA-Z]{3})(?=\d)", "-", text)  # ResNet34
+    return text.replace("_X", " ×" if "Shuffle" in text else " X").replace("_", " ")
+
+
+def _family(module: str) -> str:
+    """How the class that a file of torchvision's is about is spelled: resnet → ResNet."""
+    plain = module.rpartition(".")[2]
+    classes = [name for name, _ in inspect.getmembers(sys.modules[module], inspect.isclass)]
+    spelled = [name for name in classes if name.casefold() == plain]
+    return spelled[0] if spelled else plain.capitalize()

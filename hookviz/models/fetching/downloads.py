@@ -1,0 +1,288 @@
+"""Files from the web, for many at once: one transfer for all who ask, there whole or not at all.
+
+A transfer runs in a thread of its own, so whoever waits can draw progress, cancel or walk away.
+What has come lies in a temporary file beside the target, which takes the target's place only once
+its length and the SHA-256 prefix in its name (``resnet34-b627a593.pth``) are right.
+"""
+
+import atexit
+import hashlib
+import logging
+import math
+import os
+import secrets
+import threading
+import time
+from collections.abc import Hashable
+from contextlib import suppress
+from glob import escape
+from pathlib import Path
+
+from hookviz.errors import WeightsError
+from hookviz.models.fetching.progress import Meter, Progress, Report
+from hookviz.models.fetching.transfers import Timing, Transfer, hash_in_name
+
+__all__ = ["Download", "Progress", "Report", "Timing", "fetch", "matches_name", "start"]
+
+logger = logging.getLogger(__name__)
+_PATIENCE = Timing()
+_STALE_AFTER = 86_400.0  # seconds after which a crashed process's temporary file is swept away
+
+# Guards the registry and the state of every download; held for moments only.
+_lock = threading.Lock()
+_under_way: dict[Path, "Download"] = {}
+
+
+def fetch(
+    url: str, path: Path, report: Report | None = None, *, timing: Timing = _PATIENCE
+) -> Path:
+    """The path of the file: at once where it is there already, else when it has been downloaded.
+
+    Args:
+        url: http or https.
+        path: where it should be; the hash in its name, if any, is checked. The folder is made.
+        report: told how far it is a few times a second, and once more at the end. When it raises
+            (anything), or Ctrl-C comes, the transfer is stopped unless others wait for it too.
+        timing: how patient to be.
+
+    Raises:
+        WeightsError: it can't be had, and why; nothing is left behind.
+    """
+    me = object()
+    download = start(url, path, who=me, timing=timing)
+    if download.existed:
+        return download.path
+    return download.wait(report, me)
+
+
+def start(
+    url: str, path: Path, *, who: Hashable | None = None, timing: Timing = _PATIENCE
+) -> "Download":
+    """The download under way for that path, or a new one, or a finished one if the file is there.
+
+    Args:
+        url: http or https.
+        path: where the file should be; its folder is made.
+        who: watches it from the start, as by `Download.watch`.
+        timing: how patient to be, where this call begins it.
+
+    Raises:
+        WeightsError: the folder can't be read.
+    """
+    path = path.absolute()
+    with _lock:
+        download = _under_way.get(path)
+        if download is None:
+            try:
+                download = Download(url, path, timing)
+            except OSError as error:
+                raise _folder_error(path.name, path, error) from error
+            if not download.existed:
+                thread = threading.Thread(
+                    target=download._run, name=f"download {path.name}", daemon=True
+                )
+                thread.start()
+                _under_way[path] = download
+        if who is not None:
+            download._watch(who)
+    return download
+
+
+def matches_name(path: Path) -> bool | None:
+    """Whether a file's SHA-256 begins with the digits in its name, None where it has none.
+
+    Raises:
+        WeightsError: the file can't be read.
+    """
+    expected = hash_in_name(path.name)
+    if expected is None:
+        return None
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest().startswith(expected)
+    except OSError as error:
+        raise WeightsError(f"{path} can't be read: {error.strerror or error}.") from error
+
+
+class Download:
+    """One transfer, shared by all who ask for the same file; made by `start`.
+
+    It goes on to its end even when nobody looks any more (a browser's tab vanishes silently, and
+    the file will be wanted again), unless somebody cancels it and nobody else looks.
+
+    Attributes:
+        url: where it comes from.
+        path: where it will be, absolute.
+        file: the name of the file.
+        existed: whether the file was there before, so that nothing had to be done.
+        error: why it failed, once it has; also set where it was cancelled.
+        cancelled: whether it ended because somebody cancelled it.
+    """
+
+    def __init__(self, url: str, path: Path, timing: Timing) -> None:
+        self.url = url
+        self.path = path
+        self.file = path.name
+        self.existed = path.is_file()
+        self.error: WeightsError | None = None
+        self.cancelled = False
+        self._timing = timing
+        self._meter = Meter(path.name)
+        self._done = threading.Event()
+        self._watchers: dict[Hashable, float] = {}  # who → until when (monotonic seconds)
+        self._part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        self._transfer: Transfer | None = None
+        if self.existed:
+            size = path.stat().st_size
+            self._meter.expect(size)
+            self._meter.count(size)
+            self._done.set()
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has ended: the file is there, or `error` says why it is not."""
+        return self._done.is_set()
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is at this moment."""
+        return self._meter.read()
+
+    def watch(self, who: Hashable) -> None:
+        """Says that `who` wants this file; holds for `Timing.interest` seconds, so repeat it."""
+        with _lock:
+            self._watch(who)
+
+    def cancel(self, who: Hashable) -> bool:
+        """Takes `who` out, and stops the transfer where nobody else waits or has watched of late.
+
+        On return it is over: whoever waits is told, and the temporary file is gone (on Windows,
+        which keeps open files, a moment later).
+
+        Returns:
+            Whether the transfer was stopped.
+        """
+        with _lock:
+            self._watchers.pop(who, None)
+            now = time.monotonic()
+            if self.finished or any(until > now for until in self._watchers.values()):
+                return False
+            self._stop()
+            return True
+
+    def wait(self, report: Report | None = None, who: Hashable | None = None) -> Path:
+        """The path of the file, once it is there.
+
+        Args:
+            report: told how far it is from the waiting thread a few times a second, and once more
+                at the end. When it raises (anything), or Ctrl-C comes, the waiter leaves as by
+                `cancel`, and that exception passes on.
+            who: the waiter, where it has watched before under a name of its own.
+
+        Raises:
+            WeightsError: it failed, or was cancelled.
+        """
+        me: Hashable = object() if who is None else who
+        with _lock:
+            self._watchers[me] = math.inf
+        try:
+            ended = False
+            while not ended:
+                ended = self.finished
+                if report is not None and self.error is None:
+                    report(self.progress)
+                if not ended:
+                    self._done.wait(self._timing.report)
+        finally:
+            self.cancel(me)
+        if self.error is not None:
+            # one for each waiter, because an exception collects the traceback of who raises it
+            raise WeightsError(str(self.error)) from self.error
+        return self.path
+
+    def _watch(self, who: Hashable) -> None:
+        until = time.monotonic() + self._timing.interest
+        self._watchers[who] = max(until, self._watchers.get(who, 0.0))
+
+    def _stop(self) -> None:
+        """Ends it as cancelled; the caller holds the lock."""
+        self.cancelled = True
+        self._settle(WeightsError(f"The download of {self.progress.title} was cancelled."))
+        if self._transfer is not None:
+            self._transfer.interrupt()
+        self._remove_part()
+
+    def _settle(self, error: WeightsError | None) -> None:
+        """Ends it where it has not ended yet; the caller holds the lock."""
+        if self.finished:
+            return
+        self.error = error
+        if _under_way.get(self.path) is self:
+            del _under_way[self.path]
+        self._done.set()
+
+    def _run(self) -> None:
+        """What the transfer's thread does; nobody is there to catch what it raises."""
+        error: WeightsError | None = None
+        try:
+            self._bring()
+        except WeightsError as failure:
+            error = failure
+        except Exception as bug:
+            logger.exception("the download of %s failed", self.file)
+            error = WeightsError(f"{self.file} could not be downloaded: {bug!r}.")
+            error.__cause__ = bug
+        self._remove_part()
+        with _lock:
+            self._settle(error)
+
+    def _bring(self) -> None:
+        """Puts the file there; returns early where it is cancelled.
+
+        Raises:
+            WeightsError: it can't be had, or can't be written.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            _sweep(self.path)
+            with _lock:
+                if self.finished:
+                    return
+                stream = self._part.open("xb")
+                self._transfer = Transfer(self.url, stream, self._meter, self._done, self._timing)
+            with stream:
+                self._transfer.run()
+                stream.flush()
+                os.fsync(stream.fileno())  # else a power cut could leave an empty file in its place
+            with _lock:
+                if not self.finished:
+                    self._part.replace(self.path)
+        except OSError as error:  # of the disk: the network's are WeightsErrors by now
+            raise _folder_error(self.progress.title, self.path, error) from error
+
+    def _remove_part(self) -> None:
+        # Windows keeps a file that is open; the transfer's thread comes here again when it ends
+        with suppress(OSError):
+            self._part.unlink(missing_ok=True)
+
+
+def _folder_error(title: str, path: Path, error: OSError) -> WeightsError:
+    return WeightsError(
+        f"{title} can't be kept in the folder {path.parent}: {error.strerror or error}."
+    )
+
+
+def _sweep(path: Path) -> None:
+    """Removes what processes that crashed long ago left of this file."""
+    for part in path.parent.glob(f".{escape(path.name)}.*.part"):
+        with suppress(OSError):  # gone by itself, or somebody else's: no harm to this transfer
+            if time.time() - part.stat().st_mtime > _STALE_AFTER:
+                part.unlink()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Leaves no temporary file behind when the interpreter ends in the middle of a transfer."""
+    with _lock:
+        for download in tuple(_under_way.values()):
+            download._stop()

@@ -1,0 +1,5 @@
+"""Many people, one process: turns, models in memory, budgets, logs and metrics.
+
+Knows no Streamlit, so that it can be tested and used without. Imports models, capturing, machine
+and the top files.
+"""

@@ -1,0 +1,223 @@
+"""The first NaN or infinity in a person's own training loop, by the layer that it came from.
+
+>>> with watch(model):
+...     train_one_epoch(model)  # doctest: +SKIP
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from weakref import ReferenceType, ref
+
+import torch
+from torch import Tensor, nn
+
+from hookviz.errors import HookVizError
+from hookviz.hooking import hooks
+from hookviz.types import Address
+
+_ROOT = "model"
+_TENSORS_PER_BLOCK = 256
+
+
+@dataclass(frozen=True, slots=True)
+class BadTensor:
+    """A tensor with NaN or infinities in it.
+
+    Attributes:
+        layer: the module's dotted path; empty for the model itself.
+        call: which of the module's calls since the block began, from 0. For a parameter, which of
+            its gradients.
+        phase: ``"forward"`` or ``"backward"``.
+        kind: ``"nan"``, ``"inf"`` or ``"nan and inf"``.
+        tensor: ``"output"``, ``"output[0]"`` for one of several, or a parameter's name in its
+            module, for example ``"weight"``. In the backward phase it is the gradient of that.
+        shape: of the tensor, batch included.
+    """
+
+    layer: str
+    call: int
+    phase: str
+    kind: str
+    tensor: str
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        """What is wrong, as a sentence."""
+        kinds = {"nan": "NaN", "inf": "Infinity", "nan and inf": "NaN and infinity"}
+        what = self.tensor if self.phase == "forward" else f"gradient of the {self.tensor}"
+        before = (
+            "All layers that returned before it put out finite numbers"
+            if self.phase == "forward"
+            else "All gradients that were computed before it were finite"
+        )
+        return (
+            f"{kinds[self.kind]} in the {what} of {self.layer or 'the model itself'}, "
+            f"{self.phase} pass, call {self.call}, shape {'×'.join(map(str, self.shape))}. "
+            f"{before}: look at what this layer computes, its weights and the learning rate."
+        )
+
+
+class BadTensorError(HookVizError):
+    """A watched model computed NaN or an infinity.
+
+    Attributes:
+        found: which tensor it is.
+    """
+
+    def __init__(self, found: BadTensor) -> None:
+        self.found = found
+        super().__init__(str(found))
+
+
+@contextmanager
+def watch(model: nn.Module, *, record: bool = False) -> Iterator[list[BadTensor]]:
+    """Look at every tensor that the model computes while the block runs; stop at a bad one.
+
+    Forward, at what each module puts out; backward, at the gradients of that and of the
+    parameters. Unlike the rest of HookViz this works on the very module that is given. It changes
+    nothing, keeps no tensor alive, takes in-place layers and modules that run several times, and
+    its hooks are gone afterwards on every way out.
+
+    Each tensor costs one sum, and on a GPU one wait for its result: 5 to 9 % of a training step of
+    ConvNeXt-T and ResNet-18 on one CPU core (eight images of 64×64). A loss scaler for mixed
+    precision lets gradients overflow on purpose, and this sees that too.
+
+    Args:
+        model: a module in training, or in use.
+        record: go on, and put what is bad into the list that the block gets: each module and
+            parameter once per phase. Its first entry is where it began.
+
+    Raises:
+        BadTensorError: from within the forward or backward pass, at the first bad tensor.
+    """
+    watcher = _Watcher(record=record)
+    holder = nn.Module()
+    holder.add_module(_ROOT, model)  # so that the model itself has a name as well
+    names = [name for name, _ in holder.named_modules() if name]
+    trained = [(name, each) for name, each in model.named_parameters() if each.requires_grad]
+    with (
+        hooks.on_gradients(watcher.see_parameter) as parameters,
+        watcher.graphs,
+        hooks.observe(holder, names, watcher.see_output),
+    ):
+        for name, parameter in trained:
+            parameters.add(name, parameter)
+        yield watcher.found
+
+
+class _Watcher:
+    """Sees outputs and gradients, and raises or records what is bad."""
+
+    def __init__(self, *, record: bool) -> None:
+        self.found: list[BadTensor] = []
+        self.graphs = _Graphs(self._see_gradient)
+        self._record = record
+        self._known: set[tuple[str, str, str]] = set()
+        self._gradients: dict[str, int] = {}
+        self._last: tuple[ReferenceType[Tensor], int] | None = None
+
+    def see_output(self, call: hooks.Call) -> None:
+        for path, tensor in hooks.tensors_in(call.output):
+            if not _can_be_bad(tensor) or self._was_last(tensor):
+                continue
+            address = Address(call.layer.removeprefix(_ROOT).removeprefix("."), call.index, path)
+            self._check(address, "forward", _part(path), tensor)
+            if tensor.requires_grad:
+                self.graphs.add(address, tensor)
+
+    def see_parameter(self, name: str, gradient: Tensor) -> None:
+        layer, _, parameter = name.rpartition(".")
+        count = self._gradients.get(name, 0)
+        self._gradients[name] = count + 1
+        if _can_be_bad(gradient):
+            self._check(Address(layer, count), "backward", parameter, gradient)
+
+    def _see_gradient(self, address: Address, gradient: Tensor) -> None:
+        if _can_be_bad(gradient):
+            self._check(address, "backward", _part(address.path), gradient)
+
+    def _was_last(self, tensor: Tensor) -> bool:
+        """Whether a module only passes on what its last part put out, which has been seen."""
+        last = self._last
+        same = last is not None and last[0]() is tensor and last[1] == tensor._version
+        self._last = ref(tensor), tensor._version
+        return same
+
+    def _check(self, address: Address, phase: str, name: str, tensor: Tensor) -> None:
+        kind = _kind(tensor.detach())
+        if kind is None:
+            return
+        found = BadTensor(address.layer, address.call, phase, kind, name, tuple(tensor.shape))
+        if not self._record:
+            raise BadTensorError(found)
+        if (phase, address.layer, name) not in self._known:
+            self._known.add((phase, address.layer, name))
+            self.found.append(found)
+
+
+class _Graphs:
+    """Hooks on the tensors of graphs, forgotten as the graphs are freed.
+
+    A training loop makes graphs without end, so the handles of their hooks can't all be kept until
+    it ends. They are kept in blocks. Each hook refers to its block's `GradientHooks`, and nothing
+    else does once the block is full: when that object is gone, so are the block's hooks.
+    """
+
+    def __init__(self, see: Callable[[Address, Tensor], None]) -> None:
+        self._see = see
+        self._blocks: list[tuple[ExitStack, ReferenceType[hooks.GradientHooks]]] = []
+        self._open: hooks.GradientHooks | None = None
+        self._addresses: dict[str, Address] = {}
+
+    def add(self, address: Address, tensor: Tensor) -> None:
+        """See this tensor's gradient when it is computed."""
+        if self._open is None or len(self._addresses) == _TENSORS_PER_BLOCK:
+            self._open = self._new_block()
+        key = str(len(self._addresses))
+        self._addresses[key] = address
+        self._open.add(key, tensor)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_error: object) -> None:
+        with ExitStack() as every:
+            for block, _ in self._blocks:
+                every.callback(block.close)
+
+    def _new_block(self) -> hooks.GradientHooks:
+        self._open = None
+        freed = [block for block, gradients in self._blocks if gradients() is None]
+        for block in freed:
+            block.close()
+        addresses: dict[str, Address] = {}
+
+        def see(key: str, gradient: Tensor) -> None:
+            self._see(addresses[key], gradient)
+
+        block = ExitStack()
+        made = block.enter_context(hooks.on_gradients(see))
+        self._addresses = addresses
+        self._blocks = [each for each in self._blocks if each[0] not in freed]
+        self._blocks.append((block, ref(made)))
+        return made
+
+
+def _can_be_bad(tensor: Tensor) -> bool:
+    numbers = tensor.is_floating_point() or tensor.is_complex()
+    return numbers and tensor.layout == torch.strided and not tensor.is_meta
+
+
+def _kind(tensor: Tensor) -> str | None:
+    # A sum is one pass over memory, where isfinite takes several. It can't be finite with NaN or
+    # infinity in it; that large numbers can overflow in it is what the second look is for.
+    wide = torch.float32 if tensor.dtype in (torch.float16, torch.bfloat16) else None
+    if bool(torch.isfinite(tensor.sum(dtype=wide))) or bool(torch.isfinite(tensor).all()):
+        return None
+    nan, inf = bool(torch.isnan(tensor).any()), bool(torch.isinf(tensor).any())
+    return "nan and inf" if nan and inf else "nan" if nan else "inf"
+
+
+def _part(path: tuple[str, ...]) -> str:
+    return "output" + "".join(f"[{key}]" for key in path)

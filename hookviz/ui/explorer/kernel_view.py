@@ -1,0 +1,113 @@
+"""The kernel that made a channel: its slices, its strongest inputs, and its walk."""
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from hookviz.drawing.grid import make_grid
+from hookviz.explaining import ranking
+from hookviz.explaining.layer_recorder import LayerCall
+from hookviz.types import LayerInfo, Model, Pixels
+from hookviz.ui.components.walk import walk
+from hookviz.ui.state import choose, choose_channel, plain
+from hookviz.wording import number
+
+_MOST_LINKS = 6
+_SIDE = 320  # pixels that a kernel in colour is magnified to, in whole steps
+
+
+def show_kernel(model: Model, call: LayerCall, layer: LayerInfo, channel: int) -> None:
+    """All input slices of the channel's kernel, in colour where they are colours, and its norm."""
+    kernel = call.kernel[channel].numpy()
+    count, height, width = kernel.shape
+    norm = float(np.sqrt(np.square(kernel, dtype=np.float64).sum()))
+    st.markdown(
+        plain(
+            f"{count:,} × {height} × {width} weights, one {height}×{width} slice for each of "
+            f"{'the' if call.groups == 1 else 'its group’s'} {count:,} input channels"
+            f"{'' if count > 1 else ' (depthwise)' * (call.groups > 1)}. "
+            f"Norm (root of the sum of squares): {number(norm)}."
+        )
+    )
+    slices, colours = st.columns([3, 1]) if _sees_colours(model, layer) else (st.container(), None)
+    with slices:
+        show_slices(kernel, "The kernel's slices, one for each input channel")
+    if colours is not None:
+        with colours:
+            st.image(
+                _in_colour(kernel), alt=f"The kernel of channel {channel} in colour.", width=220
+            )
+            st.caption("the three slices as red, green and blue; grey is 0")
+    by_weight, by_contribution = st.columns(2, gap="medium")
+    source = ranking.source_of(model, layer.name)
+    with by_weight:
+        st.caption("Inputs with the largest weights (norm of the slice):")
+        _show_links("weight", source, ranking.strongest_by_weight(call, channel))
+    with by_contribution:
+        st.caption("Inputs that add most to this very map (mean over its cells):")
+        _show_links("added", source, ranking.strongest_by_contribution(call, channel))
+    if source is None:
+        st.caption(
+            "They are the image's own channels."
+            if layer.index == 0
+            else "Several maps were added or joined before this layer, so that its inputs are not "
+            "the channels of one conv layer, and lead to none."
+        )
+
+
+def show_walk(call: LayerCall, channel: int) -> None:
+    """The kernel walking over one of its inputs, step by step."""
+    strongest = [given for given, _ in ranking.strongest_by_contribution(call, channel)]
+    listed = strongest[:64]
+    given = st.selectbox(
+        "Input channel",
+        listed,
+        format_func=lambda name: f"input {name}",
+        help="The one that adds most to this map comes first.",
+        width=200,
+    )
+    walk(call, channel, given)
+
+
+def show_slices(values: NDArray[np.float32], says: str) -> None:
+    """Small maps in a row of tiles on one symmetric scale."""
+    aspect = 4.0 if len(values) > 8 else float(len(values))  # a few stand in one row
+    grid = make_grid(values, scale="symmetric", aspect=aspect, width=640)
+    st.image(grid.png(), width="stretch", alt=f"{says}. {grid.legend}")
+    high = float(grid.limits.high[0])
+    st.caption(plain(f"{says}; from {grid.colormap.low} {number(-high)} to "
+                     f"{grid.colormap.high} {number(high)}"))  # fmt: skip
+
+
+def _sees_colours(model: Model, layer: LayerInfo) -> bool:
+    """Whether the layer's three inputs are the image's colours."""
+    first = ranking.source_of(model, layer.name) is None and layer.index == 0
+    return first and layer.input_shape[0] == 3 and layer.groups == 1
+
+
+def _in_colour(kernel: NDArray[np.float32]) -> Pixels:
+    """A kernel ``(3, h, w)`` as RGB uint8, magnified; 0 is middle grey, the largest |w| is full."""
+    most = float(np.abs(kernel).max()) or 1.0
+    small = np.rint((kernel / most + 1) * 127.5).astype(np.uint8).transpose(1, 2, 0)
+    step = max(1, _SIDE // max(small.shape[:2]))
+    large: Pixels = small.repeat(step, 0).repeat(step, 1)
+    return large
+
+
+def _show_links(name: str, source: str | None, strongest: ranking.Ranking) -> None:
+    """The first inputs of a ranking, each a way to that channel of the layer before."""
+    with st.container(horizontal=True):
+        for given, amount in strongest[:_MOST_LINKS]:
+            st.button(
+                f"input {given} · {number(amount)}",
+                key=f"{name} {given}",
+                disabled=source is None,
+                help=f"channel {given} of {plain(source)}" if source else None,
+                on_click=_go_to,
+                args=(source, given),
+            )
+
+
+def _go_to(layer: str, channel: int) -> None:
+    choose(layer=layer.partition("#")[0])
+    choose_channel(channel)

@@ -1,0 +1,98 @@
+"""A health check that means something: the page's script runs, and the engine computes."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+import torch
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from streamlit.runtime import get_instance
+
+from hookviz.capturing import engine
+from hookviz.images.samples import samples
+from hookviz.models import catalog
+from hookviz.serving import capacity
+from hookviz.ui.serving import resources
+from hookviz.ui.state import ModelChoice
+
+_FRESH = 10.0  # seconds for which an answer holds: asking often costs nothing
+_PATIENCE = 9.0  # seconds for one check; whoever asks gives up a little later
+
+_log = logging.getLogger(__name__)
+Check = Callable[[], Awaitable[str]]
+
+
+class Health:
+    """The last answer, and at most one check at a time."""
+
+    def __init__(self, checks: dict[str, Check], fresh: float = _FRESH) -> None:
+        """Know nothing yet; each check gives ``"ok"`` or another word, or raises."""
+        self._checks = checks
+        self._fresh = fresh
+        self._one = asyncio.Lock()
+        self._found: dict[str, str] = {}
+        self._at = -float("inf")
+
+    async def answer(self, _request: Request | None = None) -> JSONResponse:
+        """200 where everything works, else 503, and a word about each part."""
+        async with self._one:
+            if time.monotonic() - self._at >= self._fresh:
+                words = await asyncio.gather(*map(_word, self._checks.values()))
+                self._found = dict(zip(self._checks, words, strict=True))
+                self._at = time.monotonic()
+        good = all(word in ("ok", "busy") for word in self._found.values())
+        return JSONResponse(
+            {"status": "ok" if good else "failed", **self._found},
+            status_code=200 if good else 503,
+            headers={"Cache-Control": "no-store"},
+        )
+
+
+async def _word(check: Check) -> str:
+    try:
+        return await asyncio.wait_for(check(), _PATIENCE)
+    except TimeoutError:
+        return "timeout"
+    except Exception:  # noqa: BLE001 - whatever it is, it is logged and the answer is 503
+        _log.exception("A health check failed")
+        return "error"
+
+
+async def script() -> str:
+    """Runs the page's script as a visitor's session would, which is closed again.
+
+    Its own runs wait in the queue as anybody's. A queue that is longer than the patience of the
+    check is no illness, and the script that waits in it has come far.
+    """
+    try:
+        ran, _ = await asyncio.wait_for(
+            get_instance().does_script_run_without_error(), _PATIENCE - 1
+        )
+    except TimeoutError:
+        if capacity.admission().waiting:
+            return "busy"
+        raise
+    return "ok" if ran else "error"
+
+
+async def capture() -> str:
+    """Captures every conv layer of the bundled model for a sample."""
+    return await asyncio.to_thread(_capture)
+
+
+def _capture() -> str:
+    with resources.use(ModelChoice(catalog.find_model(catalog.BUNDLED), "pretrained")) as model:
+        found = engine.capture(model, samples()[0].path)
+    sound = found.logits is not None and all(
+        bool(torch.isfinite(activation.values).all()) and bool(activation.values.any())
+        for activation in found.values()
+    )
+    return "ok" if sound else "wrong numbers"
+
+
+def route(path: str = "/health/deep") -> Route:
+    """The check as a route for the server."""
+    return Route(path, Health({"script": script, "engine": capture}).answer)

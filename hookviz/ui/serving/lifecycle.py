@@ -1,0 +1,90 @@
+"""What happens around the page: warming up when the server starts, and errors of our own."""
+
+import asyncio
+import gc
+import logging
+import os
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+import torch
+
+from hookviz.capturing import engine
+from hookviz.drawing.grid import make_grid
+from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.images.samples import samples
+from hookviz.models import catalog, user_models
+from hookviz.serving import capacity, logs
+from hookviz.settings import settings
+from hookviz.ui.serving import deep_health, resources
+from hookviz.ui.state import ModelChoice
+
+SCRIPT = Path(__file__).with_name("main.py")
+"""The page's script."""
+
+ROUTES = [deep_health.route()]
+"""What the server answers beside the page."""
+
+_log = logging.getLogger("hookviz")
+
+
+@asynccontextmanager
+async def lifespan(_app: Any) -> AsyncIterator[None]:
+    """Load what the first visitor will see, and the starter's own model, before anybody comes.
+
+    The first pass and the first picture of a process take half a second longer than all later
+    ones, while libraries set themselves up.
+    """
+    logs.set_up(settings().log)
+    await asyncio.to_thread(warm_up)
+    # Streamlit collects garbage after every run of the page and holds the last messages back
+    # meanwhile: 250 ms with torch's objects to go through, and 10 ms without.
+    gc.collect()
+    gc.freeze()
+    with ExitStack() as open_ports:
+        metrics = capacity.metrics()
+        if metrics is not None:
+            chosen = settings()
+            open_ports.enter_context(metrics.served(chosen.metrics_address, chosen.metrics_port))
+        runs, threads = capacity.planned()
+        logs.event("started", runs=runs, threads=threads)
+        yield
+
+
+def share_cores() -> None:
+    """Give each run its threads, so that runs side by side do not fight over the cores.
+
+    For a process that does nothing but serve: torch's threads belong to the whole of it.
+
+    What OMP_NUM_THREADS says stays, unless HOOKVIZ_THREADS was set too.
+    """
+    if settings().threads or "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(capacity.planned()[1])  # for all threads that begin after this
+
+
+def warm_up() -> None:
+    """Do everything that the first page does, once."""
+    bundled = ModelChoice(catalog.find_model(catalog.BUNDLED), "pretrained")
+    with resources.use(bundled) as model:
+        capture = engine.capture(model, samples()[0].path)
+        receptive_fields(model, tuple(capture.input.shape[1:]))
+    make_grid(next(iter(capture.values()))).png()
+    catalog.list_models()
+    user_models.add_from_settings()
+
+
+def on_script_error(error: Exception) -> bool:
+    """Log the traceback and show a short message: no traceback reaches the page."""
+    _log.error("The page failed", exc_info=error)
+    metrics = capacity.metrics()
+    if metrics is not None:
+        metrics.failed()
+    st.error(
+        "Something went wrong on our side, and it has been logged. Your image and choices are "
+        "still here: try again, or choose another model or layer.",
+        icon=":material/error:",
+    )
+    return True

@@ -1,0 +1,104 @@
+"""The app on a person's own network, from a script or a notebook."""
+
+import socket
+import threading
+import time
+import webbrowser
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlencode
+
+import streamlit as st
+import uvicorn
+from torch import nn
+
+from hookviz.errors import HookVizError
+from hookviz.models import user_models
+from hookviz.models.loading import wrap
+from hookviz.types import Model
+from hookviz.ui.serving import lifecycle
+
+_START = 60.0  # seconds that the server may take to come up
+_starting = threading.Lock()
+_ports: list[int] = []  # of the one server that Streamlit lets a process have, once it runs
+
+
+@dataclass(frozen=True, eq=False)
+class Explorer:
+    """A model in the app of this process; `close`, or leaving a ``with`` block, takes it off.
+
+    The app itself serves all models of the process, and ends with it.
+
+    Attributes:
+        url: where to open it.
+        model: what it shows.
+    """
+
+    url: str
+    model: Model
+
+    def close(self) -> None:
+        """Take the model off the app's list."""
+        user_models.remove(self.model)
+
+    def __enter__(self) -> "Explorer":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def explore(
+    model: Model | nn.Module, *, port: int = 0, open_browser: bool = True, **options: Any
+) -> Explorer:
+    """Open the app on a model of your own, served by this process to this machine alone.
+
+    Args:
+        model: a module, which is wrapped, or a `Model`.
+        port: where to listen; any free port by default. A later call uses the first one's.
+        open_browser: open a browser on it.
+        options: for `wrap`: ``preprocess``, ``categories``, ``name``.
+
+    Raises:
+        ModelError: `model` is neither.
+        HookVizError: nothing can listen on that port, or the app is on another one already.
+    """
+    wanted = wrap(model, **options)
+    with _starting:
+        if not _ports:
+            _ports.append(_start(port))
+    if port not in (0, _ports[0]):
+        raise HookVizError(f"The app of this process is on port {_ports[0]} already, not {port}.")
+    user_models.add(wanted)
+    url = f"http://127.0.0.1:{_ports[0]}/?{urlencode({'model': wanted.title})}"
+    if open_browser:
+        webbrowser.open(url)
+    return Explorer(url, wanted)
+
+
+def _start(port: int) -> int:
+    """Serve the app from a thread; the port that it is on."""
+    listener = socket.socket()
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError as error:
+        listener.close()
+        raise HookVizError(f"Port {port} can't be used: {error.strerror}. 0 is any.") from error
+    app = st.App(
+        lifecycle.SCRIPT, lifespan=lifecycle.lifespan, on_script_error=lifecycle.on_script_error
+    )
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    deadline = time.monotonic() + _START
+    while not server.started:
+        if not thread.is_alive() or time.monotonic() > deadline:
+            raise HookVizError("The app did not start; its log says why.")
+        time.sleep(0.05)
+    return int(listener.getsockname()[1])

@@ -1,0 +1,100 @@
+"""Who may come in: those who log in, those who know the class code, or everybody."""
+
+import hmac
+import threading
+import time
+from collections import deque
+from functools import cache
+
+import streamlit as st
+from streamlit.errors import StreamlitAuthError
+
+from hookviz.errors import SettingError
+from hookviz.serving import logs
+from hookviz.settings import settings
+
+_WRONG_A_MINUTE = 60  # of all people together: a class mistypes less, and a machine guesses slowly
+_LONGEST_CODE = 200
+
+
+def let_in() -> bool:
+    """Whether the page may go on; if not, what to do for it is on the screen.
+
+    Raises:
+        SettingError: a login is asked for, and `secrets.toml` does not say where.
+    """
+    return (not settings().login or _logged_in()) and (
+        not settings().class_code or _knows_the_code(settings().class_code)
+    )
+
+
+def _logged_in() -> bool:
+    if "is_logged_in" not in st.user:
+        raise SettingError(
+            "HOOKVIZ_LOGIN=1 asks everybody to log in, and there is no [auth] in "
+            ".streamlit/secrets.toml that says where. docs/hosting.md shows one."
+        )
+    if st.user.is_logged_in:
+        with st.sidebar:
+            st.button("Log out", on_click=st.logout, icon=":material/logout:")
+        return True
+    st.header("HookViz", anchor=False)
+    if st.button("Log in", type="primary", icon=":material/login:"):
+        try:
+            st.login()
+        except StreamlitAuthError as error:
+            raise SettingError(f"The login is not set up: {error}") from error
+    return False
+
+
+def _knows_the_code(code: str) -> bool:
+    # A key of session_state that no widget has can't be set from outside.
+    if st.session_state.get("_came_in"):
+        return True
+    with st.form("class-code", border=False):
+        st.header("HookViz", anchor=False)
+        given = st.text_input(
+            "Class code", type="password", max_chars=_LONGEST_CODE, autocomplete="off"
+        )
+        asked = st.form_submit_button("Come in", type="primary")
+    if not asked:
+        return False
+    if guesses().are_too_many():
+        st.error("Too many wrong codes were given here. Try again in a minute.")
+    elif hmac.compare_digest(given.strip().encode(), code.encode()):
+        st.session_state["_came_in"] = True
+        st.rerun()
+    else:
+        guesses().count()
+        logs.event("wrong class code")
+        st.error("This is not the code. Your teacher has it.")
+    return False
+
+
+class Guesses:
+    """Wrong codes of the last minute, over all sessions: a new session is no new try."""
+
+    def __init__(self, most: int, seconds: float = 60.0) -> None:
+        """Allow `most` wrong codes in any `seconds`."""
+        self._most = most
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._times: deque[float] = deque()
+
+    def count(self) -> None:
+        """Take down a wrong one."""
+        with self._lock:
+            self._times.append(time.monotonic())
+
+    def are_too_many(self) -> bool:
+        """Whether no code may be tried at the moment."""
+        with self._lock:
+            while self._times and time.monotonic() - self._times[0] > self._seconds:
+                self._times.popleft()
+            return len(self._times) >= self._most
+
+
+@cache
+def guesses() -> Guesses:
+    """The wrong codes of this process."""
+    return Guesses(_WRONG_A_MINUTE)

@@ -1,0 +1,66 @@
+"""What outlives one run of the page: loaded models and each session's cache."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import streamlit as st
+
+from hookviz.capturing.cache import ByteCache
+from hookviz.images import reading
+from hookviz.models import loading, user_models
+from hookviz.serving.capacity import activations, models
+from hookviz.settings import MEGABYTE, settings
+from hookviz.types import InputImage, Model
+from hookviz.ui.serving.turns import turn
+from hookviz.ui.state import ModelChoice
+
+__all__ = ["activations", "decode", "models", "session_cache", "use"]
+
+_FLOAT_BYTES = 4
+
+
+@contextmanager
+def use(choice: ModelChoice) -> Iterator[Model]:
+    """The chosen model for the time of the block, shared with everybody who chose the same.
+
+    Raises:
+        ModelError: it does not fit into the memory for models.
+        WeightsError: its weights can't be read, or don't fit.
+    """
+    spec = choice.spec
+    own_model = user_models.models().get(spec.name) if spec.family == user_models.FAMILY else None
+    if own_model is not None:
+        yield own_model
+        return
+    key: tuple[str, ...] = (spec.name, choice.weights)
+    load = partial(loading.load_model, spec.name, choice.weights)
+    if choice.checkpoint is not None:
+        data = choice.checkpoint.getvalue()
+        labels = choice.labels.getvalue() if choice.labels is not None else None
+        key = (spec.name, *(hashlib.sha256(part).hexdigest() for part in (data, labels or b"")))
+        load = partial(
+            loading.load_checkpoint, spec.name, data, choice.checkpoint.name, labels=labels
+        )
+    with models().use(key, spec.title, spec.parameters * _FLOAT_BYTES, load) as model:
+        yield model
+
+
+@st.cache_resource(scope="session", on_release=ByteCache.clear, show_spinner=False)
+def session_cache() -> ByteCache:
+    """The activations of one session; its bytes come back when the session ends."""
+    return activations().cache(settings().session_mb * MEGABYTE)
+
+
+def decode(data: bytes, name: str, key: str) -> InputImage:
+    """The image in an uploaded file, decoded once per session and file, in a turn of its own.
+
+    A class that uploads at once would otherwise decode at once, hundreds of megabytes each.
+    """
+    kept: InputImage | None = session_cache().get(("image", key))
+    if kept is None:
+        with turn("Reading the image", "decode"):
+            kept = reading.decode(data, name)
+        session_cache().put(("image", key), kept, kept.pixels.nbytes)
+    return kept

@@ -1,0 +1,1 @@
+"""What a person chooses at the side: image, model, weights, layer, view."""

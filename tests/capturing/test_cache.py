@@ -1,0 +1,117 @@
+import gc
+import random
+import threading
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookviz.capturing.cache import Budget
+
+
+def test_the_oldest_goes_first() -> None:
+    cache = Budget(100).cache(30)
+    for key in "abc":
+        cache.put(key, key.upper(), 10)
+    assert cache.get("a") == "A"  # now b is the one that nobody has used for longest
+    cache.put("d", "D", 10)
+    assert cache.get("b") is None
+    assert [cache.get(key) for key in "acd"] == ["A", "C", "D"]
+    assert cache.used == 30
+
+
+def test_what_is_too_large_is_not_kept_and_pushes_nothing_out() -> None:
+    budget = Budget(25)
+    cache = budget.cache(30)
+    cache.put("small", 1, 10)
+    assert cache.put("large", 2, 26) is False
+    assert cache.get("large") is None
+    assert cache.get("small") == 1
+    assert cache.limit == 25
+
+
+def test_a_larger_value_under_the_same_key_replaces_the_old_one() -> None:
+    budget = Budget(100)
+    cache = budget.cache(50)
+    cache.put("a", "old", 10)
+    cache.put("a", "new", 40)
+    assert (cache.get("a"), cache.used, budget.used, len(cache)) == ("new", 40, 40, 1)
+
+
+def test_the_budget_takes_from_whoever_has_rested_longest() -> None:
+    budget = Budget(30)
+    first, second = budget.cache(30), budget.cache(30)
+    first.put("x", 1, 10)
+    second.put("x", 2, 10)
+    first.put("y", 3, 10)
+    first.get("x")
+    second.put("z", 4, 10)  # second's x is now the oldest over both
+    assert second.get("x") is None
+    assert (first.get("x"), first.get("y"), second.get("z")) == (1, 3, 4)
+    assert (first.used, second.used, budget.used) == (20, 10, 30)
+
+
+def test_clear_and_being_forgotten_give_bytes_back() -> None:
+    budget = Budget(100)
+    first, second = budget.cache(100), budget.cache(100)
+    first.put("a", 1, 40)
+    second.put("a", 2, 50)
+    first.clear()
+    assert (first.used, budget.used) == (0, 50)
+    del second
+    gc.collect()
+    assert budget.used == 0
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(0, 40), st.booleans()),
+        max_size=80,
+    )
+)
+def test_no_bound_is_ever_passed(steps: list[tuple[int, int, int, bool]]) -> None:
+    budget = Budget(60)
+    caches = [budget.cache(limit) for limit in (10, 30, 100)]
+    for which, key, size, put in steps:
+        if put:
+            caches[which].put(key, (which, key), size)
+        else:
+            assert caches[which].get(key) in (None, (which, key))
+        assert all(cache.used <= cache.limit for cache in caches)
+        assert budget.used == sum(cache.used for cache in caches) <= 60
+
+
+def test_threads_leave_the_sums_right() -> None:
+    budget = Budget(500)
+
+    def work(seed: int) -> None:
+        rng = random.Random(seed)
+        cache = budget.cache(200)
+        for _ in range(400):
+            key = rng.randrange(12)
+            if rng.random() < 0.5:
+                cache.put(key, seed, rng.randrange(60))
+            else:
+                assert cache.get(key) in (None, seed)
+        cache.clear()
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert budget.used == 0
+
+
+def test_the_oldest_of_all_sessions_are_given_back() -> None:
+    budget = Budget(100)
+    first, second = budget.cache(100), budget.cache(100)
+    for key in "ab":
+        first.put(key, key, 10)
+        second.put(key, key, 10)
+    first.get("a")  # now the order is: second's a, first's b, second's b, first's a
+    assert budget.give_back(15) == 20
+    assert (first.get("b"), second.get("a")) == (None, None)
+    assert (first.get("a"), second.get("b")) == ("a", "b")
+    assert (first.used, second.used, budget.used) == (10, 10, 20)
+    assert budget.give_back(1000) == 20
+    assert budget.give_back(1) == budget.used == len(first) == 0

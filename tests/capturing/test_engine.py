@@ -1,0 +1,367 @@
+import gc
+import resource
+import threading
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from streamlit.runtime.scriptrunner import RerunException, StopException
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.capturing import engine
+from hookviz.capturing.cache import Budget, ByteCache
+from hookviz.errors import UnknownLayerError
+from hookviz.types import Model
+from tests.conftest import (
+    TINY_SIDE,
+    Tiny,
+    all_hooks,
+    as_model,
+    picture,
+    random_input,
+    seeded,
+)
+
+
+class Counting(nn.Module):
+    """A tiny network that counts its own passes, replicas' passes too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Tiny()
+        self.passes: list[int] = Shared()
+
+    def forward(self, images: Tensor) -> Tensor:
+        if images.device.type != "meta":
+            self.passes.append(1)
+        scores: Tensor = self.inner(images)
+        return scores
+
+
+class Shared(list[int]):
+    """A list that copies of a network have in common."""
+
+    def __deepcopy__(self, _memo: object) -> "Shared":
+        return self
+
+
+def counting() -> tuple[Model, list[int]]:
+    network = seeded(Counting)
+    model = as_model(network)
+    assert isinstance(network, Counting)
+    return model, network.passes
+
+
+def test_a_capture_equals_the_layers_recomputed(tiny: Model, noise: Tensor) -> None:
+    cap = hookviz.capture(tiny, noise)
+    network = tiny.network
+    assert isinstance(network, Tiny)
+    with torch.no_grad():
+        first = network.conv1(noise)
+        second = network.conv2(F.relu(first))
+        scores = network(noise)
+    assert list(cap) == ["conv1", "conv2"]
+    assert torch.equal(cap["conv1"].values, first[0])
+    assert torch.equal(cap["conv2"].values, second[0])
+    assert cap.logits is not None
+    assert torch.equal(cap.logits, scores[0])
+    assert cap["conv1"].values.shape == (4, TINY_SIDE, TINY_SIDE)
+    assert torch.equal(cap.input, noise)
+    assert cap.forward_passes == 1
+    assert cap.seconds > 0
+
+
+def test_predictions_are_the_softmax_of_the_logits(tiny: Model, noise: Tensor) -> None:
+    cap = hookviz.capture(tiny, noise)
+    assert cap.logits is not None
+    chances = torch.softmax(cap.logits.double(), 0)
+    top = cap.predictions(2)
+    assert [name for name, _ in top] == [
+        f"class {index}" for index in chances.argsort(descending=True)[:2].tolist()
+    ]
+    assert sum(chance for _, chance in cap.predictions(99)) == pytest.approx(1)
+
+
+def test_chosen_layers_come_in_order_of_execution_once_each(tiny: Model, noise: Tensor) -> None:
+    assert list(hookviz.capture(tiny, noise, ["conv2", "conv1", "conv2"])) == ["conv1", "conv2"]
+    assert list(hookviz.capture(tiny, noise, "conv2")) == ["conv2"]
+    assert list(hookviz.capture(tiny, noise, [])) == []
+
+
+def test_every_call_of_a_shared_layer_is_kept(tiny: Model, noise: Tensor) -> None:
+    cap = hookviz.capture(tiny, noise, ["relu", "conv1", "conv2"])
+    assert list(cap) == ["conv1", "relu", "relu#1", "conv2"]
+    assert torch.equal(cap["relu"].values, F.relu(cap["conv1"].values))
+    assert torch.equal(cap["relu#1"].values, F.relu(cap["conv2"].values))
+    assert [str(part.address) for part in cap.calls("relu")] == ["relu", "relu#1"]
+
+
+def test_nested_outputs_are_addressed() -> None:
+    class Split(nn.Module):
+        def forward(self, images: Tensor) -> dict[str, object]:
+            return {"low": images - 1, "pair": (images + 1, [images * 2])}
+
+    class Nested(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.split = Split()
+
+        def forward(self, images: Tensor) -> object:
+            return self.split(images)
+
+    model, image = as_model(Nested()), random_input(3)
+    cap = hookviz.capture(model, image, "split")
+    assert list(cap) == ["split[low]", "split[pair][0]", "split[pair][1][0]"]
+    assert torch.equal(cap["split[pair][1][0]"].values, image[0] * 2)
+    with pytest.raises(hookviz.HookVizError, match="no class scores"):
+        cap.predictions()
+    with pytest.raises(hookviz.UnknownLayerError, match=r"split\[low\]"):
+        cap["split"]
+
+
+def test_a_layer_that_is_written_over_functionally_is_copied() -> None:
+    class Overwriting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 4, 3)
+
+        def forward(self, images: Tensor) -> Tensor:
+            found: Tensor = self.conv(images)
+            return F.relu_(found.view(1, -1)) + 1  # through a view
+
+    model, image = as_model(seeded(Overwriting)), random_input(4)
+    cap = hookviz.capture(model, image)
+    assert torch.equal(cap["conv"].values, model.network.conv(image)[0])  # type: ignore[operator]
+    assert cap["conv"].values.min() < 0
+
+
+def test_a_network_that_writes_into_its_input_leaves_ours_alone() -> None:
+    class Greedy(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 2, 1)
+
+        def forward(self, images: Tensor) -> Tensor:
+            found: Tensor = self.conv(images.sub_(1))
+            return found
+
+    image = random_input(5)
+    before = image.clone()
+    cap = hookviz.capture(as_model(seeded(Greedy)), image)
+    assert torch.equal(image, before)
+    assert torch.equal(cap.input, before)
+
+
+def test_the_pass_ends_at_the_last_wanted_layer_when_nothing_else_is_asked_for() -> None:
+    class Failing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Conv2d(3, 2, 1)
+            self.shared = nn.ReLU()
+            self.late = nn.Conv2d(2, 2, 1)
+
+        def forward(self, images: Tensor) -> Tensor:
+            try:
+                found: Tensor = self.shared(self.shared(self.first(images)))
+            except Exception:  # noqa: BLE001 - networks do such things
+                found = images
+            if found.device.type != "meta":
+                message = "ran on past the wanted layer"
+                raise RuntimeError(message)
+            late: Tensor = self.late(found)
+            return late
+
+    model = as_model(seeded(Failing))
+    cap = hookviz.capture(model, random_input(6), ["shared"], logits=False)
+    assert list(cap) == ["shared", "shared#1"]
+    assert cap.logits is None
+    with pytest.raises(hookviz.ModelError, match="ran on past"):
+        hookviz.capture(model, random_input(6), ["first"])
+    assert all_hooks(model) == 0
+
+
+def test_unknown_layers_are_named_with_the_nearest(tiny: Model, noise: Tensor) -> None:
+    with pytest.raises(hookviz.UnknownLayerError, match="Did you mean 'conv2' or 'conv1'"):
+        hookviz.capture(tiny, noise, ["conv1", "convl"])
+    assert all_hooks(tiny) == 0
+
+
+def test_a_layer_that_does_not_run_says_so(noise: Tensor) -> None:
+    class Spare(Tiny):
+        def __init__(self) -> None:
+            super().__init__()
+            self.spare = nn.Conv2d(3, 3, 3)
+
+    model = as_model(seeded(Spare))
+    with pytest.raises(hookviz.ModelError, match="'spare' of Spare is not run"):
+        hookviz.capture(model, noise, "spare")
+    assert list(hookviz.capture(model, noise)) == ["conv1", "conv2"]
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 16, 16), (1, 3, 1, 1)])
+def test_an_input_that_does_not_fit_says_what_does(tiny: Model, shape: tuple[int, ...]) -> None:
+    given = "×".join(map(str, shape[1:]))
+    with pytest.raises(hookviz.ModelError, match=f"input of {given}.*made for 3×16×16"):
+        hookviz.capture(tiny, torch.zeros(shape))
+    assert all_hooks(tiny) == 0
+
+
+def raise_in_progress(error: BaseException) -> Callable[[float], None]:
+    def progress(share: float) -> None:
+        if share > 0.3:
+            raise error
+
+    return progress
+
+
+@pytest.mark.parametrize(
+    "error",
+    [KeyboardInterrupt(), StopException(), RerunException(RerunData()), ValueError("enough")],
+    ids=lambda error: type(error).__name__,
+)
+def test_no_hook_is_left_when_a_run_is_broken_off(
+    tiny: Model, noise: Tensor, error: BaseException
+) -> None:
+    with pytest.raises(type(error)) as caught:
+        hookviz.capture(tiny, noise, progress=raise_in_progress(error))
+    assert caught.value is error
+    assert all_hooks(tiny) == 0
+    assert not tiny.network.training
+    assert list(hookviz.capture(tiny, noise)) == ["conv1", "conv2"]
+
+
+def test_progress_rises_to_one(tiny: Model, noise: Tensor) -> None:
+    shares: list[float] = []
+    hookviz.capture(tiny, noise, "conv1", progress=shares.append)
+    assert shares == [0.2, 0.4, 0.6, 0.8, 1.0]
+
+
+def test_eight_threads_with_their_own_images_get_their_own_captures() -> None:
+    model = hookviz.load_model("shapesnet")
+    layer = "stem.first.conv"
+    inputs = [random_input(seed, side=32) for seed in range(8)]
+    with torch.no_grad():
+        expected = [
+            F.conv2d(image, model.network.get_submodule(layer).weight, stride=2, padding=3)[0]  # type: ignore[arg-type]
+            for image in inputs
+        ]
+    wrong: list[int] = []
+    barrier = threading.Barrier(8)
+
+    def work(number: int) -> None:
+        barrier.wait()
+        for _ in range(100):
+            cap = hookviz.capture(model, inputs[number])
+            if not torch.equal(cap[layer].values, expected[number]):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(wrong) == 0
+    assert all_hooks(model) == 0
+
+
+def test_a_thousand_runs_leave_memory_flat(tiny: Model) -> None:
+    image = random_input(0, side=64)  # conv1 puts out 64 KB: a leak would show as 64 MB
+
+    def runs(count: int) -> tuple[int, int]:
+        for _ in range(count):
+            hookviz.capture(tiny, image, ["conv1"])
+        gc.collect()
+        return len(gc.get_objects()), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    objects_before, peak_before = runs(100)
+    objects_after, peak_after = runs(1000)
+    assert objects_after - objects_before < 100
+    assert peak_after - peak_before < 10_000  # kilobytes
+
+
+@pytest.fixture
+def cache() -> ByteCache:
+    return Budget(1_000_000).cache(1_000_000)
+
+
+def test_another_layer_of_the_same_image_needs_no_pass(cache: ByteCache, noise: Tensor) -> None:
+    model, passes = counting()
+    first = hookviz.capture(model, noise, "inner.conv1", cache=cache)
+    second = hookviz.capture(model, noise, "inner.conv2", cache=cache)
+    assert (first.forward_passes, second.forward_passes, len(passes)) == (1, 0, 1)
+    assert second.predictions() == first.predictions()
+    fresh = hookviz.capture(model, noise, "inner.conv2")
+    assert torch.equal(second["inner.conv2"].values, fresh["inner.conv2"].values)
+
+
+def test_other_images_weights_and_sizes_are_kept_apart(cache: ByteCache) -> None:
+    one, other = as_model(seeded(Tiny)), as_model(Tiny())
+    shown = picture(1)
+    captures = [
+        hookviz.capture(one, shown, cache=cache),
+        hookviz.capture(one, picture(2), cache=cache),
+        hookviz.capture(other, shown, cache=cache),
+        hookviz.capture(one, shown, size=20, cache=cache),
+        hookviz.capture(one, shown, whole=True, cache=cache),
+    ]
+    assert [cap.forward_passes for cap in captures] == [1] * 5
+    assert hookviz.capture(one, shown, cache=cache).forward_passes == 0
+
+
+def test_a_cache_without_room_keeps_the_wanted_layer_or_nothing(noise: Tensor) -> None:
+    model, passes = counting()
+    bytes_of_conv1, bytes_of_conv2 = 4 * 16 * 16 * 4, 6 * 7 * 7 * 4
+    small = Budget(10_000).cache(bytes_of_conv2 + 100)
+    assert bytes_of_conv1 > small.limit
+    for _ in range(2):
+        shown = hookviz.capture(model, noise, "inner.conv1", cache=small)
+        assert shown["inner.conv1"].values.shape == (4, 16, 16)  # shown, though not kept
+    assert len(passes) == 2
+    hookviz.capture(model, noise, "inner.conv2", cache=small)
+    hookviz.capture(model, noise, "inner.conv2", cache=small)
+    assert len(passes) == 3
+    assert small.used <= small.limit
+
+
+def test_the_cache_counts_every_byte_it_holds(tiny: Model, cache: ByteCache, noise: Tensor) -> None:
+    cap = hookviz.capture(tiny, noise, cache=cache)
+    assert cap.logits is not None
+    assert cache.used == sum(part.nbytes for part in cap.values()) + cap.logits.nbytes
+    assert all(part.values.untyped_storage().nbytes() == part.nbytes for part in cap.activations)
+
+
+def test_a_view_of_a_larger_tensor_does_not_keep_it_alive() -> None:
+    class Slice(nn.Module):
+        def forward(self, images: Tensor) -> Tensor:
+            return images.repeat(1, 50, 1, 1)[:, :1]
+
+    cap = hookviz.capture(as_model(nn.Sequential(Slice())), random_input(8), "0")
+    assert cap["0"].values.untyped_storage().nbytes() == 16 * 16 * 4
+
+
+def test_shared_weights_are_never_touched(tiny: Model, noise: Tensor) -> None:
+    before = [(tensor._version, tensor.clone()) for tensor in tiny.network.state_dict().values()]
+    hookviz.capture(tiny, noise)
+    after = tiny.network.state_dict().values()
+    assert all(
+        version == now._version and torch.equal(values, now)
+        for (version, values), now in zip(before, after, strict=True)
+    )
+    assert all(parameter.grad is None for parameter in tiny.network.parameters())
+
+
+def test_what_is_kept_can_be_asked_for_without_running(tiny: Model, noise: Tensor) -> None:
+    cache = Budget(1_000_000).cache(1_000_000)
+    made = engine.prepare(tiny, noise)
+    assert not engine.is_cached(tiny, made, "conv1", cache)
+    engine.capture(tiny, made, "conv1", logits=False, cache=cache)
+    assert engine.is_cached(tiny, made, ["conv1", "conv2"], cache, logits=False)
+    assert not engine.is_cached(tiny, made, "conv1", cache)  # that pass kept no scores
+    engine.capture(tiny, made, "conv1", cache=cache)
+    assert engine.is_cached(tiny, made, "conv1", cache)
+    assert engine.capture(tiny, made, "conv1", cache=cache).forward_passes == 0
+    with pytest.raises(UnknownLayerError):
+        engine.is_cached(tiny, made, "conv9", cache)

@@ -1,0 +1,190 @@
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torchvision import models
+
+import hookviz
+from hookviz.capturing.features import Features, features, named
+from hookviz.types import Model
+from tests.conftest import as_model, encoded, hook_count, picture, random_input, seeded
+
+
+def made(vectors: Any, failed: dict[str, str] | None = None) -> Features:
+    """Features with these vectors, called a, b, c, …"""
+    array = np.asarray(vectors).astype(np.float32)
+    names = tuple("abcdefgh"[: len(array)])
+    return Features("net", "random", "0f", "conv1", "mean", names, array, failed or {})
+
+
+def test_mean_and_flat_are_those_of_the_layers_output(tiny: Model) -> None:
+    inputs = [random_input(seed) for seed in range(3)]
+    with torch.no_grad():
+        expected = tiny.network.get_submodule("conv1")(torch.cat(inputs))
+    mean = features(tiny, inputs, "conv1")
+    assert (mean.names, mean.vectors.shape) == (("image 1", "image 2", "image 3"), (3, 4))
+    assert (mean.model, mean.layer, mean.pool) == ("Tiny", "conv1", "mean")
+    means = expected.mean((2, 3)).numpy()
+    np.testing.assert_allclose(mean.vectors, means, rtol=1e-5, atol=1e-6)
+    flat = features(tiny, inputs, "conv1", "flat")
+    assert flat.vectors.dtype == np.float32
+    np.testing.assert_allclose(flat.vectors, expected.flatten(1).numpy(), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="read-only"):
+        flat.vectors[0, 0] = 1
+
+
+def test_by_default_it_is_the_last_conv_layer_and_a_linear_layer_is_there_too(tiny: Model) -> None:
+    assert features(tiny, [picture()]).layer == "conv2"
+    head = features(tiny, [picture()], "head")
+    np.testing.assert_array_equal(head.vectors[0], hookviz.capture(tiny, picture()).logits)
+
+
+def test_a_resnets_pooled_features_are_what_its_own_pooling_gives() -> None:
+    model = hookviz.load_model("resnet18", "random")
+    inputs = [random_input(seed, 64) for seed in range(2)]
+    trunk = nn.Sequential(*list(model.network.children())[:-1])
+    with torch.no_grad():
+        expected = trunk(torch.cat(inputs)).flatten(1)
+    found = features(model, inputs, "layer4")
+    np.testing.assert_allclose(found.vectors, expected.numpy(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("part", "dims"),
+    [("0", (2, 3)), ("1", (1, 2)), ("2", (1, 2)), ("3", (1, 2)), ("4", (1, 2)), ("6", (2, 3))],
+)
+def test_channels_can_be_last(part: str, dims: tuple[int, int]) -> None:
+    """In ConvNeXt's blocks they are, between two permutations."""
+    layer = f"features.1.0.block.{part}"
+    network = seeded(models.convnext_tiny).eval()
+    outputs: list[Tensor] = []
+    network.get_submodule(layer).register_forward_hook(lambda *call: outputs.append(call[2]))
+    with torch.no_grad():
+        network(random_input(0, 64))
+    found = features(as_model(network), [random_input(0, 64)], layer)
+    np.testing.assert_allclose(found.vectors, outputs[0].mean(dims).numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_similarity_is_torchs_cosine_similarity() -> None:
+    vectors = torch.randn(6, 40, generator=torch.Generator().manual_seed(0))
+    expected = F.cosine_similarity(vectors[:, None].double(), vectors[None].double(), dim=2)
+    np.testing.assert_allclose(made(vectors).similarity(), expected.numpy(), atol=1e-12)
+    # however small the values, as in a deep network that was never trained
+    np.testing.assert_allclose(
+        made(vectors * 1e-30).similarity(), expected.numpy(), rtol=0, atol=1e-6
+    )
+
+
+def test_vectors_without_a_direction() -> None:
+    found = made([[3, 4], [0, 0], [np.nan, 1], [np.inf, 1], [-3, -4]]).similarity()
+    expected = np.full((5, 5), np.nan)
+    expected[np.ix_([0, 1, 4], [0, 1, 4])] = [[1, 0, -1], [0, 0, 0], [-1, 0, 1]]
+    np.testing.assert_allclose(found, expected)
+
+
+def test_the_nearest_are_the_others_best_first() -> None:
+    found = made([[1, 0], [1, 1], [0, 1], [1, 1], [np.nan, 0]])
+    half = np.sqrt(0.5)
+    nearest = found.nearest(2)
+    assert [name for name, _ in nearest["a"]] == ["b", "d"]  # equal ones in their own order
+    assert [name for name, _ in nearest["b"]] == ["d", "a"]
+    assert [share for _, share in nearest["b"]] == pytest.approx([1, half])
+    assert [name for name, _ in found.nearest(9)["a"]] == ["b", "d", "c", "e"]
+    assert made([[1, 2]]).nearest() == {"a": ()}
+    with pytest.raises(hookviz.HookVizError, match="count=0"):
+        found.nearest(0)
+
+
+def test_a_broken_image_is_told_and_the_others_go_on(tiny: Model, tmp_path: Path) -> None:
+    picture(1).save(tmp_path / "one.png")
+    (tmp_path / "broken.png").write_bytes(encoded(picture())[:60])
+    paths = [tmp_path / name for name in ("gone.png", "one.png", "broken.png")]
+    found = features(tiny, [*paths, picture(2)])
+    assert found.names == ("one.png", "image 4")
+    assert len(found.vectors) == 2
+    assert set(found.failed) == {"gone.png", "broken.png"}
+    assert "damaged" in found.failed["broken.png"]
+    alone = features(tiny, [picture(2)])
+    np.testing.assert_array_equal(found.vectors[1:], alone.vectors)
+
+
+def test_where_no_image_works_it_says_why(tiny: Model, tmp_path: Path) -> None:
+    with pytest.raises(hookviz.ImageError, match=r"gone\.png"):
+        features(tiny, [tmp_path / "gone.png"])
+    with pytest.raises(
+        hookviz.HookVizError, match=r"No image gave features\. a\.png: There is no image file"
+    ):
+        features(tiny, [tmp_path / "a.png", tmp_path / "b.png"])
+    with pytest.raises(hookviz.HookVizError, match="at least one"):
+        features(tiny, [])
+
+
+def test_inputs_of_other_sizes_have_means_but_not_all_their_values(tiny: Model) -> None:
+    images = {"wide": picture(0, 40, 20), "square": picture(0, 20, 20)}
+    assert features(tiny, images, whole=True).vectors.shape == (2, 6)
+    found = features(tiny, images, pool="flat", whole=True)
+    assert found.names == ("wide",)
+    assert "mean" in found.failed["square"]
+
+
+def test_what_does_not_exist_is_refused_before_any_pass(tiny: Model) -> None:
+    with pytest.raises(hookviz.UnknownLayerError, match="conv2"):
+        features(tiny, [picture()], "conv22")
+    with pytest.raises(hookviz.SettingError, match="mean, flat"):
+        features(tiny, [picture()], pool="max")
+
+
+def test_names(tmp_path: Path) -> None:
+    path = tmp_path / "cat.jpg"
+    picture().save(path)
+    images = [path, str(path), b"...", hookviz.read_image(path)]
+    assert tuple(named(images)) == ("cat.jpg", "cat.jpg (2)", "image 3", "cat.jpg (3)")
+    assert tuple(named(str(path))) == ("cat.jpg",)
+
+
+def test_progress_rises_to_1_and_can_cancel(tiny: Model) -> None:
+    shares: list[float] = []
+    features(tiny, [picture(), picture(1)], progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+    class Cancelled(hookviz.HookVizError):
+        """Not to be taken for a broken image."""
+
+    told: list[float] = []
+
+    def cancel(share: float) -> None:
+        told.append(share)
+        if len(told) == 2:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        features(tiny, [picture(), picture(1)], progress=cancel)
+    assert len(told) == 2
+    assert hook_count(tiny.network) == 0
+
+
+def test_npz_and_parquet_hold_the_vectors_and_where_they_come_from(tiny: Model) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    found = features(tiny, {"a.png": picture(), "b\udc80.png": picture(1)})
+    with np.load(io.BytesIO(found.npz()), allow_pickle=False) as loaded:
+        assert loaded["names"].tolist() == list(found.names)
+        np.testing.assert_array_equal(loaded["vectors"], found.vectors)
+        assert str(loaded["layer"]) == "conv2"
+        assert str(loaded["digest"]) == tiny.digest
+    table = parquet.read_table(io.BytesIO(found.parquet()))
+    assert table["name"].to_pylist() == ["a.png", "b\\udc80.png"]
+    np.testing.assert_array_equal(np.array(table["vector"].to_pylist(), "f4"), found.vectors)
+    assert table.schema.metadata[b"layer"] == b"conv2"
+
+
+def test_without_pyarrow_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(hookviz.HookVizError, match="pip install pyarrow"):
+        made([[1, 2]]).parquet()

@@ -1,0 +1,124 @@
+from pathlib import Path
+
+import pytest
+
+from hookviz.cli.input_files import destinations, each, existing, expand
+from hookviz.errors import HookVizError, ImageError, SettingError, UnknownLayerError
+from tests.cli.command import save_pictures
+
+SUFFIXES = (".png", ".pdf")
+
+
+def test_a_folder_gives_its_images_sorted(tmp_path: Path) -> None:
+    save_pictures(tmp_path, "b.PNG", "a.jpg", "c.webp")
+    (tmp_path / "notes.txt").write_text("no image")
+    (tmp_path / "folder.png").mkdir()
+    names = [path.name for path in expand([str(tmp_path)])]
+    assert names == ["a.jpg", "b.PNG", "c.webp"]
+
+
+def test_a_pattern_gives_its_images_sorted_and_each_once(tmp_path: Path) -> None:
+    first, second, deep = save_pictures(tmp_path, "a.png", "b.png", "deep/er/c.png")
+    (tmp_path / "a.txt").write_text("no image")
+    assert expand([f"{tmp_path}/*"]) == (first, second)
+    assert expand([f"{tmp_path}/[bc].p?g", str(second), str(first)]) == (second, first)
+    assert expand([f"{tmp_path}/**/*.png"]) == (first, second, deep)
+
+
+def test_a_file_named_in_full_is_taken_as_it_is(tmp_path: Path) -> None:
+    [odd] = save_pictures(tmp_path, "[1].png")
+    assert expand([str(odd)]) == (odd,)
+    assert expand(["missing.png"]) == (Path("missing.png"),)
+
+
+def test_a_folder_or_pattern_without_images_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ImageError, match=r"folder .* gives no image"):
+        expand([str(tmp_path)])
+    with pytest.raises(ImageError, match=r"pattern .* gives no image"):
+        expand([f"{tmp_path}/*.png"])
+
+
+def test_one_image_goes_into_a_file(tmp_path: Path) -> None:
+    image, out = tmp_path / "a.jpg", tmp_path / "new" / "grid.PDF"
+    assert destinations(str(out), [image], SUFFIXES) == {image: out}
+    assert out.parent.is_dir()
+
+
+def test_many_images_go_into_a_folder_or_a_pattern(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.jpg", tmp_path / "b.jpg"
+    out = tmp_path / "out"
+    assert destinations(str(out), [first, second], SUFFIXES) == {
+        first: out / "a.png",
+        second: out / "b.png",
+    }
+    assert out.is_dir()
+    pattern = str(tmp_path / "{name}" / "grid-{name}.pdf")
+    assert destinations(pattern, [first, second], SUFFIXES) == {
+        first: tmp_path / "a" / "grid-a.pdf",
+        second: tmp_path / "b" / "grid-b.pdf",
+    }
+    dotted = tmp_path / "v1.2"
+    assert destinations(f"{dotted}/", [first], SUFFIXES) == {first: dotted / "a.png"}
+    assert destinations(str(dotted), [first], SUFFIXES) == {first: dotted / "a.png"}  # there now
+
+
+def test_images_of_one_name_do_not_overwrite_each_other(tmp_path: Path) -> None:
+    images = [tmp_path / each for each in ("x/a.jpg", "y/A.png", "a-2.png", "z/a.gif")]
+    places = destinations(str(tmp_path / "out"), images, SUFFIXES)
+    assert [place.name for place in places.values()] == ["a.png", "A-2.png", "a-2-2.png", "a-3.png"]
+
+
+def test_what_does_not_fit_together(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.png", tmp_path / "b.png"
+    with pytest.raises(SettingError, match=r"2 images .* such as '\{name\}.png'"):
+        destinations("out.png", [first, second], SUFFIXES)
+    with pytest.raises(SettingError, match=r"none of .png, .pdf; for a folder .* 'out.jpg/'"):
+        destinations("out.jpg", [first], SUFFIXES)
+    with pytest.raises(SettingError, match="is an image to be read"):
+        destinations(str(tmp_path), [first, second], SUFFIXES)
+
+
+def test_missing_files_are_told_before_any_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [image] = save_pictures(tmp_path, "star.png")
+    there, missing = existing([tmp_path / "tsar.png", image])
+    assert there == [image]
+    [row] = missing
+    assert "Did" in row["error"]
+    assert "'star.png'" in row["error"]
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_one_that_fails_is_reported_and_the_rest_go_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def work(picture: Path) -> dict[str, int]:
+        if picture.name == "b":
+            raise ImageError("not\nreadable")
+        if picture.name == "c":
+            raise PermissionError(13, "Permission denied", "c.png")
+        return {"number": ord(picture.name)}
+
+    assert each([Path("a"), Path("b"), Path("c"), Path("d")], work) == [
+        {"image": "a", "number": 97},
+        {"image": "b", "error": "not\nreadable"},
+        {"image": "c", "error": "'c.png': Permission denied."},
+        {"image": "d", "number": 100},
+    ]
+    output = capsys.readouterr()
+    assert output.err == ("hookviz: b: not readable\nhookviz: c: 'c.png': Permission denied.\n")
+    assert output.out == ""
+
+
+@pytest.mark.parametrize("error", [UnknownLayerError("layer", "x", []), SettingError("top")])
+def test_what_would_fail_with_every_image_ends_it(error: HookVizError) -> None:
+    tried = []
+
+    def work(picture: Path) -> dict[str, int]:
+        tried.append(picture)
+        raise error
+
+    with pytest.raises(type(error)):
+        each([Path("a"), Path("b")], work)
+    assert tried == [Path("a")]

@@ -1,0 +1,352 @@
+import io
+import threading
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import torch
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from PIL import Image
+
+from hookviz.drawing.colormaps import COLORMAPS, GAP_LEVEL, LEVELS
+from hookviz.drawing.grid import Grid, coloured, make_grid
+from hookviz.drawing.layout import mosaic
+from hookviz.errors import HookVizError, SettingError
+from hookviz.types import Activation, Address
+
+
+def maps(count: int, height: int = 6, width: int = 5, seed: int = 0) -> NDArray[np.float32]:
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(count, height, width)) * rng.uniform(0.1, 3, size=(count, 1, 1))
+    return values.astype(np.float32)
+
+
+def pixels(png: bytes) -> NDArray[Any]:
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGBA"))
+
+
+def cells(grid: Grid, position: int) -> NDArray[Any]:
+    """One pixel per cell of a tile, taken from the PNG, after a check that cells are plain."""
+    left, top, right, bottom = grid.geometry.box(position)
+    tile = pixels(grid.png())[top:bottom, left:right]
+    zoom = grid.geometry.magnification
+    corner = tile[::zoom, ::zoom]
+    np.testing.assert_array_equal(tile, corner.repeat(zoom, 0).repeat(zoom, 1))
+    return corner
+
+
+@pytest.mark.parametrize(
+    ("scale", "colormap"),
+    [("layer", None), ("channel", "magma"), ("symmetric", None), ("percentile", "berlin")],
+)
+def test_every_tile_has_the_colours_that_matplotlib_gives(scale: str, colormap: str | None) -> None:
+    values = maps(23, seed=5)
+    grid = make_grid(values, scale=scale, colormap=colormap, sort="variance", width=400)
+    name = colormap or {"layer": "viridis", "symmetric": "RdBu_r"}[scale]
+    colours = mpl.colormaps[name].resampled(LEVELS)
+    lowest, highest = float(values.min()), float(values.max())
+    peak = max(-lowest, highest)
+    for position, channel in enumerate(np.argsort(-values.var(axis=(1, 2)))):
+        plane = values[channel].astype(np.float64)
+        norm = {
+            "layer": Normalize(lowest, highest),
+            "channel": Normalize(float(plane.min()), float(plane.max())),
+            "symmetric": Normalize(-peak, peak),
+            "percentile": Normalize(
+                float(np.percentile(values, 1, method="lower")),
+                float(np.percentile(values, 99, method="higher")),
+            ),
+        }[scale]
+        np.testing.assert_array_equal(cells(grid, position), colours(norm(plane), bytes=True))
+        assert grid.order[position] == channel
+
+
+def test_gaps_and_empty_places_are_transparent_and_tiles_are_not() -> None:
+    grid = make_grid(maps(7), width=200)
+    picture = pixels(grid.png())
+    assert picture.shape[:2] == (grid.geometry.height, grid.geometry.width)
+    for y, x in np.ndindex(picture.shape[:2]):
+        assert (picture[y, x, 3] == 255) == (grid.geometry.locate(x, y) is not None)
+
+
+def test_nan_and_infinite_values_have_their_own_colours_and_are_counted() -> None:
+    values = maps(3)
+    values[0, 0, 0] = values[0, 5, 4] = np.nan
+    values[1, 2, 3] = np.inf
+    values[2, 1, 1] = -np.inf
+    grid = make_grid(values)
+    assert cells(grid, 0)[0, 0].tolist() == [255, 0, 255, 255]
+    assert cells(grid, 0)[5, 4].tolist() == [255, 0, 255, 255]
+    assert cells(grid, 1)[2, 3].tolist() == [0, 255, 255, 255]
+    assert cells(grid, 2)[1, 1].tolist() == [0, 255, 255, 255]
+    assert "2 NaN values are magenta; 2 infinite values are cyan" in grid.legend
+    assert (grid.stats.nan.tolist(), grid.stats.inf.tolist()) == ([2, 0, 0], [0, 1, 1])
+    assert grid.figure_bytes(dpi=60)
+
+
+@pytest.mark.parametrize("colormap", COLORMAPS)
+def test_a_layer_without_a_finite_value_is_drawn(colormap: str) -> None:
+    grid = make_grid(np.full((2, 3, 3), np.nan, dtype=np.float32), colormap=colormap)
+    assert (cells(grid, 1) == [255, 0, 255, 255]).all()
+    assert grid.ticks == ((0.0, "0"),)
+
+
+def test_top_keeps_the_colours_of_the_whole_layer() -> None:
+    values = maps(40, seed=2)
+    whole = make_grid(values, sort="mean")
+    few = make_grid(values, sort="mean", top=4)
+    assert few.shown == "4 of 40 shown"
+    assert whole.shown == "all 40 channels"
+    assert make_grid(values, top=99).shown == "all 40 channels"
+    assert make_grid(values[:1]).shown == "1 channel"
+    assert make_grid(maps(2000, 1, 1), top=1200).shown == "1,200 of 2,000 shown"
+    assert few.order.tolist() == whole.order[:4].tolist()
+    assert few.legend == whole.legend
+    for position in range(4):
+        np.testing.assert_array_equal(cells(few, position), cells(whole, position))
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 1, 1), (1, 7, 7), (3, 1, 9), (3, 9, 1), (2048, 7, 7), (512, 14, 14), (1000, 1, 1)],
+)
+def test_any_shape_becomes_a_picture(shape: tuple[int, int, int]) -> None:
+    grid = make_grid(maps(*shape))
+    assert pixels(grid.png()).shape == (grid.geometry.height, grid.geometry.width, 4)
+    assert grid.shape == shape
+    assert sorted(grid.order) == list(range(shape[0]))
+
+
+@pytest.mark.parametrize("shape", [(1000,), (28, 28), (1, 3, 8, 8), (3, 0, 8)])
+def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(HookVizError, match=r"needs \(C, H, W\)"):
+        make_grid(np.zeros(shape, dtype=np.float32))
+
+
+def test_activations_tensors_and_arrays_give_the_same_picture() -> None:
+    values = maps(5)
+    wanted = make_grid(values).png()
+    tensor = torch.from_numpy(values)
+    assert make_grid(tensor).png() == wanted
+    assert make_grid(tensor.clone().requires_grad_()).png() == wanted
+    assert make_grid(values.astype(np.float64)).png() == wanted
+    strided = tensor.permute(1, 2, 0).contiguous().permute(2, 0, 1)
+    assert make_grid(strided).png() == wanted
+    grid = make_grid(Activation(Address("layer1.0.conv1", call=1), tensor))
+    assert grid.png() == wanted
+    assert (grid.title, grid.address) == ("layer1.0.conv1#1", Address("layer1.0.conv1", call=1))
+    assert make_grid(values).title == ""
+    assert make_grid(values, title="mine").title == "mine"
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64, torch.bool])
+def test_other_real_numbers_are_drawn(dtype: torch.dtype) -> None:
+    values = torch.arange(12).reshape(3, 2, 2)
+    assert make_grid(values.to(dtype)).png() == make_grid(values.to(dtype).float()).png()
+
+
+def test_float64_beyond_float32_counts_as_infinite() -> None:
+    assert make_grid(np.array([[[1e300, 1.0]]])).stats.inf.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    "given", [[[[1.0]]], None, np.array([[["a"]]]), np.zeros((1, 2, 2), complex), 3.0]
+)
+def test_what_is_no_array_of_real_numbers_is_refused(given: Any) -> None:
+    with pytest.raises(HookVizError, match="A grid needs"):
+        make_grid(given)
+
+
+def test_complex_tensors_are_refused() -> None:
+    with pytest.raises(HookVizError, match=r"real numbers.*complex64"):
+        make_grid(torch.zeros(1, 2, 2, dtype=torch.complex64))
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"colormap": "viridus"}, r"'viridus'. Did you mean 'viridis'"),
+        ({"colormap": "jet"}, r"'jet'.*Choose from viridis"),
+        ({"scale": "layers"}, r"Did you mean 'layer'"),
+        ({"sort": "maximum"}, r"Did you mean 'max'"),
+        ({"top": 0}, "above 0"),
+        ({"aspect": 0}, "aspect"),
+        ({"width": 1}, "width"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(option: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        make_grid(maps(2), **option)
+
+
+def test_a_grid_is_frozen_and_keeps_its_numbers() -> None:
+    values = maps(4)
+    grid = make_grid(values)
+    before = grid.png()
+    values[:] = 0
+    assert grid.png() == before
+    with pytest.raises(FrozenInstanceError):
+        grid.title = "other"  # type: ignore[misc]
+    with pytest.raises(ValueError, match="read-only"):
+        grid.levels[0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        grid.palette[0] = 1
+
+
+def test_channel_at_a_pixel() -> None:
+    grid = make_grid(maps(9), sort="max")
+    left, top, right, bottom = grid.geometry.box(4)
+    assert grid.channel_at(left, top) == (grid.order[4], 0, 0)
+    assert grid.channel_at(right - 1, bottom - 1) == (grid.order[4], 5, 4)
+    assert grid.channel_at(right, top) is None
+
+
+def test_one_channel_as_a_picture() -> None:
+    grid = make_grid(maps(9), sort="max", top=4)
+    channel = int(grid.order[2])
+    picture = pixels(grid.channel_png(channel, 3))
+    np.testing.assert_array_equal(picture[::3, ::3], cells(grid, 2))
+    assert picture.shape == (18, 15, 4)
+    hidden = next(number for number in range(9) if number not in grid.order)
+    with pytest.raises(HookVizError, match="4 of 9 shown, of channels 0 to 8"):
+        grid.channel_png(hidden)
+    with pytest.raises(SettingError, match="magnification"):
+        grid.channel_png(channel, 0)
+
+
+def test_colour_bar_and_its_marks() -> None:
+    grid = make_grid(maps(4), scale="symmetric")
+    bar = pixels(grid.bar(LEVELS, 3))
+    assert bar.shape == (3, LEVELS, 4)
+    np.testing.assert_array_equal(bar[1], grid.palette[:LEVELS])
+    assert (0.5, "0") in grid.ticks
+    own = make_grid(maps(4), scale="channel")
+    assert own.ticks == ((0.0, "each channel's lowest"), (1.0, "each channel's highest"))
+    assert own.ticks_of(2)[0][1] != own.ticks_of(3)[0][1]
+    single = make_grid(maps(1), scale="channel")
+    assert single.ticks == single.ticks_of(0) != own.ticks
+
+
+def words(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.texts]
+
+
+@pytest.mark.parametrize("options", [{}, {"sort": "mean"}, {"scale": "channel"}, {"top": 3}])
+def test_the_figure_has_title_numbers_bar_and_legend(options: dict[str, Any]) -> None:
+    grid = make_grid(maps(12), title="ResNet-34 · conv1", **options)
+    said = words(grid.figure(dpi=100))
+    assert said[0] == "ResNet-34 · conv1"
+    assert said[1].startswith(f"12 × 6 × 5  ·  {grid.shown}")
+    assert [word for word in said if word.isdigit()][: len(grid.order)] == [
+        str(channel) for channel in grid.order
+    ]
+    assert " ".join(said).endswith(grid.legend)
+    for _, label in grid.ticks:
+        assert label in said
+    assert words(grid.figure(dpi=100, title="other"))[0] == "other"
+
+
+def test_a_dollar_in_a_title_is_a_dollar() -> None:
+    grid = make_grid(maps(2), title="cost $x_$ and \\frac")
+    assert grid.figure_bytes("svg", dpi=60)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dpi", "options"),
+    [
+        ((5, 6, 7), 100, {}),
+        ((300, 4, 4), 150, {}),
+        ((300, 4, 4), 72, {"sort": "mean"}),
+        ((2048, 7, 7), 97, {}),
+        ((40, 60, 80), 50, {}),
+        ((1, 3, 3), 300, {}),
+    ],
+)
+def test_the_figure_has_every_cell_in_exact_colours(
+    shape: tuple[int, int, int], dpi: int, options: dict[str, Any]
+) -> None:
+    grid = make_grid(maps(*shape), **options)
+    page = pixels(grid.figure_bytes(dpi=dpi))
+    figure = grid.figure(dpi=dpi)
+    axes = figure.axes[0]
+    drawn = np.asarray(axes.images[0].get_array())
+    box = axes.get_position()
+    left, top = round(box.x0 * page.shape[1]), round((1 - box.y1) * page.shape[0])
+    seen = page[top : top + drawn.shape[0], left : left + drawn.shape[1]]
+    opaque = drawn[..., 3] == 255
+    np.testing.assert_array_equal(seen[opaque], drawn[opaque])
+    # and the picture holds each tile's cells, magnified by a whole number
+    shown = grid.palette[np.unique(grid.levels)]
+    np.testing.assert_array_equal(
+        np.unique(drawn[opaque].view(np.uint32)), np.unique(shown.view(np.uint32))
+    )
+    assert opaque.sum() % grid.levels.size == 0
+    assert opaque.sum() >= grid.levels.size
+
+
+def test_many_channels_are_numbered_along_rows_and_columns() -> None:
+    grid = make_grid(maps(600, 4, 4))
+    said = words(grid.figure(dpi=100))
+    columns = grid.geometry.columns
+    assert {"channel", "0", str(columns), str(2 * columns)} <= set(said)
+    assert len(said) < 100
+    ranked = words(make_grid(maps(2048, 2, 2), sort="max").figure(dpi=100))
+    assert {"rank", "#1"} <= set(ranked)
+
+
+@pytest.mark.parametrize(("format_", "start"), [("pdf", b"%PDF"), ("svg", b"<?xml")])
+def test_vector_formats(format_: str, start: bytes) -> None:
+    file = make_grid(maps(30)).figure_bytes(format_, dpi=80)
+    assert file.startswith(start)
+    assert b"CreationDate" not in file  # or the bytes would differ from run to run
+    assert b"<dc:date>" not in file
+
+
+def test_threads_get_the_bytes_that_one_alone_gets() -> None:
+    grids = [make_grid(maps(20 + seed, seed=seed)) for seed in range(4)]
+    jobs = [(grid, form) for grid in grids for form in ("png", "pdf")]
+    alone = [grid.figure_bytes(form, dpi=60) for grid, form in jobs]
+    together: list[bytes] = [b""] * len(jobs)
+
+    def draw(index: int) -> None:
+        grid, form = jobs[index]
+        together[index] = grid.figure_bytes(form, dpi=60)
+
+    threads = [threading.Thread(target=draw, args=(index,)) for index in range(len(jobs))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert together == alone
+
+
+@pytest.mark.parametrize("dpi", [0, 49, 601, 150.0, True])
+def test_a_resolution_that_means_nothing_is_refused(dpi: int) -> None:
+    with pytest.raises(SettingError, match="50 to 600"):
+        make_grid(maps(2)).figure(dpi=dpi)
+
+
+def test_an_unknown_format_names_the_nearest() -> None:
+    with pytest.raises(SettingError, match=r"'pgn'.*Did you mean 'png'"):
+        make_grid(maps(2)).figure_bytes("pgn")
+
+
+def test_the_picture_is_the_mosaic_of_the_levels() -> None:
+    grid = make_grid(maps(11))
+    image = Image.open(io.BytesIO(grid.png()))
+    picture = mosaic(grid.levels, grid.geometry, GAP_LEVEL)
+    np.testing.assert_array_equal(np.asarray(image), picture)
+
+
+def test_a_single_map_is_coloured_like_a_grid_of_it() -> None:
+    values = np.array([[0, 1], [2, np.nan]], dtype=np.float32)
+    picture = coloured(values, "viridis")
+    with Image.open(io.BytesIO(make_grid(values[None], width=16).channel_png(0, 1))) as expected:
+        np.testing.assert_array_equal(picture, np.asarray(expected.convert("RGB")))
+    wider = coloured(values, "viridis", low=0, high=4)
+    assert picture[0, 0].tolist() == wider[0, 0].tolist()
+    assert picture[1, 0].tolist() != wider[1, 0].tolist()

@@ -1,0 +1,248 @@
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+
+from hookviz.drawing.layout import Geometry, lay_out, mosaic
+from hookviz.drawing.statistics import SORTS, Levels, channel_stats, order
+from hookviz.errors import HookVizError, SettingError
+
+GEOMETRIES = st.builds(
+    lambda count, columns, height, width, zoom, gap, header: Geometry(
+        count, math.ceil(count / columns), columns, height, width, zoom, gap, header
+    ),
+    st.integers(1, 30),
+    st.integers(1, 9),
+    st.integers(1, 5),
+    st.integers(1, 5),
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.integers(0, 3),
+)
+
+
+def picture_by_loops(levels: Levels, geometry: Geometry, fill: int) -> Levels:
+    """The mosaic, pixel by pixel."""
+    down = geometry.header + geometry.tile_height * geometry.magnification + geometry.gap
+    across = geometry.tile_width * geometry.magnification + geometry.gap
+    picture = np.full((geometry.height, geometry.width), fill, dtype=np.uint8)
+    for position, tile in enumerate(levels):
+        top = position // geometry.columns * down + geometry.header
+        left = position % geometry.columns * across
+        for y, x in product(
+            range(tile.shape[0] * geometry.magnification),
+            range(tile.shape[1] * geometry.magnification),
+        ):
+            cell = tile[y // geometry.magnification, x // geometry.magnification]
+            picture[top + y, left + x] = cell
+    return picture
+
+
+@given(
+    arrays(
+        np.float32,
+        st.tuples(st.integers(1, 4), st.integers(1, 5), st.integers(1, 5)),
+        elements=st.floats(width=32),
+    )
+)
+def test_stats_agree_with_exact_sums(values: NDArray[Any]) -> None:
+    stats = channel_stats(values)
+    for channel, plane in enumerate(values):
+        kept = [float(value) for value in plane.ravel() if math.isfinite(value)]
+        assert stats.nan[channel] == sum(math.isnan(value) for value in plane.ravel())
+        assert stats.inf[channel] == sum(math.isinf(value) for value in plane.ravel())
+        if not kept:
+            for statistic in ("minimum", "maximum", "mean", "variance", "zeros"):
+                assert math.isnan(getattr(stats, statistic)[channel])
+            continue
+        mean = math.fsum(kept) / len(kept)
+        variance = math.fsum((value - mean) ** 2 for value in kept) / len(kept)
+        size = max(map(abs, kept))
+        assert stats.minimum[channel] == min(kept)
+        assert stats.maximum[channel] == max(kept)
+        assert stats.mean[channel] == pytest.approx(mean, rel=1e-12, abs=size * 1e-14)
+        assert stats.variance[channel] == pytest.approx(variance, rel=1e-9, abs=(size * 1e-14) ** 2)
+        assert stats.zeros[channel] == kept.count(0.0) / len(kept)
+
+
+@pytest.mark.parametrize("shape", [(3, 200, 211), (70, 33, 31), (2048, 7, 7), (5000, 1, 1)])
+def test_stats_of_more_values_than_one_chunk(shape: tuple[int, int, int]) -> None:
+    rng = np.random.default_rng(1)
+    values = (rng.normal(size=shape) + 1000).astype(np.float32)
+    values[rng.random(shape) < 0.3] = 0
+    stats = channel_stats(values)
+    wide = values.astype(np.float64)
+    np.testing.assert_allclose(stats.mean, wide.mean(axis=(1, 2)), rtol=1e-13)
+    np.testing.assert_allclose(stats.variance, wide.var(axis=(1, 2)), rtol=1e-10)
+    np.testing.assert_array_equal(stats.zeros, (values == 0).mean(axis=(1, 2)))
+    np.testing.assert_array_equal(stats.minimum, values.min(axis=(1, 2)))
+    np.testing.assert_array_equal(stats.maximum, values.max(axis=(1, 2)))
+
+
+def test_a_large_mean_does_not_drown_a_small_variance() -> None:
+    values = np.array([[[1e6, 1e6 + 1], [1e6, 1e6 + 1]]], dtype=np.float32)
+    assert channel_stats(values).variance[0] == 0.25
+
+
+def test_stats_of_memory_in_another_order() -> None:
+    values = np.random.default_rng(2).normal(size=(6, 5, 4)).astype(np.float32)
+    turned = np.asfortranarray(values)
+    np.testing.assert_array_equal(channel_stats(turned).mean, channel_stats(values).mean)
+
+
+def test_lowest_and_highest_pass_over_channels_without_a_value() -> None:
+    values = np.array([[[np.nan]], [[-2.0]], [[3.0]], [[np.inf]]], dtype=np.float32)
+    stats = channel_stats(values)
+    assert (stats.lowest, stats.highest) == (-2, 3)
+    assert math.isnan(channel_stats(values[:1]).lowest)
+
+
+@pytest.mark.parametrize(
+    ("shape", "hint"),
+    [
+        ((1000,), r"needs \(C, H, W\); the shape given is \(1000,\)"),
+        ((28, 28), r"values\[None\]"),
+        ((1, 3, 28, 28), r"values\[0\]"),
+        ((3, 0, 28), "empty"),
+        ((), r"\(C, H, W\)"),
+    ],
+)
+def test_other_shapes_are_refused(shape: tuple[int, ...], hint: str) -> None:
+    with pytest.raises(HookVizError, match=hint):
+        channel_stats(np.zeros(shape, dtype=np.float32))
+
+
+def test_orders() -> None:
+    values = np.array(
+        [
+            [[0, 1]],  # mean 0.5, variance 0.25, half zeros
+            [[np.nan, np.nan]],
+            [[4, 4]],
+            [[-9, 9]],
+            [[0, 1]],
+            [[0, 0]],
+        ],
+        dtype=np.float32,
+    )
+    stats = channel_stats(values)
+    assert order(stats).tolist() == [0, 1, 2, 3, 4, 5]
+    assert order(stats, "max").tolist() == [3, 2, 0, 4, 5, 1]
+    assert order(stats, "mean").tolist() == [2, 0, 4, 3, 5, 1]
+    assert order(stats, "variance").tolist() == [3, 0, 4, 2, 5, 1]
+    assert order(stats, "zeros").tolist() == [5, 0, 4, 2, 3, 1]
+    assert order(stats, "max", 2).tolist() == [3, 2]
+    assert order(stats, "index", 3).tolist() == [0, 1, 2]
+    assert order(stats, "index", 300).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_every_order_has_every_channel_once(sort: str) -> None:
+    stats = channel_stats(np.random.default_rng(3).normal(size=(50, 2, 2)).astype(np.float32))
+    assert sorted(order(stats, sort)) == list(range(50))
+
+
+@pytest.mark.parametrize("top", [0, -1, 2.0, True, "3"])
+def test_a_top_that_means_nothing_is_refused(top: int) -> None:
+    stats = channel_stats(np.zeros((7, 1, 1), dtype=np.float32))
+    with pytest.raises(SettingError, match=r"whole number above 0; this layer has 7 channels"):
+        order(stats, top=top)
+
+
+def test_an_unknown_order_names_the_nearest() -> None:
+    stats = channel_stats(np.zeros((7, 1, 1), dtype=np.float32))
+    with pytest.raises(SettingError, match=r"'varience'.*mean 'variance'\?.*index, max, mean"):
+        order(stats, "varience")
+
+
+@given(GEOMETRIES)
+def test_boxes_and_locate_agree_and_nothing_overlaps(geometry: Geometry) -> None:
+    owner = np.full((geometry.height, geometry.width), -1)
+    for position in range(geometry.count):
+        left, top, right, bottom = geometry.box(position)
+        assert right - left == geometry.tile_width * geometry.magnification
+        assert bottom - top == geometry.tile_height * geometry.magnification
+        assert left >= 0
+        assert right <= geometry.width
+        assert top >= 0
+        assert bottom <= geometry.height
+        assert (owner[top:bottom, left:right] == -1).all()
+        owner[top:bottom, left:right] = position
+    for y, x in product(range(geometry.height), range(geometry.width)):
+        found = geometry.locate(x, y)
+        assert (-1 if found is None else found[0]) == owner[y, x]
+        if found:
+            left, top, _, _ = geometry.box(found[0])
+            assert found[1] == (y - top) // geometry.magnification
+            assert found[2] == (x - left) // geometry.magnification
+            assert geometry.locate(x + 0.9, y + 0.9) == found
+
+
+@given(GEOMETRIES)
+def test_mosaic_is_what_loops_make(geometry: Geometry) -> None:
+    shape = (geometry.count, geometry.tile_height, geometry.tile_width)
+    levels = np.random.default_rng(4).integers(0, 250, shape, dtype=np.uint8)
+    picture = mosaic(levels, geometry, 255)
+    np.testing.assert_array_equal(picture, picture_by_loops(levels, geometry, 255))
+
+
+@pytest.mark.parametrize(("x", "y"), [(-1, 0), (0, -1), (-0.1, 0), (14, 0), (0, 9), (1e9, 1e9)])
+def test_nothing_is_located_outside(x: float, y: float) -> None:
+    geometry = Geometry(3, 2, 2, 2, 3, 2, 2)
+    assert (geometry.width, geometry.height) == (14, 10)
+    assert geometry.locate(13, 3) == (1, 1, 2)
+    assert geometry.locate(13, 9) is None  # a place without a tile
+    assert geometry.locate(x, y + (y > 8)) is None
+
+
+@pytest.mark.parametrize("position", [-1, 3])
+def test_there_is_no_box_without_a_tile(position: int) -> None:
+    with pytest.raises(IndexError):
+        Geometry(3, 2, 2, 2, 3, 2, 2).box(position)
+
+
+@given(st.integers(1, 2100), st.integers(1, 120), st.integers(1, 120), st.floats(0.2, 5), st.data())
+def test_layouts_hold_every_tile_without_an_empty_row(
+    count: int, height: int, width: int, aspect: float, data: st.DataObject
+) -> None:
+    wanted = data.draw(st.integers(16, 3000))
+    geometry = lay_out(count, height, width, aspect=aspect, width=wanted)
+    places = geometry.rows * geometry.columns
+    assert places - geometry.columns < count <= places
+    assert geometry.magnification >= 1
+    assert 1 <= geometry.gap <= 4
+    if geometry.magnification > 1:  # never more than half too large, but where rounding is all
+        side = max(geometry.width / wanted, geometry.height * aspect / wanted)
+        assert side < 2
+
+
+@pytest.mark.parametrize(
+    ("count", "columns", "rows"),
+    [(1, 1, 1), (3, 3, 1), (64, 11, 6), (96, 12, 8), (128, 16, 8), (512, 32, 16), (2048, 64, 32)],
+)
+def test_layouts_that_people_meet(count: int, columns: int, rows: int) -> None:
+    geometry = lay_out(count, 7, 7)
+    assert (geometry.columns, geometry.rows) == (columns, rows)
+
+
+def test_small_maps_are_magnified_and_large_ones_are_not() -> None:
+    assert lay_out(1, 7, 7).height == pytest.approx(750, abs=4)
+    assert lay_out(512, 7, 7).magnification == 5
+    assert lay_out(512, 112, 112).magnification == 1
+
+
+@pytest.mark.parametrize("aspect", [0, -1, math.nan, math.inf, "wide", True])
+def test_an_aspect_that_means_nothing_is_refused(aspect: float) -> None:
+    with pytest.raises(SettingError, match="aspect"):
+        lay_out(4, 7, 7, aspect=aspect)
+
+
+@pytest.mark.parametrize("width", [0, 15, 10_001, 300.0, True])
+def test_a_width_that_means_nothing_is_refused(width: int) -> None:
+    with pytest.raises(SettingError, match="16 to 10000"):
+        lay_out(4, 7, 7, width=width)

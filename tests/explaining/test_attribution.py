@@ -1,0 +1,228 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.capturing import engine
+from hookviz.explaining.attribution import input_gradient, layer_gradient, working_layer
+from hookviz.explaining.backward import Quantity
+from tests.conftest import Tiny, as_model, hook_count, random_input, seeded
+
+STEP = 1e-5  # of central differences, in float64
+
+
+class InPlace(nn.Module):
+    """Writes over its convs' outputs by functions that no replica can switch off."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 4, 3, padding=1)
+        self.second = nn.Conv2d(4, 4, 3, padding=1)
+        self.head = nn.Linear(4, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.after(self.first(images))
+
+    def after(self, found: Tensor) -> Tensor:
+        F.relu(found, inplace=True)
+        more = self.second(found)
+        more += found
+        scores: Tensor = self.head(F.softplus(more).mean((2, 3)) ** 2)
+        return scores
+
+
+def prepared(model: hookviz.Model, given: Tensor) -> hookviz.ModelInput:
+    return engine.prepare(model, given)
+
+
+def differences(function: Callable[[Tensor], Tensor], at: Tensor) -> Tensor:
+    """The gradient of a number of a tensor by central differences, in float64."""
+    found = torch.zeros(at.numel(), dtype=torch.float64)
+    for index in range(at.numel()):
+        moved = at.flatten().clone()
+        moved[index] += STEP
+        above = function(moved.view(at.shape))
+        moved[index] -= 2 * STEP
+        found[index] = (above - function(moved.view(at.shape))) / (2 * STEP)
+    return found.view(at.shape)
+
+
+@torch.no_grad()
+def test_a_layers_gradient_agrees_with_finite_differences_behind_in_place_functions() -> None:
+    network = seeded(InPlace).double()
+    model = as_model(network)
+    given = random_input(1, 6)
+    found = layer_gradient(model, prepared(model, given), "first", Quantity(2))
+    output = network.first(given.double())
+    np.testing.assert_allclose(found.output, output[0].numpy(), rtol=1e-12)
+    expected = differences(lambda at: network.after(at.clone())[0, 2], output)
+    np.testing.assert_allclose(found.gradient, expected[0].numpy(), rtol=1e-5, atol=1e-9)
+    assert found.value == pytest.approx(float(network(given.double())[0, 2]))
+
+
+@torch.no_grad()
+def test_the_inputs_gradient_agrees_with_finite_differences() -> None:
+    network = seeded(InPlace).double()
+    model = as_model(network)
+    given = random_input(2, 5)
+    found = input_gradient(model, prepared(model, given), Quantity(0))
+    expected = differences(lambda at: network(at)[0, 0], given.double())
+    np.testing.assert_allclose(found.gradient, expected[0].numpy(), rtol=1e-5, atol=1e-9)
+    np.testing.assert_array_equal(found.output, given[0].double().numpy())
+
+
+@pytest.mark.parametrize("cell", [None, (2, 3)])
+@torch.no_grad()
+def test_a_channel_can_be_asked_about(cell: tuple[int, int] | None) -> None:
+    network = seeded(InPlace).double()
+    model = as_model(network)
+    given = random_input(3, 6)
+    quantity = Quantity(layer="second", channel=1, cell=cell)
+
+    def asked(first: Tensor) -> Tensor:
+        channel: Tensor = network.second(F.relu(first))[0, 1]
+        return channel.mean() if cell is None else channel[cell]
+
+    output = network.first(given.double())
+    found = layer_gradient(model, prepared(model, given), "first", quantity)
+    np.testing.assert_allclose(found.gradient, differences(asked, output)[0], rtol=1e-5, atol=1e-9)
+    assert found.value == pytest.approx(float(asked(output)))
+    found = input_gradient(model, prepared(model, given), quantity)
+    expected = differences(lambda at: asked(network.first(at)), given.double())
+    np.testing.assert_allclose(found.gradient, expected[0], rtol=1e-5, atol=1e-9)
+
+
+def test_an_in_place_module_writes_over_nothing(tiny: hookviz.Model, noise: Tensor) -> None:
+    network = tiny.network
+    assert isinstance(network, Tiny)
+    found = layer_gradient(tiny, prepared(tiny, noise), "conv2", Quantity(4))
+    with torch.no_grad():
+        output = network.conv2(F.relu(network.conv1(noise)))[0]
+    assert (output < 0).any()
+    np.testing.assert_allclose(found.output, output.numpy(), rtol=1e-5, atol=1e-6)
+    # The head is linear on the mean, so a cell counts its channel's weight where it is positive.
+    expected = network.head.weight[4][:, None, None] / output[0].numel() * (output > 0)
+    np.testing.assert_allclose(found.gradient, expected.numpy(), rtol=1e-5)
+
+
+class Twice(nn.Module):
+    """Runs one conv layer two times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 3, padding=1)
+        self.head = nn.Linear(3, 2)
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.head(torch.tanh(self.conv(self.conv(images))).mean((2, 3)))
+        return scores
+
+
+@torch.no_grad()
+def test_a_layer_that_runs_twice_is_looked_at_in_its_first_call() -> None:
+    network = seeded(Twice).double()
+    model = as_model(network)
+    given = random_input(0, 5)
+    found = layer_gradient(model, prepared(model, given), "conv", Quantity(1))
+    output = network.conv(given.double())
+    np.testing.assert_allclose(found.output, output[0].numpy(), rtol=1e-12)
+    expected = differences(
+        lambda at: network.head(torch.tanh(network.conv(at)).mean((2, 3)))[0, 1], output
+    )
+    np.testing.assert_allclose(found.gradient, expected[0].numpy(), rtol=1e-5, atol=1e-9)
+
+
+class Cut(nn.Module):
+    """Has a branch that nothing uses, and lets no gradient through in the middle."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 4, 3)
+        self.unused = nn.Conv2d(3, 4, 3)
+        self.last = nn.Conv2d(4, 4, 3)
+        self.head = nn.Linear(4, 5)
+        self.how = how
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.unused(images)
+        if self.how == "no_grad":
+            with torch.no_grad():
+                found = F.relu(self.first(images))
+        else:
+            found = self.first(images)
+            found = found.detach() if self.how == "detach" else found.round()
+        scores: Tensor = self.head(self.last(found).mean((2, 3)))
+        return scores
+
+
+@pytest.mark.parametrize("how", ["detach", "no_grad"])
+def test_a_network_that_cuts_gradients_is_refused(how: str, noise: Tensor) -> None:
+    model = as_model(seeded(lambda: Cut(how)))
+    made = prepared(model, noise)
+    with pytest.raises(hookviz.HookVizError, match=r"cuts .* layer 'first' and .*'last'"):
+        layer_gradient(model, made, "first", Quantity(0))
+    with pytest.raises(hookviz.HookVizError, match=r"cuts .* the input and .*'last'"):
+        input_gradient(model, made, Quantity(0))
+    assert layer_gradient(model, made, "last", Quantity(0)).gradient.any()
+    assert hook_count(model.network) == 0
+
+
+@pytest.mark.parametrize("how", ["detach", "round"])
+def test_a_layer_that_does_not_matter_is_refused_with_one_that_does(
+    how: str, noise: Tensor
+) -> None:
+    model = as_model(seeded(lambda: Cut(how)))
+    made = prepared(model, noise)
+    says = "the score of class 0 does not depend on layer 'unused'.*Layer 'last' has a gradient"
+    with pytest.raises(hookviz.HookVizError, match=says):
+        layer_gradient(model, made, "unused", Quantity(0))
+    with pytest.raises(hookviz.HookVizError, match="channel 0 of first does not depend on"):
+        layer_gradient(model, made, "last", Quantity(layer="first"))
+
+
+def test_zero_gradients_are_zeros_and_another_layer_is_found(noise: Tensor) -> None:
+    model = as_model(seeded(lambda: Cut("round")))  # rounding has a gradient, and it is 0
+    made = prepared(model, noise)
+    assert not layer_gradient(model, made, "first", Quantity(0)).gradient.any()
+    assert working_layer(model, made, Quantity(0)) == "last"
+    assert working_layer(model, made, Quantity(0), but="last") is None
+
+
+def test_layers_without_maps_are_refused_with_one_that_has_them() -> None:
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.maps = nn.Conv2d(3, 4, 3, padding=1)
+            self.rows = nn.Conv1d(4, 4, 3)
+            self.parts = nn.Conv2d(4, 4, 3)
+            self.head = nn.Linear(4, 5)
+
+        def forward(self, images: Tensor) -> Tensor:
+            found = self.maps(images)
+            parts = self.parts(torch.cat([found[..., :8], found[..., 8:]]))
+            lines = self.rows(found.flatten(2))
+            scores: Tensor = self.head(parts.mean((0, 2, 3))[None] + lines.mean(2))
+            return scores
+
+    model = as_model(seeded(Mixed))
+    made = prepared(model, random_input(0))
+    with pytest.raises(hookviz.ModelError, match=r"'rows' .* 1×4×254, not .* 'parts' puts out"):
+        layer_gradient(model, made, "rows", Quantity(0))
+    with pytest.raises(hookviz.ModelError, match=r"'parts' .* 2×4×14×6, not .* 'maps' puts out"):
+        layer_gradient(model, made, "parts", Quantity(0))
+    assert layer_gradient(model, made, "maps", Quantity(0)).gradient.shape == (4, 16, 16)
+    assert working_layer(model, made, Quantity(0)) == "maps"
+    with pytest.raises(hookviz.UnknownLayerError, match="'maps'"):
+        layer_gradient(model, made, "mapss", Quantity(0))
+
+
+def test_a_network_without_scores_can_be_asked_about_a_channel(noise: Tensor) -> None:
+    model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 2, 3))))
+    made = prepared(model, noise)
+    with pytest.raises(hookviz.ModelError, match="puts out no class scores"):
+        layer_gradient(model, made, "0", Quantity(0))
+    assert layer_gradient(model, made, "0", Quantity(layer="1")).gradient.any()

@@ -1,0 +1,251 @@
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.explaining.layer_recorder import (
+    CellSum,
+    LayerCall,
+    call_from,
+    explain,
+    explain_cell,
+    explain_from,
+    record_input,
+    walk,
+)
+from hookviz.types import Model
+from tests.conftest import as_model, random_input, seeded
+
+CONVS: dict[str, dict[str, Any]] = {
+    "plain": {"kernel_size": 3},
+    "no bias": {"kernel_size": 3, "padding": 1, "bias": False},
+    "one by one": {"kernel_size": 1},
+    "stride": {"kernel_size": 3, "stride": 2, "padding": 1},
+    "dilation": {"kernel_size": 3, "dilation": 2, "padding": 2},
+    "groups": {"kernel_size": 3, "groups": 2, "padding": 1},
+    "depthwise": {"kernel_size": 5, "groups": 4, "padding": 2},
+    "lopsided": {
+        "kernel_size": (2, 5),
+        "stride": (3, 1),
+        "padding": (1, 3),
+        "dilation": (3, 2),
+        "groups": 2,
+    },
+    "reflect": {"kernel_size": 5, "padding": (2, 1), "padding_mode": "reflect"},
+    "replicate": {"kernel_size": 3, "padding": 2, "stride": 2, "padding_mode": "replicate"},
+    "circular": {"kernel_size": 3, "padding": 1, "padding_mode": "circular", "groups": 4},
+    "same": {"kernel_size": (4, 2), "padding": "same", "dilation": (1, 3)},
+    "same, reflect": {"kernel_size": (4, 2), "padding": "same", "padding_mode": "reflect"},
+    "valid": {"kernel_size": 4, "padding": "valid", "stride": 2},
+}
+
+
+class Net(nn.Module):
+    """A 1×1 convolution to four channels, and whatever is tested behind it."""
+
+    def __init__(self, behind: nn.Module) -> None:
+        super().__init__()
+        self.before = nn.Conv2d(3, 4, 1)
+        self.conv = behind
+
+    def forward(self, images: Tensor) -> Tensor:
+        found: Tensor = self.conv(self.before(images))
+        return found
+
+
+def net_with(behind: Callable[[], nn.Module]) -> Model:
+    return as_model(seeded(lambda: Net(behind())))
+
+
+def conv_of(model: Model) -> nn.Conv2d:
+    conv = model.network.get_submodule("conv")
+    assert isinstance(conv, nn.Conv2d)
+    return conv
+
+
+def taken_from(place: int, size: int, mode: str) -> int | None:
+    """Which cell of the input stands at `place`, padding included; None for a zero."""
+    if 0 <= place < size:
+        return place
+    return {
+        "zeros": None,
+        "replicate": min(max(place, 0), size - 1),
+        "reflect": -place if place < 0 else 2 * (size - 1) - place,
+        "circular": place % size,
+    }[mode]
+
+
+def by_loops(conv: nn.Conv2d, given: Tensor, channel: int, row: int, column: int) -> dict[str, Any]:
+    """Patch, terms and total with nothing but loops."""
+    kernel = conv.weight.detach()[channel].tolist()
+    tall, wide = conv.kernel_size
+    pads = [0, 0]
+    for axis, count in enumerate(conv.kernel_size):
+        if conv.padding == "same":
+            pads[axis] = conv.dilation[axis] * (count - 1) // 2
+        elif conv.padding != "valid":
+            padding = conv.padding[axis]
+            assert isinstance(padding, int)
+            pads[axis] = padding
+    inputs_each = conv.in_channels // conv.groups
+    group = channel // (conv.out_channels // conv.groups)
+    inputs = [group * inputs_each + index for index in range(inputs_each)]
+    patch = np.zeros((inputs_each, tall, wide))
+    inside = np.zeros((tall, wide), dtype=bool)
+    terms = [0.0] * inputs_each
+    for u in range(tall):
+        for v in range(wide):
+            y = row * conv.stride[0] - pads[0] + u * conv.dilation[0]
+            x = column * conv.stride[1] - pads[1] + v * conv.dilation[1]
+            inside[u, v] = 0 <= y < given.shape[1] and 0 <= x < given.shape[2]
+            from_y = taken_from(y, given.shape[1], conv.padding_mode)
+            from_x = taken_from(x, given.shape[2], conv.padding_mode)
+            for index, number in enumerate(inputs):
+                if from_y is not None and from_x is not None:
+                    patch[index, u, v] = given[number, from_y, from_x].item()
+                terms[index] += kernel[index][u][v] * patch[index, u, v]
+    bias = 0.0 if conv.bias is None else conv.bias[channel].item()
+    return {
+        "origin": (row * conv.stride[0] - pads[0], column * conv.stride[1] - pads[1]),
+        "inputs": tuple(inputs),
+        "patch": patch,
+        "inside": inside,
+        "terms": terms,
+        "total": sum(terms) + bias,
+    }
+
+
+def same_cell(cell: CellSum, expected: dict[str, Any]) -> None:
+    assert cell.origin == expected["origin"]
+    assert cell.inputs == expected["inputs"]
+    assert np.array_equal(cell.patch, expected["patch"])
+    assert np.array_equal(cell.inside, expected["inside"])
+    assert cell.terms == pytest.approx(expected["terms"], rel=1e-12, abs=1e-12)
+    assert cell.total == pytest.approx(expected["total"], rel=1e-12, abs=1e-12)
+
+
+def every_place(call: LayerCall) -> list[tuple[int, int, int]]:
+    channels, height, width = call.output.shape
+    return [(c, y, x) for c in range(channels) for y in range(height) for x in range(width)]
+
+
+def some_places(output: Tensor, seed: int = 0) -> list[tuple[int, int, int]]:
+    """The corners of a random channel each, and three random cells."""
+    rng = random.Random(seed)
+    channels, height, width = output.shape
+    corners = [(y, x) for y in (0, height - 1) for x in (0, width - 1)]
+    inner = [(rng.randrange(height), rng.randrange(width)) for _ in range(3)]
+    return [(rng.randrange(channels), y, x) for y, x in corners + inner]
+
+
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
+@pytest.mark.parametrize("name", CONVS)
+def test_a_cell_is_what_loops_over_its_taps_say(name: str) -> None:
+    model = net_with(lambda: nn.Conv2d(4, 8, **CONVS[name]))
+    image = random_input(1)[:, :, :10, :9]
+    conv = conv_of(model)
+    with torch.no_grad():
+        given = model.network.get_submodule("before")(image)[0]
+        output = model.network(image)[0]
+    call = record_input(model, image, "conv")
+    assert torch.equal(call.output, output)
+    assert torch.equal(call.input, given)
+    places = every_place(call)
+    for place in random.Random(2).sample(places, 25) + some_places(output):
+        cell = explain(call, *place)
+        same_cell(cell, by_loops(conv, given, *place))
+        assert cell.value == output[place].item()
+        assert (cell.bias is None) == (conv.bias is None)
+        assert np.array_equal(cell.kernel, conv.weight[place[0]].detach().numpy())
+        assert cell.steps == ()
+        assert explain_from(
+            conv, given, output, channel=place[0], row=place[1], column=place[2]
+        ).total == pytest.approx(cell.total, rel=1e-12)
+    assert all(explain(call, *place).agrees for place in places)
+
+
+def test_the_largest_terms_come_first() -> None:
+    model = net_with(lambda: nn.Conv2d(4, 8, 3))
+    cell = explain_cell(model, random_input(1), "conv", 3, 4, 5)
+    sizes = [abs(cell.terms[position]) for position in cell.order]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sorted(cell.order) == [0, 1, 2, 3]
+    assert cell.terms.sum() + (cell.bias or 0) == pytest.approx(cell.total, rel=1e-15)
+
+
+def test_a_wrong_value_does_not_agree() -> None:
+    model = net_with(lambda: nn.Conv2d(4, 8, 3))
+    image = random_input(1)
+    given = model.network.get_submodule("before")(image)[0].detach()
+    output = model.network(image)[0].detach()
+    right = explain_from(conv_of(model), given, output, channel=1, row=2, column=3)
+    wrong = explain_from(conv_of(model), given, output + 1e-3, channel=1, row=2, column=3)
+    assert right.agrees
+    assert not wrong.agrees
+    assert 0 < right.tolerance < 1e-4
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_other_precisions_agree_within_their_rounding(dtype: torch.dtype) -> None:
+    network = seeded(lambda: nn.Sequential(nn.Conv2d(3, 16, 1), nn.Conv2d(16, 8, 3)))
+    model, image = as_model(network.to(dtype)), random_input(4)
+    call = record_input(model, image, "1")
+    assert call.output.dtype == call.padded.dtype == call.kernel.dtype == torch.float32
+    assert all(explain(call, *place).agrees for place in every_place(call))
+    assert call.rounding == max(1e-5, 2 * torch.finfo(dtype).eps)
+
+
+def test_infinite_and_undefined_values_are_shown_as_they_are() -> None:
+    model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 2, 1))))
+    image = random_input(4)
+    image[0, 0, 0, 0], image[0, 1, 0, 1] = math.inf, math.nan
+    infinite, undefined, fine = (explain_cell(model, image, "0", 0, 0, x) for x in range(3))
+    assert math.isinf(infinite.value)
+    assert math.isnan(undefined.value)
+    assert infinite.agrees
+    assert undefined.agrees
+    assert fine.agrees
+    call = record_input(model, image, "0")
+    call.output[0, 0, 0] = 1.0
+    assert not explain(call, 0, 0, 0).agrees
+
+
+def test_a_walk_goes_along_the_first_rows(tiny: Model, noise: Tensor) -> None:
+    call = record_input(tiny, noise, "conv2")
+    cells = list(walk(call, 5, rows=2))
+    assert [(cell.row, cell.column) for cell in cells] == [(y, x) for y in (0, 1) for x in range(7)]
+    assert {cell.channel for cell in cells} == {5}
+    assert all(cell.agrees for cell in cells)
+    assert len(list(walk(call, 0, rows=99))) == 49
+    with pytest.raises(hookviz.SettingError, match="channel 6"):
+        walk(call, 6)
+
+
+def test_a_record_knows_its_size(tiny: Model, noise: Tensor) -> None:
+    call = record_input(tiny, noise, "conv1")
+    weights, maps = 4 * 3 * 9 + 4, 3 * 18 * 18 + 2 * 4 * 16 * 16  # one map more for the ReLU
+    assert call.nbytes == 4 * (weights + maps)
+    conv = tiny.network.get_submodule("conv1")
+    assert isinstance(conv, nn.Conv2d)
+    assert call_from(conv, noise[0], call.output).nbytes == 4 * (weights + maps - 4 * 16 * 16)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ((4, 0, 0), "conv1 has no channel 4: its channels are 0 to 3"),
+        ((0, 16, 0), "conv1 has no row 16: its rows are 0 to 15"),
+        ((0, 0, -1), "conv1 has no column -1: its columns are 0 to 15"),
+    ],
+)
+def test_cells_outside_are_refused(
+    tiny: Model, noise: Tensor, place: tuple[int, int, int], said: str
+) -> None:
+    with pytest.raises(hookviz.SettingError, match=said):
+        explain_cell(tiny, noise, "conv1", *place)

@@ -1,0 +1,121 @@
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.errors import SettingError
+from hookviz.explaining.receptive_field import receptive_fields
+from tests.conftest import Tiny, as_model, seeded
+from tests.explaining.test_receptive_rules import check
+
+
+class Branches(nn.Module):
+    """What networks have: a stem, depthwise and dilated branches, a shortcut, in-place addition."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 4, 3, stride=2, padding=1)
+        self.relu = nn.ReLU(inplace=True)
+        self.depthwise = nn.Conv2d(4, 4, 3, padding=1, groups=4)
+        self.dilated = nn.Conv2d(4, 4, 3, padding=2, dilation=2)
+        self.shortcut = nn.Conv2d(4, 4, 1)
+        self.join = nn.Conv2d(8, 4, 3)
+        self.double()
+
+    def forward(self, images: Tensor) -> Tensor:
+        found = self.relu(self.stem(images))
+        branch = self.dilated(self.relu(self.depthwise(found)))
+        branch += self.shortcut(found)
+        result: Tensor = self.join(torch.cat([branch, found], 1))
+        return result
+
+
+@pytest.mark.parametrize(
+    "layer", ["stem", "relu", "depthwise", "dilated", "shortcut", "join", "relu#1"]
+)
+def test_every_layer_of_a_branching_network_sees_what_it_sees(layer: str) -> None:
+    model = as_model(seeded(Branches))
+    if "#" not in layer:
+        check(model, layer, (3, 15, 13))
+    else:
+        fields = receptive_fields(model, (3, 15, 13))
+        assert fields[layer].size == fields["depthwise"].size
+        assert fields["relu"].size == fields["stem"].size
+
+
+def test_sizes_and_strides_are_those_of_the_books() -> None:
+    """Against the table of Araujo et al., "Computing Receptive Fields of Convolutional Neural
+    Networks", Distill 2019: AlexNet 195 and VGG-16 212 pixels after their last pooling.
+    """
+    last = {"alexnet": ("features.12", 195), "vgg16": ("features.30", 212)}
+    for name, (layer, size) in last.items():
+        model = hookviz.load_model(name, "random")
+        field = receptive_fields(model, (3, 224, 224))[layer]
+        assert field.size == (size, size)
+        assert field.stride == (32, 32)
+
+
+def test_the_size_is_counted_past_the_border() -> None:
+    model = hookviz.load_model("resnet18", "random")
+    field = receptive_fields(model, (3, 64, 64))["layer4.1.conv2"]
+    assert field.size == (435, 435)  # 1 + Σ (kernel − 1) · stride so far, shortcuts being shorter
+    assert field.box(0, 1) == (0, 0, 64, 64)
+
+
+def test_behind_squeeze_and_excitation_a_cell_sees_everything() -> None:
+    model = hookviz.load_model("efficientnet_b0", "random")
+    fields = receptive_fields(model, (3, 64, 64))
+    assert fields["features.1.0.block.0.0"].size == (7, 7)
+    assert fields["features.1.0.block.2.0"].size is None
+    assert fields["features.1.0.block.2.0"].box(3, 3) == (0, 0, 64, 64)
+
+
+def test_a_network_for_one_size_alone_has_fields_too() -> None:
+    network = seeded(
+        lambda: nn.Sequential(nn.Conv2d(3, 2, 3), nn.Flatten(), nn.Linear(2 * 14 * 14, 5))
+    )
+    fields = receptive_fields(as_model(network), (3, 16, 16))
+    assert fields["0"].size == (3, 3)
+    assert fields["2"].cells == (1, 1)
+    assert fields["2"].box(0, 0) == (0, 0, 16, 16)
+
+
+def test_a_network_that_decides_by_values_is_run_on_real_ones() -> None:
+    class Deciding(Tiny):
+        def forward(self, images: Tensor) -> Tensor:
+            return super().forward(images * 2 if images.sum() > 0 else images)
+
+    fields = receptive_fields(as_model(seeded(Deciding)), (3, 16, 16))
+    assert fields["conv2"].box(1, 1) == (1, 1, 6, 6)
+
+
+def test_a_cell_that_is_not_there_is_refused(tiny: hookviz.Model) -> None:
+    field = receptive_fields(tiny, (3, 16, 16))["conv2"]
+    with pytest.raises(SettingError, match=r"row 7, column 0: the map has 7×7"):
+        field.box(7, 0)
+
+
+def test_an_input_that_the_network_refuses_is_explained(tiny: hookviz.Model) -> None:
+    with pytest.raises(hookviz.ModelError, match="made for 3×16×16"):
+        receptive_fields(tiny, (2, 16, 16))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize(
+    "name", [spec.name for spec in hookviz.list_models() if not spec.name.startswith("timm")]
+)
+def test_no_field_of_the_catalog_is_too_small(name: str) -> None:
+    """NaN in a pixel comes out of no cell whose box does not hold that pixel."""
+    model = hookviz.load_model(name, "random")
+    side = max(64, model.min_size)
+    fields = receptive_fields(model, (3, side, side))
+    convs = [layer.name for layer in hookviz.list_layers(model, input_shape=(3, side, side))]
+    row, column = side // 2 - 3, side // 3
+    image = torch.zeros(1, 3, side, side)
+    image[0, :, row, column] = torch.nan
+    found = hookviz.capture(model, image, logits=False)
+    for layer in convs:
+        for cell in found[layer].values.isnan().any(0).nonzero().tolist():
+            top, left, bottom, right = fields[layer].box(*cell)
+            assert top <= row < bottom, (layer, cell)
+            assert left <= column < right, (layer, cell)

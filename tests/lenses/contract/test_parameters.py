@@ -1,0 +1,95 @@
+from typing import Any
+
+import pytest
+
+from hookviz.capturing.engine import prepare
+from hookviz.errors import HookVizError, SettingError, UnknownLayerError
+from hookviz.lenses.contract import parameters
+from hookviz.lenses.contract.lens import Subject
+from hookviz.types import Model
+from tests.conftest import random_input
+
+
+@pytest.fixture
+def subject(tiny: Model) -> Subject:
+    return Subject(tiny, prepare(tiny, random_input(0)), None)
+
+
+def test_a_layer_has_a_default_and_must_exist(subject: Subject) -> None:
+    assert parameters.LayerChoice().resolve(None, subject) == "conv2"
+    assert parameters.LayerChoice(default="first").resolve(None, subject) == "conv1"
+    assert parameters.LayerChoice(default="none").resolve(None, subject) is None
+    assert parameters.LayerChoice(kind="all").resolve("relu", subject) == "relu"
+    with pytest.raises(UnknownLayerError, match="no conv layer"):
+        parameters.LayerChoice().resolve("relu", subject)
+
+
+def test_a_class_is_the_likeliest_or_a_number_or_a_name(subject: Subject) -> None:
+    assert subject.scored.logits is not None
+    assert parameters.ClassChoice().resolve(None, subject) == int(subject.scored.logits.argmax())
+    assert parameters.ClassChoice().resolve("3", subject) == 3
+    for given in (5, -1, True):
+        with pytest.raises(SettingError, match="0 to 4"):
+            parameters.ClassChoice().resolve(given, subject)
+    with pytest.raises(SettingError, match="no class 'cat'"):
+        parameters.ClassChoice().resolve("cat", subject)
+
+
+@pytest.mark.parametrize("given", [0, 11, 2.5, "x", [], "nan"])
+def test_a_whole_number_out_of_range_is_refused(given: Any, subject: Subject) -> None:
+    kind = parameters.WholeNumber(name="count", label="Count", low=1, high=10, default=3)
+    with pytest.raises(SettingError, match="whole number from 1 to 10"):
+        kind.resolve(given, subject)
+
+
+@pytest.mark.parametrize("given", [-0.1, "x", "nan", None, 2])
+def test_a_real_number_out_of_range_is_refused(given: Any, subject: Subject) -> None:
+    kind = parameters.RealNumber(name="share", label="Share", low=0, high=1, default=0.5)
+    if given is None:
+        assert kind.resolve(given, subject) == 0.5
+    else:
+        with pytest.raises(SettingError, match="number from 0 to 1"):
+            kind.resolve(given, subject)
+
+
+def test_numbers_can_be_text(subject: Subject) -> None:
+    whole = parameters.WholeNumber(name="count", label="Count", low=1, high=10, default=3)
+    assert (whole.resolve("7", subject), whole.resolve(None, subject)) == (7, 3)
+    real = parameters.RealNumber(name="share", label="Share", low=0, high=1, default=0.5)
+    assert real.resolve("0.25", subject) == 0.25
+
+
+def test_words_and_switches(subject: Subject) -> None:
+    word = parameters.OneOf(name="mode", label="Mode", choices=("keep", "drop"))
+    assert (word.resolve(None, subject), word.resolve("drop", subject)) == ("keep", "drop")
+    with pytest.raises(SettingError, match="'keep', 'drop'"):
+        word.resolve("flip", subject)
+    switch = parameters.Switch(name="clip", label="Clip")
+    assert [switch.resolve(given, subject) for given in (None, "yes", False)] == [
+        False,
+        True,
+        False,
+    ]
+    with pytest.raises(SettingError, match="yes or no"):
+        switch.resolve("perhaps", subject)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (None, ()),
+        ("", ()),
+        ("3", (3,)),
+        ("5, 1-3,2", (1, 2, 3, 5)),
+        ([4, 2], (2, 4)),
+        ("0–1", (0, 1)),
+    ],
+)
+def test_channels(given: Any, wanted: tuple[int, ...], subject: Subject) -> None:
+    assert parameters.Channels().resolve(given, subject) == wanted
+
+
+@pytest.mark.parametrize("given", ["a", "3-1", "-1", "1,,x", [-2], "1-999999"])
+def test_channels_that_mean_nothing_are_refused(given: Any, subject: Subject) -> None:
+    with pytest.raises(HookVizError, match="channel numbers such as"):
+        parameters.Channels().resolve(given, subject)

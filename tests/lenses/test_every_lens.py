@@ -1,0 +1,119 @@
+"""What holds for every lens, through success and failure."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.lenses.contract import running
+from hookviz.lenses.contract.lens import Lens
+from hookviz.lenses.contract.parameters import LayerChoice
+from tests.conftest import Tiny, as_model, hook_count, picture, seeded
+
+EVERY = pytest.mark.parametrize("lens", running.list_lenses(), ids=lambda lens: lens.slug)
+
+
+class Untouched:
+    """A network's condition: versions and bytes of its tensors, hooks, gradients, modes."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self.network = network
+        self.before = self.condition()
+
+    def condition(self) -> list[Any]:
+        tensors = [*self.network.parameters(), *self.network.buffers()]
+        return [
+            [(tensor._version, tensor.requires_grad, tensor.grad) for tensor in tensors],
+            [tensor.detach().numpy().tobytes() for tensor in tensors],
+            [module.training for module in self.network.modules()],
+            hook_count(self.network),
+        ]
+
+    def check(self) -> None:
+        assert self.condition() == self.before
+
+
+class Broken(Tiny):
+    """Fails in the middle of a pass, on real values alone: shapes can be found out."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores = super().forward(images)
+        if scores.device.type != "meta":
+            raise RuntimeError("this network is broken")
+        return scores
+
+
+@pytest.fixture
+def frozen() -> Iterator[Untouched]:
+    """A tiny model's network, checked to be untouched afterwards."""
+    found = Untouched(as_model(seeded(Tiny)).network)
+    yield found
+    found.check()
+
+
+@EVERY
+def test_success_leaves_nothing_behind(lens: Lens, frozen: Untouched) -> None:
+    result = running.run_lens(lens.slug, as_model(frozen.network), picture())
+    assert result.panels
+    assert result.lens == lens.slug
+    assert set(result.chosen) == {parameter.name for parameter in lens.parameters}
+
+
+@EVERY
+def test_failure_leaves_nothing_behind(lens: Lens) -> None:
+    network = as_model(seeded(Broken)).network
+    found = Untouched(network)
+    try:
+        running.run_lens(lens.slug, as_model(network), picture())
+    except hookviz.HookVizError as error:
+        assert "broken" in str(error)  # noqa: PT017 - a lens that runs nothing succeeds
+    found.check()
+
+
+@EVERY
+def test_cancelling_leaves_nothing_behind(lens: Lens, frozen: Untouched) -> None:
+    class Cancelled(BaseException):
+        pass
+
+    def cancel(share: float) -> None:
+        raise Cancelled
+
+    with contextlib.suppress(Cancelled):  # a lens that is quick tells nobody how far it is
+        running.run_lens(lens.slug, as_model(frozen.network), picture(), progress=cancel)
+
+
+@EVERY
+def test_two_runs_give_the_same_numbers(lens: Lens, tiny: hookviz.Model) -> None:
+    runs = [running.run_lens(lens.slug, tiny, picture()).values for _ in range(2)]
+    assert runs[0].keys() == runs[1].keys()
+    for name, values in runs[0].items():
+        if not name.startswith("seconds"):
+            torch.testing.assert_close(
+                torch.tensor(values), torch.tensor(runs[1][name]), rtol=0, atol=0, equal_nan=True
+            )
+
+
+@EVERY
+def test_an_unknown_layer_is_refused_with_the_nearest(lens: Lens, tiny: hookviz.Model) -> None:
+    if not any(isinstance(parameter, LayerChoice) for parameter in lens.parameters):
+        pytest.skip("it takes no layer")
+    with pytest.raises(hookviz.UnknownLayerError, match="conv2"):
+        running.run_lens(lens.slug, tiny, picture(), layer="conv22")
+
+
+@EVERY
+def test_an_unknown_parameter_is_refused(lens: Lens, tiny: hookviz.Model) -> None:
+    with pytest.raises(hookviz.SettingError, match="no parameter 'nonsense'"):
+        running.run_lens(lens.slug, tiny, picture(), nonsense=1)
+
+
+@EVERY
+def test_it_says_what_it_is(lens: Lens) -> None:
+    assert lens.sentence.endswith(".")
+    assert lens.title
+    assert lens.group
+    assert all(parameter.label for parameter in lens.parameters)

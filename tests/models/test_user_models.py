@@ -1,0 +1,84 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+import hookviz
+from hookviz.models import user_models
+from hookviz.settings import settings
+from tests.conftest import Tiny, as_model, seeded
+
+FACTORIES = """
+import torch
+from torch import nn
+import hookviz
+
+def make_net():
+    return nn.Sequential(nn.Conv2d(3, 2, 3))
+
+def make_model():
+    return hookviz.wrap(make_net(), categories=["a", "b"], name="labelled")
+
+ready = make_net()
+number = 7
+
+def broken():
+    raise ValueError("no data here")
+
+def wrong():
+    return "a string"
+"""
+
+
+@pytest.fixture(autouse=True)
+def nets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_nets.py").write_text(FACTORIES)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_nets", raising=False)
+
+
+def test_a_factory_a_module_or_a_model_will_do() -> None:
+    made = user_models.build("my_nets:make_net")
+    assert (made.name, [layer.name for layer in hookviz.list_layers(made)]) == ("make_net", ["0"])
+    assert user_models.build("my_nets:ready").name == "ready"
+    assert user_models.build("my_nets:make_model").categories == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("my_nets", "not of the form"),
+        (":make_net", "not of the form"),
+        ("no_such_nets:make", "'no_such_nets' can't be imported"),
+        ("my_nets:make_nte", "Did you mean 'make_net'"),
+        ("my_nets:broken", "my_nets:broken failed: no data here"),
+        ("my_nets:wrong", "makes a str, not"),
+        ("my_nets:number", "makes a int, not"),
+    ],
+)
+def test_what_cannot_be_built_is_named(path: str, reason: str) -> None:
+    with pytest.raises(hookviz.ModelError, match=reason):
+        user_models.build(path)
+
+
+def test_the_setting_puts_a_model_on_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOKVIZ_MODEL", "my_nets:make_model")
+    settings.cache_clear()
+    try:
+        user_models.add_from_settings()
+        model = user_models.models()["labelled"]
+        spec = user_models.spec(model)
+        assert (spec.title, spec.family, spec.parameters) == ("labelled", "Your own", 2 * 3 * 9 + 2)
+    finally:
+        user_models.remove(model)
+        settings.cache_clear()
+    assert "labelled" not in user_models.models()
+
+
+def test_a_model_that_was_replaced_is_not_taken_off_with_the_old_one() -> None:
+    old, new = as_model(seeded(Tiny)), as_model(seeded(Tiny))
+    user_models.add(old)
+    user_models.add(new)
+    user_models.remove(old)
+    assert user_models.models()["Tiny"] is new
+    user_models.remove(new)

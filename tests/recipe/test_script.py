@@ -1,0 +1,400 @@
+"""Every kind of script is run, in a process that can't import HookViz, and its pixels compared."""
+
+import ast
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+from torch import Tensor
+from torchvision import models
+
+import hookviz
+from hookviz.models import bundled, catalog
+from hookviz.models.bundled import WEIGHTS_FILE
+from hookviz.recipe.facts import Recipe, recipe_of
+from hookviz.recipe.script import script
+from hookviz.settings import ASSETS
+from hookviz.types import Model, Preprocess
+from tests.conftest import picture, seeded
+
+PROGRAM = """
+import runpy, sys, os, traceback
+for folder in sys.argv[1:]:
+    os.chdir(folder)
+    sys.path.insert(0, folder)
+    try:
+        runpy.run_path("script.py", run_name="__main__")
+    except BaseException as error:
+        open("error.txt", "w").write(f"{error}\\n{traceback.format_exc()}")
+    sys.path.remove(folder)
+assert "hookviz" not in sys.modules
+"""
+
+OWN_NETWORK = """
+import torch
+from torch import nn
+
+class Parts(nn.Module):
+    def forward(self, images):
+        return {"plain": images, "more": (images.abs(), images * 3)}
+
+class Tiny(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(CHANNELS, 4, 3, padding=1)
+        self.relu = nn.ReLU(inplace=True)
+        self.conv2 = nn.Conv2d(4, 6, 3, stride=2)
+        self.parts = Parts()
+
+    def forward(self, images):
+        found = self.relu(self.conv2(self.relu(self.conv1(images))))
+        return self.parts(found)["more"][1].mean((2, 3))
+
+def build():
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        network = Tiny()
+    with torch.no_grad():
+        network.conv1.weight[0] *= 1e-38  # all but dead
+        network.conv1.bias[0] = 0
+        network.conv1.weight[1] = 0  # dead
+    return network
+
+def prepare(image):
+    values = torch.tensor(list(image.resize((20, 12)).convert("L").tobytes())) / 255
+    return values.reshape(1, 12, 20).expand(CHANNELS, -1, -1)
+"""
+
+
+def own_code(channels: int) -> dict[str, Any]:
+    """What a person's own file defines."""
+    space: dict[str, Any] = {"__name__": "own"}
+    exec(OWN_NETWORK.replace("CHANNELS", str(channels)), space)  # noqa: S102
+    return space
+
+
+@dataclass(frozen=True)
+class Case:
+    """One view: the model, what is captured, how it is drawn, and what a person fills in."""
+
+    model: Callable[[], Model]
+    layer: str
+    seen: dict[str, Any] = field(default_factory=dict)
+    drawn: dict[str, Any] = field(default_factory=dict)
+    channel: int | None = None
+    image: Callable[[], Image.Image] = lambda: picture(1, 90, 60)
+    name: str = "photo.png"
+    files: Callable[[Path], object] = lambda folder: None
+    filled_in: dict[str, str] = field(default_factory=dict)
+
+
+def tilted() -> Image.Image:
+    """A picture whose EXIF data say that it lies on its side."""
+    image = picture(2, 90, 60)
+    image.getexif()[0x0112] = 6
+    return image
+
+
+def own(channels: int, preprocess: Any = None) -> Callable[[], Model]:
+    return lambda: hookviz.wrap(own_code(channels)["build"](), preprocess, name='my "net"')
+
+
+def own_file(channels: int) -> Callable[[Path], object]:
+    code = OWN_NETWORK.replace("CHANNELS", str(channels))
+    return lambda folder: (folder / f"own{channels}.py").write_text(code)
+
+
+def checkpoint(name: str, file: str, save: Callable[[Path], object]) -> Callable[[], Model]:
+    """A catalog model with weights from a file, which is left lying about."""
+
+    def load() -> Model:
+        folder = Path(os.environ["TORCH_HOME"])
+        save(folder / file)
+        return hookviz.load_model(name, folder / file)
+
+    return load
+
+
+def save_three_classes(path: Path) -> None:
+    state = seeded(lambda: models.squeezenet1_1(num_classes=3)).state_dict()
+    torch.save({"state_dict": {f"module.{key}": value for key, value in state.items()}}, path)
+
+
+def save_three_shapes(path: Path) -> None:
+    save_file(seeded(lambda: bundled.ShapesNet(3)).state_dict(), path)
+
+
+def save_googlenet(path: Path) -> None:
+    torch.save(seeded(lambda: models.googlenet(init_weights=False)).state_dict(), path)
+
+
+CASES = {
+    "the first thing on the screen": Case(
+        lambda: hookviz.load_model("shapesnet"),
+        "stem.first.conv",
+        drawn={"scale": "percentile"},
+        image=lambda: Image.open(ASSETS / "samples" / "cat.jpg"),
+        name="cat.jpg",
+    ),
+    "the first of the highest, and one alone": Case(
+        lambda: hookviz.load_model("shapesnet"),
+        "stage1.first.conv",
+        drawn={"scale": "symmetric", "sort": "max", "top": 16, "colormap": "berlin"},
+        channel=22,
+    ),
+    "pretrained, before a ReLU in place, from a tilted photograph": Case(
+        lambda: hookviz.load_model("squeezenet1_1"),
+        "features.0",
+        drawn={"scale": "percentile"},
+        image=tilted,
+        name="tilted photo.jpg",
+    ),
+    "pretrained, the whole image at another size": Case(
+        lambda: hookviz.load_model("squeezenet1_1"),
+        "features.3.expand3x3",
+        seen={"size": 96, "whole": True},
+        drawn={"scale": "layer", "sort": "mean"},
+        channel=5,
+    ),
+    "random, depthwise, each channel's own scale": Case(
+        lambda: hookviz.load_model("mobilenet_v2", "random"),
+        "features.1.conv.0.0",
+        seen={"size": 64},
+        drawn={"scale": "channel", "sort": "variance", "top": 16},
+        channel=3,
+    ),
+    "bicubic, most zeros first": Case(
+        lambda: hookviz.load_model("mnasnet0_5", "random"),
+        "layers.2",
+        seen={"size": 64},
+        drawn={"scale": "percentile", "sort": "zeros"},
+    ),
+    "bicubic and whole": Case(
+        lambda: hookviz.load_model("efficientnet_b0", "random"),
+        "features.0.0",
+        seen={"size": 48, "whole": True},
+        drawn={"top": 5},
+    ),
+    "random with training heads": Case(
+        lambda: hookviz.load_model("googlenet", "random"),
+        "inception3a.branch2.1.conv",
+        seen={"size": 64},
+        drawn={"scale": "channel"},
+        channel=0,
+    ),
+    "so many values that a last digit would show": Case(
+        lambda: hookviz.load_model("resnet18", "random"), "layer1.0.conv2"
+    ),
+    "random shapes": Case(
+        lambda: hookviz.load_model("shapesnet", "random"), "stage2.shortcut.conv"
+    ),
+    "a checkpoint": Case(
+        checkpoint("squeezenet1_1", "mine.pth", save_three_classes),
+        "classifier.1",
+        files=lambda folder: save_three_classes(folder / "mine.pth"),
+    ),
+    "a checkpoint with training heads": Case(
+        checkpoint("googlenet", "mine.pt", save_googlenet),
+        "conv1.conv",
+        seen={"size": 64},
+        files=lambda folder: save_googlenet(folder / "mine.pt"),
+    ),
+    "a checkpoint of shapes": Case(
+        checkpoint("shapesnet", "mine.safetensors", save_three_shapes),
+        "stem.first.conv",
+        files=lambda folder: save_three_shapes(folder / "mine.safetensors"),
+    ),
+    "one's own network, a second call, grey, thin and whole": Case(
+        own(1, Preprocess(resize=20, crop=16, mean=(0.4,), std=(0.3,))),
+        "relu#1",
+        seen={"whole": True},
+        image=lambda: picture(3, 1500, 12),
+        files=own_file(1),
+        filled_in={"build_model": "    from own1 import build\n\n    return build()"},
+    ),
+    "one's own network and preprocessing, a part of an output": Case(
+        own(3, own_code(3)["prepare"]),
+        "parts[more][1]",
+        files=own_file(3),
+        channel=1,
+        filled_in={
+            "build_model": "    from own3 import build\n\n    return build()",
+            "prepare": "    from own3 import prepare as mine\n\n    return mine(image)",
+        },
+    ),
+    "a crop beyond the image, and channels with tiny ranges and none": Case(
+        own(3, Preprocess(resize=20, crop=33)),
+        "conv1",
+        drawn={"scale": "channel"},
+        image=lambda: picture(4, 41, 37),
+        files=own_file(3),
+        filled_in={"build_model": "    from own3 import build\n\n    return build()"},
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a case's script left behind, and the grid that it should look like."""
+
+    grid: hookviz.Grid
+    recipe: Recipe
+    code: str
+    folder: Path
+
+    def pixels(self, more: str = "") -> Any:
+        found = [path for path in self.folder.glob("*.png") if path.name != "photo.png"]
+        chosen = [path for path in found if ("-channel-" in path.name) == bool(more)]
+        assert len(chosen) == 1, found
+        return rgba(chosen[0].read_bytes())
+
+
+def rgba(png: bytes) -> Any:
+    with Image.open(io.BytesIO(png)) as image:
+        return np.asarray(image.convert("RGBA"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def torch_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A torch home of our own where SqueezeNet's download lies already."""
+    home = tmp_path_factory.mktemp("torch")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCH_HOME", str(home))
+        path = catalog.weights_path("squeezenet1_1")
+        path.parent.mkdir(parents=True)
+        torch.save(seeded(models.squeezenet1_1).state_dict(), path)
+        yield home
+
+
+def run(*folders: Path) -> None:
+    program = [sys.executable, "-c", PROGRAM, *map(str, folders)]
+    subprocess.run(program, check=True, cwd=folders[0], timeout=250)
+
+
+@pytest.fixture(scope="module")
+def made(torch_home: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
+    """Every case, its script run; one process runs them all, since torch takes seconds to start."""
+    done = {}
+    for name, case in CASES.items():
+        folder = tmp_path_factory.mktemp("recipe")
+        (folder / WEIGHTS_FILE.name).symlink_to(WEIGHTS_FILE)
+        image = case.image()
+        image.save(folder / case.name, exif=image.getexif())
+        case.files(folder)
+        model = case.model()
+        captured = hookviz.capture(
+            model, folder / case.name, case.layer.split("#")[0].split("[")[0], **case.seen
+        )
+        grid = hookviz.make_grid(captured[case.layer], **case.drawn)
+        facts = recipe_of(model, case.name, grid, channel=case.channel, **case.seen)
+        code = script(facts)
+        filled_in = code
+        for function, body in case.filled_in.items():
+            filled_in = re.sub(rf"    raise SystemExit\(.*{function}.*", body, filled_in)
+        (folder / "script.py").write_text(filled_in)
+        done[name] = Made(grid, facts, code, folder)
+    run(*(found.folder for found in done.values()))
+    return done
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_script_draws_the_same_pixels(made: dict[str, Made], name: str) -> None:
+    found, case = made[name], CASES[name]
+    error = found.folder / "error.txt"
+    assert not error.exists(), error.read_text()
+    expected = rgba(found.grid.png())
+    assert len(np.unique(expected.reshape(-1, 4), axis=0)) > 30  # else anything would do
+    np.testing.assert_array_equal(found.pixels(), expected)
+    if case.channel is not None:
+        cell = 512 // max(found.grid.shape[1:])
+        one = rgba(found.grid.channel_png(case.channel, cell))
+        np.testing.assert_array_equal(found.pixels("channel"), one)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_script_is_written_as_people_write(
+    made: dict[str, Made], name: str, tmp_path: Path
+) -> None:
+    code = made[name].code
+    path = tmp_path / "script.py"
+    path.write_text(code)
+    ruff = [sys.executable, "-m", "ruff"]
+    options = ["--isolated", "--line-length=100", str(path)]
+    subprocess.run([*ruff, "format", "--diff", *options], check=True)
+    rules = ["--select=E,F,I,W,B,RET,SIM", "--ignore=E501"]
+    subprocess.run([*ruff, "check", *rules, *options], check=True)
+    assert "import hookviz" not in code
+    assert len(code.splitlines()) < (150 if "ShapesNet" in code else 95)
+
+
+def test_a_script_tells_what_only_the_person_has(made: dict[str, Made], tmp_path: Path) -> None:
+    name = "one's own network and preprocessing, a part of an output"
+    (tmp_path / "script.py").write_text(made[name].code)
+    run(tmp_path)
+    says = (tmp_path / "error.txt").read_text()
+    assert says.startswith("Fill in build_model() in this script")
+
+
+def test_a_script_stops_at_values_that_have_no_colour(
+    made: dict[str, Made], tmp_path: Path
+) -> None:
+    found = made["a checkpoint of shapes"]
+    state = bundled.ShapesNet(3).state_dict()
+    state["stem.first.conv.weight"].fill_(torch.nan)
+    save_file(state, tmp_path / "mine.safetensors")
+    picture().save(tmp_path / "photo.png")
+    (tmp_path / "script.py").write_text(found.code)
+    run(tmp_path)
+    assert "NaN" in (tmp_path / "error.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    "name", ['a""" + boom() + """.png', "a'\"\\\n#\r\x00.png", "ünï 😀\u202e.png", "{x}.png"]
+)
+def test_a_name_stays_a_name(made: dict[str, Made], name: str) -> None:
+    facts = replace(made["a checkpoint"].recipe, image=name, weights=name)
+    tree = ast.parse(script(facts))
+    constants = {
+        target.id: node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    assert constants["IMAGE"] == constants["WEIGHTS"] == name
+    assert "boom" not in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def test_a_model_of_timm(made: dict[str, Made]) -> None:
+    pytest.importorskip("timm")
+    model = hookviz.load_model("timm/resnet18", "random")
+    captured = hookviz.capture(model, picture(), "conv1", size=32)
+    facts = recipe_of(model, "photo.png", hookviz.make_grid(captured["conv1"]), size=32)
+    code = script(facts)
+    seed = code.index("torch.manual_seed(0)")
+    assert seed < code.index('model = timm.create_model("resnet18").eval()')
+    assert "import timm" in code
+    assert "timm" in code.splitlines()[2]
+
+
+def test_bare_numbers_have_no_recipe(tiny: Model) -> None:
+    grid = hookviz.make_grid(torch.rand(3, 4, 4))
+    with pytest.raises(hookviz.HookVizError, match="bare numbers"):
+        recipe_of(tiny, "photo.png", grid)
+
+
+def test_a_channel_that_is_not_shown_has_no_recipe(tiny: Model, noise: Tensor) -> None:
+    grid = hookviz.make_grid(hookviz.capture(tiny, noise, "conv1")["conv1"], top=2)
+    with pytest.raises(hookviz.HookVizError, match=r"Channel 3 .*2 of 4 shown"):
+        recipe_of(tiny, "photo.png", grid, channel=3)

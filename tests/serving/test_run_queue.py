@@ -1,0 +1,258 @@
+"""The queue, with real threads."""
+
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from hookviz.serving.run_queue import Admission, plan
+
+
+class Gone(BaseException):
+    """How Streamlit ends a page's run."""
+
+
+class Person(threading.Thread):
+    """Somebody who asks for a turn, holds it until told, and notes the places heard."""
+
+    def __init__(self, admission: Admission, who: str, order: list[str] | None = None) -> None:
+        super().__init__(daemon=True)
+        self.who = who
+        self.places: list[int] = []
+        self.done, self.leave = threading.Event(), threading.Event()
+        self.inside = threading.Event()
+        self.gone = False
+        self._admission = admission
+        self._order = order if order is not None else []
+
+    def run(self) -> None:
+        try:
+            with self._admission.turn(self.who, self._tell):
+                self._order.append(self.who)
+                self.inside.set()
+                self.done.wait(30)
+        except Gone:
+            self.gone = True
+
+    def _tell(self, place: int) -> None:
+        if self.leave.is_set():
+            raise Gone
+        self.places.append(place)
+
+
+@contextmanager
+def asking(
+    admission: Admission, *names: str, order: list[str] | None = None
+) -> Iterator[list[Person]]:
+    """People who ask one after the other."""
+    people = []
+    for who in names:
+        person = Person(admission, who, order)
+        person.start()
+        until(lambda one=person: bool(one.places) or one.inside.is_set())  # type: ignore[misc]
+        people.append(person)
+    try:
+        yield people
+    finally:
+        for person in people:
+            person.done.set()
+        for person in people:
+            person.join(30)
+        assert not any(person.is_alive() for person in people)
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_they_come_in_the_order_in_which_they_asked_and_see_their_place() -> None:
+    admission = Admission(1)
+    order: list[str] = []
+    with asking(admission, *"abcd", order=order) as people:
+        until(lambda: people[3].places[-1:] == [3])
+        for person in people:
+            person.inside.wait(20)
+            assert (admission.running, order[-1]) == (1, person.who)
+            person.done.set()
+    assert order == list("abcd")
+    assert people[0].places == []  # who need not wait is told nothing
+    heard = [place for place, _ in itertools.groupby(people[3].places)]
+    assert heard[0] == 3  # and nearer each time; turns can pass more quickly than they are told
+    assert heard == sorted(heard, reverse=True)
+    assert (admission.running, admission.waiting) == (0, 0)
+
+
+def test_who_waits_is_told_again_and_again() -> None:
+    with asking(Admission(1), "a", "b") as (_, second):
+        started = time.monotonic()
+        until(lambda: len(second.places) >= 6)
+        assert time.monotonic() - started > 1  # and not in a hurry
+        assert set(second.places) == {1}
+
+
+def test_who_leaves_is_dropped_and_those_behind_move_up() -> None:
+    admission = Admission(1)
+    with asking(admission, *"abcd") as (first, second, third, fourth):
+        until(lambda: fourth.places[-1:] == [3])
+        second.leave.set()
+        second.join(20)
+        assert second.gone
+        until(lambda: fourth.places[-1] == 2)
+        assert admission.waiting == 2
+        first.done.set()
+        assert third.inside.wait(20)
+        assert not fourth.inside.is_set()
+
+
+def test_a_click_keeps_the_place_and_a_long_absence_does_not() -> None:
+    for grace, expected in ((30.0, "abc"), (0.0, "acb")):
+        admission = Admission(1, grace=grace)
+        order: list[str] = []
+        with asking(admission, *"abc", order=order) as people:
+            people[1].leave.set()
+            people[1].join(20)
+            with asking(admission, "b", order=order) as [again]:  # Streamlit repeats the run
+                for person in (*people, again):
+                    person.done.set()
+        assert order == list(expected)
+
+
+def test_a_place_that_is_held_stops_nobody() -> None:
+    admission = Admission(1, grace=30)
+    with asking(admission, *"abc") as (first, second, third):
+        second.leave.set()
+        second.join(20)
+        first.done.set()
+        assert third.inside.wait(20)
+
+
+def test_nobody_has_two_places() -> None:
+    admission = Admission(1)
+    order: list[str] = []
+    with asking(admission, *"ab", order=order) as people:
+        twice = [Person(admission, "b", order) for _ in range(3)]  # three more tabs, as it were
+        for person in twice:
+            person.start()
+        until(lambda: all(person.places for person in twice))
+        assert admission.waiting == 1
+        with asking(admission, "c", order=order) as others:
+            for person in (*people, *twice, *others):
+                person.done.set()
+            for person in twice:
+                person.join(20)
+    assert order == ["a", "b", "c", "b", "b", "b"]
+
+
+def test_one_person_holds_one_run_though_there_is_room() -> None:
+    admission = Admission(3)
+    with asking(admission, "a") as [first]:
+        again = Person(admission, "a")
+        again.start()
+        until(lambda: len(again.places) > 1)
+        assert admission.running == 1
+        first.done.set()
+        assert again.inside.wait(20)
+        again.done.set()
+        again.join(20)
+
+
+def test_a_turn_inside_of_ones_own_is_had_at_once() -> None:
+    admission = Admission(1)
+    with admission.turn("a"):
+        with admission.turn("a") as waited:
+            assert waited == 0
+        assert admission.running == 1
+    assert admission.running == 0
+
+
+@pytest.mark.parametrize("error", [Gone, ValueError])
+def test_a_run_that_fails_makes_room(error: type[BaseException]) -> None:
+    admission = Admission(1)
+    with pytest.raises(error), admission.turn("a"):
+        raise error
+    with admission.turn("b") as waited:
+        assert waited < 5
+
+
+def test_where_memory_is_short_new_runs_wait_and_one_always_goes_on() -> None:
+    room = threading.Event()
+    admission = Admission(3, room.is_set)
+    with asking(admission, *"ab") as (first, second):
+        assert first.inside.wait(20)  # nobody ran, so waiting would not help
+        until(lambda: len(second.places) >= 2)
+        assert not second.inside.is_set()
+        room.set()
+        assert second.inside.wait(20)  # while the first still runs
+
+
+def test_a_crowd_that_comes_and_goes_never_passes_the_bound() -> None:
+    admission = Admission(3, grace=0.01)
+    lock, now, most, served = threading.Lock(), 0, 0, 0
+
+    def person(seed: int) -> None:
+        nonlocal now, most, served
+        rng = random.Random(seed)
+
+        def tell(_place: int) -> None:
+            if rng.random() < 0.2:
+                raise Gone
+
+        for _ in range(15):
+            try:
+                with admission.turn(seed % 12, tell):
+                    with lock:
+                        now += 1
+                        most = max(most, now)
+                    time.sleep(rng.random() / 300)
+                    with lock:
+                        now -= 1
+                        served += 1
+            except Gone:
+                continue
+
+    people = [threading.Thread(target=person, args=(seed,)) for seed in range(24)]
+    for thread in people:
+        thread.start()
+    for thread in people:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in people)
+    assert most == 3
+    assert served > 60
+    assert (admission.running, admission.waiting) == (0, 0)
+
+
+def test_an_uncontended_turn_costs_less_than_a_millisecond() -> None:
+    admission = Admission(2)
+    times = []
+    for _ in range(200):
+        started = time.perf_counter()
+        with admission.turn("a"):
+            pass
+        times.append(time.perf_counter() - started)
+    assert sorted(times)[len(times) // 4] < 0.001
+
+
+@pytest.mark.parametrize(
+    ("runs", "threads", "cores", "gigabytes", "expected"),
+    [
+        (0, 0, 1, 4, (2, 1)),
+        (0, 0, 2, 4, (2, 1)),
+        (0, 0, 8, 16, (2, 4)),
+        (0, 0, 32, 64, (8, 4)),
+        (0, 0, 32, 3, (3, 10)),
+        (0, 0, 4, 0.5, (1, 4)),
+        (5, 0, 4, 0.5, (5, 1)),
+        (0, 3, 4, 8, (2, 3)),
+    ],
+)
+def test_runs_times_threads_fill_the_cores(
+    runs: int, threads: int, cores: int, gigabytes: float, expected: tuple[int, int]
+) -> None:
+    assert plan(runs, threads, cores, int(gigabytes * (1 << 30))) == expected

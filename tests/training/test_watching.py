@@ -1,0 +1,250 @@
+import copy
+import gc
+from typing import Any
+from weakref import ref
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+import hookviz
+from hookviz.training.watching import BadTensor, BadTensorError, watch
+from tests.conftest import Tiny, hook_count, random_input, seeded
+
+TARGET = torch.tensor([2])
+
+
+@pytest.fixture
+def network() -> Tiny:
+    return seeded(Tiny).train()
+
+
+def loss_of(network: nn.Module, seed: int = 0) -> Tensor:
+    return nn.functional.cross_entropy(network(random_input(seed)), TARGET)
+
+
+def back(loss: Tensor) -> None:
+    loss.backward()  # type: ignore[no-untyped-call]
+
+
+class BadBackward(torch.autograd.Function):
+    """The identity, whose gradient is NaN or infinite in one place."""
+
+    @staticmethod
+    def forward(ctx: Any, given: Tensor, bad: float) -> Tensor:
+        ctx.bad = bad
+        return given.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        found = gradients[0].clone()
+        found.view(-1)[0] = ctx.bad
+        return found, None
+
+
+class Between(nn.Module):
+    def __init__(self, bad: float) -> None:
+        super().__init__()
+        self.bad = bad
+
+    def forward(self, given: Tensor) -> Tensor:
+        found: Tensor = BadBackward.apply(given, self.bad)
+        return found
+
+
+def test_training_is_the_same_as_without(network: Tiny) -> None:
+    other = copy.deepcopy(network)
+    with watch(network) as found:
+        for seed in range(2):
+            back(loss_of(network, seed))
+    assert found == []
+    for seed in range(2):
+        back(loss_of(other, seed))
+    for ours, theirs in zip(network.parameters(), other.parameters(), strict=True):
+        assert ours.grad is not None
+        assert theirs.grad is not None
+        torch.testing.assert_close(ours.grad, theirs.grad, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [([torch.nan], "nan"), ([torch.inf], "inf"), ([torch.nan, -torch.inf], "nan and inf")],
+)
+def test_a_bad_bias_is_found_where_it_is(network: Tiny, values: list[float], kind: str) -> None:
+    with watch(network):
+        loss_of(network)
+        with torch.no_grad():
+            for place, value in enumerate(values):
+                network.conv2.bias[place] = value  # type: ignore[index]
+        with pytest.raises(BadTensorError) as caught:
+            loss_of(network)
+    found = BadTensor("conv2", 1, "forward", kind, "output", (1, 6, 7, 7))
+    assert caught.value.found == found
+    assert isinstance(caught.value, hookviz.HookVizError)
+    for part in (
+        "output of conv2",
+        "forward",
+        "call 1",
+        "1×6×7×7",
+        "NaN" if "nan" in kind else "Inf",
+    ):
+        assert part in str(caught.value)
+
+
+def test_a_module_that_runs_twice_is_found_by_its_call() -> None:
+    class Grows(nn.Module):
+        def forward(self, given: Tensor) -> Tensor:
+            return given * 1e30
+
+    grows = Grows()
+    with watch(nn.Sequential(grows, nn.Tanh(), grows, grows), record=True) as found:
+        nn.Sequential(grows, nn.Tanh(), grows, grows)(torch.ones(1, 3))
+    assert found == [BadTensor("0", 2, "forward", "inf", "output", (1, 3))]
+
+
+@pytest.mark.parametrize(("bad", "kind"), [(torch.nan, "nan"), (-torch.inf, "inf")])
+def test_a_bad_gradient_is_found_at_the_output_it_belongs_to(
+    network: Tiny, bad: float, kind: str
+) -> None:
+    chain = nn.Sequential(network.conv1, nn.ReLU(inplace=True), Between(bad), network.conv2)
+    with watch(chain):
+        for _ in range(2):
+            chain(random_input(0))
+        with pytest.raises(BadTensorError) as caught:
+            back(chain(random_input(0)).sum())
+    # The ReLU's output is where the bad gradient arrives, although nothing but Between made it.
+    assert caught.value.found == BadTensor("1", 2, "backward", kind, "output", (1, 4, 16, 16))
+    assert "gradient of the output of 1, backward pass, call 2" in str(caught.value)
+
+
+def test_in_place_layers_have_the_gradient_of_what_they_overwrite(network: Tiny) -> None:
+    chain = nn.Sequential(network.conv1, Between(torch.nan), nn.ReLU(inplace=True))
+    with watch(chain, record=True) as found:
+        back(chain(random_input(0)).sum())
+    assert [(each.layer, each.phase, each.tensor) for each in found] == [
+        ("0", "backward", "output"),
+        ("0", "backward", "weight"),
+        ("0", "backward", "bias"),
+    ]
+
+
+def test_a_bad_gradient_of_a_parameter_is_found() -> None:
+    linear = nn.Linear(1, 1, bias=False)
+    with torch.no_grad():
+        linear.weight.fill_(1.0)
+    with watch(linear):
+        back(linear(torch.full((1, 1), 1e20)).sum())
+        with pytest.raises(BadTensorError) as caught:
+            back((linear(torch.full((1, 1), 1e20)) * 1e20).sum())
+    assert caught.value.found == BadTensor("", 1, "backward", "inf", "weight", (1, 1))
+    assert "gradient of the weight of the model itself" in str(caught.value)
+
+
+def test_what_a_container_computes_by_itself_is_seen() -> None:
+    class Root(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Identity()
+
+        def forward(self, given: Tensor) -> dict[str, Any]:
+            return {"fine": self.inner(given), "bad": [given.clone(), given.log()], "count": 3}
+
+    model = Root()
+    with pytest.raises(BadTensorError) as caught, watch(model):
+        model(random_input(0))
+    assert caught.value.found.layer == ""
+    assert caught.value.found.tensor == "output[bad][1]"
+
+
+def test_recording_goes_on_and_says_each_thing_once(network: Tiny) -> None:
+    with torch.no_grad():
+        network.conv1.weight[0] = torch.nan
+    with watch(network, record=True) as found:
+        for seed in range(3):
+            back(loss_of(network, seed))
+    forward = [each.layer for each in found if each.phase == "forward"]
+    assert forward == ["conv1", "relu", "conv2", "head"]  # the model itself gives what head gave
+    assert found[0] == BadTensor("conv1", 0, "forward", "nan", "output", (1, 4, 16, 16))
+    assert len(found) == len({(each.layer, each.phase, each.tensor) for each in found})
+    assert {each.tensor for each in found if each.phase == "backward"} == {
+        *("output", "weight", "bias")
+    }
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError, KeyboardInterrupt, GeneratorExit])
+def test_hooks_are_gone_afterwards(network: Tiny, error: type[BaseException] | None) -> None:
+    kept: list[Tensor] = []
+
+    def block() -> None:
+        with watch(network):
+            kept.append(loss_of(network))
+            if error:
+                raise error
+
+    if error:
+        with pytest.raises(error):
+            block()
+    else:
+        block()
+    assert hook_count(network) == 0
+    assert not any(parameter._backward_hooks for parameter in network.parameters())
+    back(kept[0] * torch.nan)  # nothing looks any more
+
+
+def test_hooks_are_gone_after_a_bad_tensor(network: Tiny) -> None:
+    chain = nn.Sequential(network, Between(torch.nan))
+    with pytest.raises(BadTensorError), watch(chain):
+        back(chain(random_input(0)).sum())
+    assert hook_count(chain) == 0
+    back(chain(random_input(0)).sum())
+
+
+def test_no_tensor_and_no_handle_is_kept_alive(network: Tiny) -> None:
+    outputs: list[Any] = []
+    handles = []
+    network.conv2.register_forward_hook(lambda *call: outputs.append(ref(call[2])))
+    with watch(network):
+        for step in range(300):
+            loss = loss_of(network)
+            if step % 2:
+                back(loss)
+            del loss
+            if step in (149, 299):
+                gc.collect()
+                handles.append(sum(type(each) is RemovableHandle for each in gc.get_objects()))
+        assert [output() for output in outputs] == [None] * 300
+    assert handles[1] <= handles[0] + 300  # of about 5 × 300 that were made
+
+
+def test_several_graphs_wait_for_their_backward_pass(network: Tiny) -> None:
+    chain = nn.Sequential(network, Between(torch.nan))
+    with watch(chain, record=True) as found:
+        losses = [chain(random_input(seed)).sum() for seed in range(120)]
+        back(losses[3])
+    assert [each.call for each in found if each.layer.startswith("0")][:1] == [3]
+    assert found[0].layer == "0.head"
+
+
+def test_whole_numbers_and_empty_tensors_are_fine() -> None:
+    class Counts(nn.Module):
+        def forward(self, given: Tensor) -> tuple[Tensor, Tensor]:
+            return given.argmax(1), given[:0]
+
+    model = Counts()
+    with watch(model) as found, torch.no_grad():
+        model(random_input(0))
+    assert found == []
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.complex64])
+def test_large_numbers_are_not_bad_and_a_hidden_infinity_is(dtype: torch.dtype) -> None:
+    large = torch.finfo(dtype).max
+    given = torch.full((5, 7), large).to(dtype)
+    model = nn.Identity()
+    with watch(model, record=True) as found:
+        model(given)  # whose sum overflows
+        assert found == []
+        given[1, 1], given[2, 2] = torch.inf, -torch.inf
+        model(given)
+    assert [each.kind for each in found] == ["inf"]

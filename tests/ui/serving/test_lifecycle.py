@@ -1,0 +1,33 @@
+import logging
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from hookviz.hooking import replicas
+from hookviz.models import catalog
+from hookviz.ui.serving import lifecycle, resources
+from hookviz.ui.state import ModelChoice
+
+
+def test_warming_up_loads_the_bundled_model_and_leaves_nothing_kept() -> None:
+    lifecycle.warm_up()
+    choice = ModelChoice(catalog.find_model("shapesnet"), "pretrained")
+    with resources.use(choice) as model, resources.use(choice) as again:
+        assert again is model
+        assert len(replicas._idle[model.network]) >= 1
+
+
+def test_an_error_of_ours_is_logged_and_shown_without_its_traceback(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    script = tmp_path / "broken.py"
+    script.write_text(
+        "from hookviz.ui import serving\n"
+        "assert serving.on_script_error(ZeroDivisionError('secret detail'))\n"
+    )
+    with caplog.at_level(logging.ERROR, logger="hookviz"):
+        page = AppTest.from_file(str(script)).run()
+    assert "Something went wrong on our side" in page.error[0].value
+    assert "secret" not in page.error[0].value
+    assert caplog.records[0].exc_info is not None

@@ -1,0 +1,35 @@
+import socket
+import urllib.request
+
+import pytest
+
+import hookviz
+from hookviz.errors import HookVizError
+from hookviz.models import user_models
+from tests.conftest import Tiny, seeded
+
+
+def test_explore_serves_any_number_of_models() -> None:
+    with hookviz.explore(seeded(Tiny), name="my net", open_browser=False) as first:
+        assert first.url.endswith("/?model=my+net")
+        with hookviz.explore(seeded(Tiny), name="another", open_browser=False) as second:
+            assert {"my net", "another"} <= set(user_models.models())
+            assert second.url.partition("?")[0] == first.url.partition("?")[0]
+        with urllib.request.urlopen(first.url, timeout=10) as answer:
+            assert b"Streamlit" in answer.read()
+        assert "another" not in user_models.models()
+    assert "my net" not in user_models.models()
+
+
+def test_a_port_that_cannot_be_had_is_named() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        with pytest.raises(HookVizError, match=f"{port}"):
+            hookviz.explore(seeded(Tiny), port=port, open_browser=False)
+    assert "Tiny" not in user_models.models()
+
+
+def test_what_is_no_module_is_refused() -> None:
+    with pytest.raises(hookviz.ModelError, match="not int"):
+        hookviz.explore(3, open_browser=False)  # type: ignore[arg-type]

@@ -1,0 +1,91 @@
+"""Who comes in, as Streamlit runs it."""
+
+from collections.abc import Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from hookviz.settings import settings
+from hookviz.ui.serving import login
+
+SCRIPT = """
+import streamlit as st
+from hookviz.errors import HookVizError
+from hookviz.ui.door import let_in
+try:
+    if let_in():
+        st.write("inside")
+except HookVizError as error:
+    st.error(str(error))
+"""
+CODE = "chalk & böard"
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    settings.cache_clear()
+    login.guesses.cache_clear()
+    yield
+    settings.cache_clear()
+    login.guesses.cache_clear()
+
+
+def inside(page: AppTest) -> bool:
+    assert not page.exception
+    return [element.value for element in page.markdown] == ["inside"]
+
+
+def answered(code: str, page: AppTest | None = None) -> AppTest:
+    page = page or AppTest.from_string(SCRIPT).run()
+    page.text_input[0].set_value(code)
+    page.button[0].click()
+    return page.run()
+
+
+def test_without_a_code_everybody_comes_in() -> None:
+    assert inside(AppTest.from_string(SCRIPT).run())
+
+
+def test_the_code_is_asked_once_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOKVIZ_CLASS_CODE", CODE)
+    page = AppTest.from_string(SCRIPT).run()
+    assert not inside(page)
+    page = answered("chalk", page)
+    assert not inside(page)
+    assert "not the code" in page.error[0].value
+    page = answered(f" {CODE} ", page)
+    assert inside(page)
+    assert inside(page.run())
+    assert not inside(AppTest.from_string(SCRIPT).run())  # another session
+
+
+def test_a_link_can_not_carry_a_person_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOKVIZ_CLASS_CODE", CODE)
+    page = AppTest.from_string(SCRIPT)
+    page.query_params["_came_in"] = "True"
+    assert not inside(page.run())
+
+
+def test_guessing_over_many_sessions_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOKVIZ_CLASS_CODE", CODE)
+    monkeypatch.setattr(login, "_WRONG_A_MINUTE", 3)
+    for guess in range(3):
+        assert "not the code" in answered(str(guess)).error[0].value
+    page = answered(CODE)
+    assert not inside(page)
+    assert "Too many" in page.error[0].value
+
+
+def test_wrong_codes_are_forgotten_in_time() -> None:
+    guesses = login.Guesses(1, seconds=0.05)
+    guesses.count()
+    assert guesses.are_too_many()
+    while guesses.are_too_many():
+        pass
+
+
+def test_a_login_that_nobody_set_up_lets_nobody_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOKVIZ_LOGIN", "1")
+    page = AppTest.from_string(SCRIPT).run()
+    assert not inside(page)
+    assert "secrets.toml" in page.error[0].value

@@ -1,0 +1,116 @@
+"""A page's turn, as Streamlit runs it."""
+
+import io
+import json
+import logging
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from hookviz.serving import capacity, logs
+from hookviz.serving.run_queue import Admission
+from hookviz.settings import settings
+
+RUN = """
+import streamlit as st
+from hookviz.errors import HookVizError
+from hookviz.ui.queueing import turn
+try:
+    with turn("ResNet-18", model="resnet18", layer="conv1") as run:
+        st.write("computed")
+        run.within(lambda share: st.write(f"half: {share}"))(0.5)
+except HookVizError as error:
+    st.error(str(error))
+"""
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    logger = logging.getLogger("hookviz")
+    before = logger.handlers[:], logger.level
+    settings.cache_clear()
+    capacity.admission.cache_clear()
+    yield
+    settings.cache_clear()
+    capacity.admission.cache_clear()
+    logger.handlers[:], level = before
+    logger.setLevel(level)
+
+
+def page(script: str = RUN) -> AppTest:
+    return AppTest.from_string(script, default_timeout=30)
+
+
+def test_a_turn_that_is_free_is_had_at_once_and_written_down() -> None:
+    stream = io.StringIO()
+    logs.set_up("json", stream)
+    done = page().run()
+    done.run()
+    assert [element.value for element in done.markdown] == ["computed", "half: 0.5"]
+    assert not done.info
+    first, second = (json.loads(line) for line in stream.getvalue().splitlines())
+    assert first["event"] == "capture"
+    assert (first["model"], first["layer"], first["outcome"]) == ("resnet18", "conv1", "done")
+    assert first["session"] == second["session"]
+    assert first["request"] != second["request"]
+
+
+def test_who_waits_sees_their_place_and_then_the_line_is_gone() -> None:
+    admission: Admission = capacity.admission()
+    admission.runs = 1
+    places: list[int] = []
+    ended = threading.Event()
+
+    def ahead() -> None:
+        with admission.turn("ahead", places.append):
+            ended.wait(20)
+
+    others = threading.Thread(target=ahead)
+    with admission.turn("first"):
+        others.start()
+        while not places:
+            time.sleep(0.01)
+        waiting = AppTest.from_string(RUN, default_timeout=2)
+        with pytest.raises(RuntimeError, match="timed out"):
+            waiting.run()
+    ended.set()
+    others.join(20)
+    deadline = time.monotonic() + 20
+    while (admission.running or admission.waiting) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert (admission.running, admission.waiting) == (0, 0)
+
+
+def test_a_run_over_its_time_is_ended_and_says_what_takes_less(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOOKVIZ_RUN_SECONDS", "1")
+    slow = RUN.replace('st.write("computed")', "import time; time.sleep(1.1)")
+    done = page(slow).run()
+    assert "ResNet-18 took longer than the 1 seconds" in done.error[0].value
+    assert "HOOKVIZ_RUN_SECONDS" in done.error[0].value
+    assert not done.markdown
+    assert capacity.admission().running == 0
+
+
+def test_runs_are_measured_where_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOKVIZ_METRICS_PORT", "9")
+    capacity.metrics.cache_clear()
+    try:
+        page().run()
+        metrics = capacity.metrics()
+        assert metrics is not None
+        labels = {"kind": "capture", "outcome": "done"}
+        registry = metrics._registry
+        assert registry.get_sample_value("hookviz_runs_total", labels) == 1
+        assert registry.get_sample_value("hookviz_model_limit_bytes") == capacity.models().limit
+    finally:
+        capacity.metrics.cache_clear()
+
+
+def test_nothing_is_counted_unless_it_was_asked_for() -> None:
+    capacity.metrics.cache_clear()
+    assert capacity.metrics() is None
