@@ -11,8 +11,8 @@ from torch import Tensor
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.survey import Survey, survey
 from hookviz.errors import ModelError, UnknownLayerError
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
 from hookviz.images import preprocess, reading
 from hookviz.types import Activation, Capture, Model, ModelInput, Progress
 
@@ -185,14 +185,11 @@ class _Watch:
         progress: Progress | None,
     ) -> None:
         self.recorder = hooks.Recorder(copy)
-        self.cancelled: BaseException | None = None
         self._wanted = frozenset(names)
         self._calls_to_come = sum(seen.calls[name] for name in names)
         self._stop_early = stop_early
-        self._progress = progress
         self._counted = frozenset(layer.name for layer in seen.layers if progress)
-        self._calls_in_all = sum(layer.calls for layer in seen.layers)
-        self._calls_done = 0
+        self.telling = Telling(progress, sum(layer.calls for layer in seen.layers))
 
     @property
     def layers(self) -> frozenset[str]:
@@ -204,13 +201,8 @@ class _Watch:
         if call.layer in self._wanted:
             self.recorder.see(call)
             self._calls_to_come -= 1
-        if self._progress and call.layer in self._counted:
-            self._calls_done += 1
-            try:
-                self._progress(min(1.0, self._calls_done / self._calls_in_all))
-            except BaseException as error:
-                self.cancelled = error
-                raise
+        if call.layer in self._counted:
+            self.telling.step()
         if self._stop_early and self._calls_to_come == 0:
             raise hooks.StopForward
 
@@ -218,19 +210,10 @@ class _Watch:
 def _forward(model: Model, made: ModelInput, watch: _Watch) -> Any:
     """The network's output; None where the pass was ended after its last wanted layer."""
     with (
-        torch.no_grad(),
-        replicas.borrow(model.network) as replica,
+        private_replica(model) as replica,
         hooks.observe(replica, watch.layers, watch.see),
     ):
-        try:
-            # A copy, since a network may write into its input, and the input is kept.
-            return replica(made.tensor.to(*place_of(replica), copy=True))
-        except hooks.StopForward:
-            return None
-        except Exception as error:
-            if error is watch.cancelled:
-                raise  # the caller's own way of ending the run
-            raise refused(model, made.tensor.shape[1:], error) from error
+        return forward_pass(model, replica, made.tensor, watch.telling)
 
 
 def _without_batch(tensor: Tensor) -> Tensor:

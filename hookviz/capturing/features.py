@@ -17,7 +17,8 @@ from torch import nn
 from hookviz.capturing import engine
 from hookviz.capturing.survey import survey
 from hookviz.errors import HookVizError, UnknownLayerError, one_of, shorten
-from hookviz.types import Activation, InputImage, Model, ModelInput
+from hookviz.hooking.forward_pass import Telling
+from hookviz.types import Activation, InputImage, Model, ModelInput, ignore
 
 POOLS = {
     "mean": "the mean of each channel over all positions",
@@ -137,7 +138,7 @@ def features(
     *,
     size: int | None = None,
     whole: bool = False,
-    progress: Progress = lambda _share: None,
+    progress: Progress = ignore,
 ) -> Features:
     """One vector per image from a layer's output, of its first call.
 
@@ -165,23 +166,23 @@ def features(
     modules = dict(model.network.named_modules(remove_duplicate=False))
     if layer is not None and (not layer or layer not in modules):
         raise UnknownLayerError(f"layer in {model.title}", layer, filter(None, modules))
-    watch = _Watch(progress, len(listed))
+    telling = Telling(progress, len(listed))
     found: dict[str, NDArray[np.float32]] = {}
     failed: dict[str, HookVizError] = {}
     for name, image in listed.items():
         try:
             made = engine.prepare(model, image, size=size, whole=whole)
             layer = layer or _last_conv(model, tuple(made.tensor.shape[1:]))
-            capture = engine.capture(model, made, layer, logits=False, progress=watch.within)
+            capture = engine.capture(model, made, layer, logits=False, progress=telling.within)
             ratio = made.tensor.shape[-2] / made.tensor.shape[-1]
             vector = _vector(capture.calls(layer)[0], modules[layer], ratio, pool)
             _check_length(vector, found, pool)
             found[name] = vector
         except HookVizError as error:
-            if error is watch.raised:
+            if telling.was_ended_by(error):
                 raise
             failed[name] = error
-        watch.next()
+        telling.step()
     if not found:
         name, reason = next(iter(failed.items()))
         if len(failed) == 1:
@@ -223,27 +224,6 @@ def _name(image: Any) -> str:
     if isinstance(image, Image.Image):
         return Path(str(getattr(image, "filename", ""))).name
     return Path(image).name if isinstance(image, str | os.PathLike) else ""
-
-
-class _Watch:
-    """Passes on the progress within one image of several; keeps what the caller raises."""
-
-    def __init__(self, progress: Progress, count: int) -> None:
-        self.raised: BaseException | None = None
-        self._progress, self._count, self._done = progress, count, 0
-
-    def within(self, share: float) -> None:
-        """Tell that this share of the present image is done."""
-        try:
-            self._progress((self._done + share) / self._count)
-        except BaseException as error:
-            self.raised = error
-            raise
-
-    def next(self) -> None:
-        """Go on to the next image."""
-        self._done += 1
-        self.within(0.0)
 
 
 def _last_conv(model: Model, shape: tuple[int, ...]) -> str:

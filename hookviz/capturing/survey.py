@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from weakref import WeakKeyDictionary
 
-import torch
 from torch import Tensor, nn
 
 from hookviz.capturing import layers
 from hookviz.errors import SettingError
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import own_shape, place_of, refused
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import own_shape, pass_without_data
 from hookviz.types import LayerInfo, Model
 
 _FLOAT_BYTES = 4  # activations are kept as float32
@@ -76,26 +75,12 @@ def survey(model: Model, shape: tuple[int, ...]) -> Survey:
         known = _surveys.setdefault(model.network, {})
         if shape in known:
             return known[shape]
-    try:
-        made = _pass_over(
-            replicas.shapes_only(model.network),
-            torch.empty(1, *shape, device="meta", dtype=place_of(model.network)[1]),
-        )
-    except Exception:  # noqa: BLE001 - whatever meta tensors can't do, real ones decide
-        made = _real_pass(model, shape)
+    made = pass_without_data(model, shape, _pass_over)
     with _lock:
         while len(known) >= _MOST_SHAPES:
             known.pop(next(iter(known)))
         known[shape] = made
     return made
-
-
-def _real_pass(model: Model, shape: tuple[int, ...]) -> Survey:
-    with replicas.borrow(model.network) as replica:
-        try:
-            return _pass_over(replica, torch.zeros(1, *shape).to(*place_of(replica)))
-        except Exception as error:
-            raise refused(model, shape, error) from error
 
 
 def _pass_over(network: nn.Module, blank: Tensor) -> Survey:
@@ -117,7 +102,7 @@ def _pass_over(network: nn.Module, blank: Tensor) -> Survey:
             )
         )
 
-    with torch.no_grad(), hooks.observe(network, modules, see):
+    with hooks.observe(network, modules, see):
         network(blank)
 
     calls: dict[str, int] = {}

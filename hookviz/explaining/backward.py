@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.capturing.survey import survey
-from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
+from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.hooking.forward_pass import Telling, backward_pass, device_and_dtype, forward_pass
 from hookviz.hooking.torch_functions import EveryFunction, function_name
 from hookviz.types import Model, ModelInput, Progress
 
@@ -77,13 +77,13 @@ class Pass:
         self.value = float("nan")
         self.relus = 0
         self._model, self._made, self._quantity = model, made, quantity
-        self._wanted, self._progress, self._guided = frozenset(wanted), progress, guided
+        self._wanted, self._guided = frozenset(wanted), guided
+        self._telling = Telling(progress)
         convs = survey(model, tuple(made.tensor.shape[1:])).convs
         self._watched = {layer.name for layer in convs} | self._wanted - {INPUT}
         self._calls = max(1, sum(layer.calls for layer in convs))
         self._there = self._back = 0
         self._asked: Tensor | None = None
-        self._cancelled: BaseException | None = None
         if quantity.layer is not None:
             _check_part(quantity, check_maps(model, made, quantity.layer))
             self._watched.add(quantity.layer)
@@ -96,10 +96,9 @@ class Pass:
             hooks.on_gradients(self._see_back) as self._gradients,
         ):
             replica = replicas.for_gradients(self._model.network)
-            given = image.to(*place_of(replica), copy=True)
+            given = image.to(*device_and_dtype(replica), copy=True)
             if INPUT in self._wanted:
                 self.held[INPUT] = given.requires_grad_()
-                given = given.clone()  # a network may write into its input
             try:
                 value = self._value(self._forward(replica, given))
                 self.value = float(value.detach())
@@ -109,36 +108,20 @@ class Pass:
 
     def value_of(self, replica: nn.Module, image: Tensor) -> Tensor:
         """The quantity alone, in a pass of a replica; gradients are on or off as they are."""
-        return self._value(self._forward(replica, image.to(*place_of(replica), copy=True)))
+        return self._value(self._forward(replica, image))
 
     def _forward(self, replica: nn.Module, given: Tensor) -> Any:
         guide = _Reluctance(self._guide) if self._guided else nullcontext()
         with hooks.edit(replica, self._watched, self._see), guide:
-            try:
-                return replica(given)
-            except hooks.StopForward:
-                return None
-            except Exception as error:
-                if error is self._cancelled:
-                    raise  # the caller's own way of ending the run
-                raise refused(self._model, self._made.tensor.shape[1:], error) from error
+            return forward_pass(self._model, replica, given, self._telling)
 
     def _backward(self, value: Tensor) -> Mapping[str, Tensor | None]:
         names = list(self.held)
         nothing: dict[str, Tensor | None] = dict.fromkeys(self._wanted)
         if not (names and value.requires_grad):
             return nothing
-        try:
-            held = [self.held[name] for name in names]
-            found = torch.autograd.grad(value, held, allow_unused=True)
-        except Exception as error:
-            if error is self._cancelled:
-                raise
-            why = shorten(str(error).partition("\n")[0].partition(": [")[0].rstrip("."), 200)
-            raise ModelError(
-                f"{self._model.title} can't be differentiated: {why}. Lenses that need no "
-                "gradients work on it, such as grad-cam with the method 'Eigen-CAM'."
-            ) from error
+        held = [self.held[name] for name in names]
+        found = backward_pass(self._model, value, held, self._telling)
         return nothing | dict(zip(names, found, strict=True))
 
     def _see(self, call: hooks.Call) -> Tensor | None:
@@ -153,7 +136,7 @@ class Pass:
             # On a GPU the way back runs in a thread of its own, and is quick.
             self._gradients.add(call.layer, output)
         self._there += 1
-        self._tell(self._there / self._calls / 2)
+        self._telling.share(self._there / self._calls / 2)
         return made
 
     def _hold(self, layer: str, output: Tensor) -> tuple[Tensor, Tensor]:
@@ -175,15 +158,8 @@ class Pass:
         if name == INPUT:
             return gradient.clamp(min=0)
         self._back += 1
-        self._tell(0.5 + self._back / self._calls / 2)
+        self._telling.share(0.5 + self._back / self._calls / 2)
         return None
-
-    def _tell(self, share: float) -> None:
-        try:
-            self._progress(min(1.0, share))
-        except BaseException as error:
-            self._cancelled = error
-            raise
 
     def _value(self, output: Any) -> Tensor:
         quantity = self._quantity

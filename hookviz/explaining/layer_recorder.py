@@ -33,9 +33,15 @@ from hookviz.explaining.cell_sum import (
     own,
     walk,
 )
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import place_of, refused
-from hookviz.hooking.torch_functions import ACTIVATIONS, NORMS, EveryFunction, function_name
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.hooking.torch_functions import (
+    ACTIVATIONS,
+    NORMS,
+    EveryFunction,
+    function_name,
+    not_followed,
+)
 from hookviz.types import Address, Model, ModelInput
 
 __all__ = [
@@ -91,16 +97,10 @@ def record_input(model: Model, image: Any, layer: str, call: int = 0) -> LayerCa
     """
     made = engine.prepare(model, image)
     _check_layer(model, made, layer, call)
-    with torch.no_grad(), replicas.borrow(model.network) as replica:
+    with private_replica(model) as replica:
         watch = _Watch(replica, layer, call)
-        image_there = made.tensor.to(*place_of(replica), copy=True)
         with hooks.observe(replica, watch.layers, watch.see), watch:
-            try:
-                replica(image_there)
-            except hooks.StopForward:
-                pass
-            except Exception as error:
-                raise refused(model, made.tensor.shape[1:], error) from error
+            forward_pass(model, replica, made.tensor)
     if watch.found is None:
         raise ModelError(
             f"Layer {layer!r} of {model.title} {watch.problem}, so its values can't be written "
@@ -191,7 +191,7 @@ class _Watch(EveryFunction):
 
     def see(self, call: hooks.Call) -> None:
         """Take in one call of a hooked layer."""
-        with torch._C.DisableTorchFunction():  # hooks run inside the pass and are no part of it
+        with not_followed():
             if (call.layer, call.index) == self._wanted:
                 self._take(call)
                 if self.found is None:

@@ -1,7 +1,6 @@
 """Which input channels matter most to a channel, and which layer those channels come from."""
 
 import threading
-import weakref
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -14,9 +13,16 @@ from torch import Tensor, nn
 from hookviz.capturing import layers
 from hookviz.errors import UnknownLayerError
 from hookviz.explaining.cell_sum import LayerCall
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import own_shape, place_of, refused
-from hookviz.hooking.torch_functions import ACTIVATIONS, NORMS, EveryFunction, function_name
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import own_shape, pass_without_data
+from hookviz.hooking.torch_functions import (
+    ACTIVATIONS,
+    NORMS,
+    EveryFunction,
+    TensorMarks,
+    function_name,
+    not_followed,
+)
 from hookviz.types import Address, Model
 
 _POOLS = frozenset(
@@ -106,17 +112,7 @@ def sources(model: Model) -> Mapping[str, str]:
         known = _sources.get(model.network)
     if known is not None:
         return known
-    shape = own_shape(model)
-    device, dtype = place_of(model.network)
-    try:
-        blank = torch.empty(1, *shape, device="meta", dtype=dtype)
-        found = _follow(replicas.shapes_only(model.network), blank)
-    except Exception:  # noqa: BLE001 - whatever meta tensors can't do, real ones decide
-        with replicas.borrow(model.network) as replica:
-            try:
-                found = _follow(replica, torch.zeros(1, *shape, device=device, dtype=dtype))
-            except Exception as error:
-                raise refused(model, shape, error) from error
+    found = pass_without_data(model, own_shape(model), _follow)
     with _lock:
         _sources[model.network] = found
     return found
@@ -124,7 +120,7 @@ def sources(model: Model) -> Mapping[str, str]:
 
 def _follow(network: nn.Module, image: Tensor) -> Mapping[str, str]:
     trace = _Trace()
-    with torch.no_grad(), hooks.observe(network, layers.conv_names(network), trace.see), trace:
+    with hooks.observe(network, layers.conv_names(network), trace.see), trace:
         network(image)
     return MappingProxyType(
         {
@@ -138,48 +134,38 @@ def _follow(network: nn.Module, image: Tensor) -> Mapping[str, str]:
 class _Trace(EveryFunction):
     """Knows of every tensor on its way which conv layer's channels it has, if any.
 
-    A tensor is told by being the same object, unchanged since (its version counter says so).
     What a function that is not known to keep channels puts out has no source.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.feeding: dict[str, set[Address | None]] = {}
-        self._known: dict[int, tuple[weakref.ref[Tensor], int, Address]] = {}
+        self._sources = TensorMarks[Address](while_unwritten=True)
 
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """What `func` gives, which has its input's source where `func` keeps channels."""
         given = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
-        before = [(tensor.shape, self._source(tensor)) for tensor in given]
+        before = [(tensor.shape, self._sources.get(tensor)) for tensor in given]
         output = func(*args, **kwargs)
         if isinstance(output, Tensor):
             source = _kept(function_name(func), before, output.shape)
             if source is not None:
-                self._know(output, source)
+                self._sources[output] = source
         return output
 
     def see(self, call: hooks.Call) -> None:
         """Take in one call of a conv layer."""
-        with torch._C.DisableTorchFunction():  # hooks run inside the pass and are no part of it
+        with not_followed():
             given, output = (
                 next((tensor for _, tensor in hooks.tensors_in(part)), None)
                 for part in (call.inputs, call.output)
             )
-            source = None if given is None else self._source(given)
+            source = None if given is None else self._sources.get(given)
             self.feeding.setdefault(call.layer, set()).add(source)
             if output is not None:
-                self._know(output, Address(call.layer, call.index))
-
-    def _know(self, tensor: Tensor, source: Address) -> None:
-        self._known[id(tensor)] = (weakref.ref(tensor), tensor._version, source)
-
-    def _source(self, tensor: Tensor) -> Address | None:
-        ref, version, source = self._known.get(id(tensor), (None, 0, None))
-        if ref is None or ref() is not tensor or tensor._version != version:
-            return None
-        return source
+                self._sources[output] = Address(call.layer, call.index)
 
 
 def _kept(

@@ -11,7 +11,6 @@ matter, so a weight of 0 counts as seen.
 """
 
 import threading
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -27,8 +26,8 @@ from hookviz.capturing.survey import survey
 from hookviz.errors import SettingError
 from hookviz.explaining.receptive_rules import Operation, Reach, of_pixels, through, total, union
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import place_of
-from hookviz.hooking.torch_functions import EveryFunction
+from hookviz.hooking.forward_pass import device_and_dtype, pass_without_data
+from hookviz.hooking.torch_functions import EveryFunction, TensorMarks, not_followed
 from hookviz.types import Address, Model
 
 Box = tuple[int, int, int, int]
@@ -98,13 +97,8 @@ def receptive_fields(model: Model, shape: tuple[int, ...]) -> Fields:
         if shape in known:
             return known[shape]
     survey(model, shape)  # says what is wrong with the shape, where something is
-    hollow = replicas.shapes_only(model.network)
-    dtype = place_of(model.network)[1]
-    try:
-        inside = _reaches(hollow, torch.empty(1, *shape, device="meta", dtype=dtype))
-    except Exception:  # noqa: BLE001 - whatever meta tensors can't do, real ones decide
-        with replicas.borrow(model.network) as replica:
-            inside = _reaches(replica, torch.zeros(1, *shape).to(*place_of(replica)))
+    inside = pass_without_data(model, shape, _reaches)
+    hollow, dtype = replicas.shapes_only(model.network), device_and_dtype(model.network)[1]
     large = torch.empty(1, shape[0], _ROOM, _ROOM, device="meta", dtype=dtype)
     roomy = _reaches(hollow, large, to_the_end=False)
     made = MappingProxyType(
@@ -122,13 +116,12 @@ class Tracer(EveryFunction):
 
     def __init__(self, image: Tensor) -> None:
         super().__init__()
-        self._known: dict[int, tuple[weakref.ref[Tensor], Reach]] = {}
-        self._set(image, of_pixels(image))
+        self._reaches = TensorMarks[Reach]()
+        self._reaches[image] = of_pixels(image)
 
     def reach(self, tensor: Tensor) -> Reach | None:
         """What `tensor` sees; None where nothing of the image went into it."""
-        ref, reach = self._known.get(id(tensor), (None, None))
-        return reach if ref is not None and ref() is tensor else None
+        return self._reaches.get(tensor)
 
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -143,26 +136,22 @@ class Tracer(EveryFunction):
         results = [tensor for _, tensor in hooks.tensors_in(output)]
         op = Operation(func, args, kwargs, shapes, reaches, results)
         for tensor, reach in zip(results, through(op), strict=True):
-            self._set(tensor, reach)
+            self._reaches[tensor] = reach
         for tensor, version in zip(given, versions, strict=True):
             if tensor._version != version and (len(list(filter(None, reaches))) > 1 or not results):
                 self._spread(tensor, total(reaches, 0), but=results)
         return output
 
-    def _set(self, tensor: Tensor, reach: Reach) -> None:
-        self._known[id(tensor)] = weakref.ref(tensor), reach
-
     def _spread(self, written: Tensor, reach: Reach, but: Sequence[Tensor]) -> None:
         """Add to whatever shares the memory that was written to what went in there."""
         memory = written.untyped_storage()._cdata
-        for ref, known in list(self._known.values()):
-            tensor = ref()
-            if tensor is None or any(tensor is result for result in but):
+        for tensor, known in list(self._reaches):
+            if any(tensor is result for result in but):
                 continue
             if tensor.untyped_storage()._cdata == memory:
-                self._set(tensor, union([known, reach], tensor.ndim))
+                self._reaches[tensor] = union([known, reach], tensor.ndim)
         if self.reach(written) is None:
-            self._set(written, union([reach], written.ndim))
+            self._reaches[written] = union([reach], written.ndim)
 
 
 _Seen = tuple[Reach | None, tuple[int, ...]]
@@ -175,7 +164,7 @@ def _reaches(network: nn.Module, image: Tensor, *, to_the_end: bool = True) -> d
     found: dict[str, _Seen] = {}
 
     def see(call: hooks.Call) -> None:
-        with torch._C.DisableTorchFunction():  # hooks run inside the pass and are no part of it
+        with not_followed():
             for path, tensor in hooks.tensors_in(call.output):
                 address = str(Address(call.layer, call.index, path))
                 found[address] = tracer.reach(tensor), tuple(tensor.shape)

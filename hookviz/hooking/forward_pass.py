@@ -1,13 +1,146 @@
-"""..."""
+"""One pass of a network on a private replica: the run loop that every room above uses.
 
-from collections.abc import Sequence
+>>> with private_replica(model) as replica:  # doctest: +SKIP
+...     with hooks.observe(replica, ["conv1"], see):
+...         output = forward_pass(model, replica, image)
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from hookviz.errors import ModelError, shorten
-from hookviz.types import Model, Preprocess
+from hookviz.hooking import hooks, replicas
+from hookviz.types import Model, Preprocess, Progress
 from hookviz.wording import times
+
+Result = TypeVar("Result")
+
+
+class Telling:
+    """Tells the caller how far a run is, and knows what ended it: the caller, or the network.
+
+    What the caller's progress callback raises is their own way of ending the run, and reaches them
+    as it is. Everything else that a pass raises is the network's failure.
+    """
+
+    def __init__(self, progress: Progress | None, steps: int = 1) -> None:
+        """Tell `progress`, if there is one; `steps` is how many calls of `step` make the whole."""
+        self._progress = progress
+        self._steps = max(1, steps)
+        self._done = 0
+        self._ended_by: BaseException | None = None
+
+    def step(self) -> None:
+        """One more step is done."""
+        self._done += 1
+        self.share(self._done / self._steps)
+
+    def within(self, share: float) -> None:
+        """So much of the present step is done, 0…1."""
+        self.share((self._done + min(1.0, share)) / self._steps)
+
+    def share(self, share: float) -> None:
+        """So much of the run is done, 0…1."""
+        if self._progress is None:
+            return
+        try:
+            self._progress(min(1.0, share))
+        except BaseException as error:
+            self._ended_by = error
+            raise
+
+    def was_ended_by(self, error: BaseException) -> bool:
+        """Whether the caller ended the run, and `error` is how."""
+        return error is self._ended_by
+
+
+@contextmanager
+def private_replica(model: Model) -> Iterator[nn.Module]:
+    """A replica of the model's network for the block, in which nothing records gradients.
+
+    The caller's own `torch.inference_mode` is switched off for the block: hooks rely on version
+    counters, which inference tensors lack.
+    """
+    with (
+        torch.inference_mode(mode=False),
+        torch.no_grad(),
+        replicas.borrow(model.network) as replica,
+    ):
+        yield replica
+
+
+def forward_pass(
+    model: Model, replica: nn.Module, images: Tensor, telling: Telling | None = None
+) -> Any:
+    """What the network puts out; None where a hook ended the pass by `hooks.StopForward`.
+
+    Args:
+        model: whose network `replica` is a replica of.
+        replica: with the hooks that are wanted on it.
+        images: ``(N, C, H, W)``; the network gets a copy, since it may write into its input.
+        telling: through which hooks tell how far the pass is.
+
+    Raises:
+        ModelError: the network can't take these images.
+    """
+    try:
+        return replica(images.to(*device_and_dtype(replica), copy=True))
+    except hooks.StopForward:
+        return None
+    except Exception as error:
+        if telling is not None and telling.was_ended_by(error):
+            raise
+        raise refused(model, images.shape[1:], error) from error
+
+
+def backward_pass(
+    model: Model, value: Tensor, tensors: Sequence[Tensor], telling: Telling | None = None
+) -> tuple[Tensor | None, ...]:
+    """∂value/∂tensor for each of the tensors, of its shape; None where `value` depends not on it.
+
+    Nothing that is shared gets a gradient: `torch.autograd.grad` hands them out.
+
+    Raises:
+        ModelError: the network can't be differentiated.
+    """
+    try:
+        return torch.autograd.grad(value, tensors, allow_unused=True)
+    except Exception as error:
+        if telling is not None and telling.was_ended_by(error):
+            raise
+        why = shorten(str(error).partition("\n")[0].partition(": [")[0].rstrip("."), 200)
+        raise ModelError(
+            f"{model.title} can't be differentiated: {why}. Lenses that need no gradients work on "
+            "it, such as grad-cam with the method 'Eigen-CAM'."
+        ) from error
+
+
+def pass_without_data(
+    model: Model, shape: Sequence[int], follow: Callable[[nn.Module, Tensor], Result]
+) -> Result:
+    """What `follow` makes of a replica without data and an input of `shape`, ``(C, H, W)``.
+
+    On torch's meta device a pass takes milliseconds for the largest network. Where the network's
+    path depends on values it is followed once more on a replica with data, over zeros.
+
+    Raises:
+        ModelError: the network can't take an input of that shape.
+    """
+    hollow = replicas.shapes_only(model.network)
+    dtype = device_and_dtype(model.network)[1]
+    try:
+        with torch.inference_mode(mode=False), torch.no_grad():
+            return follow(hollow, torch.empty(1, *shape, device="meta", dtype=dtype))
+    except Exception:  # noqa: BLE001 - whatever meta tensors can't do, real ones decide
+        with private_replica(model) as replica:
+            try:
+                return follow(replica, torch.zeros(1, *shape).to(*device_and_dtype(replica)))
+            except Exception as error:
+                raise refused(model, shape, error) from error
 
 
 def own_shape(model: Model) -> tuple[int, int, int]:
@@ -24,7 +157,7 @@ def refused(model: Model, shape: Sequence[int], reason: Exception) -> ModelError
     return ModelError(f"{model.title} can't take an input of {given}: {why}. It is made for {own}.")
 
 
-def place_of(network: nn.Module) -> tuple[torch.device, torch.dtype]:
+def device_and_dtype(network: nn.Module) -> tuple[torch.device, torch.dtype]:
     """Where and in which precision the network computes, by its first parameter of real numbers."""
     for parameter in network.parameters():
         if parameter.is_floating_point():

@@ -1,9 +1,14 @@
-"""Torch functions as a pass calls them: a way to see each of them, and names for kinds of them."""
+"""Torch functions as a pass calls them: a way to see each, names for kinds, marks on tensors."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
 
+import torch
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
+
+Mark = TypeVar("Mark")
 
 NORMS = frozenset(("batch_norm", "instance_norm", "group_norm"))
 """Torch functions that normalise a map and keep its channels, by `function_name`."""
@@ -45,3 +50,39 @@ class EveryFunction(TorchFunctionMode):
 def function_name(function: Callable[..., Any]) -> str:
     """A torch function's bare name: ``relu`` for ``relu_`` and ``Tensor.relu`` too."""
     return str(getattr(function, "__name__", "")).strip("_")
+
+
+def not_followed() -> Any:
+    """A block in which no `EveryFunction` sees anything: hooks are no part of a pass."""
+    return torch._C.DisableTorchFunction()
+
+
+class TensorMarks(Generic[Mark]):
+    """What is known of tensors on their way through a pass.
+
+    A tensor is told by being the same object, and is not kept alive. With `while_unwritten` a mark
+    holds only until something writes into the tensor, as its version counter says.
+    """
+
+    def __init__(self, *, while_unwritten: bool = False) -> None:
+        self._while_unwritten = while_unwritten
+        self._marks: dict[int, tuple[weakref.ref[Tensor], int, Mark]] = {}
+
+    def __setitem__(self, tensor: Tensor, mark: Mark) -> None:
+        self._marks[id(tensor)] = (weakref.ref(tensor), tensor._version, mark)
+
+    def get(self, tensor: Tensor) -> Mark | None:
+        """The tensor's mark; None without one."""
+        entry = self._marks.get(id(tensor))
+        if entry is None or entry[0]() is not tensor:
+            return None
+        if self._while_unwritten and entry[1] != tensor._version:
+            return None
+        return entry[2]
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Mark]]:
+        """Every tensor that is alive, with its mark."""
+        for reference, _, mark in list(self._marks.values()):
+            tensor = reference()
+            if tensor is not None:
+                yield tensor, mark

@@ -16,8 +16,8 @@ from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.scales import quantise
 from hookviz.errors import HookVizError, ModelError, SettingError
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.lenses.contract.lens import Found, Lens, Subject
 from hookviz.lenses.contract.parameters import Channels, ClassChoice, LayerChoice, OneOf, RealNumber
 from hookviz.types import LayerInfo
@@ -160,15 +160,8 @@ def _edited_pass(
 
     subject.progress(0.4)
     names = [layer, later] if later else [layer]
-    with (
-        torch.no_grad(),
-        replicas.borrow(subject.model.network) as replica,
-        hooks.edit(replica, names, change),
-    ):
-        try:
-            output = replica(subject.made.tensor.to(*place_of(replica), copy=True))
-        except Exception as error:
-            raise refused(subject.model, subject.shape, error) from error
+    with private_replica(subject.model) as replica, hooks.edit(replica, names, change):
+        output = forward_pass(subject.model, replica, subject.made.tensor)
     subject.progress(0.8)
     missing = [name for name in names if name not in seen]
     if missing:

@@ -27,8 +27,7 @@ from hookviz.explaining.attribution import (
     working_layer,
 )
 from hookviz.explaining.backward import Quantity, check_maps
-from hookviz.hooking import replicas
-from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.hooking.forward_pass import device_and_dtype, forward_pass, private_replica
 from hookviz.lenses.contract.lens import Found, Lens, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, OneOf, WholeNumber
 from hookviz.wording import number
@@ -70,7 +69,7 @@ def score_cam(
 def _at_once(subject: Subject) -> int:
     """How many images to give the network at once."""
     work = sum(layer.multiply_adds * layer.calls for layer in subject.survey.layers)
-    on_gpu = place_of(subject.model.network)[0].type != "cpu"
+    on_gpu = device_and_dtype(subject.model.network)[0].type != "cpu"
     many = _MOST_AT_ONCE if on_gpu else int(min(_MOST_AT_ONCE, _WORK // max(1, work)))
     logits = subject.scored.logits
     assert logits is not None
@@ -88,11 +87,8 @@ def _at_once(subject: Subject) -> int:
 
 def _scores(subject: Subject, images: Tensor) -> Tensor:
     """The class scores, float32 on the CPU, ``(N, classes)``, of ``(N, C, H, W)``."""
-    with torch.no_grad(), replicas.borrow(subject.model.network) as replica:
-        try:
-            scores = replica(images.to(*place_of(replica), copy=True))
-        except Exception as error:
-            raise refused(subject.model, subject.shape, error) from error
+    with private_replica(subject.model) as replica:
+        scores = forward_pass(subject.model, replica, images)
     if not isinstance(scores, Tensor) or scores.ndim != 2 or len(scores) != len(images):
         raise ModelError(f"{subject.model.title} puts out no scores for {len(images)} images.")
     return scores.to("cpu", torch.float32)

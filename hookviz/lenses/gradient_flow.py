@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
-from hookviz.errors import ModelError, shorten
+from hookviz.errors import ModelError
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.hooking.forward_pass import Telling, backward_pass, forward_pass
 from hookviz.lenses.contract.lens import Found, Lens, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, OneOf, RealNumber
 from hookviz.wording import number
@@ -111,28 +111,14 @@ def _step(subject: Subject, target: int) -> _Step:
         )
     every = [each for each in network.parameters() if each.requires_grad]
     calls = {info.name: info.calls for info in subject.survey.layers}
-    tell = _Teller(subject, sum(calls.values()) + len(weights))
-    given = subject.made.tensor.to(*place_of(network), copy=True)
-    try:
-        with torch.enable_grad(), hooks.observe(network, calls, lambda _call: tell()):
-            scores = network(given).float()
-            loss = F.cross_entropy(scores, torch.tensor([target], device=scores.device))
-    except Exception as error:
-        if error is tell.error:
-            raise
-        raise refused(subject.model, subject.shape, error) from error
-    try:
-        with hooks.on_gradients(lambda _name, _gradient: tell()) as seen:
-            for name, weight in weights.items():
-                seen.add(name, weight)
-            found = torch.autograd.grad(loss, every, allow_unused=True)
-    except RuntimeError as error:
-        if error is tell.error:
-            raise
-        raise ModelError(
-            f"{subject.model.title} can't be differentiated: {shorten(str(error))}. Its scores "
-            "have to come from its parameters by operations that have a gradient."
-        ) from error
+    telling = Telling(subject.progress, sum(calls.values()) + len(weights))
+    with torch.enable_grad(), hooks.observe(network, calls, lambda _call: telling.step()):
+        scores = forward_pass(subject.model, network, subject.made.tensor, telling).float()
+        loss = F.cross_entropy(scores, torch.tensor([target], device=scores.device))
+    with hooks.on_gradients(lambda _name, _gradient: telling.step()) as seen:
+        for name, weight in weights.items():
+            seen.add(name, weight)
+        found = backward_pass(subject.model, loss, every, telling)
     gradients = {
         id(parameter): gradient
         for parameter, gradient in zip(every, found, strict=True)
@@ -149,24 +135,6 @@ def _step(subject: Subject, target: int) -> _Step:
         np.array([_norm(weight) for weight in used.values()]),
         list(gradients.values()),
     )
-
-
-class _Teller:
-    """Tells the progress after every step, and keeps what that raised."""
-
-    def __init__(self, subject: Subject, steps: int) -> None:
-        self.error: BaseException | None = None
-        self._subject = subject
-        self._steps = steps
-        self._done = 0
-
-    def __call__(self) -> None:
-        self._done += 1
-        try:
-            self._subject.progress(min(1.0, self._done / self._steps))
-        except BaseException as error:
-            self.error = error
-            raise
 
 
 def _norm(tensor: Tensor) -> float:

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
 from hookviz.lenses.contract.lens import Found, Lens, Subject
 from hookviz.lenses.contract.parameters import LayerChoice
 from hookviz.types import Address
@@ -121,23 +121,17 @@ class _Watch:
         self._inputs: dict[str, tuple[bool, float]] = {}
         self._channels_last = False
         self._shape: tuple[int, ...] = ()
-        self._cancelled: BaseException | None = None
+        self._telling = Telling(subject.progress)
 
     def look(self) -> None:
         """Run the network."""
         with (
-            torch.no_grad(),
-            replicas.borrow(self._subject.model.network) as replica,
+            private_replica(self._subject.model) as replica,
             hooks.before(replica, self._calls, self._take_in),
             hooks.observe(replica, self._calls, self._put_out),
         ):
             self._modules = dict(replica.named_modules())
-            try:
-                replica(self._subject.made.tensor.to(*place_of(replica), copy=True))
-            except Exception as error:
-                if error is self._cancelled:
-                    raise
-                raise refused(self._subject.model, self._subject.shape, error) from error
+            forward_pass(self._subject.model, replica, self._subject.made.tensor, self._telling)
 
     def _take_in(self, call: hooks.Call) -> None:
         given = [each for _, each in hooks.tensors_in(call.inputs) if each.is_floating_point()]
@@ -171,7 +165,7 @@ class _Watch:
             if (first or call.layer == self._wanted) and call.layer not in self.kept:
                 self.kept[call.layer] = values.flatten().to("cpu", torch.float32, copy=True).numpy()
             self.rows.append(row)
-        self._tell()
+        self._telling.share(len(self.rows) / sum(self._calls.values()))
 
     def _units(self, module: nn.Module, values: Tensor) -> tuple[int, int]:
         """How many units there are and how many of them are dead."""
@@ -190,13 +184,6 @@ class _Watch:
         if by_unit.shape[1] >= _LEAST_CELLS:
             dead |= by_unit.amax(1) == by_unit.amin(1)
         return len(by_unit), int(dead.sum())
-
-    def _tell(self) -> None:
-        try:
-            self._subject.progress(min(1.0, len(self.rows) / sum(self._calls.values())))
-        except BaseException as error:
-            self._cancelled = error
-            raise
 
 
 def _largest(tensor: Tensor) -> float:

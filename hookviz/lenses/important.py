@@ -21,12 +21,12 @@ from hookviz.drawing.layout import lay_out
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.scales import quantise
 from hookviz.errors import HookVizError, ModelError
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import Telling, device_and_dtype, forward_pass, private_replica
 from hookviz.lenses.contract.lens import Found, Lens, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice
 from hookviz.types import LayerInfo
-from hookviz.wording import number
+from hookviz.wording import number, times
 
 Floats = NDArray[np.float64]
 _ROOM = 256 << 20  # bytes of activations that a batch may take
@@ -61,7 +61,7 @@ def run(subject: Subject, *, layer: str, target: int) -> Found:
             f"{subject.model.title} gives scores of NaN or infinity for this image, so nothing can "
             "be told from how they change. The lens health says in which layer they begin."
         )
-    with torch.no_grad(), replicas.borrow(subject.model.network) as replica:
+    with private_replica(subject.model) as replica:
         after = _Runner(subject, replica, info).every_channel(before)
         least = _rounding(replica, before)
     changes = _Changes(
@@ -105,7 +105,7 @@ class _Runner:
         self._layer = layer
         self._calls = {each.name: each.calls for each in subject.survey.layers}
         self._done = 0  # channels
-        self._cancelled: BaseException | None = None
+        self._telling = Telling(subject.progress)
 
     def every_channel(self, before: Tensor) -> Tensor:
         """The scores without each channel, float64 ``(C, classes)``; `before` are those with all.
@@ -157,7 +157,7 @@ class _Runner:
             nonlocal at_work
             at_work += 1
             share = len(channels) * min(1.0, at_work / sum(self._calls.values()))
-            self._tell((self._done + share) / self._layer.output_shape[0])
+            self._telling.share((self._done + share) / self._layer.output_shape[0])
             if call.layer != self._layer.name:
                 return None
             rows: Tensor = call.output.expand(len(channels), *call.output.shape[1:]).clone()
@@ -166,28 +166,20 @@ class _Runner:
 
         given = self._subject.made.tensor.expand(images, *self._subject.shape)
         with hooks.edit(self._network, self._calls, change):
-            try:
-                found = self._network(given.to(*place_of(self._network), copy=True))
-                if found.shape[0] != len(channels) or found.ndim != 2:
-                    raise RuntimeError(f"its output is {tuple(found.shape)} without a channel")
-            except Exception as error:
-                if error is self._cancelled:
-                    raise
-                raise refused(self._subject.model, self._subject.shape, error) from error
+            found = forward_pass(self._subject.model, self._network, given, self._telling)
+        if found.shape[0] != len(channels) or found.ndim != 2:
+            raise ModelError(
+                f"{self._subject.model.title} puts out {times(found.shape)} without a channel, "
+                "and not one score per class."
+            )
         scores: Tensor = found.cpu().double()
         return scores
-
-    def _tell(self, share: float) -> None:
-        try:
-            self._subject.progress(min(1.0, share))
-        except BaseException as error:
-            self._cancelled = error
-            raise
 
 
 def _rounding(network: nn.Module, scores: Tensor) -> float:
     """Below this, scores of two passes differ by rounding alone, which no two batches share."""
-    return min(256 * torch.finfo(place_of(network)[1]).eps, 0.02) * float(scores.abs().max())
+    epsilon = torch.finfo(device_and_dtype(network)[1]).eps
+    return min(256 * epsilon, 0.02) * float(scores.abs().max())
 
 
 def _panels(

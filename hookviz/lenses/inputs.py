@@ -6,7 +6,6 @@ from math import log
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -14,8 +13,8 @@ from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.scales import Limits, quantise
 from hookviz.errors import HookVizError, SettingError
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
 from hookviz.lenses.contract.lens import Found, Lens, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, WholeNumber
 from hookviz.types import LayerInfo
@@ -90,7 +89,6 @@ class _Watch:
         others: the kinds of the arguments that hold no tensor.
         in_place: whether the layer wrote into its input.
         seen: whether the call took place.
-        stopped: what the caller's own way of ending the run raised.
     """
 
     def __init__(self, subject: Subject, layer: str, call: int) -> None:
@@ -99,11 +97,10 @@ class _Watch:
         self.others: tuple[str, ...] = ()
         self.in_place = False
         self.seen = False
-        self.stopped: BaseException | None = None
+        self.telling = Telling(
+            subject.progress, sum(found.calls for found in subject.survey.layers)
+        )
         self._wanted = (layer, call)
-        self._progress = subject.progress
-        self._total = sum(found.calls for found in subject.survey.layers)
-        self._done = 0
         self._versions: list[int] = []
 
     def before(self, call: hooks.Call) -> None:
@@ -114,12 +111,7 @@ class _Watch:
 
     def after(self, call: hooks.Call) -> None:
         """Take in a call that has run."""
-        self._done += 1
-        try:
-            self._progress(min(1.0, self._done / self._total))
-        except BaseException as error:
-            self.stopped = error
-            raise
+        self.telling.step()
         if (call.layer, call.index) == self._wanted:
             self.seen, self.made = True, _copies(call.output)
             self.in_place = _versions(call.inputs) != self._versions
@@ -134,19 +126,11 @@ def _watched(subject: Subject, layer: str, call: int) -> _Watch:
     names = [found.name for found in subject.survey.layers]
     watch = _Watch(subject, layer, call)
     with (
-        torch.no_grad(),
-        replicas.borrow(subject.model.network) as replica,
+        private_replica(subject.model) as replica,
         hooks.before(replica, [layer], watch.before),
         hooks.observe(replica, names, watch.after),
     ):
-        try:
-            replica(subject.made.tensor.to(*place_of(replica), copy=True))
-        except hooks.StopForward:
-            pass
-        except Exception as error:
-            if error is watch.stopped:
-                raise
-            raise refused(subject.model, subject.shape, error) from error
+        forward_pass(subject.model, replica, subject.made.tensor, watch.telling)
     if not watch.seen:
         raise HookVizError(f"This pass did not run call {call} of {layer}. Its call 0 comes first.")
     return watch

@@ -20,7 +20,7 @@ from hookviz.drawing.layout import lay_out, mosaic
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import SettingError
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import place_of
+from hookviz.hooking.forward_pass import device_and_dtype
 from hookviz.hooking.torch_functions import EveryFunction
 from hookviz.lenses.contract.lens import Found, Lens, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
@@ -75,7 +75,7 @@ def _kernels(subject: Subject, info: LayerInfo) -> Kernels:
         module = replica.get_submodule(info.name)
         assert isinstance(module.weight, Tensor)
         seen = _Weight()
-        device, dtype = place_of(replica)
+        device, dtype = device_and_dtype(replica)
         try:
             with seen:  # some layers make their weights anew in every call: ask for one call
                 module(torch.zeros(1, *info.input_shape, device=device, dtype=dtype))

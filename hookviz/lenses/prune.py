@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
 from hookviz.errors import ModelError
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.hooking.forward_pass import Telling, forward_pass
 from hookviz.lenses.contract.lens import Found, Lens, Subject
 from hookviz.lenses.contract.parameters import RealNumber, WholeNumber
 from hookviz.wording import number
@@ -102,26 +102,10 @@ def _without(weights: dict[int, Tensor], limit: float) -> Callable[[Tensor], Ten
 
 def _scores(subject: Subject, network: nn.Module, place: int, passes: int) -> Tensor:
     """The network's scores, float32 ``(classes,)``."""
-    told: list[BaseException] = []
     calls = {each.name: each.calls for each in subject.survey.layers}
-    ran = 0
-
-    def see(_call: hooks.Call) -> None:
-        nonlocal ran
-        ran += 1
-        try:
-            subject.progress((place + min(1.0, ran / sum(calls.values()))) / passes)
-        except BaseException as error:
-            told.append(error)
-            raise
-
-    with torch.no_grad(), hooks.observe(network, calls, see):
-        try:
-            output = network(subject.made.tensor.to(*place_of(network), copy=True))
-        except Exception as error:
-            if error in told:
-                raise
-            raise refused(subject.model, subject.shape, error) from error
+    telling = Telling(lambda share: subject.progress((place + share) / passes), sum(calls.values()))
+    with torch.no_grad(), hooks.observe(network, calls, lambda _call: telling.step()):
+        output = forward_pass(subject.model, network, subject.made.tensor, telling)
     found: Tensor = output[0].to("cpu", torch.float32)
     return found
 

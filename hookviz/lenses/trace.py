@@ -8,7 +8,6 @@ seen as writing into that part alone.
 
 import statistics
 import time
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
@@ -22,9 +21,9 @@ from torch import Tensor, nn
 from hookviz.capturing import layers
 from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import place_of, refused
-from hookviz.hooking.torch_functions import EveryFunction
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import Telling, device_and_dtype, forward_pass, private_replica
+from hookviz.hooking.torch_functions import EveryFunction, TensorMarks, not_followed
 from hookviz.lenses.contract.lens import Found, Lens, Subject
 from hookviz.types import Address, Pixels
 from hookviz.wording import number, times
@@ -96,35 +95,26 @@ def run(subject: Subject) -> Found:
 
 def _followed(subject: Subject) -> list[_Step]:
     """The calls of one pass with their sources, and their times in the passes after it."""
-    report = _Report(subject)
-    with torch.no_grad(), replicas.borrow(subject.model.network) as replica:
+    calls = sum(layer.calls for layer in subject.survey.layers)
+    telling = Telling(subject.progress, (1 + _TIMED) * calls)
+    with private_replica(subject.model) as replica:
         names = _outermost(replica)
-        device, dtype = place_of(replica)
-
-        def given() -> Tensor:
-            return subject.made.tensor.to(device, dtype, copy=True)
-
-        try:
-            trace, image = _Trace(replica, report), given()
-            trace.know(image, frozenset((_IMAGE,)))
-            with (
-                hooks.before(replica, names, trace.before),
-                hooks.edit(replica, names, trace.after),
-                trace,
-            ):
-                replica(image)
-            clock = _Clock(trace.steps, report, device)
-            with (
-                hooks.before(replica, names, clock.before),
-                hooks.observe(replica, names, clock.after),
-            ):
-                for _ in range(_TIMED):
-                    clock.calls.clear()
-                    replica(given())
-        except Exception as error:
-            if error is report.stopped:
-                raise  # the caller's own way of ending the run
-            raise refused(subject.model, subject.shape, error) from error
+        trace = _Trace(replica, telling)
+        trace.know(subject.made.tensor, frozenset((_IMAGE,)))  # and so any copy of it
+        with (
+            hooks.before(replica, names, trace.before),
+            hooks.edit(replica, names, trace.after),
+            trace,
+        ):
+            forward_pass(subject.model, replica, subject.made.tensor, telling)
+        clock = _Clock(trace.steps, telling, device_and_dtype(replica)[0])
+        with (
+            hooks.before(replica, names, clock.before),
+            hooks.observe(replica, names, clock.after),
+        ):
+            for _ in range(_TIMED):
+                clock.calls.clear()
+                forward_pass(subject.model, replica, subject.made.tensor, telling)
     if not trace.steps:
         raise HookVizError(
             f"{subject.model.title} runs no layer. Every model of the catalog does, for "
@@ -143,34 +133,15 @@ def _outermost(network: nn.Module) -> list[str]:
     ]
 
 
-class _Report:
-    """Tells how far all the passes are, and remembers what that raised."""
-
-    def __init__(self, subject: Subject) -> None:
-        self.stopped: BaseException | None = None
-        self._progress = subject.progress
-        self._total = (1 + _TIMED) * sum(layer.calls for layer in subject.survey.layers)
-        self._done = 0
-
-    def step(self) -> None:
-        """One more call is done."""
-        self._done += 1
-        try:
-            self._progress(min(1.0, self._done / max(1, self._total)))
-        except BaseException as error:
-            self.stopped = error
-            raise
-
-
 class _Trace(EveryFunction):
     """Knows of every tensor on its way which calls' outputs it was made from."""
 
-    def __init__(self, network: nn.Module, report: _Report) -> None:
+    def __init__(self, network: nn.Module, telling: Telling) -> None:
         super().__init__()
         self.steps: list[_Step] = []
         self._kinds = {name: type(module).__name__ for name, module in network.named_modules()}
-        self._report = report
-        self._known: dict[int, tuple[weakref.ref[Tensor], frozenset[int]]] = {}
+        self._telling = telling
+        self._sources = TensorMarks[frozenset[int]]()
         self._open: list[tuple[int, list[int]]] = []  # calls that run: numbers, inputs' versions
 
     def called(
@@ -180,7 +151,7 @@ class _Trace(EveryFunction):
         given = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
         versions = [tensor._version for tensor in given]
         output = func(*args, **kwargs)
-        sources = self._sources(given)
+        sources = self._sources_of(given)
         written = [
             tensor
             for tensor, version in zip(given, versions, strict=True)
@@ -197,16 +168,16 @@ class _Trace(EveryFunction):
 
     def before(self, call: hooks.Call) -> None:
         """Take in a call that is about to run."""
-        with torch._C.DisableTorchFunction():  # hooks run inside the pass and are no part of it
+        with not_followed():
             given = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
             address, kind = Address(call.layer, call.index), self._kinds[call.layer]
-            self.steps.append(_Step(address, kind, self._sources(given), _shapes(given)))
+            self.steps.append(_Step(address, kind, self._sources_of(given), _shapes(given)))
             self._open.append((len(self.steps), [tensor._version for tensor in given]))
 
     def after(self, call: hooks.Call) -> Any:
         """Take in a call that has run."""
-        self._report.step()
-        with torch._C.DisableTorchFunction():
+        self._telling.step()
+        with not_followed():
             place, versions = self._open.pop()
             step = self.steps[place - 1]
             given = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
@@ -226,15 +197,10 @@ class _Trace(EveryFunction):
 
     def know(self, tensor: Tensor, sources: frozenset[int]) -> None:
         """From here on, this object comes from those calls."""
-        self._known[id(tensor)] = (weakref.ref(tensor), sources)
+        self._sources[tensor] = sources
 
-    def _sources(self, tensors: Sequence[Tensor]) -> frozenset[int]:
-        found: frozenset[int] = frozenset()
-        for tensor in tensors:
-            ref, sources = self._known.get(id(tensor), (None, found))
-            if ref is not None and ref() is tensor:
-                found |= sources
-        return found
+    def _sources_of(self, tensors: Sequence[Tensor]) -> frozenset[int]:
+        return frozenset().union(*(self._sources.get(tensor) or () for tensor in tensors))
 
 
 class _Clock:
@@ -244,9 +210,9 @@ class _Clock:
         calls: how many calls there have been in this pass.
     """
 
-    def __init__(self, steps: Sequence[_Step], report: _Report, device: torch.device) -> None:
+    def __init__(self, steps: Sequence[_Step], telling: Telling, device: torch.device) -> None:
         self._steps = {(step.address.layer, step.address.call): step for step in steps}
-        self._report = report
+        self._telling = telling
         self._device = device
         self._started: list[float] = []
         self.calls: dict[str, int] = {}
@@ -263,7 +229,7 @@ class _Clock:
         step = self._steps.get((call.layer, count))
         if step is not None:  # a network may take another way each time
             step.seconds.append(took)
-        self._report.step()
+        self._telling.step()
 
     def _now(self) -> float:
         if self._device.type != "cpu":

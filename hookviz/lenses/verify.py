@@ -26,8 +26,8 @@ from torch.nn.modules.conv import _ConvNd
 from hookviz.capturing import engine
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, shorten
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import place_of, refused
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
 from hookviz.lenses.contract.lens import Found, Lens, Subject
 from hookviz.types import Address
 from hookviz.wording import number
@@ -110,19 +110,10 @@ def _checks(subject: Subject) -> Mapping[str, _Check]:
         for name in subject.survey.calls
         if name in leaves or isinstance(network.get_submodule(name), nn.Linear | _ConvNd)
     ]
-    with (
-        torch.no_grad(),
-        replicas.borrow(network) as replica,
-        replicas.borrow(network) as second,
-    ):
+    with private_replica(subject.model) as replica, private_replica(subject.model) as second:
         watch = _Watch(subject, names, second, shown)
         with hooks.before(replica, names, watch.before), hooks.observe(replica, names, watch.after):
-            try:
-                replica(subject.made.tensor.to(*place_of(replica), copy=True))
-            except Exception as error:
-                if error is watch.stopped:
-                    raise  # the caller's own way of ending the run
-                raise refused(subject.model, subject.shape, error) from error
+            forward_pass(subject.model, replica, subject.made.tensor, watch.telling)
     return watch.checks
 
 
@@ -149,10 +140,9 @@ class _Watch:
         self, subject: Subject, names: list[str], second: nn.Module, shown: Mapping[str, Tensor]
     ) -> None:
         self.checks: dict[str, _Check] = {}
-        self.stopped: BaseException | None = None
+        self.telling = Telling(subject.progress)
         self._modules = {name: second.get_submodule(name) for name in names}
         self._shown = shown
-        self._progress = subject.progress
         self._total = sum(subject.survey.calls[name] for name in names)
         self._done = 0
         self._given: dict[str, list[tuple[Any, ...] | None]] = {name: [] for name in names}
@@ -173,11 +163,7 @@ class _Watch:
         self._check(check, module, call, self._given[call.layer].pop())
         self._done += 1
         share = _SHOWN_SHARE + (1 - _SHOWN_SHARE) * self._done / self._total
-        try:
-            self._progress(min(1.0, share))
-        except BaseException as error:
-            self.stopped = error
-            raise
+        self.telling.share(share)
 
     def _check(
         self, check: _Check, module: nn.Module, call: hooks.Call, given: tuple[Any, ...] | None
