@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from hookviz.capturing.cache import ByteCache
-from hookviz.capturing.survey import Survey, survey
+from hookviz.capturing.survey import Survey, survey_input
 from hookviz.errors import ModelError, UnknownLayerError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
@@ -78,7 +78,7 @@ def capture(
     """
     started = time.perf_counter()
     made = prepare(model, image, size=size, whole=whole)
-    seen = survey(model, tuple(made.tensor.shape[1:]))
+    seen = survey_input(model, made)
     wanted = _wanted(model, seen, layers)
     shelf = _Shelf(cache, (model.name, model.digest, made.digest)) if cache is not None else None
     found = shelf.look_up(wanted, logits=logits) if shelf else None
@@ -94,7 +94,7 @@ def capture(
         digest=model.digest,
         weights=model.weights,
         model_input=made,
-        activations=tuple(part for name in wanted for part in found.by_layer[name]),
+        activations=_in_order(seen, (part for name in wanted for part in found.by_layer[name])),
         logits=found.logits if logits else None,
         categories=model.categories,
         seconds=time.perf_counter() - started,
@@ -116,7 +116,7 @@ def is_cached(
         UnknownLayerError: the model has no layer of that name.
         ModelError: the network can't take this input, or a layer is not run.
     """
-    wanted = _wanted(model, survey(model, tuple(made.tensor.shape[1:])), layers)
+    wanted = _wanted(model, survey_input(model, made), layers)
     shelf = _Shelf(cache, (model.name, model.digest, made.digest))
     return shelf.look_up(wanted, logits=logits) is not None
 
@@ -147,6 +147,19 @@ def _wanted(model: Model, seen: Survey, layers: str | Iterable[str] | None) -> t
     return tuple(name for name in seen.calls if name in asked)
 
 
+def _in_order(seen: Survey, activations: Iterable[Activation]) -> tuple[Activation, ...]:
+    """In the order in which the calls returned; calls that the survey did not see come last."""
+    last = len(seen.turns)
+    return tuple(
+        sorted(
+            activations,
+            key=lambda activation: seen.turns.get(
+                (activation.address.layer, activation.address.call), last
+            ),
+        )
+    )
+
+
 def _run(
     model: Model,
     made: ModelInput,
@@ -157,7 +170,10 @@ def _run(
     progress: Progress | None,
 ) -> _Found:
     """One forward pass, and a second one where the network overwrote what nobody expected."""
-    watch = _Watch(seen, names, seen.overwritten, stop_early, progress)
+    copies: Iterable[str] = seen.overwritten
+    if not seen.only_computes:  # version counters may miss a write, and the end may come later
+        copies, stop_early = names, False
+    watch = _Watch(seen, names, copies, stop_early, progress)
     output = _forward(model, made, watch)
     spoiled = watch.recorder.overwritten_layers()
     if spoiled:
@@ -217,9 +233,13 @@ def _forward(model: Model, made: ModelInput, watch: _Watch) -> Any:
 
 
 def _without_batch(tensor: Tensor) -> Tensor:
-    """Float32 on the CPU in memory of its own size, without a batch dimension of 1."""
-    values = tensor.detach().to("cpu", torch.float32).contiguous()
-    if values.untyped_storage().nbytes() > values.nbytes:
+    """Float32 on the CPU in memory of its own size, without a batch dimension of 1.
+
+    Complex numbers stay complex64: their real part alone would be another number.
+    """
+    kind = torch.complex64 if tensor.is_complex() else torch.float32
+    values = tensor.detach().to("cpu", kind).contiguous()
+    if values.is_inference() or values.untyped_storage().nbytes() > values.nbytes:
         values = values.clone()  # a view would keep all of a larger tensor alive
     return values[0] if values.ndim > 1 and values.shape[0] == 1 else values
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from torch import nn
 from torch.nn.modules.conv import _ConvNd
+from torch.nn.utils.parametrize import is_parametrized
 
 from hookviz.types import LayerInfo
 
@@ -18,9 +19,29 @@ def conv_names(network: nn.Module) -> frozenset[str]:
 
 
 def leaf_names(network: nn.Module) -> frozenset[str]:
-    """Names of every module that has no modules inside, and of every convolution."""
-    leaves = {name for name, module in network.named_modules() if not any(module.children())}
-    return frozenset(leaves - {""}) | conv_names(network)  # a parametrised one has parts
+    """Names of the modules that a person would call layers.
+
+    Modules without modules inside, modules that hold weights of their own beside others (as a batch
+    norm with its activation inside), and convolutions. What lies inside a convolution or a
+    parametrised layer, such as a weight norm, is part of it.
+    """
+    modules = {name: module for name, module in network.named_modules() if name}
+    whole = {
+        name
+        for name, module in modules.items()
+        if isinstance(module, _ConvNd) or is_parametrized(module)
+    }
+    return frozenset(
+        name
+        for name, module in modules.items()
+        if not any(name[:end] in whole for end, sign in enumerate(name) if sign == ".")
+        and (name in whole or not any(module.children()) or _holds_numbers(module))
+    )
+
+
+def _holds_numbers(module: nn.Module) -> bool:
+    tensors = (*module.parameters(recurse=False), *module.buffers(recurse=False))
+    return any(tensor.numel() for tensor in tensors)
 
 
 def describe(

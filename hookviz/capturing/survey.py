@@ -1,24 +1,28 @@
 """What one forward pass of a network runs: its layers in order of execution, with their shapes."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 
 from hookviz.capturing import layers
 from hookviz.errors import SettingError
-from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import own_shape, pass_without_data
-from hookviz.types import LayerInfo, Model
+from hookviz.hooking import conduct, hooks
+from hookviz.hooking.forward_pass import forward_pass, own_shape, pass_without_data, private_replica
+from hookviz.hooking.torch_functions import not_followed
+from hookviz.types import LayerInfo, Model, ModelInput
 
 _FLOAT_BYTES = 4  # activations are kept as float32
-_MOST_SHAPES = 8  # input shapes per network that are remembered
+_MOST_SURVEYS = 8  # input shapes, and inputs, per network that are remembered
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Survey:
     """One network at one input shape.
 
@@ -29,6 +33,9 @@ class Survey:
         convs: those of them that are convolutions.
         overwritten: modules whose output something writes into later in the pass, such as an
             in-place ReLU; what a hook holds of them has to be copied at once.
+        sequence: the module of every call, in order of return.
+        only_computes: whether every image takes this very way, and version counters tell every
+            write (see `hookviz.hooking.conduct`).
     """
 
     calls: Mapping[str, int]
@@ -36,9 +43,21 @@ class Survey:
     layers: tuple[LayerInfo, ...]
     convs: tuple[LayerInfo, ...]
     overwritten: frozenset[str]
+    sequence: tuple[str, ...]
+    only_computes: bool
+
+    @cached_property
+    def turns(self) -> Mapping[tuple[str, int], int]:
+        """When each call returned, by layer and call: 0 for the first of the pass."""
+        counts: Counter[str] = Counter()
+        turns = {}
+        for turn, name in enumerate(self.sequence):
+            turns[name, counts[name]] = turn
+            counts[name] += 1
+        return turns
 
 
-_surveys: WeakKeyDictionary[nn.Module, dict[tuple[int, ...], Survey]] = WeakKeyDictionary()
+_surveys: WeakKeyDictionary[nn.Module, dict[tuple[int, ...] | str, Survey]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -66,7 +85,8 @@ def survey(model: Model, shape: tuple[int, ...]) -> Survey:
     """What a pass over an input of `shape`, ``(C, H, W)``, runs; remembered per network.
 
     The pass is made without data, on torch's meta device, which takes milliseconds for the
-    largest model. A network whose path depends on values is run on zeros instead.
+    largest model. A network whose path depends on values is run on zeros instead; what it runs for
+    a certain image tells `survey_input`.
 
     Raises:
         ModelError: the network can't take an input of that shape.
@@ -75,21 +95,58 @@ def survey(model: Model, shape: tuple[int, ...]) -> Survey:
         known = _surveys.setdefault(model.network, {})
         if shape in known:
             return known[shape]
-    made = pass_without_data(model, shape, _pass_over)
+    surveyed = pass_without_data(model, shape, _pass_over)
+    conduct.take_down(model.network, only_computes=surveyed.only_computes)
+    return _remember(known, shape, surveyed)
+
+
+def survey_input(model: Model, model_input: ModelInput) -> Survey:
+    """What a pass over this very input runs.
+
+    It is `survey` of the input's shape, but for a network whose path may depend on values: that is
+    run once on the input itself.
+
+    Raises:
+        ModelError: the network can't take this input.
+    """
+    general = survey(model, tuple(model_input.tensor.shape[1:]))
+    if general.only_computes:
+        return general
     with _lock:
-        while len(known) >= _MOST_SHAPES:
+        known = _surveys.setdefault(model.network, {})
+        if model_input.digest in known:
+            return known[model_input.digest]
+    with private_replica(model) as replica:
+        surveyed = _pass_over(
+            replica, model_input.tensor, lambda images: forward_pass(model, replica, images)
+        )
+    return _remember(known, model_input.digest, surveyed)
+
+
+def _remember(
+    known: dict[tuple[int, ...] | str, Survey], key: tuple[int, ...] | str, surveyed: Survey
+) -> Survey:
+    with _lock:
+        while len(known) >= _MOST_SURVEYS:
             known.pop(next(iter(known)))
-        known[shape] = made
-    return made
+        known[key] = surveyed
+    return surveyed
 
 
-def _pass_over(network: nn.Module, blank: Tensor) -> Survey:
+def _pass_over(
+    network: nn.Module, images: Tensor, run: Callable[[Tensor], Any] | None = None
+) -> Survey:
     modules = dict(network.named_modules())
     modules.pop("")
     seen: list[tuple[str, tuple[int, ...], tuple[int, ...], int]] = []
     recorder = hooks.Recorder()
+    watched = conduct.Conduct(network)
 
     def see(call: hooks.Call) -> None:
+        with not_followed():
+            look(call)
+
+    def look(call: hooks.Call) -> None:
         recorder.see(call)
         outputs = [tensor for _, tensor in hooks.tensors_in(call.output)]
         inputs = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
@@ -102,8 +159,8 @@ def _pass_over(network: nn.Module, blank: Tensor) -> Survey:
             )
         )
 
-    with hooks.observe(network, modules, see):
-        network(blank)
+    with hooks.observe(network, modules, see), watched:
+        (run or network)(images)
 
     calls: dict[str, int] = {}
     nbytes: dict[str, int] = {}
@@ -122,4 +179,6 @@ def _pass_over(network: nn.Module, blank: Tensor) -> Survey:
         numbered,
         layers.numbered((layer for layer in numbered if layer.name in kept), calls),
         recorder.overwritten_layers(),
+        tuple(name for name, *_ in seen),
+        only_computes=images.is_meta and watched.only_computed,
     )

@@ -23,14 +23,24 @@ class Call:
     Attributes:
         layer: the module's dotted path.
         index: 0 for its first call in this pass, 1 for its second.
-        inputs: the positional and keyword arguments, by reference.
-        output: whatever the module returned, by reference.
+        inputs: all arguments, those given by name after the others, by reference.
+        output: whatever the module returned, by reference; None before the call.
+        names: of the last so many of `inputs`, which were given by name.
     """
 
     layer: str
     index: int
     inputs: tuple[Any, ...]
     output: Any
+    names: tuple[str, ...] = ()
+
+    @property
+    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The positional arguments, and those given by name."""
+        positional = len(self.inputs) - len(self.names)
+        return self.inputs[:positional], dict(
+            zip(self.names, self.inputs[positional:], strict=True)
+        )
 
 
 @contextmanager
@@ -68,7 +78,7 @@ def edit(
         def hook(
             _module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
         ) -> Any:
-            call = Call(name, counts[name], (*args, *kwargs.values()), output)
+            call = Call(name, counts[name], (*args, *kwargs.values()), output, tuple(kwargs))
             counts[name] += 1
             return change(call)
 
@@ -97,7 +107,7 @@ def before(
 
     def watcher(name: str) -> Callable[..., None]:
         def hook(_module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-            call = Call(name, counts[name], (*args, *kwargs.values()), None)
+            call = Call(name, counts[name], (*args, *kwargs.values()), None, tuple(kwargs))
             counts[name] += 1
             see(call)
 
@@ -145,7 +155,8 @@ class Recorded:
     Attributes:
         address: layer, call and part of the output.
         tensor: as the layer returned it, or a copy of it where a copy was asked for.
-        version: the tensor's version counter at that moment.
+        version: the tensor's version counter at that moment; −1 for a copy of an inference tensor,
+            which has none.
     """
 
     address: Address
@@ -158,7 +169,7 @@ class Recorded:
 
         An in-place operation counts up ``_version``, also through views of the same memory.
         """
-        return self.tensor._version != self.version
+        return self.version >= 0 and self.tensor._version != self.version
 
 
 class Recorder:
@@ -173,10 +184,11 @@ class Recorder:
         """Take in one call: every tensor of its output, nested or not."""
         for path, tensor in tensors_in(call.output):
             kept = tensor.detach()
-            if call.layer in self._copy:
+            if call.layer in self._copy or kept.is_inference():
                 kept = kept.clone()
             address = Address(call.layer, call.index, path)
-            self.records.append(Recorded(address, kept, kept._version))
+            version = -1 if kept.is_inference() else kept._version
+            self.records.append(Recorded(address, kept, version))
 
     def overwritten_layers(self) -> frozenset[str]:
         """Layers whose recorded output was written to later, and so can't be trusted."""

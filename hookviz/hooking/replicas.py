@@ -1,7 +1,9 @@
 """Private replicas of a shared model, so that one run's hooks never see another run's data.
 
 A hook on a module fires for everybody who runs that module. A replica has modules and hook
-dictionaries of its own around the very same tensors, so it costs milliseconds and no memory.
+dictionaries of its own around the very same tensors, so it costs milliseconds and no memory. Of a
+network that does more than compute (see `hookviz.hooking.conduct`), every replica has copies of
+all tensors too and is thrown away after one pass: nothing that a pass does outlives it.
 """
 
 import copy
@@ -13,6 +15,8 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+
+from hookviz.hooking.conduct import only_computes
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -26,9 +30,13 @@ _idle: WeakKeyDictionary[nn.Module, list["_Replica[Any]"]] = WeakKeyDictionary()
 def borrow(network: Network) -> Iterator[Network]:
     """A private replica of `network` for the time of the block.
 
-    The replica shares every parameter and buffer, so they are not to be written to. On return it
-    goes back to a small pool, unless a hook or a changed mode was left on it.
+    Where the network only computes, the replica shares every parameter and buffer, so they are not
+    to be written to. On return it goes back to a small pool, unless a hook or a changed mode was
+    left on it.
     """
+    if not only_computes(network):
+        yield replicate(network)
+        return
     with _lock:
         idle = _idle.setdefault(network, [])
         replica: _Replica[Network] | None = idle.pop() if idle else None
@@ -43,10 +51,13 @@ def borrow(network: Network) -> Iterator[Network]:
                 idle.append(replica)
 
 
-def replicate(
-    network: Network, tensor: Callable[[Tensor], Tensor] = lambda shared: shared
-) -> Network:
-    """New modules around `network`'s tensors, or around what `tensor` makes of each of them."""
+def replicate(network: Network, tensor: Callable[[Tensor], Tensor] | None = None) -> Network:
+    """New modules around `network`'s tensors, or around what `tensor` makes of each of them.
+
+    Without `tensor` they are the very same tensors where the network only computes, else copies.
+    """
+    if tensor is None:
+        tensor = _itself if only_computes(network) else _copy
     shared = {
         id(value): value
         for module in network.modules()
@@ -56,6 +67,11 @@ def replicate(
         if isinstance(value, Tensor)
     }
     return copy.deepcopy(network, {key: tensor(value) for key, value in shared.items()})
+
+
+def full_copy(network: Network) -> Network:
+    """New modules around copies of every tensor: nothing is shared with anybody."""
+    return replicate(network, _copy)
 
 
 def shapes_only(network: nn.Module) -> nn.Module:
@@ -81,10 +97,12 @@ def for_gradients(network: Network, *, trainable: bool = False) -> Network:
         trainable: gradients flow to the parameters too, which are new leaves then; buffers are
             copies, so that a batch norm in training mode moves nobody's averages.
     """
+    shared = only_computes(network)
 
     def leaf(tensor: Tensor) -> Tensor:
         if isinstance(tensor, nn.Parameter):
-            return nn.Parameter(tensor.detach(), requires_grad=tensor.is_floating_point())
+            values = tensor.detach() if shared else tensor.detach().clone()
+            return nn.Parameter(values, requires_grad=tensor.is_floating_point())
         return tensor.detach().clone()
 
     made = replicate(network, leaf) if trainable else replicate(network)
@@ -92,6 +110,17 @@ def for_gradients(network: Network, *, trainable: bool = False) -> Network:
         if getattr(module, "inplace", False) is True:
             module.inplace = False  # type: ignore[assignment]
     return made
+
+
+def _itself(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    values = tensor.detach().clone()
+    if isinstance(tensor, nn.Parameter):
+        return nn.Parameter(values, requires_grad=tensor.requires_grad)
+    return values
 
 
 class _Replica(Generic[Network]):

@@ -6,17 +6,35 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations, weight_norm
 
-from hookviz.hooking import replicas
+from hookviz.hooking import conduct, replicas
 from tests.conftest import Tiny, random_input, seeded
 
 
+def computing(network: nn.Module) -> nn.Module:
+    """A network of which a survey has seen that it only computes."""
+    conduct.take_down(network, only_computes=True)
+    return network
+
+
 def test_a_replica_shares_every_tensor_and_no_module() -> None:
-    network = nn.Sequential(seeded(Tiny), nn.BatchNorm2d(1))
+    network = computing(nn.Sequential(seeded(Tiny), nn.BatchNorm2d(1)))
     replica = replicas.replicate(network)
     mine, theirs = network.state_dict(), replica.state_dict()
     assert mine.keys() == theirs.keys()
     assert all(mine[key].data_ptr() == theirs[key].data_ptr() for key in mine)
     assert not set(map(id, network.modules())) & set(map(id, replica.modules()))
+
+
+def test_of_a_network_that_nobody_has_watched_everything_is_copied() -> None:
+    network = nn.Sequential(seeded(Tiny), nn.BatchNorm2d(1))
+    with replicas.borrow(network) as first:
+        mine, theirs = network.state_dict(), first.state_dict()
+        assert all(torch.equal(mine[key], theirs[key]) for key in mine)
+        assert not {part.data_ptr() for part in mine.values()} & {
+            part.data_ptr() for part in theirs.values()
+        }
+    with replicas.borrow(network) as second:
+        assert second is not first
 
 
 def test_a_replica_computes_the_same() -> None:
@@ -27,7 +45,7 @@ def test_a_replica_computes_the_same() -> None:
 
 
 def test_a_borrowed_replica_is_nobody_elses_and_comes_back() -> None:
-    network = seeded(Tiny)
+    network = computing(seeded(Tiny))
     with replicas.borrow(network) as first, replicas.borrow(network) as second:
         assert len({id(network), id(first), id(second)}) == 3
     with replicas.borrow(network) as third:
@@ -37,6 +55,7 @@ def test_a_borrowed_replica_is_nobody_elses_and_comes_back() -> None:
 @pytest.mark.parametrize("spoil", ["hook", "mode"])
 def test_a_spoiled_replica_does_not_come_back(spoil: str) -> None:
     network = seeded(Tiny).eval()
+    computing(network)
     with replicas.borrow(network) as spoiled:
         if spoil == "hook":
             spoiled.conv1.register_forward_hook(lambda *_: None)
@@ -48,7 +67,7 @@ def test_a_spoiled_replica_does_not_come_back(spoil: str) -> None:
 
 
 def test_a_replica_comes_back_after_keyboard_interrupt() -> None:
-    network = seeded(Tiny)
+    network = computing(seeded(Tiny))
     with pytest.raises(KeyboardInterrupt), replicas.borrow(network) as first:
         raise KeyboardInterrupt
     with replicas.borrow(network) as second:
@@ -56,7 +75,7 @@ def test_a_replica_comes_back_after_keyboard_interrupt() -> None:
 
 
 def test_threads_never_hold_one_replica_together() -> None:
-    network = seeded(Tiny)
+    network = computing(seeded(Tiny))
     held: set[int] = set()
     clashes: list[int] = []
     guard = threading.Lock()
@@ -102,7 +121,7 @@ def test_shapes_only_computes_shapes_without_memory() -> None:
 
 
 def test_a_forgotten_network_is_freed_with_its_replicas() -> None:
-    network = seeded(Tiny)
+    network = computing(seeded(Tiny))
     with replicas.borrow(network):
         pass
     before = len(replicas._idle)
@@ -118,6 +137,7 @@ def test_deepcopy_would_have_copied_the_tensors() -> None:
 @pytest.mark.parametrize("trainable", [False, True])
 def test_a_replica_for_gradients_changes_nothing_that_is_shared(trainable: bool) -> None:
     network = seeded(Tiny).requires_grad_(False)
+    computing(network)
     before = [(tensor.data_ptr(), tensor._version) for tensor in network.parameters()]
     replica = replicas.for_gradients(network, trainable=trainable)
     assert replica.relu.inplace is False

@@ -1,0 +1,147 @@
+"""Whether a pass only computes: from its input and its weights alone, and writes to nothing else.
+
+Of a network that only computes, replicas may share every tensor, version counters tell what was
+overwritten, and a pass over shapes tells what any image will run. Of any other, none of that is
+sure, so each pass gets copies of everything (see `hookviz.hooking.replicas`).
+
+The question is answered by watching one pass without data: a way past the version counters
+(``.data``, NumPy), a look at a value (``if x.mean() > 0``) and anything written to a buffer or an
+attribute are all seen there. A network that is never watched counts as one that does more.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from functools import partial
+from inspect import signature
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hookviz.hooking.torch_functions import EveryFunction, function_name
+
+_only_computes: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def only_computes(network: nn.Module) -> bool:
+    """Whether every pass of this network that was watched only computed."""
+    with _lock:
+        return _only_computes.get(network, False)
+
+
+def take_down(network: nn.Module, *, only_computes: bool) -> None:
+    """Remember what a watched pass did; once it did more than compute, that stays."""
+    with _lock:
+        _only_computes[network] = only_computes and _only_computes.get(network, True)
+
+
+class Conduct(EveryFunction):
+    """Watches a pass of a network, from the moment it is made and while it is entered."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self._network = network
+        self._before = _State(network)
+        self._looked_past = False
+
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """What `func` gives."""
+        if (
+            getattr(func, "__name__", "") in _VALUES
+            or func in _MEMORY
+            or _moves_averages(func, args, kwargs)
+        ):
+            self._looked_past = True
+        return func(*args, **kwargs)
+
+    @property
+    def only_computed(self) -> bool:
+        """Whether the pass, which has ended, did nothing but compute."""
+        return not self._looked_past and self._before.same(_State(self._network))
+
+
+_VALUES = frozenset(
+    (
+        *("item", "tolist", "__bool__", "__float__", "__int__", "__index__", "__complex__"),
+        *("__contains__", "is_nonzero", "equal", "allclose", "nonzero", "argwhere", "unique"),
+        *("masked_select", "numpy", "__array__", "__dlpack__", "to_dlpack", "share_memory_"),
+        *("data_ptr", "untyped_storage", "storage", "_typed_storage", "set_", "swap_tensors"),
+    )
+)
+"""Torch functions, by their own names, that read values into Python or give memory away."""
+
+_MEMORY = (Tensor.data.__get__, Tensor.data.__set__)  # type: ignore[attr-defined]
+
+
+def _moves_averages(
+    func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> bool:
+    """Whether a norm writes to its running averages, which their version counters do not tell."""
+    if function_name(func) not in ("batch_norm", "instance_norm"):
+        return False
+    try:
+        arguments = signature(func).bind(*args, **kwargs)
+    except (TypeError, ValueError):  # the C function itself, called by its positions
+        return True
+    arguments.apply_defaults()
+    values = arguments.arguments
+    moving = values.get("training") or values.get("use_input_stats")
+    return bool(moving) and values.get("running_mean") is not None
+
+
+class _State:
+    """What the modules of a network hold, to be held against the same at another time."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self._kept: list[Any] = []  # alive, or its identity could go to another
+        self._unknown = False
+        self._parts = [self._of(vars(module)) for module in network.modules()]
+
+    def same(self, later: "_State") -> bool:
+        """Whether nothing has changed; False where something can't be told."""
+        return not self._unknown and not later._unknown and self._parts == later._parts
+
+    def _of(self, value: Any, depth: int = 0) -> Any:
+        if value is None or isinstance(value, _PLAIN):
+            return type(value), repr(value)
+        self._kept.append(value)
+        if isinstance(value, Tensor):
+            return id(value), None if value.is_inference() else value._version, value.shape
+        parts = _parts(value)
+        if parts is None or depth > _DEEPEST:
+            self._unknown = True
+            return id(value)
+        return id(value), [self._of(part, depth + 1) for part in parts]
+
+
+def _parts(value: Any) -> Iterable[Any] | None:  # noqa: PLR0911 - one for each kind
+    """What a value holds that can change under it; None where that can't be told."""
+    if isinstance(value, _BY_IDENTITY):
+        return ()
+    if isinstance(value, list | tuple | deque):
+        return value
+    if isinstance(value, Mapping):
+        return (*value.keys(), *value.values())
+    if isinstance(value, set | frozenset):
+        return sorted(map(repr, value))
+    if isinstance(value, np.ndarray):
+        return (value.tobytes(),)
+    if isinstance(value, partial):
+        return value.func, value.args, value.keywords
+    return _parts(vars(value)) if hasattr(value, "__dict__") else None
+
+
+_DEEPEST = 8
+_PLAIN = (bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.layout, Enum)
+_BY_IDENTITY = (
+    *(nn.Module, type, ModuleType, FunctionType, BuiltinFunctionType, MethodType),
+    *(torch.memory_format, property),
+)
