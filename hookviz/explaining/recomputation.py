@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from hookviz.errors import shorten
 from hookviz.hooking import hooks, replicas
+from hookviz.hooking.conduct import only_computes
 from hookviz.hooking.forward_pass import Telling, forward_pass
 from hookviz.types import Address, Model, ModelInput
 
@@ -86,7 +87,9 @@ def recompute(
     """
     with torch.inference_mode(mode=False), torch.no_grad():
         network, second = (replicas.full_copy(model.network) for _ in range(2))
-        recomputation = _Recomputation(second, layers, record, telling)
+        recomputation = _Recomputation(
+            network, second, layers, record, telling, weights_stay=only_computes(model.network)
+        )
         with (
             hooks.before(network, layers, recomputation.before),
             hooks.observe(network, layers, recomputation.after),
@@ -101,14 +104,19 @@ class _Recomputation:
 
     def __init__(
         self,
+        network: nn.Module,
         second: nn.Module,
         layers: Mapping[str, int],
         record: Mapping[str, Tensor],
         telling: Telling,
+        *,
+        weights_stay: bool,
     ) -> None:
         self.checks: dict[str, LayerCheck] = {}
+        self._running = {name: network.get_submodule(name) for name in layers}
         self._modules = {name: second.get_submodule(name) for name in layers}
         self._record = dict(record)
+        self._weights_stay = weights_stay
         self._telling = telling
         self._arguments: dict[str, list[Any]] = {name: [] for name in layers}
 
@@ -119,6 +127,8 @@ class _Recomputation:
             arguments = copy.deepcopy(call.arguments)
         except Exception:  # noqa: BLE001 - whatever it is, it is no tensor, and said on the page
             arguments = None
+        if not self._weights_stay:  # what the network has just made of them
+            self._modules[call.layer].load_state_dict(self._running[call.layer].state_dict())
         self._arguments[call.layer].append(arguments)
 
     def after(self, call: hooks.Call) -> None:

@@ -1,0 +1,232 @@
+"""Networks that do more than compute: each against plain hooks on a deep copy."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils import parametrizations, weight_norm
+
+import hookviz
+from hookviz.drawing.panels import TextPanel
+from hookviz.hooking import conduct
+from hookviz.types import Model
+from tests.conftest import as_model, random_input, seeded
+
+
+class Odd(nn.Module):
+    """A convolution, something odd done to what it puts out, and five classes."""
+
+    def __init__(self, *parts: nn.Module) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.other = nn.Conv2d(3, 4, 3)
+        self.head = nn.Linear(4, 5)
+        self.register_buffer("count", torch.zeros(()))
+        self.register_buffer("average", torch.zeros(4))
+        self.register_buffer("spread", torch.ones(4))
+        self.calls = 0
+        self.memory: list[float] = []
+
+    count: Tensor
+    average: Tensor
+    spread: Tensor
+
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        return activation
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.head(self.odd(self.conv(images), images).mean((2, 3)))
+        return scores
+
+
+class ClampsData(Odd):
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        activation.data.clamp_(0, 0.1)
+        return activation
+
+
+class WritesThroughNumPy(Odd):
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        activation.detach().numpy()[...] *= 0.5
+        return activation
+
+
+class WritesThroughStorage(Odd):
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        torch.empty(0).set_(activation.untyped_storage())[:5] = 7
+        return activation
+
+
+class CountsInABuffer(Odd):
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        self.count += 1
+        return activation * self.count
+
+
+class CountsInAnAttribute(Odd):
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        self.calls += 1
+        return activation * self.calls
+
+
+class RemembersInAList(Odd):
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        self.memory.append(1.0)
+        return activation * len(self.memory)
+
+
+class ReplacesABuffer(Odd):
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        self.count = self.count + 1
+        return activation * self.count
+
+
+class NormalisesInTraining(Odd):
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        return F.batch_norm(activation, self.average, self.spread, training=True, momentum=0.5)
+
+
+class ClipsItsWeights(Odd):
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        self.other.weight.data = torch.renorm(self.other.weight.data, 2, 0, 0.1)
+        return activation + self.other(images)
+
+
+class TakesAWayByValue(Odd):
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        return activation + self.other(images) if images.mean() > 0 else activation
+
+
+class CallsByValue(Odd):
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        for _ in range(1 + int(images.mean() > 0)):
+            activation = activation + self.conv(images)
+        return activation
+
+
+class WithoutGradients(Odd):
+    def forward(self, images: Tensor) -> Tensor:
+        with torch.inference_mode():
+            return super().forward(images)
+
+
+class OldWeightNorm(Odd):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = weight_norm(self.conv)
+
+
+class SpectralNorm(Odd):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = parametrizations.spectral_norm(self.conv)
+        self.conv.train()
+
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        self.conv.train()
+        return activation
+
+
+ODD: list[type[Odd]] = [
+    *(Odd, ClampsData, WritesThroughNumPy, WritesThroughStorage, CountsInABuffer),
+    *(CountsInAnAttribute, RemembersInAList, ReplacesABuffer, NormalisesInTraining),
+    *(ClipsItsWeights, TakesAWayByValue, CallsByValue, WithoutGradients, OldWeightNorm),
+    SpectralNorm,
+]
+pytestmark = pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
+
+
+def bright(seed: int = 0) -> Tensor:
+    return random_input(seed) + 2
+
+
+def by_plain_hooks(model: Model, image: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+    """What conv layers put out and the scores, from hooks on a deep copy that copy at once."""
+    network = copy.deepcopy(model.network)
+    outputs: dict[str, Tensor] = {}
+
+    def keep(name: str) -> Callable[..., None]:
+        def hook(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
+            calls = sum(key.partition("#")[0] == name for key in outputs)
+            outputs[f"{name}#{calls}" if calls else name] = output.detach().clone()[0]
+
+        return hook
+
+    for name, module in network.named_modules():
+        if isinstance(module, nn.Conv2d):
+            module.register_forward_hook(keep(name))
+    with torch.no_grad():
+        scores = network(image.clone())[0]
+    return outputs, scores
+
+
+def state(network: nn.Module) -> list[Any]:
+    """Every parameter, buffer and attribute of every module, as values."""
+    return [
+        {
+            key: value.clone().tolist() if isinstance(value, Tensor) else copy.deepcopy(value)
+            for key, value in (
+                *vars(module).items(),
+                *module._parameters.items(),
+                *module._buffers.items(),
+            )
+            if not isinstance(value, nn.Module) and not key.startswith("_")
+        }
+        for module in network.modules()
+    ]
+
+
+@pytest.mark.parametrize("logits", [True, False])
+@pytest.mark.parametrize("build", ODD)
+def test_every_value_is_that_of_plain_hooks(build: type[Odd], logits: bool) -> None:
+    model = as_model(seeded(build))
+    for image in (random_input(1) - 2, bright(), random_input(2) - 2):
+        outputs, scores = by_plain_hooks(model, image)
+        cap = hookviz.capture(model, image, logits=logits)
+        assert list(cap) == list(outputs)
+        assert all(torch.equal(cap[name].values, outputs[name]) for name in outputs)
+        if logits:
+            assert cap.logits is not None
+            assert torch.equal(cap.logits, scores)
+
+
+@pytest.mark.parametrize("build", ODD)
+def test_nothing_of_the_shared_network_changes(build: type[Odd]) -> None:
+    model = as_model(seeded(build))
+    before = state(model.network)
+    scores = [hookviz.capture(model, image).logits for image in (bright(), bright(), bright())]
+    hookviz.run_lens("verify", model, bright())
+    hookviz.run_lens("health", model, bright())
+    assert str(state(model.network)) == str(before)
+    assert all(torch.equal(each, scores[0]) for each in scores if each is not None)
+
+
+@pytest.mark.parametrize("build", ODD)
+def test_the_seal_is_true(build: type[Odd]) -> None:
+    model = as_model(seeded(build))
+    verdict = hookviz.run_lens("verify", model, bright()).panels[0]
+    assert isinstance(verdict, TextPanel)
+    assert verdict.tone == "good", verdict.text
+    assert "What is shown of" in verdict.text
+
+
+def test_a_record_that_writes_have_spoilt_is_found_by_the_seal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(conduct.Conduct, "only_computed", True)  # as though nobody had watched
+    verdict = hookviz.run_lens("verify", as_model(seeded(ClampsData)), bright()).panels[0]
+    assert isinstance(verdict, TextPanel)
+    assert verdict.tone == "bad"
+    assert "conv (Conv2d) puts out something else than what was recorded of it" in verdict.text
+
+
+def test_what_only_computes_is_known_to() -> None:
+    for build in ODD:
+        model = as_model(seeded(build))
+        hookviz.list_layers(model)
+        plain = build in (Odd, WithoutGradients)
+        assert conduct.only_computes(model.network) is plain, build.__name__
