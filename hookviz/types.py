@@ -124,11 +124,12 @@ class ModelInput:
     """An image made ready for one model.
 
     Attributes:
-        tensor: what the network gets, float32 on the CPU, ``(1, C, H, W)``.
+        tensor: what the network gets, float32 on the CPU, ``(1, C, H, W)``; float64 where the
+            caller gave that.
         picture: the same before normalisation, RGB uint8, ``(H, W, 3)``; None where the caller
             gave a tensor and there is no picture to show.
         crop: where it lies in the original image; None where that is not known.
-        digest: hash of the tensor's shape and bytes.
+        digest: hash of the tensor's type, shape and bytes.
     """
 
     tensor: Tensor = field(repr=False)
@@ -197,7 +198,7 @@ class LayerInfo:
         kernel_size, stride, padding, dilation: (vertical, horizontal) in pixels of its own input;
             empty where the layer has none. Padding can be the word ``"same"`` or ``"valid"``.
         groups: into how many groups its channels are split; 1 for an ordinary convolution.
-        bias: whether it adds a bias.
+        bias: whether it adds a bias; of convolutions and linear layers.
     """
 
     name: str
@@ -219,14 +220,21 @@ class LayerInfo:
     def multiply_adds(self) -> int:
         """Multiplications of one call, each with its addition; adding a bias counts as one more.
 
-        A convolution uses each of its numbers once at each place of its output (a transposed one
-        at each place of its input), a linear layer once for each vector that it is given; others
-        count as 0. torchinfo counts the same, but for linear layers on several vectors.
+        A convolution uses its kernel, ``C_in · C_out / groups · kernel`` numbers, once at each cell
+        of its output (a transposed one at each cell of its input), and its bias once at each cell
+        of its output; a linear layer uses its matrix once for each vector that it is given. Others
+        count as 0. Of parametrised layers the weights count as they are used, not as they are
+        stored. torchinfo counts the same, but for linear layers on several vectors.
         """
+        outputs = prod(self.output_shape)
         if self.kernel_size:
-            places = self.input_shape[1:] if "Transpose" in self.kind else self.output_shape[1:]
-            return self.parameters * prod(places)
-        return self.parameters * prod(self.output_shape[:-1]) if "Linear" in self.kind else 0
+            channels = self.input_shape[0] * self.output_shape[0] // self.groups
+            cells = self.input_shape if "Transpose" in self.kind else self.output_shape
+            products = channels * prod(self.kernel_size) * prod(cells[1:])
+            return products + outputs * self.bias
+        if "Linear" in self.kind and self.input_shape:
+            return outputs * self.input_shape[-1] + outputs * self.bias
+        return 0
 
 
 @dataclass(frozen=True, eq=False, slots=True)

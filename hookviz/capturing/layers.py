@@ -1,7 +1,7 @@
 """A model's layers as plain data, never the modules themselves."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from torch import nn
@@ -44,8 +44,26 @@ def _holds_numbers(module: nn.Module) -> bool:
     return any(tensor.numel() for tensor in tensors)
 
 
+def parameter_counts(network: nn.Module, listed: Collection[str]) -> Counter[str]:
+    """How many numbers each listed layer learned: its own, and those of parts that are not listed.
+
+    Numbers outside of all listed layers are counted under ``""``. A tensor that two layers share
+    counts for both.
+    """
+    counts: Counter[str] = Counter()
+    for name, parameter in network.named_parameters(remove_duplicate=False):
+        parts = name.split(".")
+        owners = (".".join(parts[:end]) for end in range(len(parts) - 1, 0, -1))
+        counts[next((owner for owner in owners if owner in listed), "")] += parameter.numel()
+    return counts
+
+
 def describe(
-    name: str, module: nn.Module, input_shape: tuple[int, ...], output_shape: tuple[int, ...]
+    name: str,
+    module: nn.Module,
+    input_shape: tuple[int, ...],
+    output_shape: tuple[int, ...],
+    parameters: int,
 ) -> LayerInfo:
     """One layer as plain data; the shapes are those of its first call, without the batch."""
     info = LayerInfo(
@@ -56,10 +74,10 @@ def describe(
         calls=1,
         input_shape=input_shape,
         output_shape=output_shape,
-        parameters=sum(parameter.numel() for parameter in module.parameters()),
+        parameters=parameters,
     )
     if not isinstance(module, _ConvNd):
-        return info
+        return replace(info, bias=isinstance(module, nn.Linear) and module.bias is not None)
     return replace(
         info,
         kernel_size=module.kernel_size,

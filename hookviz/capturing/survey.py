@@ -166,11 +166,14 @@ def _pass_over(
     nbytes: dict[str, int] = {}
     listed: list[LayerInfo] = []
     leaves = layers.leaf_names(network)
+    counts = layers.parameter_counts(network, leaves.intersection(name for name, *_ in seen))
     for name, input_shape, output_shape, size in seen:
         calls[name] = calls.get(name, 0) + 1
         nbytes[name] = nbytes.get(name, 0) + size
         if calls[name] == 1 and name in leaves:
-            listed.append(layers.describe(name, modules[name], input_shape, output_shape))
+            listed.append(
+                layers.describe(name, modules[name], input_shape, output_shape, counts[name])
+            )
     numbered = layers.numbered(listed, calls)
     kept = frozenset(layers.conv_names(network))
     return Survey(

@@ -117,6 +117,8 @@ def prepare(
 def from_tensor(tensor: Tensor) -> ModelInput:
     """A float tensor of ``(C, H, W)`` or ``(1, C, H, W)`` as an input, its values untouched.
 
+    It stays float64 where it is that; half precisions become float32, which holds all of them.
+
     It is copied, so that later changes to `tensor` don't reach the input; there is no picture and
     no crop.
 
@@ -166,8 +168,10 @@ def _fault(value: Any) -> str:
 
 def _input(values: Tensor, picture: Pixels | None, crop: Crop | None) -> ModelInput:
     """`values`, ``(1, C, H, W)``, copied to the CPU and frozen together with what is known."""
-    tensor = torch.empty(values.shape, dtype=torch.float32).copy_(values.detach())
-    digest = hashlib.blake2b(repr(tuple(tensor.shape)).encode(), digest_size=16)
+    kind = torch.float64 if values.dtype == torch.float64 else torch.float32
+    with torch.inference_mode(mode=False):  # an ordinary tensor, wherever it is made
+        tensor = torch.empty(values.shape, dtype=kind).copy_(values.detach())
+    digest = hashlib.blake2b(f"{kind} {tuple(tensor.shape)}".encode(), digest_size=16)
     digest.update(tensor.numpy().data)
     return ModelInput(tensor=tensor, picture=picture, crop=crop, digest=digest.hexdigest())
 

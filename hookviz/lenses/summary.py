@@ -1,5 +1,7 @@
 """The network as a table: every layer with its shapes, weights and multiply-adds."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hookviz.drawing.panels import TablePanel, TextPanel
@@ -24,7 +26,7 @@ def run(subject: Subject, *, layers: str) -> Found:
     says = (
         f"{subject.model.title}: {len(found):,} layers, {len(subject.convs):,} of them "
         f"convolutions, {parameters:,} parameters, {work:,} multiply-adds for an input of "
-        f"{times(subject.shape)}."
+        f"{times(subject.shape)}.{_outside(found, parameters)}"
     )
     table = TablePanel("Layers in order of execution", _HEAD, tuple(map(_row, listed)))
     numbers = {
@@ -32,6 +34,16 @@ def run(subject: Subject, *, layers: str) -> Found:
         "multiply_adds": np.array([layer.multiply_adds * layer.calls for layer in listed]),
     }
     return (TextPanel(says), table), numbers
+
+
+def _outside(layers: Sequence[LayerInfo], parameters: int) -> str:
+    """Why the rows' parameters do not add up to the network's, where they don't."""
+    rows = sum(layer.parameters for layer in layers)
+    if rows < parameters:
+        return f" {parameters - rows:,} of its parameters belong to no layer that a pass runs."
+    if rows > parameters:
+        return f" {rows - parameters:,} parameters stand in two rows: layers share them."
+    return ""
 
 
 def _row(layer: LayerInfo) -> tuple[str | int, ...]:

@@ -111,19 +111,20 @@ class CallsByValue(Odd):
 class WithoutGradients(Odd):
     def forward(self, images: Tensor) -> Tensor:
         with torch.inference_mode():
-            return super().forward(images)
+            scores: Tensor = super().forward(images)
+            return scores
 
 
 class OldWeightNorm(Odd):
     def __init__(self) -> None:
         super().__init__()
-        self.conv = weight_norm(self.conv)
+        weight_norm(self.conv)
 
 
 class SpectralNorm(Odd):
     def __init__(self) -> None:
         super().__init__()
-        self.conv = parametrizations.spectral_norm(self.conv)
+        parametrizations.spectral_norm(self.conv)
         self.conv.train()
 
     def odd(self, activation: Tensor, images: Tensor) -> Tensor:
@@ -202,7 +203,7 @@ def test_nothing_of_the_shared_network_changes(build: type[Odd]) -> None:
     hookviz.run_lens("verify", model, bright())
     hookviz.run_lens("health", model, bright())
     assert str(state(model.network)) == str(before)
-    assert all(torch.equal(each, scores[0]) for each in scores if each is not None)
+    assert len({str(each) for each in scores}) == 1
 
 
 @pytest.mark.parametrize("build", ODD)

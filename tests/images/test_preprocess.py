@@ -344,7 +344,7 @@ def test_a_function_gets_the_image_and_decides(batch: tuple[int, ...]) -> None:
     assert (seen[0].mode, seen[0].size) == ("RGB", (9, 7))
     np.testing.assert_array_equal(np.asarray(seen[0]), noise(7, 9).pixels)
     assert found.tensor.shape == (1, 3, 4, 5)
-    assert found.tensor.dtype == torch.float32
+    assert found.tensor.dtype == torch.float64
     assert not found.tensor.requires_grad
     assert found.picture is None
     assert found.crop is None
@@ -394,10 +394,11 @@ def test_a_tensor_is_taken_as_it_is(dtype: torch.dtype, batch: tuple[int, ...]) 
     given_one.requires_grad_()
     found = from_tensor(given_one)
     assert found.tensor.shape == (1, 2, 4, 3)
-    assert found.tensor.dtype == torch.float32
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    assert found.tensor.dtype == wide
     assert found.tensor.is_contiguous()
     assert not found.tensor.requires_grad
-    assert torch.equal(found.tensor, given_one.detach().float().reshape(1, 2, 4, 3))
+    assert torch.equal(found.tensor, given_one.detach().to(wide).reshape(1, 2, 4, 3))
     assert (found.picture, found.crop) == (None, None)
 
 

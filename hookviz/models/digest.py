@@ -1,0 +1,207 @@
+"""What tells one network from another, whatever they are called: a hash of all that it computes by.
+
+Two networks with equal weights and another stride, slope, order of layers or line of code compute
+other activations, and a cache that took them for one would show one person the other's. What can't
+be hashed makes a digest that no other network ever has.
+"""
+
+import hashlib
+import re
+import secrets
+from collections import deque
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from functools import partial
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+_HOOKS = re.compile(r"_(state_dict|load_state_dict|forward|backward|non_persistent)_?.*")
+_LIBRARIES = ("torch", "torchvision", "timm", "numpy", "hookviz", "builtins", "math", "collections")
+_DEEPEST = 24
+
+
+def network_digest(network: nn.Module) -> str:
+    """Hash of weights, buffers, structure, options and a person's own code, as 32 hex digits.
+
+    Equal for networks that compute the same by construction, in any process. Code of torch,
+    torchvision and timm counts by name; code of anybody else by its instructions, with the
+    functions and constants that it refers to.
+    """
+    return _Digest().of_network(network)
+
+
+def weights_digest(network: nn.Module) -> str:
+    """Hash of every parameter and buffer with its name, shape and type, as 32 hex digits."""
+    digest = _Digest()
+    for key, tensor in network.state_dict().items():
+        if isinstance(tensor, Tensor):
+            digest.add(key)
+            digest.of_tensor(tensor)
+    return digest.hexdigest()
+
+
+class _Digest:
+    """A hash that is fed values of any kind."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+        self._numbers: dict[int, int] = {}  # of what has been fed already, so that circles end
+        self._kept: list[Any] = []  # alive, or an identity could come twice
+
+    def hexdigest(self) -> str:
+        """The hash of all that was fed."""
+        return self._hash.hexdigest()
+
+    def add(self, text: str) -> None:
+        """Feed a text, with its length."""
+        data = text.encode("utf-8", "backslashreplace")
+        self._hash.update(f"{len(data)}:".encode() + data)
+
+    def of_network(self, network: nn.Module) -> str:
+        """Feed a network, and the hash of it."""
+        for name, module in network.named_modules(remove_duplicate=False):
+            self.add(f"module {name}")
+            if not self._is_new(module):
+                continue
+            self._of_type(type(module))
+            for key, value in sorted(vars(module).items()):
+                if not _HOOKS.fullmatch(key) and key != "_modules":
+                    self.add(key)
+                    self.of(value)
+        return self.hexdigest()
+
+    def of_tensor(self, tensor: Tensor) -> None:
+        """Feed a tensor: type, shape and values."""
+        values = tensor.detach()
+        self.add(f"{values.dtype} {tuple(values.shape)} {values.layout}")
+        if values.is_meta or values.layout != torch.strided or values.is_quantized:
+            self._unlike_any()
+            return
+        plain = values.to("cpu").resolve_conj().resolve_neg().contiguous()
+        self._hash.update(plain.reshape(-1).view(torch.uint8).numpy().data)
+
+    def of(self, value: Any, depth: int = 0) -> None:
+        """Feed any value."""
+        if value is None or isinstance(value, bool | int | float | complex | str | bytes | range):
+            self.add(f"{type(value).__name__} {value!r}")
+        elif isinstance(value, torch.dtype | torch.device | torch.layout | torch.Size | Enum):
+            self.add(repr(value))
+        elif not self._is_new(value):
+            return
+        elif isinstance(value, Tensor):
+            self.of_tensor(value)
+        elif depth > _DEEPEST:
+            self._unlike_any()
+        elif isinstance(value, nn.Module):
+            self.add(f"submodule {type(value).__qualname__}")  # fed by its name in the network
+        elif isinstance(value, type):
+            self._of_type(value)
+        elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
+            self.add(f"array {value.dtype} {value.shape}")
+            self._hash.update(np.ascontiguousarray(value).tobytes())
+        else:
+            self._of_parts(value, depth)
+
+    def _of_parts(self, value: Any, depth: int) -> None:
+        if isinstance(value, FunctionType):
+            self._of_function(value, depth)
+            return
+        parts = _parts(value)
+        if parts is None:
+            self._unlike_any()
+            return
+        name = getattr(value, "__qualname__", getattr(value, "__name__", ""))
+        self.add(f"{type(value).__qualname__} {name} of")
+        for part in parts:
+            self.of(part, depth + 1)
+        self.add("end")
+
+    def _of_type(self, kind: type) -> None:
+        """A library's class by its name; a person's own with the code of its methods."""
+        self.add(f"{kind.__module__}.{kind.__qualname__}")
+        for base in kind.__mro__:
+            if _is_library(base) or not self._is_new(base):
+                continue
+            self.add(base.__qualname__)
+            for key, value in sorted(vars(base).items()):
+                if isinstance(value, staticmethod | classmethod):
+                    value = value.__func__  # noqa: PLW2901
+                if isinstance(value, property):
+                    value = (value.fget, value.fset)  # noqa: PLW2901
+                if not (key.startswith("__") and not callable(value)):
+                    self.add(key)
+                    self.of(value)
+
+    def _of_function(self, function: FunctionType, depth: int) -> None:
+        module = str(function.__module__)
+        self.add(function.__qualname__ if "<lambda>" not in function.__qualname__ else "lambda")
+        if module.partition(".")[0] in _LIBRARIES:
+            self.add(module)
+            return
+        self._of_code(function.__code__)
+        for part in (function.__defaults__, function.__kwdefaults__):
+            self.of(part, depth + 1)
+        for cell in function.__closure__ or ():
+            try:
+                self.of(cell.cell_contents, depth + 1)
+            except ValueError:  # an empty cell: the function refers to a name not yet bound
+                self.add("empty")
+        for name in sorted(_names(function.__code__)):
+            if name in function.__globals__:
+                self.add(name)
+                self.of(function.__globals__[name], depth + 1)
+
+    def _of_code(self, code: CodeType) -> None:
+        self._hash.update(code.co_code)
+        self.add(repr(code.co_names))
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                self._of_code(constant)
+            else:
+                self.add(repr(constant))
+
+    def _is_new(self, value: Any) -> bool:
+        """Whether it has not been fed yet; of what has been, its number is fed."""
+        number = self._numbers.setdefault(id(value), len(self._numbers))
+        if number < len(self._kept):
+            self.add(f"again {number}")
+            return False
+        self._kept.append(value)
+        return True
+
+    def _unlike_any(self) -> None:
+        """Feed something that is never fed again."""
+        self.add(secrets.token_hex(16))
+
+
+def _parts(value: Any) -> Iterable[Any] | None:  # noqa: PLR0911 - one for each kind
+    """What a value is made of; None where that can't be told."""
+    if isinstance(value, Mapping):
+        return [part for pair in value.items() for part in pair]
+    if isinstance(value, list | tuple | deque):
+        return value
+    if isinstance(value, set | frozenset):
+        return sorted(map(repr, value))
+    if isinstance(value, partial):
+        return value.func, value.args, value.keywords
+    if isinstance(value, MethodType):
+        return (value.__func__,)
+    if isinstance(value, BuiltinFunctionType | ModuleType):
+        return ()
+    if not hasattr(value, "__dict__"):
+        return None
+    return (type(value), *(part for pair in sorted(vars(value).items()) for part in pair))
+
+
+def _is_library(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] in _LIBRARIES
+
+
+def _names(code: CodeType) -> set[str]:
+    """Every name that the code refers to, inner functions included."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return set(code.co_names).union(*map(_names, inner))
