@@ -458,7 +458,7 @@ def test_what_crashed_processes_left_is_swept_away(server: WeightsServer, tmp_pa
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from hookviz.downloads import Timing, fetch, start
+from hookviz.models.fetching.downloads import Timing, fetch, start
 
 how, url, path = sys.argv[1:]
 timing = Timing(stall=120.0, report=0.01)
