@@ -13,6 +13,9 @@ from hookviz.models.matching import match
 from hookviz.models.misfits import misfit
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import ModelSpec
+from hookviz.wording import memory_size
+
+_FLOAT = 4  # bytes of a float32
 
 _seeding = threading.Lock()  # torch has one generator; one builder at a time may seed it
 
@@ -68,16 +71,13 @@ def with_weights(spec: ModelSpec, state_dict: Mapping[str, Tensor], source: str)
 
 def refuse_too_large(spec: ModelSpec, parameters: int) -> None:
     """Raise a `ModelError` for a network of more float32 numbers than may be loaded at all."""
-    limit = settings().models_mb
-    size = parameters * 4 / MEGABYTE
-    if size <= limit:
+    limit = settings().models_mb * MEGABYTE
+    if parameters * _FLOAT <= limit:
         return
-    small = [
-        other for other in catalog.described_models() if other.parameters * 4 / MEGABYTE <= limit
-    ]
+    small = [other for other in catalog.described_models() if other.parameters * _FLOAT <= limit]
     family = [other for other in small if other.family == spec.family] or small
     hint = max(family, key=lambda other: other.parameters).title if family else "A smaller model"
     raise ModelError(
-        f"{spec.title} takes {size:,.0f} MB of memory, and loaded models may take {limit:,} MB "
-        f"in all (HOOKVIZ_MODELS_MB). {hint} fits."
+        f"{spec.title} takes {memory_size(parameters * _FLOAT)} of memory, and loaded models may "
+        f"take {memory_size(limit)} in all (HOOKVIZ_MODELS_MB). {hint} fits."
     )

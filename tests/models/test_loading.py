@@ -161,7 +161,7 @@ def test_what_progress_raises_ends_the_loading(server: WeightsServer, own_torch_
     class Enough(BaseException):
         pass
 
-    def stop(_: downloads.Progress) -> None:
+    def stop(_: downloads.TransferStatus) -> None:
         raise Enough
 
     server.add("squeezenet1_1-b8a52dc0.pth", bytes(200_000))
