@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from hookviz.lenses.contract.result import LensResult
     from hookviz.lenses.contract.running import list_lenses, run_lens
     from hookviz.models.catalog import list_models
-    from hookviz.models.loading import load_model, wrap
+    from hookviz.models.loading import load_model
+    from hookviz.models.wrapping import wrap
     from hookviz.training.clipping import clip_gradients
     from hookviz.training.watching import BadTensor, BadTensorError, watch
     from hookviz.types import (
@@ -104,7 +105,8 @@ _HOMES = {
     "lenses.contract.result": ("LensResult",),
     "lenses.contract.running": ("list_lenses", "run_lens"),
     "models.catalog": ("list_models",),
-    "models.loading": ("load_model", "wrap"),
+    "models.loading": ("load_model",),
+    "models.wrapping": ("wrap",),
     "training.clipping": ("clip_gradients",),
     "training.watching": ("BadTensor", "BadTensorError", "watch"),
     "ui.serving.local_app": ("Explorer", "explore"),

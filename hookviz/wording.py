@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import isfinite, isnan
 
+_BYTES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -24,3 +25,27 @@ def number(value: float) -> str:
     else:
         text = f"{mantissa}×10{str(power).translate(_SUPERSCRIPT)}"
     return f"−{text}" if value < 0 else text
+
+
+def byte_size(count: float) -> str:
+    """A number of bytes in decimal units: ``"44.7 MB"``, ``"12.0 kB"``, ``"7 bytes"``."""
+    for unit, size in _BYTES:
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def bytes_of(received: int, total: int) -> str:
+    """How many bytes of how many, ``"12.3 of 87.3 MB"``.
+
+    Gigabytes are counted in megabytes, so that a digit moves while one looks.
+    """
+    for unit, size in _BYTES[1:]:
+        if total >= size:
+            return f"{received / size:.1f} of {total / size:.1f} {unit}"
+    return f"{received} of {total} bytes"
+
+
+def memory_size(count: float) -> str:
+    """Memory in the megabytes of the ``HOOKVIZ_*_MB`` settings, 1024² bytes: ``"2,460 MB"``."""
+    return f"{count / 1024 / 1024:,.0f} MB"

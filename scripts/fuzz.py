@@ -44,8 +44,10 @@ _MOST_MEMORY_MB = 2048  # of the whole process
 # Atheris counts the branches of what is imported under its eyes, so this comes before all else.
 _CHILD = """
 import sys, atheris
-with atheris.instrument_imports(include=["hookviz.images.reading", "hookviz.images.srgb", "PIL"]):
-    import hookviz.images
+with atheris.instrument_imports(
+    include=["hookviz.images.formats", "hookviz.images.reading", "hookviz.images.srgb", "PIL"]
+):
+    import hookviz.images.reading
 from scripts import fuzz
 fuzz.hunt(*sys.argv[1:])
 """

@@ -18,7 +18,8 @@ from PIL import Image
 from torch.serialization import MAGIC_NUMBER, PROTOCOL_VERSION
 
 import hookviz
-from hookviz.models import checkpoints
+from hookviz.models.checkpoints import guards
+from hookviz.models.checkpoints.reading import read_state_dict
 from scripts.servers import ROOT
 from tests.conftest import encoded, picture
 from tests.images.test_reading import chunk, png, tiff
@@ -94,9 +95,9 @@ def bombs() -> dict[str, bytes]:
 # process that started this one.
 MEASURED = """
 import pickle, sys, time
-from hookviz.checkpoints import read
+from hookviz.models.checkpoints.reading import read_state_dict
 from hookviz.errors import HookVizError
-from hookviz.images import decode
+from hookviz.images.reading import decode
 
 def peak():
     status = open("/proc/self/status").read()
@@ -106,7 +107,7 @@ def work(data):
     if sys.argv[1] == "image":
         decode(data, "bomb.img")
         return "decoded"
-    return f"read {sum(tensor.nbytes for tensor in read(data, 'odd.pth').values())}"
+    return f"read {sum(tensor.nbytes for tensor in read_state_dict(data, 'odd.pth').values())}"
 
 for name, data in pickle.load(sys.stdin.buffer).items():
     open("/proc/self/clear_refs", "w").write("5")
@@ -260,7 +261,7 @@ def test_values_that_a_checkpoint_leaves_out_are_zero() -> None:
     data = old_format(tensor(5000, 5000, 1, b"N"), [], bytes(20_000))
     for _ in range(20):
         torch.full((5000,), 7.0)  # what somebody else leaves
-        found = checkpoints.read(data, "odd.pth")["weight"]
+        found = read_state_dict(data, "odd.pth")["weight"]
         assert not found.any()
 
 
@@ -282,7 +283,7 @@ def test_nothing_else_that_torch_calls_for_a_file_is_unknown_here() -> None:
         for name, value in _get_allowed_globals().items()
         if callable(value)
         and name not in harmless
-        and not checkpoints._MAKERS.match(" ".join(name.rsplit(".", 1)))
+        and not guards._MAKERS.match(" ".join(name.rsplit(".", 1)))
     }
     assert unknown == set()
 
@@ -325,4 +326,4 @@ LIES: dict[str, bytes] = {
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lying_safetensors_header_is_refused(lie: str) -> None:
     with pytest.raises(hookviz.WeightsError, match=r"^odd\.safetensors"):
-        checkpoints.read(LIES[lie], "odd.safetensors")
+        read_state_dict(LIES[lie], "odd.safetensors")

@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from math import log
@@ -18,15 +18,13 @@ from hookviz.capturing import engine
 from hookviz.capturing.survey import survey
 from hookviz.errors import HookVizError, UnknownLayerError, one_of, shorten
 from hookviz.hooking.forward_pass import Telling
-from hookviz.types import Activation, InputImage, Model, ModelInput, ignore
+from hookviz.types import Activation, InputImage, Model, ModelInput, Progress, ignore
 
 POOLS = {
     "mean": "the mean of each channel over all positions",
     "flat": "every value, channel by channel",
 }
 """How the values of a layer become one vector."""
-
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,8 @@ from importlib import import_module, metadata
 from pathlib import Path
 
 from hookviz import __version__
-from hookviz.cli.tables import size_text
 from hookviz.errors import HookVizError
+from hookviz.wording import byte_size
 
 REACH_SECONDS = 3.0
 _ROOMY = 1e9  # bytes of free disk: the largest weights take about half
@@ -100,7 +100,7 @@ def devices() -> Iterator[Finding]:
     yield Finding("cpu", "ok", f"{torch.get_num_threads()} threads, {os.cpu_count()} cores")
     for index in range(torch.cuda.device_count()):
         found = torch.cuda.get_device_properties(index)
-        text = f"{found.name}, {size_text(found.total_memory)}"
+        text = f"{found.name}, {byte_size(found.total_memory)}"
         try:
             torch.ones(1, device=f"cuda:{index}").sum().item()
             yield Finding(f"cuda:{index}", "ok", text)
@@ -127,7 +127,7 @@ def settings() -> Iterator[Finding]:
         yield Finding("memory", "ok", "this system does not say how much there is")
         return
     bound = (chosen.models_mb + chosen.cache_mb) * MEGABYTE
-    text = f"{size_text(total)}; models and activations may take {size_text(bound)}"
+    text = f"{byte_size(total)}; models and activations may take {byte_size(bound)}"
     if bound > total:
         advice = "Set HOOKVIZ_MODELS_MB and HOOKVIZ_CACHE_MB lower."
         yield Finding("memory", "warning", text, advice)
@@ -157,7 +157,7 @@ def weights_folder() -> Iterator[Finding]:
     size = sum(file.stat().st_size for file in files)
     root = next(parent for parent in (folder, *folder.parents) if parent.exists())
     free = shutil.disk_usage(root).free
-    text = f"{folder}: {len(files)} files, {size_text(size)}; {size_text(free)} free"
+    text = f"{folder}: {len(files)} files, {byte_size(size)}; {byte_size(free)} free"
     if not root.is_dir() or not os.access(root, os.W_OK | os.X_OK):
         advice = "Weights can't be downloaded there. Set TORCH_HOME to a folder you can write to."
         yield Finding("weights folder", "warning", f"{text}; not writable", advice)

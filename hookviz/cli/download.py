@@ -25,12 +25,12 @@ def bar(spec: ModelSpec) -> Iterator[downloads.Report]:
         label=spec.title,
         file=sys.stderr,
         hidden=not sys.stderr.isatty(),
-        item_show_func=lambda progress: progress.text if progress else "",
+        item_show_func=lambda status: status.text if status else "",
     ) as shown:
 
-        def report(progress: downloads.Progress) -> None:
-            shown.length = progress.total or shown.length
-            shown.update(progress.received - shown.pos, progress)
+        def report(status: downloads.TransferStatus) -> None:
+            shown.length = status.total or shown.length
+            shown.update(status.received - shown.pos, status)
 
         yield report
 

@@ -7,11 +7,12 @@ import click
 from hookviz.cli import download
 from hookviz.cli.messages import MISTAKE, complain, in_words
 from hookviz.cli.models import of_families
-from hookviz.cli.tables import echo_json, size_text
+from hookviz.cli.tables import echo_json
 from hookviz.errors import HookVizError
 from hookviz.models import catalog
 from hookviz.models.fetching.downloads import matches_name
 from hookviz.types import ModelSpec
+from hookviz.wording import byte_size
 
 FAILED = frozenset({"failed", "damaged", "missing"})
 """The states with which the command ends in status 2."""
@@ -99,7 +100,7 @@ def verified(spec: ModelSpec) -> Outcome:
     how = (
         "verified by the SHA-256 in its name" if right else "not verified, as its name has no hash"
     )
-    return Outcome(spec.name, "there", size, f"already there, {size_text(size)}, {how}.")
+    return Outcome(spec.name, "there", size, f"already there, {byte_size(size)}, {how}.")
 
 
 def _fetched(spec: ModelSpec, mirror: str) -> Outcome:
@@ -112,7 +113,7 @@ def _fetched(spec: ModelSpec, mirror: str) -> Outcome:
         size = download.fetch(spec, mirror).stat().st_size
     except (HookVizError, OSError) as error:
         return Outcome(spec.name, "failed", 0, in_words(error))
-    return Outcome(spec.name, "downloaded", size, f"downloaded {size_text(size)}.")
+    return Outcome(spec.name, "downloaded", size, f"downloaded {byte_size(size)}.")
 
 
 def _chosen(names: tuple[str, ...], families: tuple[str, ...], every: bool) -> list[ModelSpec]:

@@ -13,14 +13,7 @@ import click
 from hookviz.cli.messages import complain, in_words
 from hookviz.errors import HookVizError, ImageError, SettingError, UnknownNameError
 from hookviz.images import reading
-
-SUFFIXES = frozenset(
-    {
-        *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".gif"),
-        *(".bmp", ".dib", ".tif", ".tiff", ".avif"),
-    }
-)
-"""How the names of images end that folders and patterns are searched for."""
+from hookviz.images.formats import SUFFIXES
 
 Row = dict[str, Any]
 """What a command says about one image: at least ``"image"``, and ``"error"`` where it failed."""

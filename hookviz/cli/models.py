@@ -4,10 +4,11 @@ from dataclasses import asdict
 
 import click
 
-from hookviz.cli.tables import echo_json, size_text, table
+from hookviz.cli.tables import echo_json, table
 from hookviz.errors import UnknownNameError
 from hookviz.models import catalog
 from hookviz.types import ModelSpec
+from hookviz.wording import byte_size
 
 _HEAD = ("name", "title", "family", "parameters", "download", "top-1", "on disk")
 
@@ -33,7 +34,7 @@ def models(family: tuple[str, ...], on_disk: bool, as_json: bool) -> None:
             spec.title,
             spec.family,
             f"{spec.parameters:,}",
-            size_text(spec.download_bytes) if spec.download_bytes else "",
+            byte_size(spec.download_bytes) if spec.download_bytes else "",
             f"{spec.accuracy:.1f} %" if spec.accuracy == spec.accuracy else "",  # NaN: not known
             "yes" if spec.on_disk else "",
         )

@@ -26,14 +26,6 @@ def echo_json(data: Any) -> None:
     click.echo(json.dumps(_finite(data), indent=2, ensure_ascii=False))
 
 
-def size_text(count: float) -> str:
-    """A number of bytes for people, in decimal units: ``"44.7 MB"``."""
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count:.0f} bytes"
-
-
 def _finite(data: Any) -> Any:
     if isinstance(data, float) and not math.isfinite(data):
         return None

@@ -1,12 +1,11 @@
-"""What belongs on an image: a channel's map laid over it, and a cell's receptive field."""
+"""A coloured map laid over an image, or over what the network saw of it."""
 
 import numpy as np
 from PIL import Image
+from torch import Tensor
 
 from hookviz.errors import SettingError
-from hookviz.types import Crop, Pixels
-
-_DARKER = 0.45  # what is left of the light outside a receptive field
+from hookviz.types import Crop, InputImage, ModelInput, Pixels
 
 
 def overlay(
@@ -53,34 +52,33 @@ def overlay(
     return shown
 
 
-def outlined(
-    picture: Pixels, box: tuple[int, int, int, int], *, colour: str = "#1f9a9d", side: int = 480
-) -> Pixels:
-    """The picture with one rectangle of it framed, and everything else darkened.
+def over_input(model_input: ModelInput, colours: Pixels, *, opacity: float = 0.6) -> Pixels:
+    """A coloured map, ``(rows, columns, 3)``, over what the network saw, all of it: RGB uint8.
 
-    Every pixel becomes a square of whole pixels, so that a frame never cuts one.
-
-    Args:
-        picture: RGB uint8, ``(H, W, 3)``.
-        box: top, left, bottom, right in its pixels; the last row and column are not included.
-        colour: of the frame, ``"#rrggbb"``.
-        side: about how many pixels the longer side shall have.
-
-    Returns:
-        RGB uint8, ``(H·k, W·k, 3)`` for a whole k.
+    An input without a picture is drawn in grey, from its lowest to its highest value.
     """
-    step = max(1, round(side / max(picture.shape[:2])))
-    large = picture.repeat(step, 0).repeat(step, 1)
-    top, left, bottom, right = (step * place for place in box)
-    shown = (large * _DARKER).astype(np.uint8)
-    shown[top:bottom, left:right] = large[top:bottom, left:right]
-    edge = max(2, side // 200)
-    height, width = shown.shape[:2]
-    outer = (max(0, top - edge), max(0, left - edge), min(height, bottom + edge))
-    frame = np.zeros((height, width), dtype=bool)
-    frame[outer[0] : outer[2], outer[1] : min(width, right + edge)] = True
-    frame[
-        max(top, edge) : min(bottom, height - edge), max(left, edge) : min(right, width - edge)
-    ] = False
-    shown[frame] = tuple(bytes.fromhex(colour[1:]))
-    return shown
+    picture = model_input.picture if model_input.picture is not None else _drawn(model_input.tensor)
+    height, width = picture.shape[:2]
+    whole = Crop(left=0, top=0, right=width, bottom=height, height=height, width=width)
+    return overlay(picture, colours, whole, opacity=opacity)
+
+
+def over_image(
+    model_input: ModelInput, image: InputImage | None, colours: Pixels, *, opacity: float = 0.6
+) -> Pixels:
+    """A coloured map, ``(rows, columns, 3)``, over the original where the network saw it.
+
+    Where the original or the crop is not known, it is as `over_input`.
+    """
+    if image is None or model_input.crop is None:
+        return over_input(model_input, colours, opacity=opacity)
+    return overlay(image.pixels, colours, model_input.crop, opacity=opacity)
+
+
+def _drawn(tensor: Tensor) -> Pixels:
+    """An input tensor, ``(1, C, H, W)``, as a grey picture: the mean over its channels."""
+    values = tensor[0].mean(0).numpy()
+    span = float(values.max() - values.min()) or 1.0
+    grey = np.rint((values - values.min()) / span * 255).astype(np.uint8)
+    drawn: Pixels = np.repeat(grey[..., None], 3, axis=2)
+    return drawn

@@ -137,7 +137,7 @@ def from_tensor(tensor: Tensor) -> ModelInput:
 def _from_function(image: InputImage, function: Callable[[Image.Image], Tensor]) -> ModelInput:
     label = shorten(repr(function))
     try:
-        made = function(Image.fromarray(image.pixels))
+        returned = function(Image.fromarray(image.pixels))
     except HookVizError:
         raise
     except Exception as error:  # the function is the caller's own: anything can come out of it
@@ -145,13 +145,13 @@ def _from_function(image: InputImage, function: Callable[[Image.Image], Tensor])
             f"The model's preprocess {label} failed on {shorten(image.name)!r}: "
             f"{type(error).__name__}: {shorten(str(error), 200)}"
         ) from error
-    wrong = _fault(made)
+    wrong = _fault(returned)
     if wrong:
         raise ModelError(
             f"The model's preprocess {label} returned {wrong} for {shorten(image.name)!r}; "
             "it must return a float tensor of (C, H, W) or (1, C, H, W)."
         )
-    return _input(made if made.dim() == 4 else made.unsqueeze(0), None, None)
+    return _input(returned if returned.dim() == 4 else returned.unsqueeze(0), None, None)
 
 
 def _fault(value: Any) -> str:

@@ -1,12 +1,11 @@
 """Untrusted bytes, a path or a Pillow image become an upright RGB `InputImage`, or an `ImageError`.
 
-Pillow decodes; this file says which formats it may try, keeps it within the pixel limit, and puts
-right what it leaves to its caller: orientation, depth, colour space and transparency.
+Pillow decodes; this file keeps it within the pixel limit, and puts right what it leaves to its
+caller: orientation, depth, colour space and transparency. `formats` says which formats it may try.
 """
 
 import hashlib
 import logging
-import math
 import os
 import re
 import struct
@@ -20,90 +19,22 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageOps, TiffImagePlugin
 from PIL.AvifImagePlugin import AvifImageFile
-from PIL.BmpImagePlugin import BmpImageFile
-from PIL.GifImagePlugin import GifImageFile
 from PIL.ImageFile import ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
-from PIL.PngImagePlugin import PngImageFile
-from PIL.WebPImagePlugin import WebPImageFile
 
 from hookviz.errors import ImageError, nearest_names, shorten
+from hookviz.images.formats import FORMATS, HEAD, find_reader
 from hookviz.images.srgb import BROKEN_METADATA, split, to_srgb
 from hookviz.settings import settings
 from hookviz.types import InputImage, Pixels
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | Image.Image | InputImage
 RGB = tuple[int, int, int]
-FORMATS = "PNG, JPEG, WebP, GIF, BMP, TIFF or AVIF"
 
 _log = logging.getLogger(__name__)
 _WHITE = (255, 255, 255)
-_BITS, _PLANES = TiffImagePlugin.BITSPERSAMPLE, TiffImagePlugin.PLANAR_CONFIGURATION
 _TILE = TiffImagePlugin.TILEWIDTH, TiffImagePlugin.TILELENGTH
 _BANDS = ("R", "G", "B", "A")
-_HEAD = 64  # bytes, enough to recognise every format
-
-
-class _TiffFile(TiffImagePlugin.TiffImageFile):
-    """Pillow's reader, put right where it would warn or go wrong without a word."""
-
-    def _setup(self) -> None:
-        if self.tag_v2.get(TiffImagePlugin.SAMPLESPERPIXEL, 1) == 1:
-            self.tag_v2[_PLANES] = 1  # grey has no planes to store apart, whatever the file says
-        super()._setup()
-        if self.tag_v2.get(_PLANES) == 2 and self.tag_v2.get(_BITS, ())[0] == 16:
-            # Pillow reads colours of 16 bits that are stored plane by plane as if they had 8
-            end = ";16L" if self.tag_v2.prefix == b"II" else ";16B"
-            bands = [(tile, tile.args) for tile in self.tile if isinstance(tile.args, tuple)]
-            if all(args[0] in _BANDS for _, args in bands):
-                self.tile = [tile._replace(args=(a[0] + end, *a[1:])) for tile, a in bands]
-
-    def load_prepare(self) -> None:
-        areas = [(box[2] - box[0]) * (box[3] - box[1]) for _, box, *_ in self.tile if box]
-        if sum(areas) < math.prod(self._tile_size):  # Pillow would leave the rest black
-            raise ValueError("parts of the picture are missing")
-        if self._im is None:  # else Pillow checks the size again, and warns below our own limit
-            self.im = Image.new(self.mode, self._tile_size).im
-        super().load_prepare()
-
-
-class _GifFile(GifImageFile):
-    """Pillow's reader without what comes after the first frame.
-
-    To clear a frame away it fills a picture of that frame's size, at once when the file is opened:
-    180 MB for a file of a hundred bytes.
-    """
-
-    @property
-    def disposal_method(self) -> int:
-        return 0
-
-    @disposal_method.setter
-    def disposal_method(self, method: int) -> None:
-        pass
-
-
-# Pillow's readers are called by their classes. `Image.open` would issue a DecompressionBombWarning
-# for sizes that our own limit allows; its threshold and Python's warning filters are both state of
-# the whole process, which a library that runs in many threads must leave alone.
-_READERS: tuple[tuple[re.Pattern[bytes], type[ImageFile]], ...] = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), PngImageFile),
-    (re.compile(rb"\xff\xd8\xff"), JpegImageFile),
-    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), WebPImageFile),
-    (re.compile(rb"GIF8[79]a"), _GifFile),
-    (re.compile(rb"BM"), BmpImageFile),
-    (re.compile(rb"II[*+]\0|MM\0[*+]"), _TiffFile),
-    (re.compile(rb".{4}ftyp.{,48}avi[fs]", re.DOTALL), AvifImageFile),
-)
-_RELATIVES: tuple[tuple[re.Pattern[bytes], str], ...] = (
-    (re.compile(rb"\Z"), "empty (0 bytes)"),
-    (re.compile(rb".{4}ftyp(hei|hev|mif1|msf1)", re.DOTALL), "a HEIC photo"),
-    (re.compile(rb"\0\0\0\x0cjP {2}|\xff\x4f\xff\x51"), "a JPEG 2000 image"),
-    (re.compile(rb"\0\0\0\x0cJXL |\xff\x0a"), "a JPEG XL image"),
-    (re.compile(rb"\s*(<\?xml|<svg|<!DOCTYPE svg)"), "an SVG drawing or other XML"),
-    (re.compile(rb"%PDF"), "a PDF document"),
-    (re.compile(rb"8BPS"), "a Photoshop document"),
-)
 
 
 def read(source: Source, *, background: RGB = _WHITE) -> InputImage:
@@ -150,7 +81,7 @@ def decode(data: bytes, name: str = "image", *, background: RGB = _WHITE) -> Inp
         ImageError: `data` is empty, of another format, damaged, or decodes to more pixels than
             ``settings().max_pixels``. No other exception comes from whatever bytes there are.
     """
-    reader = _reader(data[:_HEAD], name)
+    reader = find_reader(data[:HEAD], name)
     return _guarded(lambda: _decoded(data, reader, name, _colour(background)), name)
 
 
@@ -182,8 +113,8 @@ def _bytes_of(path: Path) -> bytes:
         if not path.is_file():  # a device or a pipe could go on for ever
             raise ImageError(_no_file(path))
         with path.open("rb") as file:
-            head = file.read(_HEAD)
-            _reader(head, path.name)
+            head = file.read(HEAD)
+            find_reader(head, path.name)
             return head + file.read()
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         reason = getattr(error, "strerror", None) or str(error)
@@ -191,25 +122,16 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def _no_file(path: Path) -> str:
-    given, folder = _quoted(str(path)), path if path.is_dir() else path.parent
+    quoted, folder = _quoted(str(path)), path if path.is_dir() else path.parent
     if not folder.is_dir():
-        return f"There is no file {given}: its folder doesn't exist."
+        return f"There is no file {quoted}: its folder doesn't exist."
     names = [entry.name for entry in islice(folder.iterdir(), 2000)]  # enough to look through
     if folder == path:
         holds = ", ".join(map(_quoted, sorted(names)[:3])) or "nothing"
-        return f"{given} is a folder, not an image; it holds {holds}."
+        return f"{quoted} is a folder, not an image; it holds {holds}."
     near = " or ".join(map(_quoted, nearest_names(path.name, names)))
     hint = f"Did you mean {near}?" if near else "No name in that folder is like it."
-    return f"There is no image file {given}. {hint}"
-
-
-def _reader(head: bytes, name: str) -> type[ImageFile]:
-    """Pillow's reader for a file that starts with `head`."""
-    for pattern, reader in _READERS:
-        if pattern.match(head):
-            return reader
-    what = next((what for pattern, what in _RELATIVES if pattern.match(head)), "no image")
-    raise ImageError(f"{_quoted(name)} is {what}; HookViz reads {FORMATS}.")
+    return f"There is no image file {quoted}. {hint}"
 
 
 def _decoded(data: bytes, reader: type[ImageFile], name: str, background: RGB) -> Pixels:
@@ -232,10 +154,10 @@ def _decoded(data: bytes, reader: type[ImageFile], name: str, background: RGB) -
     if raw_mode not in _OTHER_BYTE:
         return _pixels_of(image, name, background)
     twin = reader(BytesIO(data))
-    for place, tile in enumerate(twin.tile):
+    for index, tile in enumerate(twin.tile):
         other = _OTHER_BYTE[_raw_mode(tile.args)]
         whole = (other, *tile.args[1:]) if isinstance(tile.args, tuple) else other
-        twin.tile[place] = tile._replace(args=whole)
+        twin.tile[index] = tile._replace(args=whole)
     return _pixels_of(_rounded(image, twin, raw_mode), name, background)
 
 

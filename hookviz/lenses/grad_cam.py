@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hookviz.drawing import heat
+from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError, ModelError
@@ -172,14 +172,14 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
         *(TextPanel(note, "note") for note in _notes(subject, layer, positive, found.notes)),
         ImagePanel(
             "On the image",
-            heat.over_image(subject.made, subject.image, blocks),
+            overlay.over_image(subject.made, subject.image, blocks),
             alt=f"{words}, cell by cell, on the image",
             caption=f"{height}×{width} cells, each where it looks. Black is 0, pale yellow "
             f"{number(top_colour)}.",
         ),
         ImagePanel(
             "Smooth",
-            heat.over_input(subject.made, smooth),
+            overlay.over_input(subject.made, smooth),
             alt=f"{words}, smooth, over what the network saw",
             caption="The same numbers, linear between the cells, over what the network saw.",
         ),

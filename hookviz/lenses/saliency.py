@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from hookviz.drawing import heat
+from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution import Gradient, input_gradient
@@ -83,12 +83,12 @@ def run(
         *(TextPanel(note, "note") for note in _notes(subject, method, quantity, found)),
         ImagePanel(
             "On the image",
-            heat.over_image(subject.made, subject.image, colours, opacity=0.75),
+            overlay.over_image(subject.made, subject.image, colours, opacity=0.75),
             alt=f"{words}, on the image",
         ),
         ImagePanel(
             "The map alone",
-            heat.over_input(subject.made, colours, opacity=1),
+            overlay.over_input(subject.made, colours, opacity=1),
             alt=f"{words}, one value per pixel of the input",
             caption=f"The strongest 1 % of the pixels share the end colour ({number(end)}).",
         ),

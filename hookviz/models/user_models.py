@@ -11,7 +11,7 @@ from types import MappingProxyType
 from torch import nn
 
 from hookviz.errors import ModelError, nearest_names, shorten
-from hookviz.models.loading import wrap
+from hookviz.models.wrapping import wrap
 from hookviz.settings import settings
 from hookviz.types import Model, ModelSpec
 

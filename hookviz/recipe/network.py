@@ -4,8 +4,6 @@ import inspect
 import re
 from functools import cache
 
-from torchvision import models
-
 from hookviz.models import architectures, bundled, timm_models
 from hookviz.recipe.facts import Recipe
 from hookviz.recipe.wording import call, quoted, to_fill_in
@@ -56,10 +54,7 @@ def _architecture(recipe: Recipe) -> str:
 
 def _has_training_heads(recipe: Recipe) -> bool:
     """Whether the architecture has heads that only training uses: GoogLeNet and Inception."""
-    if recipe.origin != "torchvision":
-        return False
-    made = inspect.signature(models.get_model_builder(recipe.model)).return_annotation
-    return "aux_logits" in inspect.signature(made).parameters
+    return recipe.origin == "torchvision" and architectures.has_training_heads(recipe.model)
 
 
 @cache

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from hookviz.errors import ModelError
 from hookviz.types import Model
+from hookviz.wording import memory_size
 
 _PATIENCE = 30.0  # seconds to wait for others to finish with models that fill the pool
 
 
 @dataclass(eq=False, slots=True)
-class _Place:
-    """Room for one model: its bytes, who uses it, and the model once it is loaded."""
+class _Entry:
+    """One model's share of the pool: its bytes, who uses it, and the model once it is loaded."""
 
     size: int
     users: int = 1
@@ -33,7 +34,7 @@ class ModelPool:
         self.limit = limit
         self._patience = patience
         self._changed = threading.Condition()
-        self._places: OrderedDict[Hashable, _Place] = OrderedDict()  # least recently used first
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()  # least recently used first
 
     @property
     def used(self) -> int:
@@ -56,70 +57,66 @@ class ModelPool:
         Raises:
             ModelError: it is larger than the limit, or models in use leave no room for it.
         """
-        place = self._enter(key, title, size, load)
+        entry = self._enter(key, title, size, load)
         try:
-            assert place.model is not None
-            yield place.model
+            assert entry.model is not None
+            yield entry.model
         finally:
             with self._changed:
-                place.users -= 1
+                entry.users -= 1
                 self._changed.notify_all()
 
-    def _enter(self, key: Hashable, title: str, size: int, load: Callable[[], Model]) -> _Place:
+    def _enter(self, key: Hashable, title: str, size: int, load: Callable[[], Model]) -> _Entry:
         with self._changed:
-            there = self._changed.wait_for(lambda: self._ready(key, size), self._patience)
+            ready = self._changed.wait_for(lambda: self._ready(key, size), self._patience)
             if size > self.limit:
                 raise ModelError(
-                    f"{title} takes {_megabytes(size)}, more than the {_megabytes(self.limit)} "
+                    f"{title} takes {memory_size(size)}, more than the {memory_size(self.limit)} "
                     "that models may take here (HOOKVIZ_MODELS_MB). A smaller one fits."
                 )
-            if not there:
+            if not ready:
                 raise ModelError(
-                    f"There is no room for {title} ({_megabytes(size)}) while others use the "
-                    f"{_megabytes(self._used())} of models that are loaded. Try again in a moment."
+                    f"There is no room for {title} ({memory_size(size)}) while others use the "
+                    f"{memory_size(self._used())} of models that are loaded. Try again in a moment."
                 )
-            place = self._places.get(key)
-            if place is not None:
-                place.users += 1
-                self._places.move_to_end(key)
-                return place
+            entry = self._entries.get(key)
+            if entry is not None:
+                entry.users += 1
+                self._entries.move_to_end(key)
+                return entry
             self._make_room(size)
-            place = self._places[key] = _Place(size)
+            entry = self._entries[key] = _Entry(size)
         try:
             model = load()
         except BaseException:
             with self._changed:
-                del self._places[key]
+                del self._entries[key]
                 self._changed.notify_all()
             raise
         with self._changed:
-            place.model = model
-            place.size = model_bytes(model)
+            entry.model = model
+            entry.size = model_bytes(model)
             self._changed.notify_all()
-        return place
+        return entry
 
     def _ready(self, key: Hashable, size: int) -> bool:
         """Whether waiting has an end: it is loaded, or there is room, or there never will be."""
-        place = self._places.get(key)
-        if place is not None:
-            return place.model is not None
-        in_use = sum(place.size for place in self._places.values() if place.users)
+        entry = self._entries.get(key)
+        if entry is not None:
+            return entry.model is not None
+        in_use = sum(entry.size for entry in self._entries.values() if entry.users)
         return size > self.limit or in_use + size <= self.limit
 
     def _make_room(self, size: int) -> None:
-        for key in [key for key, place in self._places.items() if not place.users]:
+        for key in [key for key, entry in self._entries.items() if not entry.users]:
             if self._used() + size <= self.limit:
                 break
-            del self._places[key]
+            del self._entries[key]
 
     def _used(self) -> int:
-        return sum(place.size for place in self._places.values())
+        return sum(entry.size for entry in self._entries.values())
 
 
 def model_bytes(model: Model) -> int:
     """Bytes of a model's parameters and buffers."""
     return sum(tensor.nbytes for tensor in model.network.state_dict().values())
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1024 / 1024:,.0f} MB"

@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
+import torch
 
 import hookviz
-from hookviz.drawing.overlay import outlined, overlay
+from hookviz.capturing import engine
+from hookviz.drawing.overlay import over_image, over_input, overlay
+from hookviz.images import reading
 from hookviz.types import Crop, InputImage
-from tests.conftest import Tiny, as_model, seeded
+from tests.conftest import Tiny, as_model, picture, random_input, seeded
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 
@@ -44,33 +47,47 @@ def test_a_bright_spot_lands_on_what_made_it_bright() -> None:
     pixels[200:220, 300:320] = 255
     image = InputImage(pixels, "spot", "0")
     model = as_model(seeded(Tiny))
-    made = hookviz.prepare(model, image, size=64)
-    assert made.picture is not None
-    assert made.crop is not None
-    shown = overlay(pixels, made.picture, made.crop, opacity=1, side=500)
+    seen = hookviz.prepare(model, image, size=64)
+    assert seen.picture is not None
+    assert seen.crop is not None
+    shown = overlay(pixels, seen.picture, seen.crop, opacity=1, side=500)
     rows, columns = np.nonzero(shown[..., 0] > 128)
     assert abs(rows.mean() - 210) < 3
     assert abs(columns.mean() - 310) < 3
 
 
-def test_a_frame_stands_around_its_pixels_and_leaves_them_as_they_are() -> None:
-    picture = np.random.default_rng(0).integers(10, 250, (20, 30, 3), dtype=np.uint8)
-    shown = outlined(picture, (5, 10, 8, 14), side=300)
-    assert shown.shape == (200, 300, 3)
-    np.testing.assert_array_equal(shown[50:80:10, 100:140:10], picture[5:8, 10:14])
-    np.testing.assert_array_equal(shown[49, 100:140], np.tile([0x1F, 0x9A, 0x9D], (40, 1)))
-    np.testing.assert_array_equal(shown[50:80, 140], np.tile([0x1F, 0x9A, 0x9D], (30, 1)))
-    np.testing.assert_array_equal(shown[0, 0], (picture[0, 0] * 0.45).astype(np.uint8))
+def test_over_the_input_covers_all_of_it_whatever_its_shape() -> None:
+    model = as_model(seeded(Tiny))
+    seen = hookviz.prepare(model, picture(width=60, height=30), whole=True)
+    red = np.array([[(255, 0, 0), (0, 0, 255)]], np.uint8)
+    shown = over_input(seen, red, opacity=1)
+    assert shown.shape == (320, 640, 3)
+    assert (shown[:, :320] == (255, 0, 0)).all()
+    assert (shown[:, 320:] == (0, 0, 255)).all()
 
 
-def test_the_frame_of_a_whole_picture_lies_on_its_border() -> None:
-    picture = np.full((10, 10, 3), 200, dtype=np.uint8)
-    shown = outlined(picture, (0, 0, 10, 10), side=100)
-    assert (shown[0] == (0x1F, 0x9A, 0x9D)).all()
-    assert (shown[5:95, 5:95] == 200).all()
+def test_over_the_image_covers_the_crop_alone() -> None:
+    image = reading.read(picture(width=64, height=32))
+    model = as_model(seeded(Tiny))  # resizes to 16×32 and takes the 16×16 in the middle
+    seen = engine.prepare(model, image)
+    red = np.array([[(255, 0, 0)]], np.uint8)
+    shown = over_image(seen, image, red, opacity=1)
+    covered = (shown == (255, 0, 0)).all(2)
+    assert shown.shape == (320, 640, 3)
+    assert covered[:, 160:480].all()
+    assert not covered[:, :160].any()
+    assert not covered[:, 480:].any()
 
 
-def test_a_field_that_sees_nothing_of_the_picture_shows_nothing_bright() -> None:
-    picture = np.full((10, 10, 3), 200, dtype=np.uint8)
-    shown = outlined(picture, (0, 0, 0, 4), side=100)
-    assert (shown[20:] == 90).all()
+def test_a_tensor_is_drawn_in_grey() -> None:
+    tensor = random_input(0)
+    tensor[0, :, 3, 5] = 9
+    tensor[0, :, 7, 2] = -9
+    seen = hookviz.prepare(as_model(seeded(Tiny)), tensor)
+    shown = over_image(seen, None, np.zeros((1, 1, 3), np.uint8), opacity=0)
+    assert shown.shape == (640, 640, 3)
+    assert (shown[..., 0] == shown[..., 1]).all()
+    assert (shown[140, 220] >= 250).all()
+    assert (shown[300, 100] <= 5).all()
+    flat = hookviz.prepare(as_model(seeded(Tiny)), torch.zeros(1, 3, 16, 16))
+    assert (over_input(flat, np.zeros((1, 1, 3), np.uint8), opacity=0) == 0).all()

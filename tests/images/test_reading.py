@@ -674,27 +674,6 @@ def test_a_truncated_file_is_refused_unless_all_its_pixels_are_there(kind: str) 
     assert refused > 20
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"", "is empty"),
-        (b"just some text", "is no image"),
-        (b"%PDF-1.7 ...", "a PDF document"),
-        (b'<?xml version="1.0"?><svg/>', "an SVG drawing"),
-        (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "a HEIC photo"),
-        (b"\x89PNG\r\n\x1a\n", "truncated, damaged"),
-        (b"BM", "truncated, damaged"),
-        (encoded(noise(), "JPEG2000"), "a JPEG 2000 image"),
-        (encoded(noise(), "PPM"), "is no image"),
-    ],
-)
-def test_what_is_no_image_is_refused_with_the_reason(data: bytes, reason: str) -> None:
-    with pytest.raises(ImageError, match=reason) as caught:
-        decode(data, "holiday.xyz")
-    assert "'holiday.xyz'" in str(caught.value)
-    assert "PNG, JPEG" in str(caught.value)
-
-
 def test_a_long_hostile_name_is_shortened() -> None:
     with pytest.raises(ImageError) as caught:
         decode(b"", "a\n<script>" + "b" * 100_000)
@@ -767,7 +746,7 @@ def bombs() -> dict[str, bytes]:
 BOMB_RUN = """
 import pickle, resource, sys, time
 from hookviz.errors import ImageError
-from hookviz.images import decode
+from hookviz.images.reading import decode
 
 for name, data in pickle.load(sys.stdin.buffer).items():
     before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
@@ -787,7 +766,7 @@ def test_bombs_are_refused_without_taking_memory() -> None:
         input=pickle.dumps(bombs()),
         capture_output=True,
         check=True,
-        cwd=Path(reading.__file__).parent.parent,
+        cwd=Path(reading.__file__).parents[2],
         timeout=120,
     )
     reasons = {

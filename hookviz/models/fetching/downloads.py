@@ -19,10 +19,11 @@ from glob import escape
 from pathlib import Path
 
 from hookviz.errors import WeightsError
-from hookviz.models.fetching.progress import Meter, Progress, Report
-from hookviz.models.fetching.transfers import Timing, Transfer, hash_in_name
+from hookviz.models.fetching.progress import Meter, Report, TransferStatus
+from hookviz.models.fetching.timing import Timing
+from hookviz.models.fetching.transfers import Transfer, hash_in_name
 
-__all__ = ["Download", "Progress", "Report", "Timing", "fetch", "matches_name", "start"]
+__all__ = ["Download", "Report", "Timing", "TransferStatus", "fetch", "matches_name", "start"]
 
 logger = logging.getLogger(__name__)
 _PATIENCE = Timing()
@@ -144,7 +145,7 @@ class Download:
         return self._done.is_set()
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> TransferStatus:
         """How far it is at this moment."""
         return self._meter.read()
 

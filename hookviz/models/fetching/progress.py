@@ -1,4 +1,4 @@
-"""How far a transfer has come: bytes and speed, in a person's words and units."""
+"""How far a transfer is: bytes and speed, in a person's words and units."""
 
 import threading
 import time
@@ -6,12 +6,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hookviz.wording import byte_size, bytes_of
+
 _SPEED_WINDOW = 3.0  # seconds over which the speed is measured
-_UNITS = ((1e6, "MB"), (1e3, "kB"))
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TransferStatus:
     """How far a transfer has come.
 
     Attributes:
@@ -36,25 +37,22 @@ class Progress:
     @property
     def text(self) -> str:
         """Such as ``12.3 of 87.3 MB · 4.5 MB/s``."""
-        return f"{self.amount} · {self.note or f'{format_bytes(self.bytes_per_second)}/s'}"
+        return f"{self.amount} · {self.note or f'{byte_size(self.bytes_per_second)}/s'}"
 
     @property
     def amount(self) -> str:
         """Such as ``12.3 of 87.3 MB``, or ``12.3 MB`` where the server does not say of how much."""
         if self.total is None:
-            return format_bytes(self.received)
-        size, unit = _scale(self.total)
-        if size == 1:
-            return f"{self.received} of {self.total} {unit}"
-        return f"{self.received / size:.1f} of {self.total / size:.1f} {unit}"
+            return byte_size(self.received)
+        return bytes_of(self.received, self.total)
 
     @property
     def title(self) -> str:
         """The file with its size: ``resnet34-b627a593.pth (87.3 MB)``."""
-        return self.file if self.total is None else f"{self.file} ({format_bytes(self.total)})"
+        return self.file if self.total is None else f"{self.file} ({byte_size(self.total)})"
 
 
-Report = Callable[[Progress], None]
+Report = Callable[[TransferStatus], None]
 
 
 class Meter:
@@ -91,7 +89,7 @@ class Meter:
         with self._lock:
             self._note = text
 
-    def read(self) -> Progress:
+    def read(self) -> TransferStatus:
         """How far it is at this moment."""
         now = self._clock()
         with self._lock:
@@ -99,19 +97,9 @@ class Meter:
             then, by_then = self._samples[0]
             # the first moments alone would give an absurd speed
             speed = (self._received - by_then) / max(now - then, 0.1)
-            return Progress(self._file, self._received, self._total, speed, self._note)
+            return TransferStatus(self._file, self._received, self._total, speed, self._note)
 
     def _forget_before(self, moment: float) -> None:
         # the last sample before the window stays: without it a stall would have no speed
         while len(self._samples) > 1 and self._samples[1][0] < moment:
             self._samples.popleft()
-
-
-def format_bytes(count: float) -> str:
-    """Such as ``87.3 MB`` (of 1,000,000 bytes), ``12.0 kB`` or ``7 bytes``."""
-    size, unit = _scale(count)
-    return f"{count / size:.0f} {unit}" if size == 1 else f"{count / size:.1f} {unit}"
-
-
-def _scale(count: float) -> tuple[float, str]:
-    return next((pair for pair in _UNITS if count >= pair[0]), (1, "bytes"))

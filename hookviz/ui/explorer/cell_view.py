@@ -5,7 +5,7 @@ from html import escape
 import numpy as np
 import streamlit as st
 
-from hookviz.drawing.overlay import outlined
+from hookviz.drawing.framing import outlined
 from hookviz.explaining import layer_recorder
 from hookviz.explaining.layer_recorder import CellSum, LayerCall
 from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields

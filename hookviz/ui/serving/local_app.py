@@ -15,7 +15,7 @@ from torch import nn
 
 from hookviz.errors import HookVizError
 from hookviz.models import user_models
-from hookviz.models.loading import wrap
+from hookviz.models.wrapping import wrap
 from hookviz.types import Model
 from hookviz.ui.serving import lifecycle
 

@@ -1,55 +1,24 @@
-"""A page's turn to compute: waiting with a place in the queue, a time limit, a line in the log."""
+"""A page's turn to compute: waiting with a place in the queue, and a line in the log."""
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import streamlit as st
 
 from hookviz.errors import HookVizError
 from hookviz.serving import capacity, logs
-from hookviz.settings import settings
-
-Report = Callable[[float], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A run's time. It is given to whatever computes, as its progress callback."""
-
-    label: str
-    ends: float
-    limit: int
-
-    def within(self, report: Report | None = None) -> Report:
-        """`report`, which raises once the time is over.
-
-        Raises:
-            HookVizError: from the callback, after `HOOKVIZ_RUN_SECONDS`.
-        """
-
-        def checked(share: float) -> None:
-            if time.monotonic() > self.ends:
-                raise TooLongError(
-                    f"{self.label} took longer than the {self.limit} seconds that one run may "
-                    "take here (HOOKVIZ_RUN_SECONDS). A smaller input, model or number of steps "
-                    "takes less."
-                )
-            if report is not None:
-                report(share)
-
-        return checked
-
-
-class TooLongError(HookVizError):
-    """A run took more time than whoever started the server allows."""
+from hookviz.serving.time_limit import TimeLimit, TooLongError
 
 
 @contextmanager
-def turn(label: str, kind: str = "capture", *, model: str = "", layer: str = "") -> Iterator[Turn]:
+def turn(
+    label: str, kind: str = "capture", *, model: str = "", layer: str = ""
+) -> Iterator[TimeLimit]:
     """Wait for this session's turn, with its place on the screen, and hold it for the block.
+
+    Gives the run's time limit, which whatever computes takes as its progress callback.
 
     To be entered only for what has to be computed: what is kept needs no turn. The place in the
     queue is written with Streamlit's own calls, so a click or a closed tab ends the wait. Within
@@ -72,7 +41,6 @@ def turn(label: str, kind: str = "capture", *, model: str = "", layer: str = "")
             icon=":material/hourglass_top:",
         )
 
-    allowed = settings().run_seconds
     with (
         logs.bound(session=session(), request=secrets.token_hex(4), model=model, layer=layer),
         capacity.admission().turn(session(), tell) as waited,
@@ -80,7 +48,7 @@ def turn(label: str, kind: str = "capture", *, model: str = "", layer: str = "")
         if shown:
             line.empty()
         with _written_down(kind, waited):
-            yield Turn(label, time.monotonic() + allowed, allowed)
+            yield TimeLimit.from_now(label)
 
 
 @contextmanager

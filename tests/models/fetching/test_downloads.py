@@ -17,7 +17,14 @@ from pathlib import Path
 import pytest
 
 from hookviz.errors import WeightsError
-from hookviz.models.fetching.downloads import Download, Progress, Timing, fetch, matches_name, start
+from hookviz.models.fetching.downloads import (
+    Download,
+    Timing,
+    TransferStatus,
+    fetch,
+    matches_name,
+    start,
+)
 from tests.weights_server import Answer, WeightsServer, hashed_name, random_bytes
 
 # a stall that is longer than any test: whatever ends in time was not ended by it
@@ -69,7 +76,7 @@ def half_way(server: WeightsServer, path: Path, **options: Timing) -> Download:
 def test_a_file_that_is_there_is_not_asked_for(server: WeightsServer, tmp_path: Path) -> None:
     path = tmp_path / NAME
     path.write_bytes(b"here already")
-    told: list[Progress] = []
+    told: list[TransferStatus] = []
     assert fetch(server.add(NAME, BODY), path, told.append) == path
     assert path.read_bytes() == b"here already"
     assert server.requests == []
@@ -121,9 +128,9 @@ def test_only_a_hidden_part_is_there_until_it_is_whole(
 
 @pytest.mark.parametrize("length", ["known", "chunked"])
 def test_progress_grows_and_is_complete(server: WeightsServer, tmp_path: Path, length: str) -> None:
-    told: list[Progress] = []
+    told: list[TransferStatus] = []
 
-    def report(progress: Progress) -> None:
+    def report(progress: TransferStatus) -> None:
         told.append(progress)
         if progress.received == HALF:
             server.gate.set()
@@ -163,7 +170,7 @@ def test_all_who_ask_share_one_transfer(server: WeightsServer, tmp_path: Path, c
     first = threading.local()
 
     def ask(_: int) -> Path:
-        def report(progress: Progress) -> None:
+        def report(progress: TransferStatus) -> None:
             if not hasattr(first, "told"):
                 first.told = True
                 all_wait.wait()
@@ -313,7 +320,7 @@ def test_nobody_needs_to_look(server: WeightsServer, tmp_path: Path) -> None:
 def test_a_report_that_raises_ends_it(
     server: WeightsServer, tmp_path: Path, kind: type[BaseException]
 ) -> None:
-    def report(progress: Progress) -> None:
+    def report(progress: TransferStatus) -> None:
         if progress.received == HALF:
             raise kind("enough")
 
@@ -325,7 +332,7 @@ def test_a_report_that_raises_ends_it(
 
 
 def test_a_report_that_raises_leaves_it_to_others(server: WeightsServer, tmp_path: Path) -> None:
-    def leave(progress: Progress) -> None:
+    def leave(progress: TransferStatus) -> None:
         raise LeaveError
 
     download = half_way(server, tmp_path / NAME)
@@ -353,7 +360,7 @@ def test_coming_and_going_leaves_only_the_files(server: WeightsServer, tmp_path:
             place = random_bytes(1, seed=person * rounds + turn)[0] * 1500
             leaves = (person + turn) % 3 > 0 or turn % 4 == 0  # now and then everybody does
 
-            def report(progress: Progress, place: int = place, leaves: bool = leaves) -> None:
+            def report(progress: TransferStatus, place: int = place, leaves: bool = leaves) -> None:
                 if leaves and progress.received >= place:
                     raise LeaveError
 
@@ -458,7 +465,7 @@ def test_what_crashed_processes_left_is_swept_away(server: WeightsServer, tmp_pa
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from hookviz.downloads import Timing, fetch, start
+from hookviz.models.fetching.downloads import Timing, fetch, start
 
 how, url, path = sys.argv[1:]
 timing = Timing(stall=120.0, report=0.01)

@@ -2,45 +2,37 @@ import threading
 
 import pytest
 
-from hookviz.models.fetching.progress import Meter, Progress, format_bytes
+from hookviz.models.fetching.progress import Meter, TransferStatus
 
 
 @pytest.mark.parametrize(
-    ("progress", "text"),
+    ("status", "text"),
     [
-        (Progress("f", 12_300_000, 87_300_000, 4.5e6), "12.3 of 87.3 MB · 4.5 MB/s"),
-        (Progress("f", 300_000, 87_300_000, 52_000), "0.3 of 87.3 MB · 52.0 kB/s"),
-        (Progress("f", 12_300_000, None, 0), "12.3 MB · 0 bytes/s"),
-        (Progress("f", 70_001, 200_000, 0, "connecting"), "70.0 of 200.0 kB · connecting"),
-        (Progress("f", 5, 10, 1), "5 of 10 bytes · 1 bytes/s"),
+        (TransferStatus("f", 12_300_000, 87_300_000, 4.5e6), "12.3 of 87.3 MB · 4.5 MB/s"),
+        (TransferStatus("f", 300_000, 87_300_000, 52_000), "0.3 of 87.3 MB · 52.0 kB/s"),
+        (TransferStatus("f", 12_300_000, None, 0), "12.3 MB · 0 bytes/s"),
+        (TransferStatus("f", 70_001, 200_000, 0, "connecting"), "70.0 of 200.0 kB · connecting"),
+        (TransferStatus("f", 5, 10, 1), "5 of 10 bytes · 1 bytes/s"),
     ],
 )
-def test_the_text_is_in_a_persons_units(progress: Progress, text: str) -> None:
-    assert progress.text == text
+def test_the_text_is_in_a_persons_units(status: TransferStatus, text: str) -> None:
+    assert status.text == text
 
 
 def test_the_share() -> None:
-    assert Progress("f", 1, 4, 0).share == 0.25
-    assert Progress("f", 1, None, 0).share is None
-    assert Progress("f", 0, 0, 0).share is None
+    assert TransferStatus("f", 1, 4, 0).share == 0.25
+    assert TransferStatus("f", 1, None, 0).share is None
+    assert TransferStatus("f", 0, 0, 0).share is None
 
 
 def test_the_title_has_the_size_once_it_is_known() -> None:
-    assert Progress("net.pth", 0, None, 0).title == "net.pth"
-    assert Progress("net.pth", 0, 87_306_240, 0).title == "net.pth (87.3 MB)"
-
-
-def test_bytes_in_words() -> None:
-    assert [format_bytes(count) for count in (7, 12_000, 87_306_240)] == [
-        "7 bytes",
-        "12.0 kB",
-        "87.3 MB",
-    ]
+    assert TransferStatus("net.pth", 0, None, 0).title == "net.pth"
+    assert TransferStatus("net.pth", 0, 87_306_240, 0).title == "net.pth (87.3 MB)"
 
 
 def test_a_meter_reads_what_it_was_told() -> None:
     meter = Meter("net.pth")
-    assert meter.read() == Progress("net.pth", 0, None, 0.0)
+    assert meter.read() == TransferStatus("net.pth", 0, None, 0.0)
     meter.expect(1000)
     meter.count(600)
     meter.note("connecting")
@@ -67,7 +59,7 @@ def test_beginning_anew_is_no_negative_speed() -> None:
     for received in (5000, 0, 100):
         now += 1
         meter.count(received)
-    assert meter.read() == Progress("net.pth", 100, None, 100.0)
+    assert meter.read() == TransferStatus("net.pth", 100, None, 100.0)
 
 
 def test_a_meter_can_be_read_while_it_is_told() -> None:

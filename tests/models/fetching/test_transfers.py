@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -11,61 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import requests
 
 from hookviz.errors import WeightsError
 from hookviz.models.fetching.downloads import fetch, start
-from hookviz.models.fetching.transfers import Timing, hash_in_name
+from hookviz.models.fetching.timing import Timing
+from hookviz.models.fetching.transfers import hash_in_name
+from tests.models.fetching.fetched import BODY, CUT, FAST, NAME, STALLING, brought, ranges, refused
 from tests.weights_server import Answer, WeightsServer, hashed_name, random_bytes
-
-FAST = Timing(backoff=0.01, longest_pause=0.05, report=0.01)
-STALLING = replace(FAST, stall=0.5)
-BODY = random_bytes(200_000)
-NAME = hashed_name(BODY)
-CUT = Answer(cut_after=70_001)
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[WeightsServer]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
-    with WeightsServer() as server:
-        yield server
-
-
-def brought(server: WeightsServer, folder: Path, *answers: Answer, timing: Timing = FAST) -> None:
-    """Fetches BODY over these answers, and compares every byte."""
-    path = fetch(server.add(NAME, BODY, *answers), folder / NAME, timing=timing)
-    assert path.read_bytes() == BODY
-    assert [entry.name for entry in folder.iterdir()] == [NAME]
-
-
-def refused(
-    server: WeightsServer,
-    folder: Path,
-    *answers: Answer,
-    name: str = NAME,
-    timing: Timing = FAST,
-) -> str:
-    """The error over these answers, which leaves nothing behind."""
-    url = server.add(name, BODY, *answers)
-    with pytest.raises(WeightsError) as caught:
-        fetch(url, folder / name, timing=timing)
-    assert list(folder.iterdir()) == []
-    text = str(caught.value)
-    assert name in text
-    assert "127.0.0.1" in text
-    assert "Traceback" not in text
-    assert "Error(" not in text
-    return text
 
 
 def patience(answer: Answer) -> Timing:
     """Little where the server is about to stall, much where it could only seem to."""
     return STALLING if answer.mute or answer.hold_after is not None else FAST
-
-
-def ranges(server: WeightsServer) -> list[str | None]:
-    return [request.range for request in server.requests_for(NAME)]
 
 
 @pytest.mark.parametrize("length", ["known", "chunked", "unknown"])
@@ -248,41 +204,6 @@ def test_a_server_that_asks_for_a_pause_gets_it(
 # --- no use in another attempt ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("status", "reason"),
-    [
-        (401, "the server refused it (401 Unauthorized)."),
-        (403, "the server refused it (403 Forbidden)."),
-        (404, "the server has no such file (404 Not Found)."),
-        (410, "the server did not send it (410 Gone)."),
-        (204, "the server did not send it (204 No Content)."),
-        (206, "the server could not go on where it broke off (206)"),
-    ],
-)
-def test_a_refusal_is_final(
-    server: WeightsServer, tmp_path: Path, status: int, reason: str
-) -> None:
-    text = refused(server, tmp_path, Answer(status=status, body=b""))
-    assert reason in text
-    assert f"{server.url}/{NAME}" in text
-    assert len(server.requests) == (1 if status != 206 else 4)
-
-
-def test_a_refusal_after_a_redirect_names_who_refused(
-    server: WeightsServer, tmp_path: Path
-) -> None:
-    with WeightsServer() as other:
-        url = other.add("kept", BODY, Answer(status=403))
-        text = refused(server, tmp_path, Answer(status=302, headers={"Location": url}))
-    assert f"127.0.0.1:{other.port}, where it was redirected to, refused it (403" in text
-
-
-def test_a_redirect_in_a_circle(server: WeightsServer, tmp_path: Path) -> None:
-    here = {"Location": f"{server.url}/{NAME}"}
-    text = refused(server, tmp_path, Answer(status=302, headers=here))
-    assert "it is redirected in a circle" in text
-
-
 def test_a_wrong_hash_leaves_nothing_behind(server: WeightsServer, tmp_path: Path) -> None:
     wrong = random_bytes(len(BODY), seed=1)
     text = refused(server, tmp_path, Answer(body=wrong))
@@ -319,68 +240,7 @@ def test_a_file_that_is_larger_than_the_disk(server: WeightsServer, tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
-# --- nobody there -----------------------------------------------------------------------------
-
-
-def unreachable(url: str, folder: Path, timing: Timing = FAST) -> str:
-    with pytest.raises(WeightsError) as caught:
-        fetch(url, folder / NAME, timing=timing)
-    assert isinstance(
-        caught.value.__cause__.__cause__.__cause__,  # type: ignore[union-attr]
-        requests.RequestException,
-    )
-    assert list(folder.iterdir()) == []
-    return str(caught.value)
-
-
-def test_a_port_where_nobody_listens(server: WeightsServer, tmp_path: Path) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        text = unreachable(f"http://127.0.0.1:{unused.getsockname()[1]}/{NAME}", tmp_path)
-    assert "nothing answers at 127.0.0.1 (connection refused) (tried 4 times)." in text
-
-
-def test_a_name_that_does_not_exist(server: WeightsServer, tmp_path: Path) -> None:
-    text = unreachable(f"http://weights.invalid/{NAME}", tmp_path)
-    assert "the name weights.invalid can't be resolved, perhaps because there is no" in text
-    assert "(tried 2 times)" in text
-
-
-def test_a_network_that_was_there_is_waited_for(server: WeightsServer, tmp_path: Path) -> None:
-    away = Answer(status=302, headers={"Location": f"http://weights.invalid/{NAME}"})
-    brought(server, tmp_path, CUT, away, away, Answer())
-    assert ranges(server) == [None, *["bytes=70001-"] * 3]
-    text = refused(server, tmp_path / "none", CUT, away)
-    assert "the name weights.invalid can't be resolved" in text
-    assert "(tried 4 times)" in text
-
-
-def test_a_port_that_takes_no_connection(server: WeightsServer, tmp_path: Path) -> None:
-    with socket.socket() as full, socket.socket() as first, socket.socket() as second:
-        full.bind(("127.0.0.1", 0))
-        full.listen(0)  # the queue is full after one, and nobody accepts
-        for waiting in (first, second):
-            waiting.setblocking(False)
-            waiting.connect_ex(full.getsockname())
-        timing = replace(FAST, connect=0.2, attempts=2)
-        text = unreachable(f"http://127.0.0.1:{full.getsockname()[1]}/{NAME}", tmp_path, timing)
-    assert "127.0.0.1 took no connection within 0.2 s (tried 2 times)." in text
-
-
-@pytest.mark.parametrize("url", ["ftp://host/x", "weights/x", "http://", "http://[half/x"])
-def test_an_address_that_is_none(tmp_path: Path, url: str) -> None:
-    text = unreachable(url, tmp_path)
-    assert "that is not an http or https address." in text
-    assert url in text
-
-
-def test_a_proxy_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("NO_PROXY", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("http_proxy", "http://proxy.invalid:3128")
-    assert "the proxy of this network can't be reached" in unreachable(
-        f"http://weights.invalid/{NAME}", tmp_path
-    )
+# --- addresses and names ----------------------------------------------------------------------
 
 
 def test_what_is_secret_in_an_address_is_not_shown(server: WeightsServer, tmp_path: Path) -> None:

@@ -1,0 +1,74 @@
+"""What is refused before torch reads it: bombs, archives of another kind, endless pickles."""
+
+import io
+import pickletools
+import re
+import zipfile
+from typing import BinaryIO
+
+from hookviz.errors import WeightsError, shorten
+from hookviz.models.checkpoints.file_kinds import archive_kind
+from hookviz.models.checkpoints.refusals import damaged, refused, unreadable
+
+_MOST_INFLATED = 10  # times its size that a zip may unpack to; torch.save does not compress
+_MOST_PICKLE = 4_000_000  # bytes that describe the tensors; 1,000 tensors take 0.1 MB
+_TOO_MANY = "it describes more tensors than any network has"
+_MAKERS = re.compile(  # torch's reader calls these for a file; they take memory that nothing fills
+    r"(__builtin__|builtins) bytearray$"
+    r"|torch[\w.]* (\w*Tensor|\w*ypedStorage|_rebuild_(device|nested|wrapper)\w*)$"
+)
+
+
+def check_archive(stream: BinaryIO, size: int, name: str) -> None:
+    """Refuse a zip that torch.save did not write, or that unpacks to much more than its size."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            entries = archive.infolist()
+    except Exception as error:  # zipfile raises many kinds over damaged files
+        raise unreadable(
+            name, f"it is cut short or damaged: its table of contents is missing ({size:,} bytes)"
+        ) from error
+    inside = {entry.filename.partition("/")[2] for entry in entries}
+    if "constants.pkl" in inside:
+        raise unreadable(
+            name,
+            "it is a TorchScript program (torch.jit.save), which is code; "
+            'torch.save(torch.jit.load(file).state_dict(), "weights.pth") saves its weights alone',
+        )
+    if "data.pkl" not in inside:
+        some = ", ".join(shorten(entry.filename, 40) for entry in entries[:3]) or "nothing"
+        kind = archive_kind(entry.filename for entry in entries)
+        raise unreadable(name, kind or f"it is a zip archive that holds {some}")
+    unpacked = sum(entry.file_size for entry in entries)
+    if unpacked > _MOST_INFLATED * size:
+        raise unreadable(
+            name, f"it would unpack from {size:,} to {unpacked:,} bytes, which no checkpoint does"
+        )
+    # torch does not tell capitals from small letters in the names of entries
+    pickles = [entry for entry in entries if entry.filename.casefold().endswith("/data.pkl")]
+    if len(pickles) != 1 or pickles[0].file_size > _MOST_PICKLE:
+        raise unreadable(name, _TOO_MANY)
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            pickled = io.BytesIO(archive.read(pickles[0]))
+    except Exception as error:  # as above
+        raise damaged(name, error) from error
+    check_pickles(pickled, 1, name)
+
+
+def check_pickles(stream: BinaryIO, count: int, name: str) -> None:
+    """Refuse pickles that take memory at will, or so long that building it takes gigabytes.
+
+    torch's old format is five pickles, the last two the state dict and which values follow.
+    """
+    try:
+        for _ in range(count):  # genops reads a pickle's instructions and follows none of them
+            for instruction, argument, _ in pickletools.genops(stream):
+                if stream.tell() > _MOST_PICKLE:
+                    raise unreadable(name, _TOO_MANY)
+                if instruction.name == "GLOBAL" and _MAKERS.match(str(argument)):
+                    raise refused(name, f"GLOBAL {str(argument).replace(' ', '.')}")
+    except WeightsError:
+        raise
+    except Exception as error:  # whatever a damaged file makes it raise
+        raise damaged(name, error) from error

@@ -1,0 +1,115 @@
+"""A file of weights → the state dict in it, without running anything that the file holds."""
+
+import io
+import pickle
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+from safetensors.torch import load as load_safetensors
+from torch import Tensor
+
+from hookviz.errors import WeightsError, shorten
+from hookviz.models.checkpoints.file_kinds import kind_of
+from hookviz.models.checkpoints.guards import check_archive, check_pickles
+from hookviz.models.checkpoints.refusals import damaged, refused, unreadable
+from hookviz.models.checkpoints.state_dicts import find_state_dict
+
+_HEAD = 4096  # bytes at the start of a file that tell its kind
+_TORCH_MAGIC = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"  # opens every file of torch.save's old format
+
+
+def read_state_dict(source: Path | bytes, name: str = "") -> dict[str, Tensor]:
+    """The state dict in a file, whatever is wrapped around it; nothing in it is ever executed.
+
+    The kind of file is told by its content. Tensors keep the type and the names that they have in
+    the file, and their memory is never larger than the file unpacked.
+
+    Args:
+        source: the file, or its bytes: safetensors, or what torch.save wrote, old format or new.
+        name: what to call it in errors; the path's name by default.
+
+    Raises:
+        WeightsError: there is no such file, it is of another kind, damaged, or holds objects that
+            only code could bring back.
+    """
+    name = shorten(name or (source.name if isinstance(source, Path) else "the checkpoint"))
+    if isinstance(source, bytes):
+        return _read(io.BytesIO(source), name)
+    try:
+        if source.exists() and not source.is_file():
+            what = "a folder" if source.is_dir() else "no ordinary file"
+            raise unreadable(name, f"it is {what}")
+        with source.open("rb") as stream:
+            return _read(stream, name)
+    except FileNotFoundError as error:
+        raise WeightsError(
+            f"There is no checkpoint {shorten(str(source), 200)!r}; "
+            'weights are "pretrained", "random" or the path of a file.'
+        ) from error
+    except OSError as error:
+        raise unreadable(name, error.strerror or str(error)) from error
+
+
+def _read(stream: BinaryIO, name: str) -> dict[str, Tensor]:
+    head = stream.read(_HEAD)
+    size = stream.seek(0, io.SEEK_END)
+    stream.seek(0)
+    if not head:
+        raise unreadable(name, "it is empty")
+    if head.startswith(b"PK"):
+        check_archive(stream, size, name)
+        return find_state_dict(_from_pickle(stream, name), name)
+    if _TORCH_MAGIC in head[:40]:
+        check_pickles(stream, 5, name)
+        return find_state_dict(_from_pickle(stream, name, _zeroed(size)), name)
+    length = int.from_bytes(head[:8], "little")
+    if head[8:9] == b"{" and length < 1 << 40:
+        return find_state_dict(_from_safetensors(stream, length, size, name), name)
+    raise unreadable(name, kind_of(head, name))
+
+
+def _from_safetensors(stream: BinaryIO, length: int, size: int, name: str) -> Mapping[str, Tensor]:
+    if length + 8 > size:
+        raise unreadable(
+            name,
+            f"it is cut short: its header alone should take {length:,} bytes, and the file "
+            f"has {size:,}",
+        )
+    try:
+        state_dict: Mapping[str, Tensor] = load_safetensors(stream.read())
+    except Exception as error:  # whatever a damaged file makes the library raise
+        raise damaged(name, error) from error
+    return OrderedDict(sorted(state_dict.items()))  # it comes in another order each time
+
+
+def _zeroed(most: int) -> Callable[[torch.UntypedStorage, str], torch.UntypedStorage]:
+    """What torch asks where to put values: in memory that is zero, `most` bytes of it in all.
+
+    A file of the old format says how much memory it wants, and need not fill it. What lies there
+    then is what others left.
+    """
+    left = most
+
+    def zeroed(storage: torch.UntypedStorage, _location: str) -> torch.UntypedStorage:
+        nonlocal left
+        left -= storage.nbytes()
+        if left < 0:
+            raise ValueError("it claims more values than it holds")
+        torch.empty(0, dtype=torch.uint8).set_(storage).zero_()
+        return storage
+
+    return zeroed
+
+
+def _from_pickle(stream: BinaryIO, name: str, location: Any = "cpu") -> Any:
+    """What torch.save wrote; torch's own reader builds tensors and plain containers only."""
+    stream.seek(0)
+    try:
+        return torch.load(stream, map_location=location, weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise refused(name, str(error)) from error
+    except Exception as error:  # whatever a damaged file makes torch raise
+        raise damaged(name, error) from error

@@ -1,0 +1,34 @@
+"""Which devices this machine has, and in which precision each can compute."""
+
+import torch
+
+from hookviz.errors import ModelError, shorten
+
+
+def list_devices() -> tuple[str, ...]:
+    """Where networks can compute on this machine, fastest first; ``"cpu"`` is always the last."""
+    cuda = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    mps = ["mps"] if torch.backends.mps.is_available() else []
+    return (*cuda, *mps, "cpu")
+
+
+def find_device(name: str, *, half: bool = False) -> torch.device:
+    """The device called `name`; ``"auto"`` is the fastest there is, ``"cuda"`` the first GPU.
+
+    Raises:
+        ModelError: it is not there, or can't compute in half precision where that is asked for.
+    """
+    devices = list_devices()
+    plain = name.strip().casefold()
+    device = {"auto": devices[0], "cuda": "cuda:0", "gpu": devices[0]}.get(plain, plain)
+    if device not in devices or (plain == "gpu" and device == "cpu"):
+        raise ModelError(
+            f"There is no device {shorten(name)!r} here; there is {', '.join(devices)} "
+            f"(auto takes {devices[0]})."
+        )
+    if half and device == "cpu":
+        raise ModelError(
+            "Half precision is for GPUs: on the CPU it is slower than full precision and less "
+            f"exact. Leave it out, or choose another device; there is {', '.join(devices)}."
+        )
+    return torch.device(device)

@@ -1,0 +1,83 @@
+"""A catalog entry and a state dict → the network of that architecture with those weights in it."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from hookviz.errors import ModelError
+from hookviz.models import architectures, catalog
+from hookviz.models.matching import match
+from hookviz.models.misfits import misfit
+from hookviz.settings import MEGABYTE, settings
+from hookviz.types import ModelSpec
+from hookviz.wording import memory_size
+
+_FLOAT = 4  # bytes of a float32
+
+_seeding = threading.Lock()  # torch has one generator; one builder at a time may seed it
+
+
+def with_random_weights(spec: ModelSpec) -> nn.Module:
+    """A catalog model, untrained: its weights are random and yet the same every time.
+
+    Raises:
+        ModelError: it is too large for this process.
+    """
+    refuse_too_large(spec, spec.parameters)
+    with _seeding, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = architectures.build(
+            spec.name, architectures.spec_classes(spec.name), training_heads=True
+        )
+    architectures.drop_training_heads(network)
+    return network
+
+
+def with_weights(spec: ModelSpec, state_dict: Mapping[str, Tensor], source: str) -> nn.Module:
+    """A catalog model that holds `state_dict`, with as many classes as `state_dict` has.
+
+    Names may carry prefixes (``module.``, ``model.backbone.``); what lies beside such a prefix,
+    such as a loss's own weights, is no part of the network and left out. Tensors of another
+    floating point type are converted.
+
+    Args:
+        spec: the catalog's entry.
+        state_dict: names and tensors, as `read_state_dict` gives them.
+        source: what to call it in errors.
+
+    Raises:
+        MisfitError: with the first few of what is missing, unexpected or of another shape, and the
+            architecture that fits better where one does.
+        ModelError: the network is too large for this process.
+    """
+    matched = match(spec.name, state_dict)
+    if matched.faults:
+        raise misfit(spec, state_dict, source, matched.faults)
+    outline = architectures.outline(spec.name, matched.classes)
+    refuse_too_large(spec, sum(outline[key].numel() for key in matched.tensors))
+    network = architectures.build_without_memory(spec.name, matched.classes)
+    network.to_empty(device="cpu")
+    empty = network.state_dict()
+    # Every file is taken to be of today's layout: its shapes have been compared, and the versions
+    # that some layers look for are lost in safetensors and under prefixes.
+    filled = OrderedDict((key, matched.tensors.get(key, torch.zeros(()))) for key in empty)
+    filled._metadata = empty._metadata  # type: ignore[attr-defined]
+    network.load_state_dict(filled)
+    return network
+
+
+def refuse_too_large(spec: ModelSpec, parameters: int) -> None:
+    """Raise a `ModelError` for a network of more float32 numbers than may be loaded at all."""
+    limit = settings().models_mb * MEGABYTE
+    if parameters * _FLOAT <= limit:
+        return
+    small = [other for other in catalog.described_models() if other.parameters * _FLOAT <= limit]
+    family = [other for other in small if other.family == spec.family] or small
+    hint = max(family, key=lambda other: other.parameters).title if family else "A smaller model"
+    raise ModelError(
+        f"{spec.title} takes {memory_size(parameters * _FLOAT)} of memory, and loaded models may "
+        f"take {memory_size(limit)} in all (HOOKVIZ_MODELS_MB). {hint} fits."
+    )

@@ -1,0 +1,40 @@
+import io
+
+import pytest
+from PIL import Image
+
+from hookviz.errors import ImageError
+from hookviz.images import formats, reading
+
+
+def encoded(kind: str) -> bytes:
+    buffer = io.BytesIO()
+    Image.effect_noise((16, 12), 60).convert("RGB").save(buffer, kind)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "is empty"),
+        (b"just some text", "is no image"),
+        (b"%PDF-1.7 ...", "a PDF document"),
+        (b'<?xml version="1.0"?><svg/>', "an SVG drawing"),
+        (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "a HEIC photo"),
+        (b"\x89PNG\r\n\x1a\n", "truncated, damaged"),
+        (b"BM", "truncated, damaged"),
+        (encoded("JPEG2000"), "a JPEG 2000 image"),
+        (encoded("PPM"), "is no image"),
+    ],
+)
+def test_what_is_no_image_is_refused_with_the_reason(data: bytes, reason: str) -> None:
+    with pytest.raises(ImageError, match=reason) as caught:
+        reading.decode(data, "holiday.xyz")
+    assert "'holiday.xyz'" in str(caught.value)
+    assert "PNG, JPEG" in str(caught.value)
+
+
+def test_files_that_folders_are_searched_for_are_of_formats_that_are_read() -> None:
+    named = Image.registered_extensions()
+    kinds = {named[suffix] for suffix in formats.SUFFIXES}
+    assert kinds == {"PNG", "JPEG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "AVIF"}

@@ -1,0 +1,75 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+import hookviz
+from hookviz.models import architectures, catalog, networks
+from hookviz.models.digests import weights_digest
+from hookviz.settings import settings
+from tests.models.state_dicts import SMALL, built, put_in, saved
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_network_filled_from_a_file_computes_what_the_saved_one_does(name: str) -> None:
+    network = built(name, 7).eval()
+    filled = put_in(name, network.state_dict()).eval()
+    images = torch.randn(1, 3, 96, 96, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert torch.equal(filled(images), network(images))
+    assert architectures.classes_of(name, filled) == 7
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_other_floating_point_types_are_converted(dtype: torch.dtype) -> None:
+    network = built("shapesnet").to(dtype)
+    filled = put_in("shapesnet", network.state_dict())
+    assert {parameter.dtype for parameter in filled.parameters()} == {torch.float32}
+    assert torch.equal(filled.head.weight, network.head.weight.float())  # type: ignore[arg-type, union-attr]
+
+
+@pytest.mark.parametrize("classes", [1, 2, 999])
+def test_any_class_count_is_taken(classes: int) -> None:
+    filled = put_in("squeezenet1_1", built("squeezenet1_1", classes).state_dict())
+    assert architectures.classes_of("squeezenet1_1", filled) == classes
+
+
+@pytest.fixture
+def five_megabytes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("HOOKVIZ_MODELS_MB", "5")
+    settings.cache_clear()
+    yield
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+@pytest.mark.usefixtures("five_megabytes")
+def test_a_model_that_cannot_fit_is_refused_before_it_is_loaded(tmp_path: Path) -> None:
+    for weights in ("random", "pretrained"):
+        with pytest.raises(
+            hookviz.ModelError,
+            match=r"ResNet-18 takes 45 MB .* may take 5 MB .*\(HOOKVIZ_MODELS_MB\)\. .* fits\.",
+        ):
+            hookviz.load_model("resnet18", weights)
+    (tmp_path / "many.pth").write_bytes(saved(built("squeezenet1_1", 3000).state_dict()))
+    with pytest.raises(hookviz.ModelError, match=r"SqueezeNet 1\.1 takes 9 MB"):
+        hookviz.load_model("squeezenet1_1", tmp_path / "many.pth")
+    assert hookviz.load_model("squeezenet1_1", "random").weights == "random"
+
+
+def test_random_weights_do_not_depend_on_what_was_built_before() -> None:
+    spec = catalog.find_model("shapesnet")
+    first = weights_digest(networks.with_random_weights(spec))
+    architectures.outline("shapesnet", 20)
+    assert weights_digest(networks.with_random_weights(spec)) == first
+
+
+def test_random_weights_are_the_same_every_time_and_leave_torchs_generator_alone() -> None:
+    torch.manual_seed(123)
+    expected = torch.rand(3)
+    torch.manual_seed(123)
+    first, second = (hookviz.load_model("squeezenet1_1", "random") for _ in range(2))
+    assert first.digest == second.digest
+    assert first.weights == "random"
+    assert torch.equal(torch.rand(3), expected)

@@ -1,0 +1,44 @@
+import math
+
+import pytest
+
+from hookviz.wording import byte_size, bytes_of, memory_size, number, times
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 bytes"), (999, "999 bytes"), (1000, "1.0 kB"), (46.8e6, "46.8 MB"), (2.5e9, "2.5 GB")],
+)
+def test_bytes_in_words(count: float, text: str) -> None:
+    assert byte_size(count) == text
+
+
+def test_a_shape_in_words() -> None:
+    assert times((64, 112, 112)) == "64×112×112"
+    assert times(()) == ""
+
+
+def test_progress_in_bytes_is_told_in_the_unit_of_the_whole() -> None:
+    assert bytes_of(5, 10) == "5 of 10 bytes"
+    assert bytes_of(70_001, 200_000) == "70.0 of 200.0 kB"
+    assert bytes_of(300_000, 87_300_000) == "0.3 of 87.3 MB"
+    assert bytes_of(12_300_000, 2_460_000_000) == "12.3 of 2460.0 MB"
+
+
+def test_memory_is_told_in_the_megabytes_of_the_settings() -> None:
+    assert memory_size(2460 * 1024 * 1024) == "2,460 MB"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (-1.318, "−1.32"),
+        (12_345.0, "12,300"),
+        (4.1e-5, "4.10×10⁻⁵"),
+        (math.nan, "NaN"),
+        (-math.inf, "−∞"),
+    ],
+)
+def test_numbers_in_words(value: float, text: str) -> None:
+    assert number(value) == text
