@@ -17,7 +17,7 @@ from hookviz.drawing.grid import Grid, make_grid
 from hookviz.errors import HookVizError
 from hookviz.explaining.layer_facts import facts as layer_facts
 from hookviz.lenses.contract.lens import Lens
-from hookviz.recipe.script import recipe_of, script
+from hookviz.recipe.script import recipe_of
 from hookviz.types import Capture, LayerInfo, Model, ModelInput
 from hookviz.ui.explorer.channel_grid import show_grid
 from hookviz.ui.explorer.grid_files import show_downloads
@@ -201,7 +201,7 @@ def _show_footer(scene: _Scene, drawing: _Drawing) -> None:
             whole=scene.whole,
             channel=drawing.channel,
         )
-        show_code(script(recipe), scene.shown, scene.model)
+        show_code(recipe, scene.shown, scene.model)
         how = "one forward pass" if capture.forward_passes else "from this session's cache"
         st.caption(
             f"{how} {capture.seconds * 1000:.0f} ms · drawn in {drawing.seconds * 1000:.0f} ms · "
