@@ -9,6 +9,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from hookviz.drawing.colormaps import ACCENT
 from hookviz.drawing.figures import figure_file
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.overlay import overlay
@@ -112,7 +113,7 @@ def _draw_map(figure: Figure, axes: Axes, grid: Grid, channel: int, coloured: Pi
 def _draw_numbers(axes: Axes, said: dict[str, str], values: NDArray[np.float32]) -> None:
     finite = values[np.isfinite(values)]
     if finite.size:
-        axes.hist(finite, bins=_BINS, color="#1f9a9d")
+        axes.hist(finite, bins=_BINS, color=ACCENT)
     axes.set_title(f"{values.size:,} values", fontsize=9)
     axes.tick_params(labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,4 +1,4 @@
-"""The colormaps on offer, and the words for their colours."""
+"""The colormaps on offer, the words for their colours, and the colours beside them."""
 
 from dataclasses import dataclass
 
@@ -43,3 +43,7 @@ NAN_COLOUR, INF_COLOUR = "#ff00ff", "#00ffff"  # nowhere near any of the colorma
 
 
 NAN_WORD, INF_WORD = "magenta", "cyan"
+
+
+ACCENT, CONTRAST = "#1f9a9d", "#c2603c"
+"""Of bars and frames, and of what goes the other way; both are seen on dark and on light."""

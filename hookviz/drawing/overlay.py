@@ -3,6 +3,7 @@
 import numpy as np
 from PIL import Image
 
+from hookviz.drawing.colormaps import ACCENT
 from hookviz.errors import SettingError
 from hookviz.types import Crop, Pixels
 
@@ -54,7 +55,7 @@ def overlay(
 
 
 def outlined(
-    picture: Pixels, box: tuple[int, int, int, int], *, colour: str = "#1f9a9d", side: int = 480
+    picture: Pixels, box: tuple[int, int, int, int], *, colour: str = ACCENT, side: int = 480
 ) -> Pixels:
     """The picture with one rectangle of it framed, and everything else darkened.
 

@@ -13,6 +13,7 @@ from PIL import Image
 from streamlit.delta_generator import DeltaGenerator
 
 from hookviz.capturing.survey import list_layers
+from hookviz.drawing.colormaps import ACCENT, CONTRAST
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.errors import HookVizError
 from hookviz.explaining.layer_facts import facts as layer_facts
@@ -46,7 +47,7 @@ _STYLE = Path(__file__).with_name("style.css")
 def show() -> None:
     """Draw the page once."""
     st.set_page_config("HookViz", _icon(), layout="wide")
-    st.html(_STYLE)
+    st.html(_style())
     with st.sidebar:
         st.title("HookViz", anchor=False)
     try:
@@ -68,6 +69,13 @@ def show() -> None:
             _show_model(shown, choice)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/error:")
+
+
+@cache
+def _style() -> str:
+    """The page's style sheet, with the colours that pictures have too."""
+    colours = f":root {{ --hv-accent: {ACCENT}; --hv-contrast: {CONTRAST}; }}"
+    return f"<style>{colours}\n{_STYLE.read_text('utf-8')}</style>"
 
 
 @cache

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from hookviz.drawing.colormaps import NAN_COLOUR
 from hookviz.explaining.cell_sum import LayerCall
 from hookviz.ui.components.files import script, source
 
@@ -49,6 +50,7 @@ def _data(call: LayerCall, channel: int, input_channel: int) -> dict[str, Any]:
         "output": _numbers(call.output[channel, :rows, :columns]),
         "bias": None if call.bias is None else float(call.bias[channel]),
         "others": len(inputs) - 1,
+        "notFinite": NAN_COLOUR,
         "says": {
             "input": f"input {input_channel}, its top left corner; padding is grey",
             "output": f"channel {channel}, the {walked} as they come out",
