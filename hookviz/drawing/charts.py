@@ -5,12 +5,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from hookviz.drawing.colours import ACCENT
+from hookviz.drawing.colours import ACCENT, CONTRAST
 from hookviz.drawing.figures import figure_file
 from hookviz.drawing.panels import ChartPanel
 from hookviz.errors import SettingError, shorten
 
-COLOURS = (ACCENT, "#c2603c", "#8a6fb8", "#b58900", "#5a7fb0")
+COLOURS = (ACCENT, CONTRAST, "#8a6fb8", "#b58900", "#5a7fb0")
 """One per series: told apart without red and green, and seen on dark and on light."""
 
 _MOST_LABELS = 40  # names that can stand under a chart one by one

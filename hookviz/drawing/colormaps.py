@@ -1,4 +1,4 @@
-"""The colormaps on offer, and the words for their colours."""
+"""The colormaps on offer, the words for their colours, and the colours beside them."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The colour that stands for HookViz itself, wherever a picture needs one that no map has."""
+"""The colours that stand for HookViz itself, wherever a picture needs one that no map has."""
 
-ACCENT = "#1f9a9d"
-"""Teal, in every frame, histogram and first series; the page's style sheet has it too."""
+ACCENT, CONTRAST = "#1f9a9d", "#c2603c"
+"""Of bars and frames, and of what goes the other way; both are seen on dark and on light."""

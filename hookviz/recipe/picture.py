@@ -1,5 +1,6 @@
 """The part of a script that captures the layer and draws its channels."""
 
+from hookviz.drawing.colormaps import LEVELS
 from hookviz.recipe.facts import Recipe
 from hookviz.recipe.wording import picture_file, quoted
 
@@ -78,7 +79,10 @@ def _colours(recipe: Recipe) -> str:
     """Makes ``levels``, the colour step of each value, and ``colours``, the colour of each step."""
     levels = _LEVELS_EACH if recipe.scale == "channel" else _LEVELS
     return "\n".join((_SCALES[recipe.scale], levels, _COLOURS)).format(
-        shown="maps" if _is_plain(recipe) else "shown", colormap=quoted(recipe.colormap)
+        shown="maps" if _is_plain(recipe) else "shown",
+        colormap=quoted(recipe.colormap),
+        n=LEVELS,
+        last=LEVELS - 1,
     )
 
 
@@ -104,18 +108,18 @@ if low == high:
     low, high = float(ranked[0]), float(ranked[-1])""",
 }
 _LEVELS = """\
-# 253 steps of colour from low to high, and the end colours beyond.
-step = 253 / (high - low) if high > low else 0.0
-levels = (({shown} - low) * step).clip(0, 252).astype(np.uint8)"""
+# {n} steps of colour from low to high, and the end colours beyond.
+step = {n} / (high - low) if high > low else 0.0
+levels = (({shown} - low) * step).clip(0, {last}).astype(np.uint8)"""
 _LEVELS_EACH = """\
-# 253 steps of colour from low to high; a channel with one value everywhere has the lowest. Tiny
+# {n} steps of colour from low to high; a channel with one value everywhere has the lowest. Tiny
 # ranges need more digits than float32 has.
 span = high - low
-step = np.divide(253, span, out=np.zeros_like(span), where=span > 0)
+step = np.divide({n}, span, out=np.zeros_like(span), where=span > 0)
 kind = np.float32 if np.min(span, where=span > 0, initial=1) > 1e-30 else np.float64
-levels = (({shown} - low.astype(kind)) * step.astype(kind)).clip(0, 252).astype(np.uint8)"""
+levels = (({shown} - low.astype(kind)) * step.astype(kind)).clip(0, {last}).astype(np.uint8)"""
 _COLOURS = """\
-colours = matplotlib.colormaps[{colormap}].resampled(253)(np.arange(253), bytes=True)  # RGBA"""
+colours = matplotlib.colormaps[{colormap}].resampled({n})(np.arange({n}), bytes=True)  # RGBA"""
 
 
 def _mosaic(recipe: Recipe) -> str:
@@ -148,10 +152,10 @@ def _channel(recipe: Recipe) -> str:
     if recipe.channel is None:
         return ""
     plain = _is_plain(recipe)
-    place = f"levels[{recipe.channel}]" if plain else f"levels[order == {recipe.channel}][0]"
+    levels = f"levels[{recipe.channel}]" if plain else f"levels[order == {recipe.channel}][0]"
     return f"""\
 # Channel {recipe.channel} alone, magnified in whole steps to {_MAP_SIDE} pixels at most.
-tile = colours[{place}]
+tile = colours[{levels}]
 cell = max(1, {_MAP_SIDE} // max(tile.shape[:2]))
 tile = tile.repeat(cell, axis=0).repeat(cell, axis=1)
 Image.fromarray(tile).save({picture_file(recipe, f"-channel-{recipe.channel}")})"""

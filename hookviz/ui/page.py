@@ -2,8 +2,8 @@
 
 import io
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -12,43 +12,50 @@ import streamlit as st
 from PIL import Image
 from streamlit.delta_generator import DeltaGenerator
 
-from hookviz.capturing import engine
 from hookviz.capturing.survey import list_layers
-from hookviz.drawing.grid import make_grid
+from hookviz.drawing.colours import ACCENT, CONTRAST
+from hookviz.drawing.grid import Grid, make_grid
 from hookviz.errors import HookVizError
 from hookviz.explaining.layer_facts import facts as layer_facts
-from hookviz.explaining.receptive_field import Fields, receptive_fields
-from hookviz.recipe.script import recipe_of, script
-from hookviz.types import LayerInfo, Model, ModelInput
-from hookviz.ui.components.navigator import navigator
-from hookviz.ui.explorer import capture_view
+from hookviz.lenses.contract.lens import Lens
+from hookviz.recipe.script import recipe_of
+from hookviz.types import Capture, LayerInfo, Model, ModelInput
+from hookviz.ui.explorer.channel_grid import show_grid
+from hookviz.ui.explorer.grid_files import show_downloads
 from hookviz.ui.explorer.inspector import show_inspector
-from hookviz.ui.explorer.layer_thumbnails import previews
+from hookviz.ui.explorer.layer_capture import capture_layer
+from hookviz.ui.explorer.layer_header import show_layer
+from hookviz.ui.explorer.layer_tree import show_tree
 from hookviz.ui.explorer.map_origin import show_origin
-from hookviz.ui.lenses.lens_page import layers_for, pick_lens, show_lens, start_at
+from hookviz.ui.explorer.predictions import show_input, show_predictions
+from hookviz.ui.explorer.recipe_code import show_code
+from hookviz.ui.lenses.lens_choice import layer_kind, pick_lens, start_at
+from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.login import let_in
-from hookviz.ui.serving.turns import turn
-from hookviz.ui.sidebar import controls
+from hookviz.ui.sidebar.image_choice import pick_image
+from hookviz.ui.sidebar.input_choice import pick_input
+from hookviz.ui.sidebar.layer_choice import pick_layer
+from hookviz.ui.sidebar.model_choice import pick_model
+from hookviz.ui.sidebar.view_choice import pick_view
 from hookviz.ui.sidebar.weights_download import wait_for_weights
-from hookviz.ui.state import ModelChoice, Shown, choose, plain
+from hookviz.ui.state import ModelChoice, Shown, View, plain
 
 _STYLE = Path(__file__).with_name("style.css")
-_PATIENCE = 0.5  # seconds after which a person wants to know how far it is
 
 
 def show() -> None:
     """Draw the page once."""
     st.set_page_config("HookViz", _icon(), layout="wide")
-    st.html(_STYLE)
+    st.html(_style())
     with st.sidebar:
         st.title("HookViz", anchor=False)
     try:
         if not let_in():
             return
         with st.sidebar:
-            shown = controls.pick_image()
-            choice = controls.pick_model()
+            shown = pick_image()
+            choice = pick_model()
         downloaded_here = choice.spec.download_bytes > 0  # and not by timm
         if choice.weights == "pretrained" and downloaded_here and not choice.spec.on_disk:
             wait_for_weights(choice.spec)
@@ -65,6 +72,13 @@ def show() -> None:
 
 
 @cache
+def _style() -> str:
+    """The page's style sheet, with the colours that pictures have too."""
+    colours = f":root {{ --hv-accent: {ACCENT}; --hv-contrast: {CONTRAST}; }}"
+    return f"<style>{colours}\n{_STYLE.read_text('utf-8')}</style>"
+
+
+@cache
 def _icon() -> Image.Image:
     """The page's icon: nine channels of a tiny grid."""
     values = np.arange(9, dtype=np.float32)[::-1].reshape(9, 1, 1)
@@ -73,125 +87,131 @@ def _icon() -> Image.Image:
 
 
 def _show_model(shown: Shown, choice: ModelChoice) -> None:
+    """The model loaded, and in use until the page is drawn."""
     with ExitStack() as in_use:
         with st.spinner(f"Loading {choice.spec.title}…"):
             model = in_use.enter_context(resources.use(choice))
-        _show_channels(shown, model)
+        _show_network(shown, model)
 
 
-def _show_channels(shown: Shown, model: Model) -> None:
+def _show_network(shown: Shown, model: Model) -> None:
+    """Everything below the choice of a model, in the order in which it is needed."""
     with st.sidebar:
-        layer_place, view_place, input_place = st.container(), st.container(), st.container()
-    with input_place:  # last on the screen, and needed first
-        size, whole = controls.pick_input(model)
-    with layer_place:
+        layer_slot, view_slot, input_slot = st.container(), st.container(), st.container()
+    with input_slot:  # last on the screen, and needed first
+        size, whole = pick_input(model)
+    with layer_slot:
         lens = pick_lens()
-        with st.spinner("Reading the network…"):
-            made = _prepared(model, shown, size=size, whole=whole)
-            shape = made.tensor.shape[1:]
-            every = list_layers(model, kind="all", input_shape=shape)
-            layers = list_layers(model, kind=layers_for(lens), input_shape=shape)
-        if lens is not None:
-            start_at(lens, model, every)
-        layer = controls.pick_layer(layers, every)
-        tree = st.container()
+        scene = _pick_scene(shown, model, lens, size=size, whole=whole)
+        tree_slot = st.container()
     if lens is not None:
-        show_lens(lens, model, made, shown, layer)
-        _show_tree(tree, model, made, layers, layer)
+        show_lens(lens, model, scene.model_input, shown, scene.layer)
+        with tree_slot:  # after all else: a network that is seen first takes a while
+            show_tree(model, scene.model_input, scene.layers, scene.layer)
         return
-    with view_place:
-        view = controls.pick_view(layer.output_shape[0])
-    seen, says = st.columns([1, 4], gap="medium", wrap=False)
-    facts = capture_view.show_layer(layer, layers)
-    cache = resources.session_cache()
-    kept = engine.is_cached(model, made, layer.name, cache)
-    # what is kept needs no turn: it is there at once however many wait
-    mine = nullcontext() if kept else turn(model.title, model=model.name, layer=layer.name)
-    # a container, so that a run with a wait and one without put all that follows in one place
-    with st.container(), mine as run, _progress(model) as report:
-        within = run.within(report) if run else report
-        capture = engine.capture(model, made, layer.name, cache=cache, progress=within)
-    with seen:
-        capture_view.show_input(capture, shown)
-    with says:
-        capture_view.show_predictions(capture, model)
+    with view_slot:
+        view = pick_view(scene.layer.output_shape[0])
+    facts_line, drawing = _show_channels(scene, view)
+    with tree_slot:
+        fields = show_tree(model, scene.model_input, scene.layers, scene.layer)
+    facts = layer_facts(scene.layer, fields.get(scene.layer.name))
+    position = f"conv layer {scene.layer.index + 1} of {len(scene.layers)}"
+    facts_line.caption(plain(f"{position} · {facts}"))
+    _show_footer(scene, drawing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """What is looked at, as chosen; nothing of it is computed yet but the input.
+
+    Attributes:
+        shown: the image.
+        model: the network.
+        model_input: what the network is given.
+        size: side of the input in pixels; None for the model's own.
+        whole: whether the input is the whole image.
+        layers: those on offer, in order of execution.
+        layer: the one that is looked at.
+    """
+
+    shown: Shown
+    model: Model
+    model_input: ModelInput
+    size: int | None
+    whole: bool
+    layers: tuple[LayerInfo, ...]
+    layer: LayerInfo
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """What the middle of the page shows of a scene.
+
+    Attributes:
+        capture: the pass that it comes from.
+        grid: the channels as drawn.
+        channel: the one that is picked up, if any.
+        seconds: how long all of it took to draw.
+    """
+
+    capture: Capture
+    grid: Grid
+    channel: int | None
+    seconds: float
+
+
+def _pick_scene(
+    shown: Shown, model: Model, lens: Lens | None, *, size: int | None, whole: bool
+) -> _Scene:
+    """The network's layers read, and the one picked that is looked at."""
+    with st.spinner("Reading the network…"):
+        model_input = resources.prepare(model, shown.image, size=size, whole=whole)
+        shape = model_input.tensor.shape[1:]
+        every = list_layers(model, kind="all", input_shape=shape)
+        layers = list_layers(model, kind=layer_kind(lens), input_shape=shape)
+    if lens is not None:
+        start_at(lens, model, every)
+    return _Scene(shown, model, model_input, size, whole, layers, pick_layer(layers, every))
+
+
+def _show_channels(scene: _Scene, view: View) -> tuple[DeltaGenerator, _Drawing]:
+    """The middle of the page from top to bottom; with it the empty line for the layer's facts."""
+    input_column, scores_column = st.columns([1, 4], gap="medium", wrap=False)
+    facts_line = show_layer(scene.layer, scene.layers)
+    capture = capture_layer(scene.model, scene.model_input, scene.layer.name)
+    with input_column:
+        show_input(capture.model_input, scene.shown)
+    with scores_column:
+        show_predictions(capture, scene.model)
     started = time.perf_counter()
+    activation = capture[scene.layer.name]
     grid = make_grid(
-        capture[layer.name],
-        sort=view.sort,
-        top=view.top,
-        scale=view.scale,
-        colormap=view.colormap,
+        activation, sort=view.sort, top=view.top, scale=view.scale, colormap=view.colormap
     )
-    capture_view.show_grid(grid, shown)
-    channel = show_inspector(grid, capture[layer.name], capture, shown)
+    show_grid(grid, scene.shown)
+    channel = show_inspector(grid, activation, capture, scene.shown)
     if channel is not None:
-        show_origin(model, made, layer, channel)
-    drawn = time.perf_counter() - started
-    fields = _show_tree(tree, model, made, layers, layer)
-    said = layer_facts(layer, fields.get(layer.name))
-    facts.caption(plain(f"conv layer {layer.index + 1} of {len(layers)} · {said}"))
-    footer = st.container(horizontal=True, vertical_alignment="center")
-    with footer:
-        capture_view.show_downloads(grid, capture, model)
-        name = shown.file.name if shown.file else shown.image.name
-        capture_view.show_code(
-            script(recipe_of(model, name, grid, size=size, whole=whole, channel=channel)),
-            shown,
-            model,
+        show_origin(scene.model, scene.model_input, scene.layer, channel)
+    return facts_line, _Drawing(capture, grid, channel, time.perf_counter() - started)
+
+
+def _show_footer(scene: _Scene, drawing: _Drawing) -> None:
+    """What can be kept of the drawing, and what it cost."""
+    capture, cache = drawing.capture, resources.session_cache()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        show_downloads(drawing.grid, capture, scene.model)
+        file = scene.shown.file
+        recipe = recipe_of(
+            scene.model,
+            file.name if file else scene.shown.image.name,
+            drawing.grid,
+            size=scene.size,
+            whole=scene.whole,
+            channel=drawing.channel,
         )
+        show_code(recipe, scene.shown, scene.model)
         how = "one forward pass" if capture.forward_passes else "from this session's cache"
         st.caption(
-            f"{how} {capture.seconds * 1000:.0f} ms · drawn in {drawn * 1000:.0f} ms · "
+            f"{how} {capture.seconds * 1000:.0f} ms · drawn in {drawing.seconds * 1000:.0f} ms · "
             f"{cache.used / 1e6:.0f} of {cache.limit / 1e6:.0f} MB kept"
         )
-
-
-def _prepared(model: Model, shown: Shown, *, size: int | None, whole: bool) -> ModelInput:
-    """What the network is given, from the session's cache where the page has run before."""
-    cache = resources.session_cache()
-    key = ("input", model.name, model.digest, shown.image.digest, size, whole)
-    made: ModelInput | None = cache.get(key)
-    if made is None:
-        made = engine.prepare(model, shown.image, size=size, whole=whole)
-        cache.put(
-            key, made, made.tensor.nbytes + (0 if made.picture is None else made.picture.nbytes)
-        )
-    return made
-
-
-def _show_tree(
-    place: DeltaGenerator,
-    model: Model,
-    made: ModelInput,
-    layers: Sequence[LayerInfo],
-    layer: LayerInfo,
-) -> Fields:
-    """The tree of layers, after all else: it takes a while for a network that is seen first."""
-    fields = receptive_fields(model, tuple(made.tensor.shape[1:]))
-    with place:
-        with st.container():  # for a wait, as above
-            small = previews(model, made, resources.session_cache())
-        navigator(
-            model,
-            layers,
-            fields,
-            small,
-            chosen=layer.name,
-            on_pick=lambda name: choose(layer=name),
-        )
-    return fields
-
-
-@contextmanager
-def _progress(model: Model) -> Iterator[Callable[[float], None]]:
-    """A progress bar that appears only when a run takes longer than half a second."""
-    place = st.empty()
-    started = time.perf_counter()
-
-    def report(share: float) -> None:
-        if time.perf_counter() - started > _PATIENCE:
-            place.progress(share, f"Running {model.title}…")
-
-    yield report
-    place.empty()

@@ -56,7 +56,7 @@ export default function ({ data, parentElement }) {
     values.forEach((row, y) =>
       row.forEach((value, x) => {
         if (!known || known(y, x)) {
-          pen.fillStyle = value === null ? "#ff00ff" : colour(value, most);
+          pen.fillStyle = value === null ? data.notFinite : colour(value, most);
           pen.fillRect(x * side, y * side, side, side);
         }
         pen.strokeRect(x * side + 0.5, y * side + 0.5, side, side);

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from hookviz.drawing.colormaps import NAN_COLOUR
 from hookviz.explaining.cell_sum import LayerCall
 from hookviz.ui.components.files import script, source
 
@@ -18,15 +19,15 @@ def _component() -> Any:
     return st.components.v2.component("hookviz_walk", css=source("walk.css"), js=script("walk.js"))
 
 
-def walk(call: LayerCall, channel: int, given: int) -> None:
-    """Show how `channel` comes from the layer's input channel number `given`."""
-    _component()(key="walk", data=_data(call, channel, given))
+def walk(call: LayerCall, channel: int, input_channel: int) -> None:
+    """Show how `channel` comes from the layer's input channel number `input_channel`."""
+    _component()(key="walk", data=_data(call, channel, input_channel))
 
 
-def _data(call: LayerCall, channel: int, given: int) -> dict[str, Any]:
+def _data(call: LayerCall, channel: int, input_channel: int) -> dict[str, Any]:
     rows, columns = min(_ROWS, call.output.shape[1]), min(_COLUMNS, call.output.shape[2])
     inputs = call.inputs_of(channel)
-    kernel = call.kernel[channel, given - inputs.start]
+    kernel = call.kernel[channel, input_channel - inputs.start]
     tall, wide = (
         (count - 1) * stride + dilation * (size - 1) + 1
         for count, stride, dilation, size in zip(
@@ -38,19 +39,20 @@ def _data(call: LayerCall, channel: int, given: int) -> dict[str, Any]:
     inside = (ys >= 0) & (ys < call.size[0]) & (xs >= 0) & (xs < call.size[1])
     walked = "first row" if rows == 1 else f"first {rows} rows"
     return {
-        "name": f"{call.layer}/{channel}/{given}",
+        "name": f"{call.layer}/{channel}/{input_channel}",
         "rows": rows,
         "columns": columns,
         "stride": list(call.stride),
         "dilation": list(call.dilation),
         "kernel": _numbers(kernel),
-        "input": _numbers(call.padded[given, :tall, :wide]),
+        "input": _numbers(call.padded[input_channel, :tall, :wide]),
         "inside": inside.tolist(),
         "output": _numbers(call.output[channel, :rows, :columns]),
         "bias": None if call.bias is None else float(call.bias[channel]),
         "others": len(inputs) - 1,
+        "notFinite": NAN_COLOUR,
         "says": {
-            "input": f"input {given}, its top left corner; padding is grey",
+            "input": f"input {input_channel}, its top left corner; padding is grey",
             "output": f"channel {channel}, the {walked} as they come out",
         },
     }

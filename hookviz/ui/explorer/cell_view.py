@@ -18,7 +18,7 @@ _MOST_TERMS = 8  # input channels that are written out one by one
 
 
 def show_cell(
-    model: Model, made: ModelInput, layer: LayerInfo, call: LayerCall, channel: int
+    model: Model, model_input: ModelInput, layer: LayerInfo, call: LayerCall, channel: int
 ) -> None:
     """Where a cell's value comes from: what it sees, kernel × patch, + bias, and what followed."""
     _, rows, columns = layer.output_shape
@@ -29,8 +29,8 @@ def show_cell(
         with st.container(horizontal=True):
             _coordinate("row", row, rows)
             _coordinate("column", column, columns)
-        field = receptive_fields(model, tuple(made.tensor.shape[1:]))[layer.name]
-        _show_field(made, field, row, column)
+        field = receptive_fields(model, tuple(model_input.tensor.shape[1:]))[layer.name]
+        _show_field(model_input, field, row, column)
     with sums:
         _show_sum(cell)
         for step in cell.steps:
@@ -40,11 +40,11 @@ def show_cell(
         show_slices(cell.patch[strongest], "what lies under it in these inputs")
 
 
-def _show_field(made: ModelInput, field: ReceptiveField, row: int, column: int) -> None:
+def _show_field(model_input: ModelInput, field: ReceptiveField, row: int, column: int) -> None:
     """The part of the input that the cell depends on, framed."""
     top, left, bottom, right = field.box(row, column)
-    if made.picture is not None:
-        picture = outlined(made.picture, (top, left, bottom, right))
+    if model_input.picture is not None:
+        picture = outlined(model_input.picture, (top, left, bottom, right))
         st.image(picture, width="stretch", alt="The cell's receptive field, framed on the input.")
     where = f"rows {top} to {bottom - 1} and columns {left} to {right - 1} of the input"
     size = f"{field.size[0]}×{field.size[1]} pixels" if field.size else "the whole image"
@@ -56,8 +56,8 @@ def _cut(field: ReceptiveField, top: int, left: int, bottom: int, right: int) ->
     return field.size is not None and (bottom - top, right - left) != field.size
 
 
-def _coordinate(name: str, place: int, count: int) -> None:
-    st.session_state[name] = place  # the link decides; a change of the number goes there first
+def _coordinate(name: str, index: int, count: int) -> None:
+    st.session_state[name] = index  # the link decides; a change of the number goes there first
     st.number_input(name.capitalize(), 0, count - 1, step=1, key=name, on_change=_move, width=140)
 
 
@@ -79,15 +79,15 @@ def _show_sum(cell: CellSum) -> None:
     )
     most = float(np.abs(cell.terms).max()) or 1.0
     rows = "".join(
-        f"<span>input {cell.inputs[place]}</span>"
+        f"<span>input {cell.inputs[index]}</span>"
         f'<span><span class="bar{" below" * bool(term < 0)}" '
         f'style="width:{abs(term) / most:.1%}"></span></span>'
         f'<span class="share">{escape(number(float(term)))}</span>'
-        for place, term in ((place, cell.terms[place]) for place in cell.order[:_MOST_TERMS])
+        for index, term in ((index, cell.terms[index]) for index in cell.order[:_MOST_TERMS])
     )
     st.html(f'<div class="hv-predictions">{rows}</div>')
     if count > _MOST_TERMS:
-        rest = float(sum(cell.terms[place] for place in cell.order[_MOST_TERMS:]))
+        rest = float(sum(cell.terms[index] for index in cell.order[_MOST_TERMS:]))
         st.caption(plain(f"the other {count - _MOST_TERMS:,} inputs together: {number(rest)}"))
 
 

@@ -30,16 +30,16 @@ def show_inspector(
         st.subheader(f"Channel {channel}", anchor=False, width="stretch")
         _offer_files(grid, channel, activation, capture, shown)
         st.button("Close", icon=":material/close:", on_click=choose_channel, args=(None,))
-    large, over, numbers = st.columns(3, gap="medium")
+    map_column, overlay_column, numbers_column = st.columns(3, gap="medium")
     values = activation.values[channel].numpy()
     coloured = grid.channel_pixels(channel)
-    with large:
+    with map_column:
         rows, columns = values.shape
         show_map(grid, channel, values, chosen_cell(rows, columns), choose_cell)
         st.caption(f"{rows}×{columns} cells · click one to see where its value comes from")
-    with over:
+    with overlay_column:
         _show_overlay(coloured, capture, shown, channel)
-    with numbers:
+    with numbers_column:
         _show_numbers(grid, channel, values)
     return channel
 
@@ -82,11 +82,11 @@ def _show_overlay(coloured: Pixels, capture: Capture, shown: Shown, channel: int
     if crop is None:
         st.caption("Where this lies on the image is not known.")
         return
-    place = st.empty()
+    above_slider = st.empty()
     opacity = st.slider("Opacity of the map", 0, 100, 60, format="%d %%", key="opacity") / 100
     picture = overlay(shown.image.pixels, coloured, crop, opacity=opacity)
     alt = f"The map of channel {channel} laid over the image: {shown.alt}"
-    place.image(picture, width="stretch", alt=alt)
+    above_slider.image(picture, width="stretch", alt=alt)
 
 
 def _show_numbers(grid: Grid, channel: int, values: NDArray[np.float32]) -> None:

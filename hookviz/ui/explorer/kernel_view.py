@@ -13,6 +13,7 @@ from hookviz.ui.state import choose, choose_channel, plain
 from hookviz.wording import number
 
 _MOST_LINKS = 6
+_MOST_CHOICES = 64
 _SIDE = 320  # pixels that a kernel in colour is magnified to, in whole steps
 
 
@@ -57,16 +58,15 @@ def show_kernel(model: Model, call: LayerCall, layer: LayerInfo, channel: int) -
 
 def show_walk(call: LayerCall, channel: int) -> None:
     """The kernel walking over one of its inputs, step by step."""
-    strongest = [given for given, _ in ranking.strongest_by_contribution(call, channel)]
-    listed = strongest[:64]
-    given = st.selectbox(
+    strongest = ranking.strongest_by_contribution(call, channel)[:_MOST_CHOICES]
+    input_channel = st.selectbox(
         "Input channel",
-        listed,
+        [index for index, _ in strongest],
         format_func=lambda name: f"input {name}",
         help="The one that adds most to this map comes first.",
         width=200,
     )
-    walk(call, channel, given)
+    walk(call, channel, input_channel)
 
 
 def show_slices(values: NDArray[np.float32], says: str) -> None:
@@ -97,14 +97,14 @@ def _in_colour(kernel: NDArray[np.float32]) -> Pixels:
 def _show_links(name: str, source: str | None, strongest: ranking.Ranking) -> None:
     """The first inputs of a ranking, each a way to that channel of the layer before."""
     with st.container(horizontal=True):
-        for given, amount in strongest[:_MOST_LINKS]:
+        for input_channel, amount in strongest[:_MOST_LINKS]:
             st.button(
-                f"input {given} · {number(amount)}",
-                key=f"{name} {given}",
+                f"input {input_channel} · {number(amount)}",
+                key=f"{name} {input_channel}",
                 disabled=source is None,
-                help=f"channel {given} of {plain(source)}" if source else None,
+                help=f"channel {input_channel} of {plain(source)}" if source else None,
                 on_click=_go_to,
-                args=(source, given),
+                args=(source, input_channel),
             )
 
 

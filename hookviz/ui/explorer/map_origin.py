@@ -15,7 +15,7 @@ from hookviz.ui.state import plain
 _CELL, _KERNEL, _WALK = "One cell", "Kernel", "Walk"
 
 
-def show_origin(model: Model, made: ModelInput, layer: LayerInfo, channel: int) -> None:
+def show_origin(model: Model, model_input: ModelInput, layer: LayerInfo, channel: int) -> None:
     """One way of looking at how the channel was computed, as chosen.
 
     Says so where the layer is no plain convolution.
@@ -31,7 +31,7 @@ def show_origin(model: Model, made: ModelInput, layer: LayerInfo, channel: int) 
     )
     try:
         with st.container():  # whether it waits or not, what follows stays where it is
-            call = _recorded(model, made, layer.name)
+            call = _recorded(model, model_input, layer.name)
     except HookVizError as error:
         st.info(plain(str(error)))
         return
@@ -40,17 +40,18 @@ def show_origin(model: Model, made: ModelInput, layer: LayerInfo, channel: int) 
     elif chosen == _WALK:
         show_walk(call, channel)
     else:
-        show_cell(model, made, layer, call, channel)
+        show_cell(model, model_input, layer, call, channel)
 
 
-def _recorded(model: Model, made: ModelInput, layer: str) -> LayerCall:
-    cache, key = resources.session_cache(), ("call", model.name, model.digest, made.digest, layer)
+def _recorded(model: Model, model_input: ModelInput, layer: str) -> LayerCall:
+    cache = resources.session_cache()
+    key = ("call", model.name, model.digest, model_input.digest, layer)
     call: LayerCall | None = cache.get(key)
     if call is None:
         with (
             turn("Recording the input", "input", model=model.name, layer=layer),
             st.spinner("Recording what the layer was given…"),
         ):
-            call = layer_recorder.record_input(model, made, layer)
+            call = layer_recorder.record_input(model, model_input, layer)
         cache.put(key, call, call.nbytes)
     return call

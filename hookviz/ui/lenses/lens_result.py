@@ -1,4 +1,4 @@
-"""What a lens found, panel by panel, whatever the lens."""
+"""The result of a lens, panel by panel, whatever the lens."""
 
 from collections.abc import Callable, Iterator
 from itertools import groupby
@@ -20,9 +20,9 @@ def show_result(result: LensResult) -> None:
     """Show all panels in their order; pictures that follow each other stand side by side."""
     for kind, panels in groupby(result.panels, lambda panel: isinstance(panel, ImagePanel)):
         for row in _rows(list(panels), _SIDE_BY_SIDE if kind else 1):
-            places = st.columns(len(row), gap="medium") if len(row) > 1 else [st.container()]
-            for place, panel in zip(places, row, strict=True):
-                with place:
+            columns = st.columns(len(row), gap="medium") if len(row) > 1 else [st.container()]
+            for column, panel in zip(columns, row, strict=True):
+                with column:
                     _SHOW[type(panel)](panel)
 
 

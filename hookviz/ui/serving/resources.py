@@ -1,4 +1,4 @@
-"""What outlives one run of the page: loaded models and each session's cache."""
+"""What outlives one run of the page: loaded models, and images and inputs in a session's cache."""
 
 import hashlib
 from collections.abc import Iterator
@@ -7,16 +7,20 @@ from functools import partial
 
 import streamlit as st
 
+from hookviz.capturing import engine
 from hookviz.capturing.cache import ByteCache
 from hookviz.images import reading
 from hookviz.models import loading, user_models
 from hookviz.serving.capacity import activations, models
 from hookviz.settings import MEGABYTE, settings
-from hookviz.types import InputImage, Model
+from hookviz.types import InputImage, Model, ModelInput
 from hookviz.ui.serving.turns import turn
 from hookviz.ui.state import ModelChoice
 
-__all__ = ["activations", "decode", "models", "session_cache", "use"]
+__all__ = ["IMAGE_TYPES", "activations", "decode", "models", "prepare", "session_cache", "use"]
+
+IMAGE_TYPES = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "avif")
+"""How the names of the files that `decode` reads end."""
 
 _FLOAT_BYTES = 4
 
@@ -53,14 +57,30 @@ def session_cache() -> ByteCache:
     return activations().cache(settings().session_mb * MEGABYTE)
 
 
+def prepare(model: Model, image: InputImage, *, size: int | None, whole: bool) -> ModelInput:
+    """What the network is given for the image, from the session's cache where it is there.
+
+    Raises:
+        HookVizError: the image can't be brought to that size.
+    """
+    cache = session_cache()
+    key = ("input", model.name, model.digest, image.digest, size, whole)
+    model_input: ModelInput | None = cache.get(key)
+    if model_input is None:
+        model_input = engine.prepare(model, image, size=size, whole=whole)
+        picture_bytes = 0 if model_input.picture is None else model_input.picture.nbytes
+        cache.put(key, model_input, model_input.tensor.nbytes + picture_bytes)
+    return model_input
+
+
 def decode(data: bytes, name: str, key: str) -> InputImage:
     """The image in an uploaded file, decoded once per session and file, in a turn of its own.
 
     A class that uploads at once would otherwise decode at once, hundreds of megabytes each.
     """
-    kept: InputImage | None = session_cache().get(("image", key))
-    if kept is None:
+    image: InputImage | None = session_cache().get(("image", key))
+    if image is None:
         with turn("Reading the image", "decode"):
-            kept = reading.decode(data, name)
-        session_cache().put(("image", key), kept, kept.pixels.nbytes)
-    return kept
+            image = reading.decode(data, name)
+        session_cache().put(("image", key), image, image.pixels.nbytes)
+    return image

@@ -1,6 +1,4 @@
-"""The state of lenses and of the explorer, as Streamlit runs the page without a browser."""
-
-import pytest
+"""Which lens and which layer, as Streamlit runs the page without a browser."""
 
 from hookviz.lenses.contract import running
 from tests.ui.test_page import opened, texts
@@ -37,37 +35,3 @@ def test_another_model_starts_the_lens_anew() -> None:
     assert page.selectbox(key="layer").value in page.selectbox(key="layer").options
     assert "speaks for it" in texts(page.markdown)
     assert not page.exception
-
-
-def test_choices_come_from_the_link() -> None:
-    page = opened(lens=GRAD_CAM, **{"grad-cam-method": "LayerCAM", "grad-cam-target": "star"})
-    assert page.selectbox(key="grad-cam-method").value == "LayerCAM"
-    assert texts(page.markdown).startswith("star: score")
-    page.selectbox(key="grad-cam-method").select("Eigen-CAM").run()
-    assert "Eigen-CAM asks for no class" in texts(page.markdown)
-
-
-def test_a_choice_that_means_nothing_is_explained() -> None:
-    page = opened(lens="What if: Switch channels off", layer="stem.first.conv")
-    page.text_input(key="ablate-channels").set_value("7-5").run()
-    assert "channel numbers such as" in texts(page.info)
-    page.text_input(key="ablate-channels").set_value("5-7").run()
-    assert not page.info
-
-
-@pytest.mark.parametrize(
-    ("origin", "says"),
-    [
-        ("One cell", "which the sum gives too"),
-        ("Kernel", "Norm (root of the sum of squares)"),
-    ],
-)
-def test_where_a_channel_comes_from_is_in_the_link(origin: str, says: str) -> None:
-    page = opened(channel="5", cell="3,4", origin=origin)
-    assert says in texts(page.markdown)
-
-
-def test_a_cell_says_what_it_sees() -> None:
-    page = opened(channel="1", layer="stage2.second.conv")
-    assert not page.info
-    assert "receptive field: 43×43 pixels" in texts(page.caption)

@@ -1,0 +1,44 @@
+"""The capture of the layer on the screen: kept from before, or computed in a turn with progress."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+
+import streamlit as st
+
+from hookviz.capturing import engine
+from hookviz.types import Capture, Model, ModelInput
+from hookviz.ui.serving import resources
+from hookviz.ui.serving.turns import turn
+
+_PATIENCE = 0.5  # seconds after which a person wants to know how far it is
+
+
+def capture_layer(model: Model, model_input: ModelInput, layer: str) -> Capture:
+    """What the layer put out, from the session's cache where it is there.
+
+    Raises:
+        HookVizError: the pass can't be run, or took longer than one may.
+    """
+    cache = resources.session_cache()
+    cached = engine.is_cached(model, model_input, layer, cache)
+    # what is cached needs no turn: it is there at once however many wait
+    own_turn = nullcontext() if cached else turn(model.title, model=model.name, layer=layer)
+    # a container, so that a run with a wait and one without put all that follows in one place
+    with st.container(), own_turn as run, _progress_bar(model) as report:
+        within = run.within(report) if run else report
+        return engine.capture(model, model_input, layer, cache=cache, progress=within)
+
+
+@contextmanager
+def _progress_bar(model: Model) -> Iterator[Callable[[float], None]]:
+    """A progress bar that appears only when a run takes longer than half a second."""
+    bar = st.empty()
+    started = time.perf_counter()
+
+    def report(share: float) -> None:
+        if time.perf_counter() - started > _PATIENCE:
+            bar.progress(share, f"Running {model.title}…")
+
+    yield report
+    bar.empty()

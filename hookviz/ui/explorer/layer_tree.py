@@ -1,0 +1,33 @@
+"""The tree of layers at the side, with a small picture of each."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from hookviz.explaining.receptive_field import Fields, receptive_fields
+from hookviz.types import LayerInfo, Model, ModelInput
+from hookviz.ui.components.navigator import navigator
+from hookviz.ui.explorer.layer_thumbnails import previews
+from hookviz.ui.serving import resources
+from hookviz.ui.state import choose
+
+
+def show_tree(
+    model: Model, model_input: ModelInput, layers: Sequence[LayerInfo], layer: LayerInfo
+) -> Fields:
+    """The layers by stage, `layer` marked; returns the receptive fields that they have.
+
+    It takes a while for a network that is seen first.
+    """
+    fields = receptive_fields(model, tuple(model_input.tensor.shape[1:]))
+    with st.container():  # for a wait in the queue, so that the tree stays in one place
+        small = previews(model, model_input, resources.session_cache())
+    navigator(
+        model,
+        layers,
+        fields,
+        small,
+        chosen=layer.name,
+        on_pick=lambda name: choose(layer=name),
+    )
+    return fields

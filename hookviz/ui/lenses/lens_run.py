@@ -1,0 +1,113 @@
+"""A run of a lens: with progress, a way to stop it, and the result kept in the session."""
+
+import hashlib
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from hookviz.drawing.panels import GridPanel, ImagePanel
+from hookviz.errors import HookVizError
+from hookviz.lenses.contract.lens import Lens, Subject
+from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.running import look
+from hookviz.types import LayerInfo, Model, ModelInput
+from hookviz.ui.lenses.lens_result import show_result
+from hookviz.ui.lenses.lens_widgets import pick_parameters
+from hookviz.ui.serving import resources
+from hookviz.ui.serving.turns import turn
+from hookviz.ui.state import Shown, plain
+
+_PATIENCE = 0.5  # seconds after which a person wants to know how far it is
+
+
+def show_lens(
+    lens: Lens, model: Model, model_input: ModelInput, shown: Shown, layer: LayerInfo
+) -> None:
+    """The lens's widgets, its run with progress and a way to stop it, and its result."""
+    st.header(lens.title, anchor=False)
+    st.caption(plain(lens.sentence))
+    cache = resources.session_cache()
+    subject = Subject(model, model_input, shown.image, cache)
+    chosen = pick_parameters(lens, subject, layer)
+    key = ("lens", lens.slug, model.name, model.digest, model_input.digest, _fingerprint(chosen))
+    result: LensResult | None = cache.get(key)
+    if result is None and st.session_state.get("stopped") == key:
+        st.info("Stopped.", icon=":material/pause:")
+        st.button("Run it", on_click=st.session_state.pop, args=("stopped",))
+        return
+    with st.container():  # whether it runs or not, what follows stays where it is
+        if result is None:
+            try:
+                result = _run(lens, subject, chosen, key)
+            except HookVizError as error:
+                st.info(plain(str(error)), icon=":material/info:")
+                return
+            cache.put(key, result, _nbytes(result))
+    show_result(result)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.download_button(
+            "The numbers as NPZ",
+            result.npz,
+            f"{model.name}-{lens.slug}.npz",
+            "application/octet-stream",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+        st.caption(f"took {result.seconds * 1000:,.0f} ms")
+
+
+def _run(lens: Lens, subject: Subject, chosen: dict[str, Any], key: tuple[str, ...]) -> LensResult:
+    """One run, with a bar and a button that ends it where it takes longer than half a second."""
+    bar, button = st.empty(), st.empty()
+    started = time.perf_counter()
+    offered = False
+
+    def report(share: float) -> None:
+        nonlocal offered
+        if time.perf_counter() - started < _PATIENCE:
+            return
+        bar.progress(min(1.0, max(0.0, share)), f"{lens.title}…")
+        if not offered:  # a click on it starts the page again, which ends this run here
+            button.button("Stop", on_click=_stop, args=(key,), icon=":material/stop:")
+            offered = True
+
+    with (
+        turn(lens.title, lens.slug, model=subject.model.name) as turn_,
+        st.spinner(f"{lens.title}…", show_time=False),
+    ):
+        started = time.perf_counter()  # the wait in the queue has a face of its own
+        within = turn_.within(report)
+        result = look(lens, replace(subject, progress=within), chosen)
+    bar.empty()
+    button.empty()
+    return result
+
+
+def _stop(key: tuple[str, ...]) -> None:
+    st.session_state["stopped"] = key
+
+
+# One widget for each kind of parameter: from the parameter, its key and the subject to the choice.
+
+
+def _fingerprint(chosen: dict[str, Any]) -> str:
+    """What tells one choice from another."""
+    parts = [
+        (name, [image.digest for image in value] if isinstance(value, list) else value)
+        for name, value in sorted(chosen.items())
+    ]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _nbytes(result: LensResult) -> int:
+    """About how much memory a result takes."""
+    numbers = sum(np.asarray(value).nbytes for value in result.values.values())
+    pictures = sum(
+        panel.grid.levels.nbytes if isinstance(panel, GridPanel) else panel.picture.nbytes
+        for panel in result.panels
+        if isinstance(panel, GridPanel | ImagePanel)
+    )
+    return numbers + pictures + 100_000

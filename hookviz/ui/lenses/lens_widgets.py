@@ -1,0 +1,169 @@
+"""The widgets of a lens, one for each parameter that it declares."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import streamlit as st
+
+from hookviz.capturing import engine
+from hookviz.errors import HookVizError, ImageError
+from hookviz.images.samples import samples
+from hookviz.lenses.contract import parameters as kinds
+from hookviz.lenses.contract.lens import Lens, Subject
+from hookviz.lenses.contract.parameters import Parameter
+from hookviz.settings import settings
+from hookviz.types import InputImage, LayerInfo
+from hookviz.ui.lenses.lens_choice import layers_at_side
+from hookviz.ui.serving import resources
+from hookviz.ui.serving.turns import turn
+
+_IN_A_ROW = 4
+
+
+def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str, Any]:
+    """What a person chose of everything that the lens declares; `layer` at the side."""
+    at_side = layers_at_side(lens)
+    chosen: dict[str, Any] = {parameter.name: layer.name for parameter in at_side}
+    listed = [parameter for parameter in lens.parameters if parameter not in at_side]
+    for start in range(0, len(listed), _IN_A_ROW):
+        row = listed[start : start + _IN_A_ROW]
+        for column, parameter in zip(st.columns(_IN_A_ROW, gap="medium"), row, strict=False):
+            with column:
+                widget = next(
+                    _WIDGETS[kind] for kind in type(parameter).__mro__ if kind in _WIDGETS
+                )
+                chosen[parameter.name] = widget(parameter, f"{lens.slug}-{parameter.name}", subject)
+    return chosen
+
+
+def _layer(parameter: kinds.LayerChoice, key: str, subject: Subject) -> str | None:
+    return st.selectbox(
+        parameter.label,
+        parameter.choices(subject.survey.layers),
+        index=None,
+        placeholder="automatic",
+        key=key,
+        help=parameter.help or None,
+        bind="query-params",
+    )
+
+
+def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | None:
+    assert subject.cache is not None
+    first = [layer.name for layer in subject.survey.layers[:1]]
+    cached = engine.is_cached(subject.model, subject.made, first, subject.cache)
+    name = subject.model.name
+    try:
+        with (
+            st.container(),
+            nullcontext() if cached else turn(subject.model.title, "scores", model=name),
+        ):
+            top = subject.label(subject.top_class)
+    except HookVizError:
+        return None  # the lens itself says what is missing
+    assert subject.scored.logits is not None
+    listed = [subject.label(number) for number in range(len(subject.scored.logits))]
+    unique = list(dict.fromkeys(listed))
+    chosen = st.selectbox(
+        parameter.label,
+        unique,
+        index=None,
+        placeholder=f"the likeliest: {top}",
+        key=key,
+        help=parameter.help or None,
+        bind="query-params",
+    )
+    return None if chosen is None else listed.index(chosen)
+
+
+def _real_number(
+    parameter: kinds.RealNumber | kinds.WholeNumber,
+    key: str,
+    _subject: Subject,
+    **looks: Any,
+) -> float:
+    return float(
+        st.number_input(
+            parameter.label,
+            float(parameter.low),
+            float(parameter.high),
+            float(parameter.default),
+            key=key,
+            help=parameter.help or None,
+            bind="query-params",
+            **({"format": "%g"} | looks),
+        )
+    )
+
+
+def _whole_number(parameter: kinds.WholeNumber, key: str, subject: Subject) -> int:
+    # a real number in the widget: Streamlit fails at 1e999 in a link for a whole one
+    return round(_real_number(parameter, key, subject, step=1.0, format="%.0f"))
+
+
+def _one_of(parameter: kinds.OneOf, key: str, _subject: Subject) -> str:
+    return st.selectbox(
+        parameter.label,
+        parameter.choices,
+        key=key,
+        help=parameter.help or None,
+        bind="query-params",
+    )
+
+
+def _switch(parameter: kinds.Switch, key: str, _subject: Subject) -> bool:
+    return st.toggle(
+        parameter.label,
+        parameter.default,
+        key=key,
+        help=parameter.help or None,
+        bind="query-params",
+    )
+
+
+def _channels(parameter: kinds.Channels, key: str, _subject: Subject) -> str:
+    return st.text_input(
+        parameter.label,
+        key=key,
+        placeholder="such as 0, 3-7",
+        help=parameter.help or None,
+        bind="query-params",
+    )
+
+
+def _images(parameter: kinds.MoreImages, key: str, _subject: Subject) -> list[InputImage]:
+    files = st.file_uploader(
+        parameter.label,
+        resources.IMAGE_TYPES,
+        accept_multiple_files=True,
+        max_upload_size=settings().upload_mb,
+        key=key,
+        help=parameter.help or None,
+    )
+    images: list[InputImage] = []
+    pixels, most = 0, settings().max_pixels  # they are all in memory at once
+    for file in files:
+        images.append(resources.decode(file.getvalue(), file.name, file.file_id))
+        pixels += images[-1].width * images[-1].height
+        if pixels > most:
+            raise ImageError(
+                f"Together these images have more than {most / 1e6:,.1f} million pixels "
+                "(HOOKVIZ_MAX_PIXELS); give fewer of them, or smaller versions."
+            )
+    if st.toggle("The samples too", True, key=f"{key}-samples"):
+        images += [resources.decode(s.path.read_bytes(), s.title, s.name) for s in samples()]
+    return images
+
+
+# From the parameter, its key and the subject to the choice.
+_WIDGETS: dict[type[Parameter], Callable[[Any, str, Subject], Any]] = {
+    kinds.LayerChoice: _layer,
+    kinds.ClassChoice: _class,
+    kinds.WholeNumber: _whole_number,
+    kinds.RealNumber: _real_number,
+    kinds.OneOf: _one_of,
+    kinds.Switch: _switch,
+    kinds.Channels: _channels,
+    kinds.MoreImages: _images,
+}
