@@ -87,6 +87,10 @@ class Grid:
         """The mosaic as a palette PNG; gaps and empty places are transparent."""
         return palette_png(mosaic(self.levels, self.geometry, GAP_LEVEL), self.palette)
 
+    def _repr_png_(self) -> bytes:
+        """The mosaic, for a notebook."""
+        return self.png()
+
     def channel_pixels(self, channel: int) -> Pixels:
         """One shown channel, RGB uint8, ``(H, W, 3)``: a pixel for every cell.
 
