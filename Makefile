@@ -3,7 +3,7 @@ PORT ?= 8501
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test test-all check format bench load fuzz pictures train lock help clean
+.PHONY: run test test-all check format bench docs load fuzz pictures train lock help clean
 .DEFAULT_GOAL := help
 
 help: ## list what make can do
@@ -27,6 +27,9 @@ check: .venv/dev ## format, lint, types, architecture
 format: .venv/dev ## put the code into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: .venv/dev ## build the API reference into out/docs
+	$(BIN)/python -m scripts.api_docs
 
 bench: .venv/dev ## measure speed beside peers and print the table
 	$(BIN)/python -m scripts.bench
