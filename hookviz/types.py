@@ -324,6 +324,11 @@ class Capture(Mapping[str, Activation]):
 
         Raises:
             HookVizError: the run kept no class scores.
+
+        >>> model = hookviz.load_model("shapesnet")
+        >>> cap = hookviz.capture(model, "assets/samples/star.jpg")
+        >>> [(label, f"{chance:.0%}") for label, chance in cap.predictions(1)]
+        [('star', '99%')]
         """
         if self.logits is None:
             raise HookVizError(

@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from math import log
@@ -17,15 +17,13 @@ from torch import nn
 from hookviz.capturing import engine
 from hookviz.capturing.survey import survey
 from hookviz.errors import HookVizError, UnknownLayerError, one_of, shorten
-from hookviz.types import Activation, InputImage, Model, ModelInput
+from hookviz.types import Activation, InputImage, Model, ModelInput, Progress, ignore
 
 POOLS = {
     "mean": "the mean of each channel over all positions",
     "flat": "every value, channel by channel",
 }
 """How the values of a layer become one vector."""
-
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +135,7 @@ def features(
     *,
     size: int | None = None,
     whole: bool = False,
-    progress: Progress = lambda _share: None,
+    progress: Progress = ignore,
 ) -> Features:
     """One vector per image from a layer's output, of its first call.
 
@@ -157,6 +155,10 @@ def features(
         UnknownLayerError: the model has no such layer.
         SettingError: `pool` is not one of `POOLS`.
         HookVizError: no image is given, or none gives a vector.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> hookviz.extract_features(model, ["assets/samples/dots.jpg"]).vectors.shape  # (N, D)
+    (1, 128)
     """
     one_of("pool", pool, POOLS)
     listed = dict(images) if isinstance(images, Mapping) else named(images)

@@ -51,6 +51,12 @@ def load_model(
         WeightsError: the weights can't be had or read, or don't fit the architecture, or there is
             not one label per class.
         ModelError: the device is not there, or the model is larger than ``HOOKVIZ_MODELS_MB``.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> model.title, model.weights, model.categories[:3]
+    ('ShapesNet', 'pretrained', ('circle', 'triangle', 'square'))
+    >>> hookviz.load_model("squeezenet1_1", weights="random").weights
+    'random'
     """
     spec = catalog.find_model(name)
     place = find_device(device, half=half)
@@ -118,6 +124,11 @@ def wrap(
 
     Raises:
         ModelError: `module` is no module, or can't be copied.
+
+    >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
+    >>> model = hookviz.wrap(network, hookviz.Preprocess(resize=64, crop=64), name="two layers")
+    >>> hookviz.capture(model, "assets/samples/cat.jpg")["0"].values.shape  # (C, H, W)
+    torch.Size([8, 62, 62])
     """
     if isinstance(module, Model):
         given: dict[str, Any] = {"preprocess": preprocess, "categories": tuple(categories)}
