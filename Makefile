@@ -3,7 +3,7 @@ PORT ?= 8501
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test test-all check format bench load fuzz pictures train lock help clean
+.PHONY: run test test-all check format bench docs load fuzz pictures train lock help clean
 .DEFAULT_GOAL := help
 
 help: ## list what make can do
@@ -28,6 +28,9 @@ format: .venv/dev ## put the code into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: .venv/dev ## build the API reference into out/docs
+	$(BIN)/python -m scripts.api_docs
+
 bench: .venv/dev ## measure speed beside peers and print the table
 	$(BIN)/python -m scripts.bench
 
@@ -40,7 +43,7 @@ fuzz: .venv/dev ## hunt for bytes that break the image reader
 lock: .venv/dev ## pin what the image installs, with hashes
 	{ grep '^#' requirements.lock | head -6; { grep -vE '^torch' requirements.txt; printf '%s\n' filelock fsspec jinja2 networkx setuptools sympy typing-extensions; } | $(BIN)/uv pip compile - -q --generate-hashes --no-header --python-version 3.11 --python-platform x86_64-manylinux_2_28; } > .lock && mv .lock requirements.lock
 
-pictures: .venv/dev ## make the README's pictures from the real app
+pictures: .venv/dev ## make the pictures of README.md and docs from the real app
 	$(BIN)/python -m scripts.pictures
 
 train: .venv/dev ## train the bundled model again (about 15 minutes on a CPU)

@@ -2,9 +2,13 @@
 
 >>> import hookviz
 >>> model = hookviz.load_model("shapesnet")
->>> cap = hookviz.capture(model, "photo.jpg")
->>> grid = hookviz.make_grid(cap["stem.first.conv"])
->>> grid.png()  # doctest: +SKIP
+>>> cap = hookviz.capture(model, "assets/samples/star.jpg")
+>>> grid = hookviz.make_grid(cap["stem.first.conv"])  # of (C, H, W)
+>>> grid.shown
+'all 32 channels'
+
+Examples here run at the top of a checkout, where ``assets`` is, and take ``hookviz`` and ``torch``
+as imported.
 
 Each name is imported when it is first used: ``hookviz --help`` and ``hookviz doctor`` need no
 torch, and the latter can say so where torch is broken.

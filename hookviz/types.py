@@ -1,4 +1,8 @@
-"""The frozen dataclasses that travel between modules; they hold data and derive from it."""
+"""The frozen dataclasses that travel between modules; they hold data and derive from it.
+
+All in one file, though it is a long one: they name each other, and whoever looks for what a room
+hands to the next finds it here.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +15,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
+from hookviz import markup
 from hookviz.errors import HookVizError, UnknownLayerError
+from hookviz.wording import times
 
 Pixels = NDArray[np.uint8]
 
@@ -326,6 +332,11 @@ class Capture(Mapping[str, Activation]):
 
         Raises:
             HookVizError: the run kept no class scores.
+
+        >>> model = hookviz.load_model("shapesnet")
+        >>> cap = hookviz.capture(model, "assets/samples/star.jpg")
+        >>> [(label, f"{chance:.0%}") for label, chance in cap.predictions(1)]
+        [('star', '99%')]
         """
         if self.logits is None:
             raise HookVizError(
@@ -340,6 +351,17 @@ class Capture(Mapping[str, Activation]):
             (names[index] if index < len(names) else f"class {index}", chance)
             for chance, index in zip(top.values.tolist(), top.indices.tolist(), strict=True)
         )
+
+    def _repr_html_(self) -> str:
+        """The model, the likeliest classes and what was recorded, for a notebook."""
+        seen = f"{self.weights} weights, input {times(self.input.shape[1:])}"
+        html = markup.element("p", f"{self.model}: {seen}")
+        if self.logits is not None:
+            likeliest = [(label, f"{chance:.1%}") for label, chance in self.predictions()]
+            html += markup.table(("class", "probability"), likeliest)
+        rows = [(address, times(found.values.shape)) for address, found in self.items()]
+        recorded = markup.table(("activation", "shape"), rows)
+        return html + markup.details(f"{len(rows):,} recorded", recorded, is_open=len(rows) <= 30)
 
 
 class _MissingActivationError(UnknownLayerError, KeyError):

@@ -1,4 +1,4 @@
-"""Measure speed beside peers and beside the physical limit, and print the README's table.
+"""Measure speed beside peers and the physical limit, and print docs/benchmarks.md's tables.
 
 Every row is measured in one run, the contestants taking turns, so that a busy machine slows all
 of them alike; what counts is the ratio.

@@ -1,4 +1,4 @@
-"""Make the README's pictures: screenshots of the real app in Chromium."""
+"""Make the pictures of the README and of docs: screenshots of the real app in Chromium."""
 
 import re
 import sys

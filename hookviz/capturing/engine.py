@@ -33,6 +33,13 @@ def prepare(
 
     Raises:
         ImageError: the image can't be read, or can't be brought to that size.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> model_input = hookviz.prepare(model, "assets/samples/cat.jpg")
+    >>> model_input.tensor.shape  # (1, C, H, W)
+    torch.Size([1, 3, 128, 128])
+    >>> model_input.picture.shape  # (H, W, 3)
+    (128, 128, 3)
     """
     if isinstance(image, ModelInput):
         return image
@@ -75,6 +82,13 @@ def capture(
         UnknownLayerError: the model has no layer of that name.
         ImageError: the image can't be read.
         ModelError: the network can't take this input, or a layer is not run or puts out no tensor.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> cap = hookviz.capture(model, "assets/samples/star.jpg")
+    >>> cap["stem.first.conv"].values.shape  # (C, H, W)
+    torch.Size([32, 64, 64])
+    >>> list(cap)[:2]
+    ['stem.first.conv', 'stage1.first.conv']
     """
     started = time.perf_counter()
     made = prepare(model, image, size=size, whole=whole)

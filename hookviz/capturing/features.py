@@ -156,6 +156,10 @@ def features(
         UnknownLayerError: the model has no such layer.
         SettingError: `pool` is not one of `POOLS`.
         HookVizError: no image is given, or none gives a vector.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> hookviz.extract_features(model, ["assets/samples/dots.jpg"]).vectors.shape  # (N, D)
+    (1, 128)
     """
     one_of("pool", pool, POOLS)
     listed = dict(images) if isinstance(images, Mapping) else named(images)

@@ -74,6 +74,13 @@ def list_layers(
     Raises:
         ModelError: the network can't take an input of that shape.
         SettingError: `kind` is neither of the two.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> layer = hookviz.list_layers(model)[0]
+    >>> layer.name, layer.input_shape, layer.output_shape  # (C, H, W) each
+    ('stem.first.conv', (3, 128, 128), (32, 64, 64))
+    >>> len(hookviz.list_layers(model)), len(hookviz.list_layers(model, kind="all"))
+    (10, 30)
     """
     if kind not in ("conv", "all"):
         raise SettingError(f'kind={kind!r} is neither "conv" nor "all".')

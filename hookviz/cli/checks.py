@@ -120,7 +120,7 @@ def settings() -> Iterator[Finding]:
         yield Finding("settings", "ok", _chosen_variables() or "all as they come")
     except HookVizError as error:
         chosen = read_settings({})
-        advice = "Correct the variable or unset it; the README lists them."
+        advice = "Correct the variable or unset it; docs/settings.md lists them."
         yield Finding("settings", "problem", _words(error), advice)
     total = memory_bytes()
     if total is None:

@@ -84,8 +84,17 @@ class Grid:
         return found and (int(self.order[found[0]]), found[1], found[2])
 
     def png(self) -> bytes:
-        """The mosaic as a palette PNG; gaps and empty places are transparent."""
+        """The mosaic as a palette PNG; gaps and empty places are transparent.
+
+        >>> grid = hookviz.make_grid(torch.rand(16, 8, 8))  # (C, H, W)
+        >>> grid.png()[1:4]
+        b'PNG'
+        """
         return palette_png(mosaic(self.levels, self.geometry, GAP_LEVEL), self.palette)
+
+    def _repr_png_(self) -> bytes:
+        """The mosaic, for a notebook."""
+        return self.png()
 
     def channel_pixels(self, channel: int) -> Pixels:
         """One shown channel, RGB uint8, ``(H, W, 3)``: a pixel for every cell.
@@ -133,6 +142,13 @@ class Grid:
 
         Raises:
             SettingError: `dpi` is not a whole number from 50 to 600.
+
+        >>> import io
+        >>> grid = hookviz.make_grid(torch.rand(16, 8, 8), title="noise")  # (C, H, W)
+        >>> file = io.BytesIO()
+        >>> grid.figure(dpi=100).savefig(file, format="pdf")
+        >>> file.getvalue()[:4]
+        b'%PDF'
         """
         if not isinstance(dpi, int) or isinstance(dpi, bool) or not 50 <= dpi <= 600:
             raise SettingError(f"dpi={dpi!r} is not a whole number of dots per inch, 50 to 600.")
@@ -192,6 +208,12 @@ def make_grid(
     Raises:
         HookVizError: the values are not ``(C, H, W)``, empty, or not real numbers.
         SettingError: an option has a value that means nothing.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> cap = hookviz.capture(model, "assets/samples/star.jpg", "stem.first.conv")
+    >>> grid = hookviz.make_grid(cap["stem.first.conv"], sort="max", top=4)  # of (32, 64, 64)
+    >>> grid.shown, grid.order.tolist()
+    ('4 of 32 shown', [3, 13, 14, 2])
     """
     automatic = "RdBu_r" if scale == "symmetric" else "viridis"
     colours = COLORMAPS[one_of("colormap", colormap or automatic, COLORMAPS)]

@@ -20,6 +20,11 @@ class GridPanel:
     grid: Grid
     caption: str = ""
 
+    @property
+    def alt(self) -> str:
+        """What it shows, in words."""
+        return f"{self.title}: {self.grid.shown}. {self.grid.legend}"
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ImagePanel:
@@ -68,6 +73,12 @@ class ChartPanel:
     places: str = "place in the order of execution"
     log: bool = False
     caption: str = ""
+
+    @property
+    def alt(self) -> str:
+        """What it shows, in words."""
+        names = ", ".join(self.series)
+        return f"Chart of {self.title}: {names}, over {len(self.labels)} places."
 
 
 @dataclass(frozen=True, slots=True)

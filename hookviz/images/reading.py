@@ -46,6 +46,10 @@ def read(source: Source, *, background: RGB = _WHITE) -> InputImage:
 
     Raises:
         ImageError: there is no such file, or its bytes can't be decoded; see `decode`.
+
+    >>> image = hookviz.read_image("assets/samples/cat.jpg")
+    >>> image.name, image.pixels.shape  # (H, W, 3)
+    ('cat.jpg', (300, 451, 3))
     """
     if isinstance(source, InputImage):
         return source

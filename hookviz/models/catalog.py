@@ -25,7 +25,11 @@ BUNDLED = "shapesnet"
 
 
 def list_models() -> tuple[ModelSpec, ...]:
-    """Every model in the catalog: the bundled one, torchvision's by family and size, timm's."""
+    """Every model in the catalog: the bundled one, torchvision's by family and size, timm's.
+
+    >>> [spec.name for spec in hookviz.list_models() if spec.family == "VGG"][:2]
+    ['vgg11', 'vgg11_bn']
+    """
     return (*described_models(), *timm_models.specs())
 
 

@@ -10,7 +10,7 @@ from hookviz.errors import WeightsError, shorten
 from hookviz.models import architectures, bundled, catalog, networks, timm_models
 from hookviz.models.checkpoints.reading import read_state_dict
 from hookviz.models.devices import find_device
-from hookviz.models.digests import weights_digest
+from hookviz.models.digest import network_digest
 from hookviz.models.fetching import downloads
 from hookviz.models.labels import read_labels
 from hookviz.types import Model, ModelSpec
@@ -46,6 +46,12 @@ def load_model(
         WeightsError: the weights can't be had or read, or don't fit the architecture, or there is
             not one label per class.
         ModelError: the device is not there, or the model is larger than ``HOOKVIZ_MODELS_MB``.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> model.title, model.weights, model.categories[:3]
+    ('ShapesNet', 'pretrained', ('circle', 'triangle', 'square'))
+    >>> hookviz.load_model("squeezenet1_1", weights="random").weights
+    'random'
     """
     spec = catalog.find_model(name)
     on_device = find_device(device, half=half)
@@ -132,7 +138,7 @@ def _as_model(
         name=spec.name,
         title=spec.title,
         network=network,
-        digest=weights_digest(network),
+        digest=network_digest(network),
         weights=origin,
         categories=_categories(spec.name, classes, labels),
         preprocess=architectures.preprocess(spec.name),

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from hookviz.errors import ModelError
 from hookviz.hooking import replicas
-from hookviz.models.digests import weights_digest
+from hookviz.models.digest import network_digest
 from hookviz.types import Model, Preprocess
 
 _SIDES = (224, 28, 32, 48, 64, 96, 128, 160, 192, 256, 299, 384, 512)  # likeliest inputs first
@@ -40,6 +40,11 @@ def wrap(
 
     Raises:
         ModelError: `module` is no module, or can't be copied.
+
+    >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
+    >>> model = hookviz.wrap(network, hookviz.Preprocess(resize=64, crop=64), name="two layers")
+    >>> hookviz.capture(model, "assets/samples/cat.jpg")["0"].values.shape  # (C, H, W)
+    torch.Size([8, 62, 62])
     """
     if isinstance(module, Model):
         arguments: dict[str, Any] = {"preprocess": preprocess, "categories": tuple(categories)}
@@ -57,7 +62,7 @@ def wrap(
         name=name or type(module).__name__,
         title=name or type(module).__name__,
         network=network,
-        digest=weights_digest(network),
+        digest=network_digest(network),
         weights="own",
         categories=tuple(categories),
         preprocess=preprocess or _usual_preprocess(network),

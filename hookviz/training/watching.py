@@ -1,8 +1,4 @@
-"""The first NaN or infinity in a person's own training loop, by the layer that it came from.
-
->>> with watch(model):
-...     train_one_epoch(model)  # doctest: +SKIP
-"""
+"""The first NaN or infinity in a person's own training loop, by the layer that it came from."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -90,6 +86,12 @@ def watch(model: nn.Module, *, record: bool = False) -> Iterator[list[BadTensor]
 
     Raises:
         BadTensorError: from within the forward or backward pass, at the first bad tensor.
+
+    >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
+    >>> with hookviz.watch(network, record=True) as bad:
+    ...     _ = network(torch.full((1, 3, 8, 8), torch.nan))  # (N, C, H, W)
+    >>> bad[0].layer, bad[0].kind, bad[0].shape
+    ('0', 'nan', (1, 4, 6, 6))
     """
     watcher = _Watcher(record=record)
     holder = nn.Module()

@@ -10,7 +10,7 @@ from torchvision import models
 
 import hookviz
 from hookviz.models import bundled, catalog, loading
-from hookviz.models.digests import weights_digest
+from hookviz.models.digest import weights_digest
 from hookviz.models.fetching import downloads
 from hookviz.settings import settings
 from tests.conftest import picture, seeded

@@ -8,7 +8,7 @@ import torch
 
 from hookviz.models import architectures, catalog
 from hookviz.models.checkpoints.reading import read_state_dict
-from hookviz.models.digests import weights_digest
+from hookviz.models.digest import weights_digest
 from tests.models.state_dicts import SMALL, State, built, misfit, prefixed, put_in, saved
 
 WRAPPINGS: dict[str, Callable[[State], Any]] = {

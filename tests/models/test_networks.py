@@ -6,7 +6,7 @@ import torch
 
 import hookviz
 from hookviz.models import architectures, catalog, networks
-from hookviz.models.digests import weights_digest
+from hookviz.models.digest import weights_digest
 from hookviz.settings import settings
 from tests.models.state_dicts import SMALL, built, put_in, saved
 

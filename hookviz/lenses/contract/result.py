@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hookviz.drawing.notebook import panels_html
 from hookviz.drawing.panels import Panel
 
 
@@ -34,3 +35,7 @@ class LensResult:
         file = io.BytesIO()
         np.savez(file, allow_pickle=False, **dict(self.values))
         return file.getvalue()
+
+    def _repr_html_(self) -> str:
+        """The panels, for a notebook."""
+        return panels_html(self.panels)

@@ -19,7 +19,11 @@ from hookviz.types import InputImage, Model, ModelInput, Progress, ignore
 
 @cache
 def list_lenses() -> tuple[Lens, ...]:
-    """Every lens, by group and title."""
+    """Every lens, by group and title.
+
+    >>> [lens.slug for lens in hookviz.list_lenses() if lens.group == "The network"]
+    ['trace', 'summary']
+    """
     folder = import_module("hookviz.lenses")
     names = [info.name for info in pkgutil.iter_modules(folder.__path__) if not info.ispkg]
     found = [import_module(f"{folder.__name__}.{name}").LENS for name in names]
@@ -67,6 +71,13 @@ def run_lens(
         UnknownNameError: there is no such lens.
         SettingError: a parameter is not one of the lens's, or has a value that means nothing.
         HookVizError: the lens can't work on this model, layer or image; it says on which it can.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> result = hookviz.run_lens("grad-cam", model, "assets/samples/star.jpg", target="star")
+    >>> result.values["map"].shape  # (H, W) of the layer
+    (8, 8)
+    >>> [type(panel).__name__ for panel in result.panels][:2]
+    ['TextPanel', 'ImagePanel']
     """
     lens = find_lens(slug)
     known = [parameter.name for parameter in lens.parameters]

@@ -35,8 +35,7 @@ def _show_grid(panel: GridPanel) -> None:
     grid = panel.grid
     _title(panel.title)
     wide = grid.geometry.width > _SMALL
-    alt = f"{panel.title}: {grid.shown}. {grid.legend}"
-    st.image(grid.png(), width="stretch" if wide else grid.geometry.width, alt=alt)
+    st.image(grid.png(), width="stretch" if wide else grid.geometry.width, alt=panel.alt)
     st.caption(plain(" ".join(filter(None, (panel.caption, grid.legend)))))
 
 
@@ -59,9 +58,7 @@ def _show_table(panel: TablePanel) -> None:
 def _show_chart(panel: ChartPanel) -> None:
     _title(panel.title)
     ink = _INK["dark" if st.context.theme.type == "dark" else "light"]
-    names = ", ".join(panel.series)
-    alt = f"Chart of {panel.title}: {names}, over {len(panel.labels)} places."
-    st.image(chart_png(panel, ink=ink), width="stretch", alt=alt)
+    st.image(chart_png(panel, ink=ink), width="stretch", alt=panel.alt)
     if panel.caption:
         st.caption(plain(panel.caption))
 

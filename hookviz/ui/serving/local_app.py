@@ -68,6 +68,9 @@ def explore(
     Raises:
         ModelError: `model` is neither.
         HookVizError: nothing can listen on that port, or the app is on another one already.
+
+    >>> with hookviz.explore(network) as app:  # doctest: +SKIP
+    ...     input(f"{app.url} until you press Enter")
     """
     wanted = wrap(model, **options)
     with _starting:

@@ -1,6 +1,6 @@
 import torch
 
-from hookviz.models.digests import weights_digest
+from hookviz.models.digest import weights_digest
 from tests.conftest import Tiny, seeded
 
 

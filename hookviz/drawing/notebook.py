@@ -1,0 +1,68 @@
+"""Panels as HTML, for a notebook that shows what a lens found."""
+
+import io
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from PIL import Image
+
+from hookviz import markup
+from hookviz.drawing.charts import chart_png
+from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TablePanel, TextPanel
+
+_INK = "#7f7f7f"  # read on a white notebook and on a dark one: which it is nobody tells us
+_MOST_ROWS = 30  # that are not folded away
+_EDGES = {"good": "#2e8b57", "bad": "#c0392b", "note": "#2f6fb0"}
+
+
+def panels_html(panels: Iterable[Panel]) -> str:
+    """All panels below each other, their pictures inside, every text escaped.
+
+    Raises:
+        SettingError: a chart's numbers do not fit its labels, as in `chart_figure`.
+    """
+    return "".join(f"<div>{_HTML[type(panel)](panel)}</div>" for panel in panels)
+
+
+def _grid(panel: GridPanel) -> str:
+    caption = " ".join(filter(None, (panel.caption, panel.grid.legend)))
+    return _titled(panel.title, markup.image(panel.grid.png(), panel.alt), caption)
+
+
+def _image(panel: ImagePanel) -> str:
+    file = io.BytesIO()
+    Image.fromarray(panel.picture).save(file, "PNG")
+    return _titled(panel.title, markup.image(file.getvalue(), panel.alt), panel.caption)
+
+
+def _table(panel: TablePanel) -> str:
+    rows = markup.table(panel.columns, panel.rows)
+    if len(panel.rows) > _MOST_ROWS:
+        rows = markup.details(f"{len(panel.rows):,} rows", rows, is_open=False)
+    return _titled(panel.title, rows, panel.caption)
+
+
+def _chart(panel: ChartPanel) -> str:
+    # half the dots of a chart on the page, since a notebook shows it dot by dot
+    picture = markup.image(chart_png(panel, ink=_INK, dpi=80), panel.alt)
+    return _titled(panel.title, picture, panel.caption)
+
+
+def _text(panel: TextPanel) -> str:
+    edge = _EDGES.get(panel.tone)
+    style = f"border-left: 4px solid {edge}; padding-left: 8px" if edge else ""
+    return markup.element("p", panel.text, style)
+
+
+def _titled(title: str, html: str, caption: str) -> str:
+    said = markup.element("p", caption, f"color: {_INK}") if caption else ""
+    return f"{markup.element('h4', title)}{html}{said}"
+
+
+_HTML: dict[type[Panel], Callable[[Any], str]] = {
+    GridPanel: _grid,
+    ImagePanel: _image,
+    TablePanel: _table,
+    ChartPanel: _chart,
+    TextPanel: _text,
+}

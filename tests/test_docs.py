@@ -1,0 +1,103 @@
+"""What the documents name exists, and what exists is in the documents."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import hookviz
+from hookviz.cli.main import COMMANDS
+from hookviz.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "assets" / "README.md"])
+EVERY = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def without_code(document: Path) -> str:
+    return re.sub(r"^```.*?^```", "", document.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(document: Path) -> set[str]:
+    """The names that GitHub gives a document's headings."""
+    headings = re.findall(r"^#+ (.+)$", without_code(document), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@EVERY
+def test_links_lead_somewhere(document: Path) -> None:
+    text = without_code(document)
+    links = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'src="([^"]+)"', text)
+    for link in links:
+        if link.startswith(("http://", "https://")):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (document.parent / file).resolve() if file else document
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@EVERY
+def test_public_names_in_code_exist(document: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", document.read_text("utf-8"), re.S | re.M)
+    for block in blocks:
+        compile(block, document.name, "exec")
+        assert set(re.findall(r"\bhookviz\.(\w+)", block)) <= set(hookviz.__all__)
+
+
+def named_paths(document: str) -> set[str]:
+    folders = "hookviz|scripts|tests|assets|docs|examples"
+    found = set(re.findall(rf"`((?:{folders})/[\w./-]+)`", text_of(document)))
+    return {path for path in found if "NAME" not in path}
+
+
+@pytest.mark.parametrize("document", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_named_files_exist(document: str) -> None:
+    paths = named_paths(document)
+    assert len(paths) >= 12
+    for path in paths:
+        assert (ROOT / path).exists() or (ROOT / f"{path}.py").exists(), path
+
+
+def test_every_room_is_named_and_every_change_has_a_place() -> None:
+    text = text_of("docs/architecture.md")
+    rooms = {path.parent.name for path in (ROOT / "hookviz").glob("*/__init__.py")}
+    rooms |= {path.stem for path in (ROOT / "hookviz").glob("[a-z]*.py")}
+    assert {room for room in rooms if f"`{room}`" not in text} == set()
+    assert text.partition("| to change | open |")[2].count("\n| ") >= 20
+
+
+def test_every_setting_is_in_the_table_with_its_default() -> None:
+    rows = re.findall(
+        r"^\| `HOOKVIZ_(\w+)` \| *(.*?) ?\|", text_of("docs/settings.md"), re.MULTILINE
+    )
+    table = dict(rows)
+    assert len(table) == len(rows)
+    assert set(table) == {setting.name.upper() for setting in fields(Settings)}
+    for setting in fields(Settings):
+        said = table[setting.name.upper()]
+        in_words = "zero" in setting.metadata and said != "0"  # what a 0 stands for
+        assert in_words or said == str(setting.default), setting.name
+
+
+def test_every_lens_is_described() -> None:
+    titles = set(re.findall(r"<br>\*\*(.+?)\*\*", text_of("docs/lenses.md")))
+    assert titles == {lens.title for lens in hookviz.list_lenses()}
+
+
+def test_every_command_is_in_the_readme() -> None:
+    shown = set(re.findall(r"^hookviz (\w+)", text_of("README.md"), re.MULTILINE))
+    assert shown == set(COMMANDS)
+
+
+def test_the_readme_stays_short() -> None:
+    assert len(text_of("README.md").splitlines()) <= 120
+
+
+def test_the_changes_know_this_version() -> None:
+    assert f"\n## {hookviz.__version__}" in text_of("CHANGELOG.md")
