@@ -18,6 +18,8 @@ import pytest
 
 from hookviz.errors import WeightsError
 from hookviz.models.fetching.downloads import Download, Progress, Timing, fetch, matches_name, start
+from scripts.children import child
+from tests.cli.command import ROOT
 from tests.weights_server import Answer, WeightsServer, hashed_name, random_bytes
 
 # a stall that is longer than any test: whatever ends in time was not ended by it
@@ -458,7 +460,7 @@ def test_what_crashed_processes_left_is_swept_away(server: WeightsServer, tmp_pa
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from hookviz.downloads import Timing, fetch, start
+from hookviz.models.fetching.downloads import Timing, fetch, start
 
 how, url, path = sys.argv[1:]
 timing = Timing(stall=120.0, report=0.01)
@@ -477,14 +479,12 @@ def test_the_end_of_the_process_leaves_nothing_behind(
     server: WeightsServer, tmp_path: Path, how: str
 ) -> None:
     url = server.add(NAME, BODY, HELD)
-    with subprocess.Popen(
+    with child(
         [sys.executable, "-c", PROGRAM, how, url, str(tmp_path / NAME)],
-        cwd=Path(__file__).parent.parent.parent.parent,
+        cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
     ) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "half\n"
         if how == "interrupt":
             process.send_signal(signal.SIGINT)
