@@ -22,7 +22,7 @@ from hookviz.settings import settings
 from hookviz.ui.serving import deep_health, resources
 from hookviz.ui.state import ModelChoice
 
-SCRIPT = Path(__file__).with_name("main.py")
+SCRIPT = Path(__file__).parent.with_name("main.py")
 """The page's script."""
 
 ROUTES = [deep_health.route()]

@@ -10,6 +10,10 @@ from hookviz.ui.serving import lifecycle, resources
 from hookviz.ui.state import ModelChoice
 
 
+def test_the_server_runs_the_page_s_script() -> None:
+    assert lifecycle.SCRIPT.is_file()
+
+
 def test_warming_up_loads_the_bundled_model_and_leaves_nothing_kept() -> None:
     lifecycle.warm_up()
     choice = ModelChoice(catalog.find_model("shapesnet"), "pretrained")
@@ -23,8 +27,8 @@ def test_an_error_of_ours_is_logged_and_shown_without_its_traceback(
 ) -> None:
     script = tmp_path / "broken.py"
     script.write_text(
-        "from hookviz.ui import serving\n"
-        "assert serving.on_script_error(ZeroDivisionError('secret detail'))\n"
+        "from hookviz.ui.serving import lifecycle\n"
+        "assert lifecycle.on_script_error(ZeroDivisionError('secret detail'))\n"
     )
     with caplog.at_level(logging.ERROR, logger="hookviz"):
         page = AppTest.from_file(str(script)).run()

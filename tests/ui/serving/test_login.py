@@ -11,7 +11,7 @@ from hookviz.ui.serving import login
 SCRIPT = """
 import streamlit as st
 from hookviz.errors import HookVizError
-from hookviz.ui.door import let_in
+from hookviz.ui.serving.login import let_in
 try:
     if let_in():
         st.write("inside")
