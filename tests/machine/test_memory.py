@@ -67,8 +67,8 @@ def test_bytes_that_are_given_back_really_come_back() -> None:
     """In a process of its own: what is kept is dropped, and the system has it again."""
     program = """
 import numpy as np
-from hookviz import memory
-from hookviz.cache import Budget
+from hookviz.machine import memory
+from hookviz.capturing.cache import Budget
 budget = Budget(1 << 40)
 cache = budget.cache(1 << 40)
 size = 16 * 1024  # small blocks, which the allocator keeps for itself
