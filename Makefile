@@ -2,8 +2,11 @@
 PORT ?= 8501
 PYTHON ?= python3
 BIN := .venv/bin
+WORKERS ?= 2
+# Each worker has a server and a browser of its own; one that is done takes tests from another.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: run test test-all check format bench docs load fuzz pictures train lock help clean
+.PHONY: run test test-all sweep check format bench docs load fuzz pictures train lock help clean
 .DEFAULT_GOAL := help
 
 help: ## list what make can do
@@ -12,11 +15,14 @@ help: ## list what make can do
 run: .venv/app ## start the app on http://localhost:8501 (PORT=8600 for another port)
 	$(BIN)/streamlit run app.py --server.port $(PORT)
 
-test: .venv/dev ## run all tests but the long sweeps
-	$(BIN)/python -m pytest -m "not sweep"
+test: .venv/dev ## run all tests but the long sweeps (WORKERS=4 for more than two at once)
+	$(PYTEST) -m "not sweep"
 
 test-all: .venv/dev ## run the sweeps over every model of the catalog too
-	$(BIN)/python -m pytest
+	$(PYTEST)
+
+sweep: .venv/dev ## run the sweeps alone
+	$(PYTEST) -m sweep
 
 check: .venv/dev ## format, lint, types, architecture
 	$(BIN)/ruff format --check .

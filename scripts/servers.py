@@ -1,15 +1,19 @@
 """Real servers of the app on loopback, for tests, benchmarks and pictures."""
 
 import os
-import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
+
+from scripts.children import child
 
 ROOT = Path(__file__).parent.parent
 
@@ -32,38 +36,39 @@ def serve(
         *("--server.port", str(port), "--server.address", "127.0.0.1"),
     )
     command = [part.replace("PORT", str(port)) for part in command]
-    server = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env={**os.environ, **(environment or {})},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
     address = f"http://127.0.0.1:{port}"
-    try:
-        _wait_until_healthy(server, address)
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as output,
+        child(
+            command,
+            cwd=ROOT,
+            env={**os.environ, **(environment or {})},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        ) as server,
+    ):
+        _until_healthy(server, address, output)
         yield address
-    finally:
-        server.send_signal(signal.SIGINT)
-        try:
-            server.communicate(timeout=15)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.communicate()
 
 
-def _wait_until_healthy(server: subprocess.Popen[str], address: str) -> None:
+def _until_healthy(server: subprocess.Popen[str], address: str, output: IO[str]) -> None:
+    """Return once the server answers.
+
+    Raises:
+        RuntimeError: it ended, failed, or said nothing for 90 seconds; with the end of its output.
+    """
     deadline = time.monotonic() + 90
-    while time.monotonic() < deadline:
-        if server.poll() is not None:
-            break
+    while time.monotonic() < deadline and server.poll() is None:
         try:
             with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2) as answer:
                 if answer.status == 200:
                     return
+        except urllib.error.HTTPError as error:
+            with error:
+                if error.code == 500:  # it will not get better
+                    break
         except OSError:
-            time.sleep(0.05)
-    server.kill()
-    output, _ = server.communicate()
-    raise RuntimeError(f"The app did not come up:\n{output}")
+            pass
+        time.sleep(0.05)
+    output.seek(0)
+    raise RuntimeError(f"The app did not come up:\n{output.read()[-4000:]}")

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import os
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -15,6 +16,12 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.hooking import replicas
 from hookviz.types import Model, Preprocess
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Each worker has a core to itself: more threads would wait for each other. The servers and
+    # programs that it starts follow, so that their numbers are the same to the last bit.
+    torch.set_num_threads(1)
+    os.environ["OMP_NUM_THREADS"] = "1"
 
 TINY_SIDE = 16
 Network = TypeVar("Network", bound=nn.Module)

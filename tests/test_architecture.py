@@ -4,7 +4,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import hookviz
+
 ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "hookviz"
+TESTS = ROOT / "tests"
+MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
+
+_MOST_LINES = 400
+REASON = "Over 300 lines:"
 
 
 def test_imports_point_down_only() -> None:
@@ -18,29 +26,57 @@ def test_imports_point_down_only() -> None:
     assert run.returncode == 0, run.stdout
 
 
-def test_only_hooks_py_registers_hooks() -> None:
-    guilty = [
-        path.name
-        for path in (ROOT / "hookviz").rglob("*.py")
+def test_only_one_file_registers_hooks() -> None:
+    guilty = {
+        name
+        for name, path in MODULES.items()
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Attribute) and re.fullmatch(r"register_\w*hook", node.attr)
-    ]
-    assert set(guilty) == {"hooks.py"}
+    }
+    assert guilty == {"hooking/hooks.py"}
 
 
 def test_pyplot_is_never_used() -> None:
     assert not any(
         "pyplot" in path.read_text("utf-8").replace("never `pyplot`", "")
-        for path in (ROOT / "hookviz").rglob("*.py")
+        for path in MODULES.values()
     )
 
 
 def test_no_file_is_longer_than_an_idea() -> None:
-    lengths = {
-        path.name: len(path.read_text("utf-8").splitlines())
-        for path in (ROOT / "hookviz").rglob("*.py")
+    """A longer one says why in its docstring, in a sentence that begins as `REASON` does."""
+    long = {
+        name: lines
+        for name, path in MODULES.items()
+        if (lines := len((text := path.read_text("utf-8")).splitlines())) > _MOST_LINES
+        and REASON not in (ast.get_docstring(ast.parse(text)) or "")
     }
-    assert {name: lines for name, lines in lengths.items() if lines > 400} == {}
+    assert long == {}
+
+
+def test_a_package_says_what_belongs_there_and_has_no_code() -> None:
+    for path in PACKAGE.rglob("__init__.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        assert ast.get_docstring(tree), path
+        assert path.parent == PACKAGE or len(tree.body) == 1, path
+
+
+def test_importing_a_package_overwrites_no_public_name() -> None:
+    """A package called like a function would take its place in `hookviz` once it is imported."""
+    packages = [
+        ".".join(path.parent.relative_to(ROOT).parts) for path in PACKAGE.rglob("__init__.py")
+    ]
+    program = """
+import importlib, sys, types, hookviz
+before = {name: getattr(hookviz, name) for name in hookviz.__all__}
+assert not [name for name, value in before.items() if isinstance(value, types.ModuleType)]
+for package in sys.argv[1:]:
+    importlib.import_module(package)
+assert not [name for name, value in before.items() if getattr(hookviz, name) is not value]
+"""
+    subprocess.run([sys.executable, "-c", program, *packages], cwd=ROOT, check=True)
+    direct = {path.stem for path in PACKAGE.iterdir()}
+    assert direct & set(hookviz.__all__) == set()
 
 
 def test_the_library_imports_without_streamlit() -> None:
@@ -48,18 +84,70 @@ def test_the_library_imports_without_streamlit() -> None:
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
 
+SHOWN_ELSEWHERE = {
+    "declarations, of which every other test is a use": "types capturing/layers drawing/panels "
+    "lenses/contract/lens lenses/contract/result",
+    "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
+    "drawing/figures drawing/grid_page drawing/layout drawing/legend drawing/palette",
+    "what it writes is run as a script in recipe/test_script.py": "recipe/facts recipe/network "
+    "recipe/picture recipe/wording",
+    "shared by commands, and seen in what those print": "cli/checks cli/download cli/messages "
+    "cli/options wording",
+    "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
+    "one call, which capturing/test_engine.py and lenses/test_verify.py count": (
+        "hooking/forward_pass"
+    ),
+    "read by nearly every test of images, and in test_reading.py and test_preprocess.py": (
+        "images/samples images/srgb"
+    ),
+    "read through the lenses and the inspector of tests/e2e": "explaining/layer_facts",
+    "put together from parts that are tested, in ui/serving/": "serving/capacity "
+    "ui/serving/resources",
+    "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": "ui/main "
+    "ui/components/files ui/components/gallery ui/components/map ui/components/mosaic "
+    "ui/components/navigator ui/components/walk ui/explorer/capture_view ui/explorer/cell_view "
+    "ui/explorer/inspector ui/explorer/kernel_view ui/explorer/layer_thumbnails "
+    "ui/explorer/map_origin ui/lenses/lens_result ui/sidebar/controls ui/sidebar/weights_download",
+}
+"""Modules without a test of their own name, under the reason why."""
+
+OF_SEVERAL = {
+    "lenses/test_every_lens.py",
+    "lenses/test_every_model.py",
+    "lenses/test_together.py",
+    "ui/test_threats.py",
+}
+"""Tests in a room that are of more than one module."""
+
+
 def test_every_module_has_its_mirrored_test() -> None:
-    indirect = {
-        "__init__",
-        "__main__",
-        "types",
-        "cells",
-        "layers",
-        "lens",
-        "pages",
-        "panels",
-        "srgb",
+    modules = {name for name in MODULES if Path(name).stem not in {"__init__", "__main__"}}
+    without = {f"{name}.py" for names in SHOWN_ELSEWHERE.values() for name in names.split()}
+    mirrors = {_mirror(name).as_posix() for name in modules}
+    assert without - modules == set(), "no such module"
+    assert {name for name in without if (TESTS / _mirror(name)).exists()} == set(), "it has one now"
+    assert {name for name in modules - without if not (TESTS / _mirror(name)).exists()} == set()
+    rooms = {
+        path.relative_to(TESTS).as_posix()
+        for room in PACKAGE.iterdir()
+        if room.is_dir()
+        for path in (TESTS / room.name).rglob("test_*.py")
     }
-    modules = {path.stem for path in (ROOT / "hookviz").glob("*.py")} - indirect
-    tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests").glob("test_*.py")}
-    assert modules - tests == set()
+    assert rooms - mirrors - OF_SEVERAL == set(), "their modules are gone, or have other names"
+
+
+def _mirror(module: str) -> Path:
+    return Path(module).parent / f"test_{Path(module).name}"
+
+
+def test_tests_that_the_threat_model_names_are_there() -> None:
+    """`FILE::NAME` by the end of the file's path; `…` is the file before, or the rest of a name."""
+    text = (ROOT / "docs" / "threats.md").read_text("utf-8")
+    code = {f"/{path.relative_to(TESTS).as_posix()}": path for path in TESTS.rglob("test_*.py")}
+    missing, last = [], ""
+    for file, name in re.findall(r"`([\w/.…]+)::(\w+)", text):
+        last = last if file == "…" else file
+        texts = [path.read_text("utf-8") for end, path in code.items() if end.endswith(f"/{last}")]
+        if not any(re.search(rf"^(def )?{name}", text, re.MULTILINE) for text in texts):
+            missing.append(f"{last}::{name}")
+    assert missing == []

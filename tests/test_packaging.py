@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 import hookviz
 assert Path(hookviz.__file__).is_relative_to(sys.prefix), hookviz.__file__
-from hookviz.ui.samples import samples
+from hookviz.images.samples import samples
 capture = hookviz.capture(hookviz.load_model("shapesnet"), samples()[0].path)
 grid = hookviz.make_grid(next(iter(capture.values())))
 assert grid.png().startswith(b"\\x89PNG")
@@ -52,10 +52,11 @@ def test_the_wheel_carries_what_it_needs(wheel: Path) -> None:
 )
 def test_an_installed_wheel_captures(wheel: Path, tmp_path: Path, alone: bool) -> None:
     """With `alone` its dependencies are installed anew; else they are this environment's."""
-    venv.create(tmp_path / "env", with_pip=True)
+    venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env" / "bin" / "python"
-    options = [] if alone else ["--no-deps"]
-    install = [str(python), "-m", "pip", "install", "--quiet", *options, str(wheel)]
+    options = ["--quiet"] if alone else ["--quiet", "--no-deps"]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
+    install = [*pip, "install", *options, str(wheel)]
     subprocess.run(install, check=True, cwd=tmp_path)
     if not alone:
         site = next((tmp_path / "env" / "lib").glob("python*/site-packages"))

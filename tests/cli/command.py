@@ -11,6 +11,7 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from hookviz.cli.main import main
+from scripts.children import child
 from tests.conftest import picture
 
 ROOT = Path(__file__).parent.parent.parent
@@ -62,7 +63,7 @@ def in_terminal(
     """``python -m hookviz …`` whose standard error is a terminal."""
     ours, its = pty.openpty()
     command = [sys.executable, "-m", "hookviz", *map(str, arguments)]
-    with subprocess.Popen(
+    with child(
         command,
         cwd=ROOT,
         env={**os.environ, **(environment or {})},

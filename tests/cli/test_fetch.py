@@ -14,6 +14,7 @@ import torchvision
 import hookviz
 from hookviz.models import catalog
 from hookviz.settings import settings
+from scripts.children import child
 from tests.cli.command import (
     ROOT,
     in_terminal,
@@ -170,9 +171,7 @@ def test_ctrl_c_ends_it_and_leaves_nothing(server: WeightsServer, home: Path) ->
     name = catalog.weights_path(NAME).name
     server.add(name, BODY, Answer(hold_after=1000))
     command = [sys.executable, "-m", "hookviz", "fetch", NAME, "--weights-url", server.url]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as run:
+    with child(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
         for _ in range(600):
             if run.poll() is not None or list(home.rglob("*.part")):
                 break

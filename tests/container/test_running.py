@@ -25,6 +25,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from scripts.children import child
 from scripts.servers import free_port
 from tests.container.test_image import LAST, environment, of
 
@@ -48,7 +49,7 @@ def listening(server: socketserver.BaseServer) -> Iterator[None]:
 @dataclass
 class Running:
     port: int
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[str]
     asked: list[str]
     """First lines of what the app asked of the web, through the proxy it was told to use."""
 
@@ -67,24 +68,21 @@ def app() -> Iterator[Running]:
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Note) as web, listening(web):
         proxy = f"http://127.0.0.1:{web.server_address[1]}"
         (command,) = of(LAST, "CMD")
-        process = subprocess.Popen(
+        own_environment = {
+            **os.environ,
+            **own,
+            "STREAMLIT_SERVER_PORT": str(port),
+            **dict.fromkeys(("http_proxy", "https_proxy"), proxy),
+            "no_proxy": "127.0.0.1,localhost",
+        }
+        with child(
             [sys.executable, *json.loads(command)[1:]],
             cwd=ROOT,
-            env={
-                **os.environ,
-                **own,
-                "STREAMLIT_SERVER_PORT": str(port),
-                **dict.fromkeys(("http_proxy", "https_proxy"), proxy),
-                "no_proxy": "127.0.0.1,localhost",
-            },
+            env=own_environment,
             stdout=subprocess.DEVNULL,
-        )
-        try:
+        ) as process:
             until_healthy(f"http://127.0.0.1:{port}/_stcore/health")
             yield Running(port, process, asked)
-        finally:
-            process.kill()
-            process.wait()
 
 
 def until_healthy(address: str) -> None:
@@ -200,25 +198,16 @@ def proxied(port: int, hosts: Path | None = None) -> Iterator[str]:
             pytest.skip("no mount namespaces here")
         command, variables = [*prefix, *command], {}
     front = free_port()
-    process = subprocess.Popen(
+    variables |= {"SITE": f":{front}", "UPLOAD_MB": "1", "APP_PORT": str(port)}
+    with child(
         command,
         cwd=ROOT,
-        env={
-            **os.environ,
-            **variables,
-            "SITE": f":{front}",
-            "UPLOAD_MB": "1",
-            "APP_PORT": str(port),
-        },
+        env={**os.environ, **variables},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-    )
-    try:
+    ):
         until_open(front)
         yield f"http://127.0.0.1:{front}"
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=20)
 
 
 def until_open(port: int) -> None:

@@ -25,6 +25,8 @@ from hookviz.models.fetching.downloads import (
     matches_name,
     start,
 )
+from scripts.children import child
+from tests.cli.command import ROOT
 from tests.weights_server import Answer, WeightsServer, hashed_name, random_bytes
 
 # a stall that is longer than any test: whatever ends in time was not ended by it
@@ -484,14 +486,12 @@ def test_the_end_of_the_process_leaves_nothing_behind(
     server: WeightsServer, tmp_path: Path, how: str
 ) -> None:
     url = server.add(NAME, BODY, HELD)
-    with subprocess.Popen(
+    with child(
         [sys.executable, "-c", PROGRAM, how, url, str(tmp_path / NAME)],
-        cwd=Path(__file__).parent.parent.parent.parent,
+        cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
     ) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "half\n"
         if how == "interrupt":
             process.send_signal(signal.SIGINT)
