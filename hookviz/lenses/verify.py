@@ -28,7 +28,7 @@ from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, shorten
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
-from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.types import Address
 from hookviz.wording import number
 
@@ -71,7 +71,7 @@ class _Check:
         return "within rounding" if self.difference else "exact"
 
 
-def run(subject: Subject) -> Found:
+def run(subject: Subject) -> LensOutput:
     """A verdict, how many digits of each sum of products are right, and a row per layer.
 
     "Exactly" means that every number is the same to the last bit; NaN agrees with NaN. The layers
@@ -113,7 +113,7 @@ def _checks(subject: Subject) -> Mapping[str, _Check]:
     with private_replica(subject.model) as replica, private_replica(subject.model) as second:
         watch = _Watch(subject, names, second, shown)
         with hooks.before(replica, names, watch.before), hooks.observe(replica, names, watch.after):
-            forward_pass(subject.model, replica, subject.made.tensor, watch.telling)
+            forward_pass(subject.model, replica, subject.model_input.tensor, watch.telling)
     return watch.checks
 
 
@@ -124,7 +124,7 @@ def _shown(subject: Subject) -> Mapping[str, Tensor]:
         return {}
     found = engine.capture(
         subject.model,
-        subject.made,
+        subject.model_input,
         names,
         logits=False,
         cache=subject.cache,

@@ -72,14 +72,16 @@ def _sides(lens: Lens) -> list[kinds.LayerChoice]:
     ]
 
 
-def show_lens(lens: Lens, model: Model, made: ModelInput, shown: Shown, layer: LayerInfo) -> None:
+def show_lens(
+    lens: Lens, model: Model, model_input: ModelInput, shown: Shown, layer: LayerInfo
+) -> None:
     """The lens's controls, its run with progress and a way to stop it, and what it found."""
     st.header(lens.title, anchor=False)
     st.caption(plain(lens.sentence))
     cache = resources.session_cache()
-    subject = Subject(model, made, shown.image, cache)
+    subject = Subject(model, model_input, shown.image, cache)
     chosen = _controls(lens, subject, layer)
-    key = ("lens", lens.slug, model.name, model.digest, made.digest, _fingerprint(chosen))
+    key = ("lens", lens.slug, model.name, model.digest, model_input.digest, _fingerprint(chosen))
     result: LensResult | None = cache.get(key)
     if result is None and st.session_state.get("stopped") == key:
         st.info("Stopped.", icon=":material/pause:")
@@ -129,7 +131,7 @@ def _run(lens: Lens, subject: Subject, chosen: dict[str, Any], key: tuple[str, .
         within = turn_.within(report)
         result = look(
             lens,
-            Subject(subject.model, subject.made, subject.image, subject.cache, within),
+            Subject(subject.model, subject.model_input, subject.image, subject.cache, within),
             chosen,
         )
     bar.empty()
@@ -176,7 +178,7 @@ def _layer(parameter: kinds.LayerChoice, key: str, subject: Subject) -> str | No
 def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | None:
     assert subject.cache is not None
     first = [layer.name for layer in subject.survey.layers[:1]]
-    kept = engine.is_cached(subject.model, subject.made, first, subject.cache)
+    kept = engine.is_cached(subject.model, subject.model_input, first, subject.cache)
     name = subject.model.name
     try:
         with (
