@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from hookviz.capturing import layers
 from hookviz.errors import UnknownLayerError
-from hookviz.explaining.cell_sum import LayerCall
+from hookviz.explaining.layer_call import LayerCall
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import own_shape, pass_without_data
 from hookviz.hooking.torch_functions import (

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from hookviz.explaining.cell_sum import LayerCall
+from hookviz.explaining.layer_call import LayerCall
 from hookviz.ui.components.files import script, source
 
 _ROWS, _COLUMNS = 2, 20
