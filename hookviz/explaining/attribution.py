@@ -37,7 +37,11 @@ class Gradient:
 
 
 def layer_gradient(
-    model: Model, made: ModelInput, layer: str, quantity: Quantity, progress: Progress = ignore
+    model: Model,
+    model_input: ModelInput,
+    layer: str,
+    quantity: Quantity,
+    progress: Progress = ignore,
 ) -> Gradient:
     """The gradient of a quantity with respect to what a layer puts out in its first call.
 
@@ -48,17 +52,17 @@ def layer_gradient(
             differentiated.
         HookVizError: the quantity does not depend on the layer; it names one that it depends on.
     """
-    check_maps(model, made, layer)
-    found = Pass(model, made, quantity, (layer,), progress)
-    gradient = found.run(made.tensor)[layer]
+    check_maps(model, model_input, layer)
+    run = Pass(model, model_input, quantity, (layer,), progress)
+    gradient = run.run(model_input.tensor)[layer]
     if gradient is None:
-        raise _unreached(model, made, layer, quantity)
-    return _gradient(found, map_of(model, made, layer, found.held[layer]), gradient)
+        raise _unreached(model, model_input, layer, quantity)
+    return _gradient(run, map_of(model, model_input, layer, run.held[layer]), gradient)
 
 
 def input_gradient(
     model: Model,
-    made: ModelInput,
+    model_input: ModelInput,
     quantity: Quantity,
     *,
     image: Tensor | None = None,
@@ -69,7 +73,7 @@ def input_gradient(
 
     Args:
         model: the model.
-        made: the input.
+        model_input: the input.
         quantity: what the gradient is of.
         image: ``(1, C, H, W)`` in place of the input's own tensor.
         guided: cut negative gradients at every ReLU (Springenberg et al., 2015): backwards through
@@ -82,25 +86,27 @@ def input_gradient(
         ModelError: the network can't take this input, or it can't be differentiated.
         HookVizError: no gradient gets from the quantity to the input.
     """
-    found = Pass(model, made, quantity, (INPUT,), progress, guided=guided)
-    gradient = found.run(made.tensor if image is None else image)[INPUT]
+    run = Pass(model, model_input, quantity, (INPUT,), progress, guided=guided)
+    gradient = run.run(model_input.tensor if image is None else image)[INPUT]
     if gradient is None:
-        raise _unreached(model, made, INPUT, quantity)
-    return _gradient(found, found.held[INPUT][0], gradient)
+        raise _unreached(model, model_input, INPUT, quantity)
+    return _gradient(run, run.held[INPUT][0], gradient)
 
 
 def _gradient(run: Pass, output: Tensor, gradient: Tensor) -> Gradient:
     return Gradient(_numbers(output), _numbers(gradient[0]), run.value, run.relus)
 
 
-def working_layer(model: Model, made: ModelInput, quantity: Quantity, but: str = "") -> str | None:
+def working_layer(
+    model: Model, model_input: ModelInput, quantity: Quantity, but: str = ""
+) -> str | None:
     """The last conv layer, other than `but`, that the quantity has a gradient with respect to.
 
     None where there is none, or all of them are zero everywhere.
     """
-    names = [layer.name for layer in survey(model, tuple(made.tensor.shape[1:])).convs]
-    found = Pass(model, made, quantity, names, ignore)
-    gradients = found.run(made.tensor)
+    names = [layer.name for layer in survey(model, tuple(model_input.tensor.shape[1:])).convs]
+    run = Pass(model, model_input, quantity, names, ignore)
+    gradients = run.run(model_input.tensor)
     for name in reversed(names):
         gradient = gradients[name]
         if gradient is None or name == but or gradient.shape[0] != 1 or gradient.ndim != 4:
@@ -110,13 +116,15 @@ def working_layer(model: Model, made: ModelInput, quantity: Quantity, but: str =
     return None
 
 
-def _unreached(model: Model, made: ModelInput, layer: str, quantity: Quantity) -> HookVizError:
+def _unreached(
+    model: Model, model_input: ModelInput, layer: str, quantity: Quantity
+) -> HookVizError:
     """The error for a gradient that isn't there, with its cause and a layer that works."""
     what, where = quantity.says(model), f"layer {layer!r}" if layer else "the input"
-    other = working_layer(model, made, quantity, but=layer)
+    other = working_layer(model, model_input, quantity, but=layer)
     where_seen = "." if layer else ", which the lens gradients shows."
     hint = "" if other is None else f" Layer {other!r} has a gradient{where_seen}"
-    if layer and not _moves(model, made, layer, quantity):
+    if layer and not _moves(model, model_input, layer, quantity):
         return HookVizError(f"In {model.title}, {what} does not depend on {where}.{hint}")
     return HookVizError(
         f"{model.title} cuts the gradient between {where} and {what}: it detaches a tensor, "
@@ -124,7 +132,7 @@ def _unreached(model: Model, made: ModelInput, layer: str, quantity: Quantity) -
     )
 
 
-def _moves(model: Model, made: ModelInput, layer: str, quantity: Quantity) -> bool:
+def _moves(model: Model, model_input: ModelInput, layer: str, quantity: Quantity) -> bool:
     """Whether the quantity becomes another one with noise on the layer's output."""
 
     def value(amount: float) -> Tensor:
@@ -133,10 +141,10 @@ def _moves(model: Model, made: ModelInput, layer: str, quantity: Quantity) -> bo
             noise = torch.randn(output.shape, generator=torch.Generator().manual_seed(0))
             return output + amount * (output.abs().max() + 1) * noise.to(output)
 
-        found = Pass(model, made, quantity, (), ignore)
+        run = Pass(model, model_input, quantity, (), ignore)
         replica = replicas.for_gradients(model.network)
         with torch.no_grad(), hooks.edit(replica, (layer,), disturb):
-            return found.value_of(replica, made.tensor)
+            return run.value_of(replica, model_input.tensor)
 
     return bool(value(0.0) != value(1.0))
 
@@ -145,8 +153,8 @@ def _numbers(tensor: Tensor) -> Numbers:
     """Values on the CPU, float32 where the network computed in less."""
     values = tensor.detach().cpu()
     wide = values if values.dtype == torch.float64 else values.float()
-    found: Numbers = wide.numpy()
-    return found
+    numbers: Numbers = wide.numpy()
+    return numbers
 
 
 def grad_cam(activation: Numbers, gradient: Numbers) -> tuple[Numbers, Numbers]:
@@ -178,8 +186,8 @@ def layer_cam(activation: Numbers, gradient: Numbers) -> Numbers:
     ``Σ_k max(0, ∂score/∂A_k) · A_k`` (Jiang et al., 2021, equations 5 and 6). Both arguments are
     ``(C, H, W)``.
     """
-    found: Numbers = np.einsum("chw,chw->hw", np.maximum(gradient, 0), activation)
-    return found
+    cam: Numbers = np.einsum("chw,chw->hw", np.maximum(gradient, 0), activation)
+    return cam
 
 
 def eigen_cam(activation: Numbers) -> tuple[Numbers, Numbers]:

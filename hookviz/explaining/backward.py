@@ -66,7 +66,7 @@ class Pass:
     def __init__(
         self,
         model: Model,
-        made: ModelInput,
+        model_input: ModelInput,
         quantity: Quantity,
         wanted: Collection[str],
         progress: Progress,
@@ -76,16 +76,16 @@ class Pass:
         self.held: dict[str, Tensor] = {}
         self.value = float("nan")
         self.relus = 0
-        self._model, self._made, self._quantity = model, made, quantity
+        self._model, self._model_input, self._quantity = model, model_input, quantity
         self._wanted, self._guided = frozenset(wanted), guided
         self._telling = Telling(progress)
-        convs = survey(model, tuple(made.tensor.shape[1:])).convs
+        convs = survey(model, tuple(model_input.tensor.shape[1:])).convs
         self._watched = {layer.name for layer in convs} | self._wanted - {INPUT}
         self._calls = max(1, sum(layer.calls for layer in convs))
         self._there = self._back = 0
         self._asked: Tensor | None = None
         if quantity.layer is not None:
-            _check_part(quantity, check_maps(model, made, quantity.layer))
+            _check_part(quantity, check_maps(model, model_input, quantity.layer))
             self._watched.add(quantity.layer)
 
     def run(self, image: Tensor) -> Mapping[str, Tensor | None]:
@@ -96,11 +96,11 @@ class Pass:
             hooks.on_gradients(self._see_back) as self._gradients,
         ):
             replica = replicas.for_gradients(self._model.network)
-            given = image.to(*device_and_dtype(replica), copy=True)
+            images = image.to(*device_and_dtype(replica), copy=True)
             if INPUT in self._wanted:
-                self.held[INPUT] = given.requires_grad_()
+                self.held[INPUT] = images.requires_grad_()
             try:
-                value = self._value(self._forward(replica, given))
+                value = self._value(self._forward(replica, images))
                 self.value = float(value.detach())
                 return self._backward(value)
             finally:
@@ -110,10 +110,10 @@ class Pass:
         """The quantity alone, in a pass of a replica; gradients are on or off as they are."""
         return self._value(self._forward(replica, image))
 
-    def _forward(self, replica: nn.Module, given: Tensor) -> Any:
+    def _forward(self, replica: nn.Module, images: Tensor) -> Any:
         guide = _Reluctance(self._guide) if self._guided else nullcontext()
         with hooks.edit(replica, self._watched, self._see), guide:
-            return forward_pass(self._model, replica, given, self._telling)
+            return forward_pass(self._model, replica, images, self._telling)
 
     def _backward(self, value: Tensor) -> Mapping[str, Tensor | None]:
         names = list(self.held)
@@ -121,14 +121,14 @@ class Pass:
         if not (names and value.requires_grad):
             return nothing
         held = [self.held[name] for name in names]
-        found = backward_pass(self._model, value, held, self._telling)
-        return nothing | dict(zip(names, found, strict=True))
+        gradients = backward_pass(self._model, value, held, self._telling)
+        return nothing | dict(zip(names, gradients, strict=True))
 
     def _see(self, call: hooks.Call) -> Tensor | None:
-        output, made = call.output, None
+        output, replacement = call.output, None
         if call.index == 0 and isinstance(output, Tensor):
             if call.layer in self._wanted:
-                output, made = self._hold(call.layer, output)
+                output, replacement = self._hold(call.layer, output)
             if call.layer == self._quantity.layer:
                 self._asked = output
                 raise hooks.StopForward  # the rest of the network adds nothing to it
@@ -137,7 +137,7 @@ class Pass:
             self._gradients.add(call.layer, output)
         self._there += 1
         self._telling.share(self._there / self._calls / 2)
-        return made
+        return replacement
 
     def _hold(self, layer: str, output: Tensor) -> tuple[Tensor, Tensor]:
         """A layer's output as a tensor with a graph, and the copy that the network goes on with.
@@ -172,13 +172,13 @@ class Pass:
             return output[0, quantity.target]
         if self._asked is None:
             raise ModelError(f"Layer {quantity.layer!r} of {self._model.title} did not run.")
-        maps = map_of(self._model, self._made, quantity.layer, self._asked)
+        maps = map_of(self._model, self._model_input, quantity.layer, self._asked)
         channel = maps[quantity.channel]
         return channel.mean() if quantity.cell is None else channel[quantity.cell]
 
 
 class _Reluctance(EveryFunction):
-    """Tells of every ReLU's output while a pass runs, whether a module or a function made it."""
+    """Tells of every ReLU's output while a pass runs, from a module or a function."""
 
     def __init__(self, tell: Callable[[Tensor], None]) -> None:
         super().__init__()
@@ -195,49 +195,51 @@ class _Reluctance(EveryFunction):
         return output
 
 
-def check_maps(model: Model, made: ModelInput, layer: str) -> tuple[int, ...]:
+def check_maps(model: Model, model_input: ModelInput, layer: str) -> tuple[int, ...]:
     """``(C, H, W)`` of the maps that a layer puts out, by the survey.
 
     Raises:
         UnknownLayerError: a pass runs no layer of that name.
         ModelError: the layer puts out something else.
     """
-    seen = survey(model, tuple(made.tensor.shape[1:]))
-    shapes = {info.name: info.output_shape for info in seen.layers}
+    layers = survey(model, tuple(model_input.tensor.shape[1:])).layers
+    shapes = {info.name: info.output_shape for info in layers}
     if layer not in shapes:
         raise UnknownLayerError(f"layer in {model.title}", layer, shapes)
     if len(shapes[layer]) != 3:
-        raise _no_maps(model, made, layer, ("1", *map(str, shapes[layer])))
+        raise _no_maps(model, model_input, layer, ("1", *map(str, shapes[layer])))
     return shapes[layer]
 
 
 def _check_part(quantity: Quantity, shape: tuple[int, ...]) -> None:
     row, column = quantity.cell or (0, 0)
-    for what, given, count in (
+    for axis, index, count in (
         ("channel", quantity.channel, shape[0]),
         ("row", row, shape[1]),
         ("column", column, shape[2]),
     ):
-        if not 0 <= given < count:
+        if not 0 <= index < count:
             raise SettingError(
-                f"There is no {what} {given} in layer {quantity.layer!r}: "
+                f"There is no {axis} {index} in layer {quantity.layer!r}: "
                 f"it has {count:,}, 0 to {count - 1}."
             )
 
 
-def map_of(model: Model, made: ModelInput, layer: str, output: Tensor) -> Tensor:
+def map_of(model: Model, model_input: ModelInput, layer: str, output: Tensor) -> Tensor:
     """The maps in a layer's output, ``(C, H, W)``.
 
     Raises:
         ModelError: it is something else; a layer that puts out maps is named.
     """
     if output.ndim != 4 or len(output) != 1:
-        raise _no_maps(model, made, layer, tuple(map(str, output.shape)))
+        raise _no_maps(model, model_input, layer, tuple(map(str, output.shape)))
     return output[0]
 
 
-def _no_maps(model: Model, made: ModelInput, layer: str, shape: tuple[str, ...]) -> ModelError:
-    convs = survey(model, tuple(made.tensor.shape[1:])).convs
+def _no_maps(
+    model: Model, model_input: ModelInput, layer: str, shape: tuple[str, ...]
+) -> ModelError:
+    convs = survey(model, tuple(model_input.tensor.shape[1:])).convs
     fit = [info.name for info in convs if len(info.output_shape) == 3 and info.name != layer]
     hint = f" {fit[-1]!r} puts out maps, for example." if fit else ""
     return ModelError(

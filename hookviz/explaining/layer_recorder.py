@@ -19,20 +19,7 @@ from torch import Tensor, nn
 from hookviz.capturing import engine, layers
 from hookviz.capturing.survey import survey
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
-from hookviz.explaining.cell_sum import (
-    CellSum,
-    Following,
-    LayerCall,
-    Normalisation,
-    Step,
-    call_from,
-    check_range,
-    explain,
-    explain_from,
-    layer_call,
-    own,
-    walk,
-)
+from hookviz.explaining.layer_call import Following, LayerCall, check_range, layer_call, own
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.torch_functions import (
@@ -44,38 +31,8 @@ from hookviz.hooking.torch_functions import (
 )
 from hookviz.types import Address, Model, ModelInput
 
-__all__ = [
-    "CellSum",
-    "Following",
-    "LayerCall",
-    "Normalisation",
-    "Step",
-    "call_from",
-    "explain",
-    "explain_cell",
-    "explain_from",
-    "record_input",
-    "walk",
-]
-
 _CONV2D = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
 _DEFAULTS = {"bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}
-
-
-def explain_cell(  # noqa: PLR0917 - a cell's address has four parts
-    model: Model, image: Any, layer: str, channel: int, row: int, column: int, *, call: int = 0
-) -> CellSum:
-    """One cell of `layer`'s output for one image as the sum that made it, in one pass.
-
-    For many cells of one layer record it once, with `record_input`, and use `explain`.
-
-    Raises:
-        SettingError: the layer has no such channel, row, column or call, or is no `nn.Conv2d`.
-        UnknownLayerError: the model has no layer of that name.
-        ImageError: the image can't be read.
-        ModelError: the network can't take this input, or the layer is more than a convolution.
-    """
-    return explain(record_input(model, image, layer, call), channel, row, column)
 
 
 def record_input(model: Model, image: Any, layer: str, call: int = 0) -> LayerCall:
@@ -95,39 +52,39 @@ def record_input(model: Model, image: Any, layer: str, call: int = 0) -> LayerCa
         ImageError: the image can't be read.
         ModelError: the network can't take this input, or the layer is more than a convolution.
     """
-    made = engine.prepare(model, image)
-    _check_layer(model, made, layer, call)
+    model_input = engine.prepare(model, image)
+    _check_layer(model, model_input, layer, call)
     with private_replica(model) as replica:
         watch = _Watch(replica, layer, call)
         with hooks.observe(replica, watch.layers, watch.see), watch:
-            forward_pass(model, replica, made.tensor)
-    if watch.found is None:
+            forward_pass(model, replica, model_input.tensor)
+    if watch.record is None:
         raise ModelError(
             f"Layer {layer!r} of {model.title} {watch.problem}, so its values can't be written "
             "out as a sum. Choose another layer."
         )
-    return replace(watch.found, steps=tuple(watch.steps))
+    return replace(watch.record, steps=tuple(watch.steps))
 
 
-def _check_layer(model: Model, made: ModelInput, layer: str, call: int) -> None:
+def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -> None:
     modules = dict(model.network.named_modules(remove_duplicate=False))
     modules.pop("")
     if layer not in modules:
         raise UnknownLayerError(f"layer in {model.title}", layer, modules)
-    seen = survey(model, tuple(made.tensor.shape[1:]))
+    run = survey(model, tuple(model_input.tensor.shape[1:]))
     if not isinstance(modules[layer], nn.Conv2d):
-        convs = [info.name for info in seen.convs if info.kind == "Conv2d"]
+        convs = [info.name for info in run.convs if info.kind == "Conv2d"]
         hint = f" The first one of {model.title} is {convs[0]!r}." if convs else ""
         raise SettingError(
             f"Layer {layer!r} is a {type(modules[layer]).__name__}. Only ordinary two-dimensional "
             f"convolutions (Conv2d) can be written out as a sum.{hint}"
         )
-    if layer not in seen.calls:
+    if layer not in run.calls:
         raise ModelError(
             f"Layer {layer!r} of {model.title} is not run by a forward pass, "
             "or it goes by another name there."
         )
-    check_range(layer, "call", call, seen.calls[layer])
+    check_range(layer, "call", call, run.calls[layer])
 
 
 class _Watch(EveryFunction):
@@ -140,7 +97,7 @@ class _Watch(EveryFunction):
     def __init__(self, network: nn.Module, layer: str, call: int) -> None:
         super().__init__()
         self.layers = layers.leaf_names(network) | {layer}
-        self.found: LayerCall | None = None
+        self.record: LayerCall | None = None
         self.steps: list[Following] = []
         self.problem = "is more than one call of torch's conv2d"
         self._modules = dict(network.named_modules())
@@ -160,19 +117,19 @@ class _Watch(EveryFunction):
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """What `func` gives, seen on its way."""
-        given = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
-        places = [
-            place
-            for place, (ref, _) in enumerate(self._way)
-            if any(tensor is ref() for tensor in given)
+        operands = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
+        positions = [
+            position
+            for position, (ref, _) in enumerate(self._way)
+            if any(tensor is ref() for tensor in operands)
         ]
-        versions = [tensor._version for tensor in given] if places else []
+        versions = [tensor._version for tensor in operands] if positions else []
         output = func(*args, **kwargs)
-        if self.found is None:
+        if self.record is None:
             self._remember(function_name(func), args, kwargs, output)
-        elif places:
-            written = [tensor._version for tensor in given] != versions
-            self._follow(func, args, kwargs, output, places[0], written=written)
+        elif positions:
+            written = [tensor._version for tensor in operands] != versions
+            self._follow(func, args, kwargs, output, positions[0], written=written)
         # A tensor further back that is still alive may yet go a second way.
         if self._ended and all(ref() is None for ref, _ in self._way[:-1]):
             raise hooks.StopForward
@@ -194,7 +151,7 @@ class _Watch(EveryFunction):
         with not_followed():
             if (call.layer, call.index) == self._wanted:
                 self._take(call)
-                if self.found is None:
+                if self.record is None:
                     raise hooks.StopForward
                 self._conv, self._pad = {}, {}
                 self._way = [(weakref.ref(call.output), 0)]
@@ -204,21 +161,21 @@ class _Watch(EveryFunction):
     def _take(self, call: hooks.Call) -> None:
         if not self._conv or call.output is not self._conv["output"]:
             return
-        given, pads = call.inputs[0], (0, 0, 0, 0)
-        if self._conv["input"] is not given:
+        layer_input, pads = call.inputs[0], (0, 0, 0, 0)
+        if self._conv["input"] is not layer_input:
             if (
                 self._conv["input"] is not self._pad.get("output")
-                or self._pad["input"] is not given
+                or self._pad["input"] is not layer_input
             ):
                 return
             pads = tuple(self._pad["pad"])
             if len(pads) > 4 or min(pads) < 0:
                 return
-        if given.ndim == 4 and given.shape[0] != 1:
-            self.problem = f"is run on {given.shape[0]} images at once"
+        if layer_input.ndim == 4 and layer_input.shape[0] != 1:
+            self.problem = f"is run on {layer_input.shape[0]} images at once"
             return
         address = str(Address(call.layer, call.index))
-        self.found = layer_call(address, self._conv, pads, given, call.output)
+        self.record = layer_call(address, self._conv, pads, layer_input, call.output)
 
     def _follow(
         self,
@@ -226,19 +183,19 @@ class _Watch(EveryFunction):
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         output: Any,
-        place: int,
+        position: int,
         *,
         written: bool,
     ) -> None:
-        """Take in what was done with the tensor at one place of the way."""
-        tensor, steps = self._way[place][0](), self._way[place][1]
+        """Take in what was done with the tensor at one position of the way."""
+        tensor, steps = self._way[position][0](), self._way[position][1]
         results = [result for _, result in hooks.tensors_in(output)]
         if all(result is tensor for result in results) and not written:
             return  # a look at its shape, or a dropout that does nothing
         first = args[0] if args else kwargs.get("input")
         known = first is tensor and function_name(func) in NORMS | ACTIVATIONS
-        if place < len(self._way) - 1:  # a second way out of a tensor further back
-            del self._way[place + 1 :], self.steps[steps:]
+        if position < len(self._way) - 1:  # a second way out of a tensor further back
+            del self._way[position + 1 :], self.steps[steps:]
             self._ended = True
         elif not self._ended and known and isinstance(output, Tensor):
             self.steps.append(_following(func, args, kwargs, output))
@@ -268,11 +225,11 @@ def _following(
         return step
     bound = inspect.signature(func).bind(*args, **kwargs)
     bound.apply_defaults()
-    made = bound.arguments
-    mean, variance = made["running_mean"], made["running_var"]
-    if mean is None or made.get("training") or made.get("use_input_stats"):
-        variance, mean = torch.var_mean(made["input"], (0, 2, 3), correction=0)
-    scale = torch.ones_like(mean) if made["weight"] is None else made["weight"]
-    shift = torch.zeros_like(mean) if made["bias"] is None else made["bias"]
+    arguments = bound.arguments
+    mean, variance = arguments["running_mean"], arguments["running_var"]
+    if mean is None or arguments.get("training") or arguments.get("use_input_stats"):
+        variance, mean = torch.var_mean(arguments["input"], (0, 2, 3), correction=0)
+    scale = torch.ones_like(mean) if arguments["weight"] is None else arguments["weight"]
+    shift = torch.zeros_like(mean) if arguments["bias"] is None else arguments["bias"]
     norm = torch.stack([own(part) for part in (mean, variance, scale, shift)])
-    return replace(step, norm=norm, epsilon=made["eps"])
+    return replace(step, norm=norm, epsilon=arguments["eps"])

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from hookviz.capturing import layers
 from hookviz.errors import UnknownLayerError
-from hookviz.explaining.cell_sum import LayerCall
+from hookviz.explaining.layer_call import LayerCall
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import own_shape, pass_without_data
 from hookviz.hooking.torch_functions import (
@@ -39,7 +39,9 @@ _KEEP_CHANNELS = (
 """Functions that make channel k of their output from channel k of their first argument."""
 
 _SCALE_CHANNELS = frozenset(
-    f"{place}{kind}" for place in ("", "i", "r") for kind in ("add", "sub", "mul", "div", "truediv")
+    f"{prefix}{kind}"
+    for prefix in ("", "i", "r")
+    for kind in ("add", "sub", "mul", "div", "truediv")
 )
 """Arithmetic that keeps the channels where all but one operand are a number per channel."""
 
@@ -53,7 +55,9 @@ Ranking = tuple[tuple[int, float], ...]
 def strongest_by_weight(call: LayerCall, channel: int) -> Ranking:
     """The input channels of one output channel by the L2 norm of their slice of the kernel.
 
-    ``√Σ w²`` over the taps; a grouped layer's channel sees only its group's inputs.
+    ``√Σ w²`` over the taps: magnitude as a measure of what counts, as for whole filters in Li et
+    al., "Pruning Filters for Efficient ConvNets" (2017), who take the L1 norm. A grouped layer's
+    channel sees only its group's inputs.
 
     Raises:
         SettingError: the layer has no such channel.
@@ -112,10 +116,10 @@ def sources(model: Model) -> Mapping[str, str]:
         known = _sources.get(model.network)
     if known is not None:
         return known
-    found = pass_without_data(model, own_shape(model), _follow)
+    mapping = pass_without_data(model, own_shape(model), _follow)
     with _lock:
-        _sources[model.network] = found
-    return found
+        _sources[model.network] = mapping
+    return mapping
 
 
 def _follow(network: nn.Module, image: Tensor) -> Mapping[str, str]:
@@ -124,9 +128,9 @@ def _follow(network: nn.Module, image: Tensor) -> Mapping[str, str]:
         network(image)
     return MappingProxyType(
         {
-            layer: str(next(iter(found)))
-            for layer, found in trace.feeding.items()
-            if len(found) == 1 and None not in found
+            layer: str(next(iter(addresses)))
+            for layer, addresses in trace.feeding.items()
+            if len(addresses) == 1 and None not in addresses
         }
     )
 
@@ -146,8 +150,8 @@ class _Trace(EveryFunction):
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """What `func` gives, which has its input's source where `func` keeps channels."""
-        given = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
-        before = [(tensor.shape, self._sources.get(tensor)) for tensor in given]
+        operands = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
+        before = [(tensor.shape, self._sources.get(tensor)) for tensor in operands]
         output = func(*args, **kwargs)
         if isinstance(output, Tensor):
             source = _kept(function_name(func), before, output.shape)
@@ -158,28 +162,28 @@ class _Trace(EveryFunction):
     def see(self, call: hooks.Call) -> None:
         """Take in one call of a conv layer."""
         with not_followed():
-            given, output = (
+            layer_input, output = (
                 next((tensor for _, tensor in hooks.tensors_in(part)), None)
                 for part in (call.inputs, call.output)
             )
-            source = None if given is None else self._sources.get(given)
+            source = None if layer_input is None else self._sources.get(layer_input)
             self.feeding.setdefault(call.layer, set()).add(source)
             if output is not None:
                 self._sources[output] = Address(call.layer, call.index)
 
 
 def _kept(
-    name: str, given: list[tuple[torch.Size, Address | None]], made: torch.Size
+    name: str, operands: list[tuple[torch.Size, Address | None]], result: torch.Size
 ) -> Address | None:
     """The source whose channels a function's output has, from shapes and sources of its inputs."""
-    if not given or len(made) < 3:
+    if not operands or len(result) < 3:
         return None
-    if name in _KEEP_CHANNELS or (name == "cat" and len(given) == 1):
-        shape, source = given[0]
-        return source if shape[:-2] == made[:-2] else None
+    if name in _KEEP_CHANNELS or (name == "cat" and len(operands) == 1):
+        shape, source = operands[0]
+        return source if shape[:-2] == result[:-2] else None
     if name in _SCALE_CHANNELS:
-        full = [source for shape, source in given if shape == made]
-        others = [shape for shape, _ in given if shape != made]
+        full = [source for shape, source in operands if shape == result]
+        others = [shape for shape, _ in operands if shape != result]
         if len(full) == 1 and all(shape[-2:].numel() == 1 for shape in others):
             return full[0]
     return None

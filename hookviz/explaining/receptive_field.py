@@ -24,7 +24,8 @@ from torch import Tensor, nn
 
 from hookviz.capturing.survey import survey
 from hookviz.errors import SettingError
-from hookviz.explaining.receptive_rules import Operation, Reach, of_pixels, through, total, union
+from hookviz.explaining.reach import Operation, Reach, of_pixels, total, union
+from hookviz.explaining.receptive_rules import through
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import device_and_dtype, pass_without_data
 from hookviz.hooking.torch_functions import EveryFunction, TensorMarks, not_followed
@@ -101,14 +102,14 @@ def receptive_fields(model: Model, shape: tuple[int, ...]) -> Fields:
     hollow, dtype = replicas.shapes_only(model.network), device_and_dtype(model.network)[1]
     large = torch.empty(1, shape[0], _ROOM, _ROOM, device="meta", dtype=dtype)
     roomy = _reaches(hollow, large, to_the_end=False)
-    made = MappingProxyType(
-        {address: _field(found, roomy.get(address), shape[1:]) for address, found in inside.items()}
+    fields = MappingProxyType(
+        {address: _field(seen, roomy.get(address), shape[1:]) for address, seen in inside.items()}
     )
     with _lock:
         while len(known) >= _MOST_SHAPES:
             known.pop(next(iter(known)))
-        known[shape] = made
-    return made
+        known[shape] = fields
+    return fields
 
 
 class Tracer(EveryFunction):
@@ -127,17 +128,17 @@ class Tracer(EveryFunction):
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """What `func` gives, with what its results see taken down."""
-        given = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
-        if not any(map(self.reach, given)):
+        operands = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
+        if not any(map(self.reach, operands)):
             return func(*args, **kwargs)
-        reaches = [self.reach(tensor) for tensor in given]
-        shapes, versions = ([t.shape for t in given], [t._version for t in given])
+        reaches = [self.reach(tensor) for tensor in operands]
+        shapes, versions = ([t.shape for t in operands], [t._version for t in operands])
         output = func(*args, **kwargs)
         results = [tensor for _, tensor in hooks.tensors_in(output)]
         op = Operation(func, args, kwargs, shapes, reaches, results)
         for tensor, reach in zip(results, through(op), strict=True):
             self._reaches[tensor] = reach
-        for tensor, version in zip(given, versions, strict=True):
+        for tensor, version in zip(operands, versions, strict=True):
             if tensor._version != version and (len(list(filter(None, reaches))) > 1 or not results):
                 self._spread(tensor, total(reaches, 0), but=results)
         return output
@@ -161,13 +162,13 @@ _Seen = tuple[Reach | None, tuple[int, ...]]
 def _reaches(network: nn.Module, image: Tensor, *, to_the_end: bool = True) -> dict[str, _Seen]:
     """What each output of each module sees; as far as the pass comes, unless it has to end well."""
     tracer = Tracer(image)
-    found: dict[str, _Seen] = {}
+    seen: dict[str, _Seen] = {}
 
     def see(call: hooks.Call) -> None:
         with not_followed():
             for path, tensor in hooks.tensors_in(call.output):
                 address = str(Address(call.layer, call.index, path))
-                found[address] = tracer.reach(tensor), tuple(tensor.shape)
+                seen[address] = tracer.reach(tensor), tuple(tensor.shape)
 
     names = [name for name, _ in network.named_modules() if name]
     try:
@@ -176,7 +177,7 @@ def _reaches(network: nn.Module, image: Tensor, *, to_the_end: bool = True) -> d
     except Exception:
         if to_the_end:
             raise
-    return found
+    return seen
 
 
 def _field(inside: _Seen, roomy: _Seen | None, image: tuple[int, ...]) -> ReceptiveField:
@@ -214,7 +215,7 @@ def _edges(reach: Reach | None, cells: tuple[int, int]) -> tuple[NDArray[np.int3
 def _step(edge: NDArray[np.int32], axis: int, middle: tuple[int, ...]) -> float:
     """How far an edge moves from one cell to the next about the middle, on average over a few."""
     line = edge[:, middle[1]] if axis == 0 else edge[middle[0]]
-    place, reach = middle[axis], min(8, middle[axis], len(line) - 1 - middle[axis])
+    centre, reach = middle[axis], min(8, middle[axis], len(line) - 1 - middle[axis])
     if reach < 1:
         return 0.0
-    return float(line[place + reach] - line[place - reach]) / (2 * reach)
+    return float(line[centre + reach] - line[centre - reach]) / (2 * reach)

@@ -18,7 +18,7 @@ from hookviz.drawing.scales import quantise
 from hookviz.errors import HookVizError, ModelError, SettingError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
-from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import Channels, ClassChoice, LayerChoice, OneOf, RealNumber
 from hookviz.types import LayerInfo
 from hookviz.wording import number
@@ -61,7 +61,7 @@ def run(
     limit: float,
     downstream: str | None,
     target: int,
-) -> Found:
+) -> LensOutput:
     """Scores and activations before and after the edit.
 
     Probabilities are the softmax of the network's output. Values: ``probabilities_before`` and
@@ -161,7 +161,7 @@ def _edited_pass(
     subject.progress(0.4)
     names = [layer, later] if later else [layer]
     with private_replica(subject.model) as replica, hooks.edit(replica, names, change):
-        output = forward_pass(subject.model, replica, subject.made.tensor)
+        output = forward_pass(subject.model, replica, subject.model_input.tensor)
     subject.progress(0.8)
     missing = [name for name in names if name not in seen]
     if missing:

@@ -12,7 +12,7 @@ from hookviz.capturing.features import POOLS, Features, features, named
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, shorten
-from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, OneOf
 from hookviz.types import ModelInput, Pixels, Preprocess
 from hookviz.wording import number
@@ -26,7 +26,7 @@ _MOST_PRINTS = 64
 _STRONGEST = 10
 
 
-def run(subject: Subject, *, layer: str | None, pool: str, images: tuple[Any, ...]) -> Found:
+def run(subject: Subject, *, layer: str | None, pool: str, images: tuple[Any, ...]) -> LensOutput:
     """One vector per image, and the cosine similarity of any two: x·y / (‖x‖ ‖y‖).
 
     The image looked at comes first; the others are prepared in the same way. ``"mean"`` is global
@@ -37,7 +37,7 @@ def run(subject: Subject, *, layer: str | None, pool: str, images: tuple[Any, ..
     Raises:
         HookVizError: the image looked at gives no vector; others that give none are told of.
     """
-    first = subject.image if subject.image is not None else subject.made
+    first = subject.image if subject.image is not None else subject.model_input
     listed = named([first, *images])
     inputs = _prepared(subject, listed)
     found = features(
@@ -75,7 +75,7 @@ def _prepared(subject: Subject, listed: Mapping[str, Any]) -> dict[str, Any]:
     for place, (name, image) in enumerate(listed.items()):
         subject.progress(place / len(listed) / 2)
         if place == 0:
-            inputs[name] = subject.made
+            inputs[name] = subject.model_input
             continue
         try:
             inputs[name] = engine.prepare(subject.model, image, **options)
@@ -101,7 +101,7 @@ def _same_way(subject: Subject) -> dict[str, Any]:
             made = engine.prepare(subject.model, subject.image, **way)
         except HookVizError:
             continue
-        if made.digest == subject.made.digest:
+        if made.digest == subject.model_input.digest:
             return way
     square = subject.shape[1] == subject.shape[2]
     return {"size": side} if square and side >= subject.model.min_size else {}

@@ -28,7 +28,7 @@ from hookviz.explaining.attribution import (
 )
 from hookviz.explaining.backward import Quantity, check_maps
 from hookviz.hooking.forward_pass import device_and_dtype, forward_pass, private_replica
-from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, OneOf, WholeNumber
 from hookviz.wording import number
 
@@ -59,7 +59,7 @@ def score_cam(
         some = torch.from_numpy(activation[chosen[start : start + size]])[:, None]
         masks = F.interpolate(some, subject.shape[1:], mode="bilinear", align_corners=True)
         low, high = masks.amin((2, 3), keepdim=True), masks.amax((2, 3), keepdim=True)
-        masked = subject.made.tensor * ((masks - low) / (high - low + 1e-8))
+        masked = subject.model_input.tensor * ((masks - low) / (high - low + 1e-8))
         scores.append(_scores(subject, masked)[:, target])
     weights = np.zeros(len(activation), np.float32)
     weights[chosen] = torch.cat(scores).softmax(0).numpy()
@@ -75,7 +75,7 @@ def _at_once(subject: Subject) -> int:
     assert logits is not None
     if many <= 1:
         return 1
-    pair = torch.cat([subject.made.tensor, torch.zeros_like(subject.made.tensor)])
+    pair = torch.cat([subject.model_input.tensor, torch.zeros_like(subject.model_input.tensor)])
     try:
         alone = _scores(subject, pair)[0]
     except ModelError:
@@ -105,7 +105,7 @@ class _Cam:
 
 def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _Cam:
     if method in ("Eigen-CAM", "Score-CAM"):
-        channels, *_ = check_maps(subject.model, subject.made, layer)
+        channels, *_ = check_maps(subject.model, subject.model_input, layer)
         values = subject.capture(layer, logits=True)[layer].values
         if values.ndim != 3:
             raise HookVizError(
@@ -120,10 +120,10 @@ def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _C
             *score_cam(subject, activation, target, top), (tried,) if top < channels else ()
         )
     quantity = Quantity(target)
-    found = layer_gradient(subject.model, subject.made, layer, quantity, subject.progress)
+    found = layer_gradient(subject.model, subject.model_input, layer, quantity, subject.progress)
     notes: tuple[str, ...] = ()
     if not found.gradient.any():
-        other = working_layer(subject.model, subject.made, quantity, but=layer)
+        other = working_layer(subject.model, subject.model_input, quantity, but=layer)
         hint = f" At {other!r} it is not." if other else ""
         notes = (f"The gradient is zero everywhere at this layer.{hint}",)
     if method == "LayerCAM":
@@ -138,7 +138,7 @@ def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _C
     return _Cam(signed, weights, notes)
 
 
-def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> Found:
+def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> LensOutput:
     """A map per method, ``max(0, Σ_k w_k A_k)``, A being the layer's output in its first call.
 
     The formulas with their sources are at `grad_cam`, `grad_cam_plus_plus`, `layer_cam`,
@@ -172,14 +172,14 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
         *(TextPanel(note, "note") for note in _notes(subject, layer, positive, found.notes)),
         ImagePanel(
             "On the image",
-            overlay.over_image(subject.made, subject.image, blocks),
+            overlay.over_image(subject.model_input, subject.image, blocks),
             alt=f"{words}, cell by cell, on the image",
             caption=f"{height}×{width} cells, each where it looks. Black is 0, pale yellow "
             f"{number(top_colour)}.",
         ),
         ImagePanel(
             "Smooth",
-            overlay.over_input(subject.made, smooth),
+            overlay.over_input(subject.model_input, smooth),
             alt=f"{words}, smooth, over what the network saw",
             caption="The same numbers, linear between the cells, over what the network saw.",
         ),

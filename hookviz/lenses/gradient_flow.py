@@ -17,7 +17,7 @@ from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import Telling, backward_pass, forward_pass
-from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, OneOf, RealNumber
 from hookviz.wording import number
 
@@ -28,7 +28,7 @@ LOST = 1e-8  # of the weights: a step with learning rate 1 is lost in the roundi
 _HEAD = ("layer", "weights", "‖g‖", "max |g|", "zeros (%)", "‖g‖ / ‖w‖", "verdict")
 
 
-def run(subject: Subject, *, target: int, clipping: str, limit: float) -> Found:
+def run(subject: Subject, *, target: int, clipping: str, limit: float) -> LensOutput:
     """The gradients of the weights of every conv and linear layer, in order of execution.
 
     The loss is the cross entropy L = −log softmax(scores)[target] of this one image. Batch norm
@@ -113,7 +113,7 @@ def _step(subject: Subject, target: int) -> _Step:
     calls = {info.name: info.calls for info in subject.survey.layers}
     telling = Telling(subject.progress, sum(calls.values()) + len(weights))
     with torch.enable_grad(), hooks.observe(network, calls, lambda _call: telling.step()):
-        scores = forward_pass(subject.model, network, subject.made.tensor, telling).float()
+        scores = forward_pass(subject.model, network, subject.model_input.tensor, telling).float()
         loss = F.cross_entropy(scores, torch.tensor([target], device=scores.device))
     with hooks.on_gradients(lambda _name, _gradient: telling.step()) as seen:
         for name, weight in weights.items():

@@ -7,7 +7,7 @@ from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
 from hookviz.errors import SettingError
 from hookviz.explaining.attribution import layer_gradient, working_layer
 from hookviz.explaining.backward import Quantity
-from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, WholeNumber
 from hookviz.wording import number
 
@@ -23,7 +23,7 @@ def run(
     channel: int,
     row: int,
     column: int,
-) -> Found:
+) -> LensOutput:
     """∂q/∂A, ``(C, H, W)``: A is the layer's output in its first call, q the quantity.
 
     q is the score of class `target` before the softmax or, where `of` is given, the mean of a
@@ -46,7 +46,7 @@ def run(
         )
     cell = None if row < 0 else (row, column)
     quantity = Quantity(target, of, channel, cell) if of else Quantity(target)
-    found = layer_gradient(subject.model, subject.made, layer, quantity, subject.progress)
+    found = layer_gradient(subject.model, subject.model_input, layer, quantity, subject.progress)
     gradient = found.gradient
     largest = np.abs(gradient).max((1, 2))
     norm = float(np.sqrt(np.square(gradient, dtype=np.float64).sum()))
@@ -89,7 +89,7 @@ def _notes(subject: Subject, layer: str, quantity: Quantity, norm: float) -> lis
     if quantity.layer == layer:
         notes.append("A layer's gradient of itself says nothing new; choose an earlier layer.")
     elif norm == 0:
-        other = working_layer(subject.model, subject.made, quantity, but=layer)
+        other = working_layer(subject.model, subject.model_input, quantity, but=layer)
         hint = f" At {other} it is not." if other else ""
         notes.append(
             f"The gradient is zero everywhere: no small change of {layer} changes it.{hint}"

@@ -14,7 +14,7 @@ from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
-from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice
 from hookviz.types import Address
 from hookviz.wording import number
@@ -32,7 +32,7 @@ _HEAD = ("layer", "kind", "NaN", "Inf", "max |x|", "× its input", "dead units",
 _NO_UNITS = {"Flatten", "Permute", "Identity", "Dropout", "Dropout2d", "StochasticDepth"}
 
 
-def run(subject: Subject, *, layer: str | None) -> Found:
+def run(subject: Subject, *, layer: str | None) -> LensOutput:
     """Every layer's outputs in order of execution, each call by itself.
 
     The first layer with NaN or infinities in its output is named, with whether its input or its
@@ -67,7 +67,7 @@ def run(subject: Subject, *, layer: str | None) -> Found:
             f"Layer {chosen!r} of {subject.model.title} puts out no real numbers to look at."
         )
     numbers = watch.kept[chosen]
-    floor = max(1.0, _largest(subject.made.tensor))
+    floor = max(1.0, _largest(subject.model_input.tensor))
     finite = numbers[np.isfinite(numbers)].astype(np.float64)
     counts, edges = np.histogram(finite, _BINS)
     values = {
@@ -131,7 +131,9 @@ class _Watch:
             hooks.observe(replica, self._calls, self._put_out),
         ):
             self._modules = dict(replica.named_modules())
-            forward_pass(self._subject.model, replica, self._subject.made.tensor, self._telling)
+            forward_pass(
+                self._subject.model, replica, self._subject.model_input.tensor, self._telling
+            )
 
     def _take_in(self, call: hooks.Call) -> None:
         given = [each for _, each in hooks.tensors_in(call.inputs) if each.is_floating_point()]
@@ -236,7 +238,7 @@ def _source(subject: Subject, rows: list[_Row], first: _Row | None) -> TextPanel
         why = f"Its own {' and '.join(first.bad_parameters)} has NaN or infinities."
     elif not first.input_bad:
         why = "Its input and its weights are finite: its own arithmetic overflowed or is undefined."
-    elif bool(torch.isfinite(subject.made.tensor).all()):
+    elif bool(torch.isfinite(subject.model_input.tensor).all()):
         why = (
             "Its input had them already, and every layer before it was fine: a function between "
             "the layers made them, such as a division or an addition."

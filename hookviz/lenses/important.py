@@ -23,7 +23,7 @@ from hookviz.drawing.scales import quantise
 from hookviz.errors import HookVizError, ModelError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, device_and_dtype, forward_pass, private_replica
-from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice
 from hookviz.types import LayerInfo
 from hookviz.wording import number, times
@@ -35,7 +35,7 @@ _TOP = 10
 _HEAD = ("channel", "score without it", "change of score", "probability without it (%)", "points")
 
 
-def run(subject: Subject, *, layer: str, target: int) -> Found:
+def run(subject: Subject, *, layer: str, target: int) -> LensOutput:
     """The change in the class's score and probability without each channel.
 
     A channel is switched off by writing 0 at the convolution's own output, each time that the layer
@@ -164,7 +164,7 @@ class _Runner:
             rows[range(len(channels)), channels] = 0
             return rows
 
-        given = self._subject.made.tensor.expand(images, *self._subject.shape)
+        given = self._subject.model_input.tensor.expand(images, *self._subject.shape)
         with hooks.edit(self._network, self._calls, change):
             found = forward_pass(self._subject.model, self._network, given, self._telling)
         if found.shape[0] != len(channels) or found.ndim != 2:

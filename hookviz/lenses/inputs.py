@@ -15,7 +15,7 @@ from hookviz.drawing.scales import Limits, quantise
 from hookviz.errors import HookVizError, SettingError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
-from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, WholeNumber
 from hookviz.types import LayerInfo
 from hookviz.wording import number, times
@@ -43,7 +43,7 @@ class _Part:
     read: str
 
 
-def run(subject: Subject, *, layer: str, call: int, scale: str) -> Found:
+def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
     """One call of the layer: what it took in, copied before it ran, and what it put out.
 
     Colours are shared where the values mean the same on both sides: by default for layers without
@@ -130,7 +130,7 @@ def _watched(subject: Subject, layer: str, call: int) -> _Watch:
         hooks.before(replica, [layer], watch.before),
         hooks.observe(replica, names, watch.after),
     ):
-        forward_pass(subject.model, replica, subject.made.tensor, watch.telling)
+        forward_pass(subject.model, replica, subject.model_input.tensor, watch.telling)
     if not watch.seen:
         raise HookVizError(f"This pass did not run call {call} of {layer}. Its call 0 comes first.")
     return watch

@@ -22,7 +22,7 @@ from hookviz.errors import SettingError
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import device_and_dtype
 from hookviz.hooking.torch_functions import EveryFunction
-from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
 from hookviz.types import LayerInfo, Pixels, Progress
 from hookviz.wording import number
@@ -36,7 +36,7 @@ Kernels = NDArray[np.float32]
 
 def run(
     subject: Subject, *, layer: str, show: str, channel: int, sort: str, threshold: float
-) -> Found:
+) -> LensOutput:
     """The kernels as a grid, their norms, and the pairs that point nearly the same way.
 
     The weights are the ones that the layer hands to torch's convolution, weight norm and the like

@@ -18,14 +18,14 @@ from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
 from hookviz.errors import ModelError
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import Telling, forward_pass
-from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import RealNumber, WholeNumber
 from hookviz.wording import number
 
 _HEAD = ("removed (%)", "weights left", "prediction", "its probability (%)", "score of {}", "same?")
 
 
-def run(subject: Subject, *, most: float, step: int) -> Found:
+def run(subject: Subject, *, most: float, step: int) -> LensOutput:
     """The prediction at growing shares of pruned weights.
 
     At share s the n·s conv weights with the smallest |w|, n in all, are set to 0; equal ones go
@@ -105,7 +105,7 @@ def _scores(subject: Subject, network: nn.Module, place: int, passes: int) -> Te
     calls = {each.name: each.calls for each in subject.survey.layers}
     telling = Telling(lambda share: subject.progress((place + share) / passes), sum(calls.values()))
     with torch.no_grad(), hooks.observe(network, calls, lambda _call: telling.step()):
-        output = forward_pass(subject.model, network, subject.made.tensor, telling)
+        output = forward_pass(subject.model, network, subject.model_input.tensor, telling)
     found: Tensor = output[0].to("cpu", torch.float32)
     return found
 

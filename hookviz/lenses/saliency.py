@@ -8,7 +8,7 @@ from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution import Gradient, input_gradient
 from hookviz.explaining.backward import Quantity
-from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import (
     ClassChoice,
     LayerChoice,
@@ -38,7 +38,7 @@ def run(
     channel: int,
     samples: int,
     noise: float,
-) -> Found:
+) -> LensOutput:
     """A map of the input, ``(H, W)``, of a quantity q: a class's score, or a channel's mean.
 
     - gradient: ``max_c |∂q/∂x|`` (Simonyan et al., 2014, section 3).
@@ -64,7 +64,7 @@ def run(
     else:
         found = input_gradient(
             subject.model,
-            subject.made,
+            subject.model_input,
             quantity,
             guided=method == "guided backpropagation",
             progress=subject.progress,
@@ -83,12 +83,12 @@ def run(
         *(TextPanel(note, "note") for note in _notes(subject, method, quantity, found)),
         ImagePanel(
             "On the image",
-            overlay.over_image(subject.made, subject.image, colours, opacity=0.75),
+            overlay.over_image(subject.model_input, subject.image, colours, opacity=0.75),
             alt=f"{words}, on the image",
         ),
         ImagePanel(
             "The map alone",
-            overlay.over_input(subject.made, colours, opacity=1),
+            overlay.over_input(subject.model_input, colours, opacity=1),
             alt=f"{words}, one value per pixel of the input",
             caption=f"The strongest 1 % of the pixels share the end colour ({number(end)}).",
         ),
@@ -104,14 +104,14 @@ def run(
 def _smooth(subject: Subject, quantity: Quantity, samples: int, noise: float) -> Gradient:
     """The mean of the gradients at noisy copies of the input, with q of the input itself."""
     source = torch.Generator().manual_seed(_SEED)
-    image = subject.made.tensor
+    image = subject.model_input.tensor
     spread = noise * float(image.max() - image.min())
 
     def gradient(index: int, at: torch.Tensor) -> Gradient:
         def tell(share: float) -> None:
             subject.progress((index + share) / (samples + 1))
 
-        return input_gradient(subject.model, subject.made, quantity, image=at, progress=tell)
+        return input_gradient(subject.model, subject.model_input, quantity, image=at, progress=tell)
 
     clean = gradient(0, image)
     total = np.zeros(clean.gradient.shape, np.float64)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hookviz.drawing.panels import TablePanel, TextPanel
-from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import OneOf
 from hookviz.types import LayerInfo
 from hookviz.wording import times
@@ -13,7 +13,7 @@ from hookviz.wording import times
 _HEAD = ("layer", "kind", "kernel", "stride", "input", "output", "parameters", "multiply-adds")
 
 
-def run(subject: Subject, *, layers: str) -> Found:
+def run(subject: Subject, *, layers: str) -> LensOutput:
     """One row per layer in order of execution.
 
     Shapes are those of one pass over this input; multiply-adds are `LayerInfo.multiply_adds` times

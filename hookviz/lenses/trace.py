@@ -24,7 +24,7 @@ from hookviz.errors import HookVizError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, device_and_dtype, forward_pass, private_replica
 from hookviz.hooking.torch_functions import EveryFunction, TensorMarks, not_followed
-from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.types import Address, Pixels
 from hookviz.wording import number, times
 
@@ -57,7 +57,7 @@ class _Step:
     seconds: list[float] = field(default_factory=list)
 
 
-def run(subject: Subject) -> Found:
+def run(subject: Subject) -> LensOutput:
     """A row per call of a layer without parts, its time and output memory, and the data flow.
 
     The time of a call is the median of three passes after a first one, from just before its
@@ -100,13 +100,13 @@ def _followed(subject: Subject) -> list[_Step]:
     with private_replica(subject.model) as replica:
         names = _outermost(replica)
         trace = _Trace(replica, telling)
-        trace.know(subject.made.tensor, frozenset((_IMAGE,)))  # and so any copy of it
+        trace.know(subject.model_input.tensor, frozenset((_IMAGE,)))  # and so any copy of it
         with (
             hooks.before(replica, names, trace.before),
             hooks.edit(replica, names, trace.after),
             trace,
         ):
-            forward_pass(subject.model, replica, subject.made.tensor, telling)
+            forward_pass(subject.model, replica, subject.model_input.tensor, telling)
         clock = _Clock(trace.steps, telling, device_and_dtype(replica)[0])
         with (
             hooks.before(replica, names, clock.before),
@@ -114,7 +114,7 @@ def _followed(subject: Subject) -> list[_Step]:
         ):
             for _ in range(_TIMED):
                 clock.calls.clear()
-                forward_pass(subject.model, replica, subject.made.tensor, telling)
+                forward_pass(subject.model, replica, subject.model_input.tensor, telling)
     if not trace.steps:
         raise HookVizError(
             f"{subject.model.title} runs no layer. Every model of the catalog does, for "

@@ -16,7 +16,7 @@ from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.recomputation import LayerCheck, recompute
 from hookviz.hooking.forward_pass import Telling
-from hookviz.lenses.contract.lens import Found, Lens, Subject
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.wording import number
 
 _MOST_BYTES = 512 * 1024**2  # of recorded conv activations that are held for the comparison
@@ -24,7 +24,7 @@ _RECORDING = 0.25  # of the work, for the record that people are shown
 _HEAD = ("layer", "kind", "numbers", "largest difference", "rounding error", "verdict")
 
 
-def run(subject: Subject) -> Found:
+def run(subject: Subject) -> LensOutput:
     """A verdict, how many digits of each sum of products are right, and a row per layer.
 
     "Exactly" means that every number is the same to the last bit; NaN agrees with NaN. The layers
@@ -71,7 +71,7 @@ def _checks(subject: Subject) -> Mapping[str, LayerCheck]:
         lambda share: subject.progress(_RECORDING + (1 - _RECORDING) * share),
         sum(layers.values()),
     )
-    return recompute(subject.model, subject.made, layers, record, telling)
+    return recompute(subject.model, subject.model_input, layers, record, telling)
 
 
 def _record(subject: Subject) -> Mapping[str, Tensor]:
@@ -83,7 +83,7 @@ def _record(subject: Subject) -> Mapping[str, Tensor]:
     # does to its activations on the way.
     capture = engine.capture(
         subject.model,
-        subject.made,
+        subject.model_input,
         names,
         cache=subject.cache,
         progress=lambda share: subject.progress(_RECORDING * share),

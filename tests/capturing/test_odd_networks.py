@@ -93,7 +93,8 @@ class NormalisesInTraining(Odd):
 class ClipsItsWeights(Odd):
     def odd(self, activation: Tensor, images: Tensor) -> Tensor:
         self.other.weight.data = torch.renorm(self.other.weight.data, 2, 0, 0.1)
-        return activation + self.other(images)
+        other: Tensor = self.other(images)
+        return activation + other
 
 
 class TakesAWayByValue(Odd):

@@ -10,11 +10,12 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 import hookviz
-from hookviz.explaining.layer_recorder import explain, explain_cell, record_input
+from hookviz.explaining.cell_sum import explain
+from hookviz.explaining.layer_recorder import record_input
 from hookviz.hooking import replicas
 from hookviz.types import Model
 from tests.conftest import Tiny, all_hooks, as_model, picture, random_input, seeded
-from tests.explaining.test_cell_sum import every_place, net_with, some_places
+from tests.explaining.test_cell_sum import every_place, explain_cell, net_with, some_places
 
 
 @pytest.mark.parametrize(

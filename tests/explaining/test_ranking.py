@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.explaining.layer_recorder import explain, record_input
+from hookviz.explaining.cell_sum import explain
+from hookviz.explaining.layer_recorder import record_input
 from hookviz.explaining.ranking import (
     source_of,
     sources,

@@ -90,14 +90,6 @@ def conv(channels: int, kernel: tuple[int, int], given: int = 3, **options: Any)
     return function
 
 
-def back(**options: Any) -> Any:
-    def function(images: Tensor) -> Tensor:
-        weight = torch.ones(3, 2, 3, 2, dtype=images.dtype, device=images.device)
-        return F.conv_transpose2d(images[:, :, ::3, ::3], weight, **options)
-
-    return function
-
-
 def written_in_part(images: Tensor) -> Tensor:
     found = images * 2
     found[:, :, :4] += images.flip(2)[:, :, :4]
@@ -105,46 +97,8 @@ def written_in_part(images: Tensor) -> Tensor:
 
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "3×3": conv(4, (3, 3)),
-    "padded": conv(4, (3, 5), padding=(1, 2)),
-    "strided": conv(4, (3, 3), stride=(2, 3), padding=1),
-    "strided past what it sees": conv(4, (1, 1), stride=2),
-    "dilated": conv(4, (3, 2), dilation=(2, 3), padding=(2, 1)),
-    "same": conv(4, (4, 3), padding="same", dilation=(1, 2)),
-    "valid": conv(4, (4, 3), padding="valid"),
-    "grouped": conv(6, (3, 3), groups=3, padding=1),
-    "padded more than the kernel": conv(2, (2, 2), padding=4),
-    "transposed": back(),
-    "transposed, strided": back(stride=2, padding=1, output_padding=1),
-    "transposed, dilated": back(stride=(3, 2), dilation=(2, 3)),
-    "max pooling": lambda x: F.max_pool2d(x, 3, 2, 1),
-    "max pooling, ceiled": lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True),
-    "max pooling, dilated": lambda x: F.max_pool2d(x, (2, 3), dilation=2),
-    "mean pooling": lambda x: F.avg_pool2d(x, (3, 2), padding=1),
-    "adaptive pooling": lambda x: F.adaptive_avg_pool2d(x, (5, 4)),
-    "adaptive pooling to more": lambda x: F.adaptive_max_pool2d(x, (20, 5)),
-    "global pooling": lambda x: F.adaptive_avg_pool2d(x, 1),
     "squeeze and excitation": lambda x: F.conv2d(x, x.new_ones(3, 3, 1, 1)) * x.mean((2, 3), True),
-    "nearest": lambda x: F.interpolate(x, scale_factor=2),
-    "nearest to less": lambda x: F.interpolate(x, (7, 5)),
-    "nearest-exact": lambda x: F.interpolate(x, (7, 19), mode="nearest-exact"),
-    "bilinear": lambda x: F.interpolate(x, (9, 20), mode="bilinear"),
-    "bilinear, aligned": lambda x: F.interpolate(x, (25, 9), mode="bilinear", align_corners=True),
-    "zeros around": lambda x: F.pad(x, (1, 2, 0, 3)),
-    "cropped": lambda x: F.pad(x, (-1, -2, 2, -3)),
-    "mirrored around": lambda x: F.pad(x, (2, 1, 3, 2), mode="reflect"),
-    "circular": lambda x: F.pad(x, (2, 1, 3, 2), mode="circular"),
     "sum of two ways": lambda x: conv(3, (3, 3), padding=1)(x) + conv(3, (5, 1), padding=(2, 0))(x),
-    "joined": lambda x: torch.cat([x, conv(3, (3, 3), padding=1)(x)], 1),
-    "joined below": lambda x: torch.cat([x, conv(3, (3, 3), padding=1)(x)], 2),
-    "flipped": lambda x: x.flip(3).roll(2, 2),
-    "turned": lambda x: x.transpose(2, 3),
-    "cut": lambda x: x[:, :, 2:-1, ::2],
-    "in patches": lambda x: F.pixel_unshuffle(x, 2),
-    "shuffled": lambda x: x.view(1, 3, 1, 14, 12).transpose(1, 2).flatten(1, 2).chunk(3, 1)[1],
-    "channels last": lambda x: F.linear(
-        F.layer_norm(x.permute(0, 2, 3, 1), (3,)), x.new_ones(5, 3)
-    ).permute(0, 3, 1, 2),
     "norm over all": lambda x: F.layer_norm(x, tuple(x.shape[1:])),
     "group norm": lambda x: F.group_norm(x, 3),
     "softmax over rows": lambda x: x.softmax(2),

@@ -15,7 +15,7 @@ from hookviz.errors import ModelError
 from hookviz.lenses.contract.parameters import Parameter
 from hookviz.types import Capture, InputImage, LayerInfo, Model, ModelInput, Progress, ignore
 
-Found = tuple[tuple[Panel, ...], Mapping[str, NDArray[Any]]]
+LensOutput = tuple[tuple[Panel, ...], Mapping[str, NDArray[Any]]]
 """What a lens's `run` returns: its panels, and the numbers behind them by name."""
 
 
@@ -25,14 +25,14 @@ class Subject:
 
     Attributes:
         model: the model, which is shared and read-only.
-        made: what the network is given.
+        model_input: what the network gets, with its picture and crop.
         image: the image that it was made from; None where the caller gave a tensor.
         cache: the session's cache, if any.
         progress: to be told how far the lens is, at least twice a second.
     """
 
     model: Model
-    made: ModelInput
+    model_input: ModelInput
     image: InputImage | None
     cache: ByteCache | None = field(default=None, repr=False)
     progress: Progress = ignore
@@ -40,7 +40,7 @@ class Subject:
     @property
     def shape(self) -> tuple[int, ...]:
         """``(C, H, W)`` of the input."""
-        return tuple(self.made.tensor.shape[1:])
+        return tuple(self.model_input.tensor.shape[1:])
 
     @cached_property
     def survey(self) -> Survey:
@@ -56,7 +56,7 @@ class Subject:
         self, layers: str | Iterable[str] | None = None, *, logits: bool = False
     ) -> Capture:
         """What layers put out for this input, from the session's cache where it has it."""
-        return engine.capture(self.model, self.made, layers, logits=logits, cache=self.cache)
+        return engine.capture(self.model, self.model_input, layers, logits=logits, cache=self.cache)
 
     @cached_property
     def scored(self) -> Capture:
@@ -96,12 +96,12 @@ class Lens:
         group: what it is listed under.
         sentence: what a student sees by it, in one sentence.
         parameters: what can be chosen.
-        run: the work: a subject and one keyword per parameter in, `Found` out.
+        run: the work: a subject and one keyword per parameter in, `LensOutput` out.
     """
 
     slug: str
     title: str
     group: str
     sentence: str
-    run: Callable[..., Found] = field(repr=False)
+    run: Callable[..., LensOutput] = field(repr=False)
     parameters: tuple[Parameter, ...] = ()

@@ -86,11 +86,11 @@ def run_lens(
         hint = f" Did you mean {near[0]}?" if near else f" It takes {', '.join(known) or 'none'}."
         raise SettingError(f"The lens {slug} has no parameter {name!r}.{hint}")
     started = time.perf_counter()
-    given = image if isinstance(image, ModelInput | Tensor) else reading.read(image)
+    source = image if isinstance(image, ModelInput | Tensor) else reading.read(image)
     subject = Subject(
         model=model,
-        made=engine.prepare(model, given, size=size, whole=whole),
-        image=given if isinstance(given, InputImage) else None,
+        model_input=engine.prepare(model, source, size=size, whole=whole),
+        image=source if isinstance(source, InputImage) else None,
         cache=cache,
         progress=progress,
     )

@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from hookviz.drawing.colormaps import NAN_COLOUR
-from hookviz.explaining.cell_sum import LayerCall
+from hookviz.explaining.layer_call import LayerCall
 from hookviz.ui.components.files import script, source
 
 _ROWS, _COLUMNS = 2, 20

@@ -6,8 +6,8 @@ import numpy as np
 import streamlit as st
 
 from hookviz.drawing.framing import outlined
-from hookviz.explaining import layer_recorder
-from hookviz.explaining.layer_recorder import CellSum, LayerCall
+from hookviz.explaining.cell_sum import CellSum, explain
+from hookviz.explaining.layer_call import LayerCall, Step
 from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields
 from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui.explorer.kernel_view import show_slices
@@ -23,7 +23,7 @@ def show_cell(
     """Where a cell's value comes from: what it sees, kernel × patch, + bias, and what followed."""
     _, rows, columns = layer.output_shape
     row, column = chosen_cell(rows, columns)
-    cell = layer_recorder.explain(call, channel, row, column)
+    cell = explain(call, channel, row, column)
     sees, sums = st.columns([2, 3], gap="medium")
     with sees:
         with st.container(horizontal=True):
@@ -91,7 +91,7 @@ def _show_sum(cell: CellSum) -> None:
         st.caption(plain(f"the other {count - _MOST_TERMS:,} inputs together: {number(rest)}"))
 
 
-def _step(step: layer_recorder.Step) -> str:
+def _step(step: Step) -> str:
     """What followed, as a formula with its numbers."""
     title = f"**{plain(step.kind)}** {plain(step.layer)}"
     if step.norm is None:

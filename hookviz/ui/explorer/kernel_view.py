@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.grid import make_grid
 from hookviz.explaining import ranking
-from hookviz.explaining.layer_recorder import LayerCall
+from hookviz.explaining.layer_call import LayerCall
 from hookviz.types import LayerInfo, Model, Pixels
 from hookviz.ui.components.walk import walk
 from hookviz.ui.state import choose, choose_channel, plain

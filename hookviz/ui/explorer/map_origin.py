@@ -3,8 +3,8 @@
 import streamlit as st
 
 from hookviz.errors import HookVizError
-from hookviz.explaining import layer_recorder
-from hookviz.explaining.layer_recorder import LayerCall
+from hookviz.explaining.layer_call import LayerCall
+from hookviz.explaining.layer_recorder import record_input
 from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui.explorer.cell_view import show_cell
 from hookviz.ui.explorer.kernel_view import show_kernel, show_walk
@@ -52,6 +52,6 @@ def _recorded(model: Model, model_input: ModelInput, layer: str) -> LayerCall:
             turn("Recording the input", "input", model=model.name, layer=layer),
             st.spinner("Recording what the layer was given…"),
         ):
-            call = layer_recorder.record_input(model, model_input, layer)
+            call = record_input(model, model_input, layer)
         cache.put(key, call, call.nbytes)
     return call

@@ -52,7 +52,7 @@ def _layer(parameter: kinds.LayerChoice, key: str, subject: Subject) -> str | No
 def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | None:
     assert subject.cache is not None
     first = [layer.name for layer in subject.survey.layers[:1]]
-    cached = engine.is_cached(subject.model, subject.made, first, subject.cache)
+    cached = engine.is_cached(subject.model, subject.model_input, first, subject.cache)
     name = subject.model.name
     try:
         with (

@@ -1,0 +1,200 @@
+"""The record of one call of a conv layer: all that made its output, and what came next."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hookviz.errors import SettingError
+from hookviz.explaining.conv_arguments import padding_around, pair
+
+_FLOAT32_ROUNDING = 1e-5
+_TF32_EPSILON = 2.0**-10  # what a GPU may compute float32 convolutions with
+
+
+@dataclass(frozen=True, slots=True)
+class Normalisation:
+    """What a normalisation does to a cell: ``(x - mean) / √(variance + epsilon) · scale + shift``.
+
+    Scale and shift are 1 and 0 where the layer learned none. Mean and variance are the learned
+    ones, or this very map's where a layer normalises each image by itself.
+    """
+
+    mean: float
+    variance: float
+    scale: float
+    shift: float
+    epsilon: float
+
+    def of(self, value: float) -> float:
+        """The formula for one value."""
+        deviation = math.sqrt(self.variance + self.epsilon)
+        return (value - self.mean) / deviation * self.scale + self.shift
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What happened to a cell after its convolution.
+
+    Attributes:
+        layer: the module's name; empty where the network calls the function itself.
+        kind: the module's class such as ``"BatchNorm2d"``, or the function such as ``"relu"``.
+        value: the cell's value after it, as recorded.
+        norm: the numbers of a batch or instance norm; None for everything else.
+    """
+
+    layer: str
+    kind: str
+    value: float
+    norm: Normalisation | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Following:
+    """A normalisation or activation that a layer's output went through next.
+
+    Attributes:
+        layer, kind: as in `Step`.
+        values: all it put out, float32 on the CPU, ``(C, H, W)``.
+        norm: mean, variance, scale and shift of each channel, ``(4, C)``; None where it is no
+            batch or instance norm.
+        epsilon: added to the variance.
+    """
+
+    layer: str
+    kind: str
+    values: Tensor = field(repr=False)
+    norm: Tensor | None = field(default=None, repr=False)
+    epsilon: float = 0.0
+
+    def at(self, channel: int, row: int, column: int) -> Step:
+        """What it did to one cell."""
+        norm = None
+        if self.norm is not None:
+            mean, variance, scale, shift = self.norm[:, channel].tolist()
+            norm = Normalisation(mean, variance, scale, shift, self.epsilon)
+        return Step(self.layer, self.kind, float(self.values[channel, row, column]), norm)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LayerCall:
+    """One call of one conv layer with all that made its output, to explain any cell of it at once.
+
+    All tensors are float32 on the CPU and belong to this record alone.
+
+    Attributes:
+        layer: written address of the call, ``"conv1"`` or ``"conv1#1"`` for its second one.
+        kernel: the weights as used, ``(output channels, C/groups, kernel height, width)``.
+        bias: ``(output channels,)``, or None.
+        padded: the layer's input with its padding around it, ``(C, height, width)``.
+        corner: (rows, columns) of padding above and left of the input.
+        size: (height, width) of the input without padding.
+        stride, dilation: (vertical, horizontal) in cells of the input.
+        groups: into how many groups the channels are split.
+        output: what the layer put out, ``(output channels, H, W)``.
+        steps: what the output went through next.
+        rounding: relative rounding of the network's arithmetic, see `CellSum.agrees`.
+    """
+
+    layer: str
+    kernel: Tensor = field(repr=False)
+    bias: Tensor | None = field(repr=False)
+    padded: Tensor = field(repr=False)
+    corner: tuple[int, int]
+    size: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    groups: int
+    output: Tensor = field(repr=False)
+    steps: tuple[Following, ...]
+    rounding: float
+
+    @property
+    def input(self) -> Tensor:
+        """The layer's input without padding, ``(C, H, W)``; a view."""
+        (top, left), (height, width) = self.corner, self.size
+        return self.padded[:, top : top + height, left : left + width]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that it takes."""
+        tensors = [self.kernel, self.bias, self.padded, self.output]
+        for step in self.steps:
+            tensors += [step.values, step.norm]
+        return sum(tensor.nbytes for tensor in tensors if tensor is not None)
+
+    def inputs_of(self, channel: int) -> range:
+        """Numbers of the input channels that an output channel sees: those of its group.
+
+        Raises:
+            SettingError: the layer has no such channel.
+        """
+        check_range(self.layer, "channel", channel, self.kernel.shape[0])
+        count = self.kernel.shape[1]
+        group = channel // (self.kernel.shape[0] // self.groups)
+        return range(group * count, (group + 1) * count)
+
+
+def layer_call(
+    layer: str,
+    arguments: Mapping[str, Any],
+    pads: tuple[int, ...],
+    layer_input: Tensor,
+    output: Tensor,
+) -> LayerCall:
+    """The record of a convolution from the arguments of torch's conv2d.
+
+    Args:
+        layer: written address.
+        arguments: conv2d's by name, all of them.
+        pads: what was put around the layer's input before: left, right, top, bottom, or the first
+            two, as in `F.pad`.
+        layer_input: ``(C, H, W)`` or ``(1, C, H, W)``, before that was put around it.
+        output: the layer's output, likewise.
+    """
+    kernel, dilation = own(arguments["weight"]), pair(arguments["dilation"])
+    left, right, top, bottom = padding_around(arguments["padding"], kernel.shape[2:], dilation)
+    return LayerCall(
+        layer=layer,
+        kernel=kernel,
+        bias=None if arguments["bias"] is None else own(arguments["bias"]),
+        padded=F.pad(own(_map_of(arguments["input"])), (left, right, top, bottom)),
+        corner=((*pads, 0, 0)[2] + top, (*pads, 0)[0] + left),
+        size=(layer_input.shape[-2], layer_input.shape[-1]),
+        stride=pair(arguments["stride"]),
+        dilation=dilation,
+        groups=arguments["groups"],
+        output=own(_map_of(output)),
+        steps=(),
+        rounding=_rounding(output),
+    )
+
+
+def own(tensor: Tensor) -> Tensor:
+    """A float32 copy on the CPU, of the same shape, whatever happens to the original."""
+    return tensor.detach().to("cpu", torch.float32, copy=True).contiguous()
+
+
+def check_range(layer: str, axis: str, index: int, count: int) -> None:
+    """Refuse a number that is not one of `count`, counted from 0.
+
+    Raises:
+        SettingError: naming the range.
+    """
+    if not 0 <= index < count:
+        raise SettingError(f"{layer} has no {axis} {index}: its {axis}s are 0 to {count - 1}.")
+
+
+def _map_of(tensor: Tensor) -> Tensor:
+    return tensor[0] if tensor.ndim == 4 else tensor
+
+
+def _rounding(output: Tensor) -> float:
+    epsilon = torch.finfo(output.dtype).eps
+    if output.device.type != "cpu":
+        epsilon = max(epsilon, _TF32_EPSILON)
+    return max(_FLOAT32_ROUNDING, 2 * epsilon)
