@@ -13,7 +13,7 @@ _PATIENCE = 30.0  # seconds to wait for others to finish with models that fill t
 
 
 @dataclass(eq=False, slots=True)
-class _Place:
+class _Slot:
     """Room for one model: its bytes, who uses it, and the model once it is loaded."""
 
     size: int
@@ -33,7 +33,7 @@ class ModelPool:
         self.limit = limit
         self._patience = patience
         self._changed = threading.Condition()
-        self._places: OrderedDict[Hashable, _Place] = OrderedDict()  # least recently used first
+        self._slots: OrderedDict[Hashable, _Slot] = OrderedDict()  # least recently used first
 
     @property
     def used(self) -> int:
@@ -56,64 +56,64 @@ class ModelPool:
         Raises:
             ModelError: it is larger than the limit, or models in use leave no room for it.
         """
-        place = self._enter(key, title, size, load)
+        slot = self._enter(key, title, size, load)
         try:
-            assert place.model is not None
-            yield place.model
+            assert slot.model is not None
+            yield slot.model
         finally:
             with self._changed:
-                place.users -= 1
+                slot.users -= 1
                 self._changed.notify_all()
 
-    def _enter(self, key: Hashable, title: str, size: int, load: Callable[[], Model]) -> _Place:
+    def _enter(self, key: Hashable, title: str, size: int, load: Callable[[], Model]) -> _Slot:
         with self._changed:
-            there = self._changed.wait_for(lambda: self._ready(key, size), self._patience)
+            ready = self._changed.wait_for(lambda: self._ready(key, size), self._patience)
             if size > self.limit:
                 raise ModelError(
                     f"{title} takes {_megabytes(size)}, more than the {_megabytes(self.limit)} "
                     "that models may take here (HOOKVIZ_MODELS_MB). A smaller one fits."
                 )
-            if not there:
+            if not ready:
                 raise ModelError(
                     f"There is no room for {title} ({_megabytes(size)}) while others use the "
                     f"{_megabytes(self._used())} of models that are loaded. Try again in a moment."
                 )
-            place = self._places.get(key)
-            if place is not None:
-                place.users += 1
-                self._places.move_to_end(key)
-                return place
+            slot = self._slots.get(key)
+            if slot is not None:
+                slot.users += 1
+                self._slots.move_to_end(key)
+                return slot
             self._make_room(size)
-            place = self._places[key] = _Place(size)
+            slot = self._slots[key] = _Slot(size)
         try:
             model = load()
         except BaseException:
             with self._changed:
-                del self._places[key]
+                del self._slots[key]
                 self._changed.notify_all()
             raise
         with self._changed:
-            place.model = model
-            place.size = model_bytes(model)
+            slot.model = model
+            slot.size = model_bytes(model)
             self._changed.notify_all()
-        return place
+        return slot
 
     def _ready(self, key: Hashable, size: int) -> bool:
         """Whether waiting has an end: it is loaded, or there is room, or there never will be."""
-        place = self._places.get(key)
-        if place is not None:
-            return place.model is not None
-        in_use = sum(place.size for place in self._places.values() if place.users)
+        slot = self._slots.get(key)
+        if slot is not None:
+            return slot.model is not None
+        in_use = sum(slot.size for slot in self._slots.values() if slot.users)
         return size > self.limit or in_use + size <= self.limit
 
     def _make_room(self, size: int) -> None:
-        for key in [key for key, place in self._places.items() if not place.users]:
+        for key in [key for key, slot in self._slots.items() if not slot.users]:
             if self._used() + size <= self.limit:
                 break
-            del self._places[key]
+            del self._slots[key]
 
     def _used(self) -> int:
-        return sum(place.size for place in self._places.values())
+        return sum(slot.size for slot in self._slots.values())
 
 
 def model_bytes(model: Model) -> int:

@@ -13,11 +13,18 @@ from hookviz.serving import capacity, logs
 from hookviz.settings import settings
 
 Report = Callable[[float], None]
+"""Told how far a run is, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A run's time. It is given to whatever computes, as its progress callback."""
+    """The time that a run has. Whatever computes is handed `within` as its progress callback.
+
+    Attributes:
+        label: what is run, in a person's words.
+        ends: when the time is over, in seconds of `time.monotonic`.
+        limit: how long that was from the start, in seconds.
+    """
 
     label: str
     ends: float
@@ -64,11 +71,11 @@ def turn(label: str, kind: str = "capture", *, model: str = "", layer: str = "")
     line = st.empty()
     shown = False
 
-    def tell(place: int) -> None:
+    def tell(position: int) -> None:
         nonlocal shown
         shown = True
         line.info(
-            f"You are number {place} in the queue. This starts by itself.",
+            f"You are number {position} in the queue. This starts by itself.",
             icon=":material/hourglass_top:",
         )
 
