@@ -1,4 +1,7 @@
-"""What all sessions share: memory for models and activations, turns to compute, and counters."""
+"""What all sessions of the process share: the models, a bound on activations, turns, metrics.
+
+Each is made when it is first asked for, after the settings were read.
+"""
 
 from functools import cache
 from typing import TYPE_CHECKING
@@ -7,7 +10,7 @@ from hookviz.capturing.cache import Budget
 from hookviz.machine import memory
 from hookviz.machine.memory import Memory
 from hookviz.serving.model_pool import ModelPool
-from hookviz.serving.run_queue import Admission, plan
+from hookviz.serving.run_queue import Admission, RunPlan, plan
 from hookviz.settings import MEGABYTE, settings
 
 if TYPE_CHECKING:
@@ -15,33 +18,33 @@ if TYPE_CHECKING:
 
 
 @cache
-def models() -> ModelPool:
-    """The models that all sessions share."""
+def model_pool() -> ModelPool:
+    """The loaded models that all sessions share, within `HOOKVIZ_MODELS_MB`."""
     return ModelPool(settings().models_mb * MEGABYTE)
 
 
 @cache
-def activations() -> Budget:
-    """The bound on what all sessions keep together."""
+def activation_budget() -> Budget:
+    """The bound in bytes on what the caches of all sessions hold together."""
     return Budget(settings().cache_mb * MEGABYTE)
 
 
 @cache
 def own_memory() -> Memory:
-    """What this process may use."""
+    """The memory that this process uses, and how much it may."""
     return memory.own_memory(settings().memory_mb)
 
 
 @cache
-def planned() -> tuple[int, int]:
+def run_plan() -> RunPlan:
     """How many runs compute at once, and on how many threads each."""
     return plan(settings().runs, settings().threads, memory.cores(), own_memory().limit)
 
 
 @cache
 def admission() -> Admission:
-    """The queue for all that is computed. Where memory is short, old activations go first."""
-    return Admission(planned()[0], lambda: own_memory().make_room(activations().give_back))
+    """The queue in which every run waits. Where memory is short, old activations go first."""
+    return Admission(run_plan().runs, lambda: own_memory().make_room(activation_budget().give_back))
 
 
 @cache
@@ -57,10 +60,10 @@ def metrics() -> "Metrics | None":
             "running": ("Runs that compute now.", lambda: admission().running),
             "waiting": ("Runs that wait in the queue.", lambda: admission().waiting),
             "runs_limit": ("Runs that may compute at once.", lambda: admission().runs),
-            "cache_bytes": ("Activations that are kept.", lambda: activations().used),
-            "cache_limit_bytes": ("Most that may be kept.", lambda: activations().limit),
-            "model_bytes": ("Models that are loaded.", lambda: models().used),
-            "model_limit_bytes": ("Most that may be loaded.", lambda: models().limit),
+            "cache_bytes": ("Activations that are kept.", lambda: activation_budget().used),
+            "cache_limit_bytes": ("Most that may be kept.", lambda: activation_budget().limit),
+            "model_bytes": ("Models that are loaded.", lambda: model_pool().used),
+            "model_limit_bytes": ("Most that may be loaded.", lambda: model_pool().limit),
             "memory_used_bytes": ("What counts against the limit.", own_memory().used),
             "memory_limit_bytes": ("What may be used.", lambda: own_memory().limit),
         }

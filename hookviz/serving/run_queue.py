@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 Tell = Callable[[int], None]
-"""Told one's place in the queue, 1 for the next; what it raises leaves the queue."""
+"""Told one's position in the queue, 1 for the next; what it raises leaves the queue."""
 
 _EVERY = 0.4  # seconds between two times that somebody who waits is told their place
 _GRACE = 2.0  # seconds for which the place of somebody who left is held
@@ -70,7 +71,7 @@ class Admission:
 
         Args:
             who: tells people apart; a session.
-            tell: called in this thread when the place changes, and at least twice a second.
+            tell: called in this thread when the position changes, and at least twice a second.
         """
         if self._running.get(who) == threading.get_ident():
             yield 0.0
@@ -86,7 +87,7 @@ class Admission:
     def _wait(self, who: Hashable, tell: Tell | None) -> float:
         started = time.monotonic()
         ticket: _Ticket | None = None
-        told, again = 0, 0.0  # the place last told, and when to tell next
+        told, again = 0, 0.0  # the position last told, and when to tell next
         try:
             while True:
                 with self._changed:
@@ -96,14 +97,14 @@ class Admission:
                         del self._queue[who]
                         self._changed.notify_all()  # there may be room for the next too
                         return time.monotonic() - started
-                    place = self._place(ticket)
+                    position = self._position(ticket)
                     left = again - time.monotonic()
-                    if place == told and left > 0:
+                    if position == told and left > 0:
                         self._changed.wait(left)
                         continue
-                told, again = place, time.monotonic() + _EVERY
+                told, again = position, time.monotonic() + _EVERY
                 if tell is not None:
-                    tell(place)  # without the lock: it may take its time
+                    tell(position)  # without the lock: it may take its time
         except BaseException:
             with self._changed:
                 if ticket is not None:
@@ -134,7 +135,7 @@ class Admission:
                 del self._queue[who]
         return [ticket for ticket in self._queue.values() if ticket.left is None]
 
-    def _place(self, ticket: _Ticket | None) -> int:
+    def _position(self, ticket: _Ticket | None) -> int:
         present = self._present()
         return present.index(ticket) + 1 if ticket is not None else len(present) + 1
 
@@ -144,7 +145,19 @@ class Admission:
         return self._may_start() or not self._running
 
 
-def plan(runs: int, threads: int, cores: int, memory: int) -> tuple[int, int]:
+class RunPlan(NamedTuple):
+    """How the cores are shared out.
+
+    Attributes:
+        runs: how many compute at once.
+        threads: of each run.
+    """
+
+    runs: int
+    threads: int
+
+
+def plan(runs: int, threads: int, cores: int, memory: int) -> RunPlan:
     """How many runs at once, and threads for each, so that together they fill the cores.
 
     At least two at once, so that one long run does not hold up everybody, and one for every four
@@ -157,4 +170,4 @@ def plan(runs: int, threads: int, cores: int, memory: int) -> tuple[int, int]:
         memory: bytes that there are.
     """
     runs = runs or max(1, min(max(2, cores // 4), memory >> 30))
-    return runs, threads or max(1, cores // runs)
+    return RunPlan(runs, threads or max(1, cores // runs))

@@ -90,7 +90,7 @@ def _show_model(shown: Shown, choice: ModelChoice) -> None:
     """The model loaded, and in use until the page is drawn."""
     with ExitStack() as in_use:
         with st.spinner(f"Loading {choice.spec.title}…"):
-            model = in_use.enter_context(resources.use(choice))
+            model = in_use.enter_context(resources.use_model(choice))
         _show_network(shown, model)
 
 

@@ -8,7 +8,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from hookviz.models import catalog
-from hookviz.ui.serving import lifecycle, resources
+from hookviz.serving import capacity
+from hookviz.ui.serving import lifecycle
 
 if "PROBE_WEIGHTS" in os.environ:
     # The hash in a file's name can't be met by weights made on the spot, so their name is another.
@@ -17,7 +18,7 @@ if "PROBE_WEIGHTS" in os.environ:
 
 async def probe(_request: Request) -> JSONResponse:
     """Bytes of activations that all sessions hold now."""
-    return JSONResponse({"used": resources.activations().used})
+    return JSONResponse({"used": capacity.activation_budget().used})
 
 
 app = st.App(

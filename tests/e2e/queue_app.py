@@ -37,7 +37,7 @@ async def probe(_request: Request) -> JSONResponse:
         {
             "waiting": admission.waiting,
             "running": admission.running,
-            "used": capacity.activations().used,
+            "used": capacity.activation_budget().used,
         }
     )
 

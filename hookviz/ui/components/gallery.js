@@ -33,13 +33,13 @@ export default function ({ data, parentElement, setTriggerValue }) {
     setTriggerValue("picked", button.dataset.name);
   };
   const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
-  buttons.forEach((button, place) => {
+  buttons.forEach((button, index) => {
     button.onclick = () => choose(button);
     button.onkeydown = (event) => {
       const step = steps[event.key];
       if (!step) return;
       event.preventDefault();
-      const next = buttons[(place + step + buttons.length) % buttons.length];
+      const next = buttons[(index + step + buttons.length) % buttons.length];
       next.focus();
       choose(next);
     };

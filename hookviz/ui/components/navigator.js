@@ -12,7 +12,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const find = frame(parentElement, FRAME);
   const [tree, search, none] = [".tree", "input", ".none"].map(find);
 
-  // Made anew only for another network: a tree that is rebuilt would close and jump.
+  // Built anew only for another network: a tree that is rebuilt would close and jump.
   if (tree.dataset.network !== data.network) {
     tree.dataset.network = data.network;
     search.value = "";
@@ -51,13 +51,13 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const buttons = [...tree.querySelectorAll("button")];
   for (const button of buttons) {
     const preview = button.firstElementChild;
-    const at = data.previews?.places[button.dataset.name];
-    preview.style.backgroundImage = at ? `url(${data.previews.picture})` : "none";
-    if (at) {
+    const corner = data.previews?.corners[button.dataset.name];
+    preview.style.backgroundImage = corner ? `url(${data.previews.picture})` : "none";
+    if (corner) {
       const [width, height] = data.previews.size;
       const zoom = 32 / data.previews.side;
       preview.style.backgroundSize = `${width * zoom}px ${height * zoom}px`;
-      preview.style.backgroundPosition = `${-at[0] * zoom}px ${-at[1] * zoom}px`;
+      preview.style.backgroundPosition = `${-corner[0] * zoom}px ${-corner[1] * zoom}px`;
     }
     button.onclick = () => setTriggerValue("picked", button.dataset.name);
     button.onkeydown = (event) => {

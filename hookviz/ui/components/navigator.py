@@ -48,7 +48,7 @@ def navigator(
         data={
             "network": f"{model.name}/{model.digest}/{layers[0].input_shape}/{len(layers)}",
             "stages": [{"name": name, "layers": rows} for name, rows in stages.items()],
-            "previews": previews and _places(previews, layers),
+            "previews": previews and _thumbnails(previews, layers),
             "chosen": chosen,
         },
         on_picked_change=picked,
@@ -66,7 +66,7 @@ def _row(layer: LayerInfo, field: ReceptiveField | None) -> dict[str, str]:
     }
 
 
-def _places(previews: Grid, layers: Sequence[LayerInfo]) -> dict[str, Any]:
+def _thumbnails(previews: Grid, layers: Sequence[LayerInfo]) -> dict[str, Any]:
     """The one picture, and where in it the map of each conv layer begins, by the layer's name."""
     geometry = previews.geometry
     convs = (layer.name for layer in layers if layer.kernel_size)
@@ -74,5 +74,5 @@ def _places(previews: Grid, layers: Sequence[LayerInfo]) -> dict[str, Any]:
         "picture": data_url(previews.png()),
         "size": [geometry.width, geometry.height],
         "side": geometry.tile_width * geometry.magnification,
-        "places": {name: geometry.box(place)[:2] for place, name in enumerate(convs)},
+        "corners": {name: geometry.box(index)[:2] for index, name in enumerate(convs)},
     }

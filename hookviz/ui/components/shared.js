@@ -9,12 +9,12 @@ const number = (value) => {
   return text.replace("-", "−");
 };
 
-// The component's own elements, made on its first run and kept over the later ones.
+// The component's own elements, built on its first run and kept over the later ones.
 const frame = (parent, html) => {
-  if (!parent.querySelector("[data-made]")) {
+  if (!parent.querySelector("[data-built]")) {
     const holder = document.createElement("div");
     holder.innerHTML = html.trim();
-    holder.firstElementChild.dataset.made = "yes";
+    holder.firstElementChild.dataset.built = "yes";
     parent.appendChild(holder.firstElementChild); // the component's style stands there already
   }
   return (selector) => parent.querySelector(selector);

@@ -19,7 +19,7 @@ const FRAME = `
       <button type="button" class="back" title="One step back">◀</button>
       <button type="button" class="play">▶ Play</button>
       <button type="button" class="forth" title="One step on">▶</button>
-      <label>Step <input class="place" type="range" min="0" step="1"></label>
+      <label>Step <input class="step" type="range" min="0" step="1"></label>
       <label>Speed <input class="speed" type="range" min="1" max="20" value="4"></label>
     </div>
   </div>`;
@@ -30,7 +30,7 @@ export default function ({ data, parentElement }) {
   const find = frame(parentElement, FRAME);
   const root = find(".walk");
   const [input, output, says] = [".input", ".output", ".says"].map(find);
-  const [play, place, speed] = [".play", ".place", ".speed"].map(find);
+  const [play, slider, speed] = [".play", ".step", ".speed"].map(find);
   const { columns, rows, stride, dilation, kernel } = data;
   const steps = rows * columns;
   clearInterval(timers.get(root));
@@ -125,8 +125,8 @@ export default function ({ data, parentElement }) {
     if (data.others) parts.push(`the other ${data.others} inputs ${number(others)}`);
     if (data.bias !== null) parts.push(`bias ${number(data.bias)}`);
     says.textContent = `row ${row}, column ${column}: ${parts.join(" + ")} = ${number(whole)}`;
-    place.max = steps - 1;
-    place.value = at;
+    slider.max = steps - 1;
+    slider.value = at;
     play.textContent = running ? "❚❚ Pause" : "▶ Play";
   };
 
@@ -161,7 +161,7 @@ export default function ({ data, parentElement }) {
   };
   find(".back").onclick = () => { stop(); move(-1); };
   find(".forth").onclick = () => { stop(); move(1); };
-  place.oninput = () => { stop(); at = Number(place.value); show(); };
+  slider.oninput = () => { stop(); at = Number(slider.value); show(); };
   speed.oninput = () => { if (running) go(); };
   // Who wants no motion gets the steps alone.
   play.hidden = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -173,6 +173,6 @@ export default function ({ data, parentElement }) {
   output.setAttribute("role", "img");
   input.setAttribute("aria-label", data.says.input);
   output.setAttribute("aria-label", data.says.output);
-  place.setAttribute("aria-label", "Step of the walk");
+  slider.setAttribute("aria-label", "Step of the walk");
   show();
 }

@@ -33,7 +33,7 @@ class Health:
         self._checks = checks
         self._fresh = fresh
         self._one = asyncio.Lock()
-        self._found: dict[str, str] = {}
+        self._words: dict[str, str] = {}
         self._at = -float("inf")
 
     async def answer(self, _request: Request | None = None) -> JSONResponse:
@@ -41,11 +41,11 @@ class Health:
         async with self._one:
             if time.monotonic() - self._at >= self._fresh:
                 words = await asyncio.gather(*map(_word, self._checks.values()))
-                self._found = dict(zip(self._checks, words, strict=True))
+                self._words = dict(zip(self._checks, words, strict=True))
                 self._at = time.monotonic()
-        good = all(word in ("ok", "busy") for word in self._found.values())
+        good = all(word in ("ok", "busy") for word in self._words.values())
         return JSONResponse(
-            {"status": "ok" if good else "failed", **self._found},
+            {"status": "ok" if good else "failed", **self._words},
             status_code=200 if good else 503,
             headers={"Cache-Control": "no-store"},
         )
@@ -84,11 +84,12 @@ async def capture() -> str:
 
 
 def _capture() -> str:
-    with resources.use(ModelChoice(catalog.find_model(catalog.BUNDLED), "pretrained")) as model:
-        found = engine.capture(model, samples()[0].path)
-    sound = found.logits is not None and all(
+    bundled = ModelChoice(catalog.find_model(catalog.BUNDLED), "pretrained")
+    with resources.use_model(bundled) as model:
+        captured = engine.capture(model, samples()[0].path)
+    sound = captured.logits is not None and all(
         bool(torch.isfinite(activation.values).all()) and bool(activation.values.any())
-        for activation in found.values()
+        for activation in captured.values()
     )
     return "ok" if sound else "wrong numbers"
 

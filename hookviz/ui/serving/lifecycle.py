@@ -49,8 +49,8 @@ async def lifespan(_app: Any) -> AsyncIterator[None]:
         if metrics is not None:
             chosen = settings()
             open_ports.enter_context(metrics.served(chosen.metrics_address, chosen.metrics_port))
-        runs, threads = capacity.planned()
-        logs.event("started", runs=runs, threads=threads)
+        plan = capacity.run_plan()
+        logs.event("started", runs=plan.runs, threads=plan.threads)
         yield
 
 
@@ -62,13 +62,13 @@ def share_cores() -> None:
     What OMP_NUM_THREADS says stays, unless HOOKVIZ_THREADS was set too.
     """
     if settings().threads or "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(capacity.planned()[1])  # for all threads that begin after this
+        torch.set_num_threads(capacity.run_plan().threads)  # for all threads that begin after this
 
 
 def warm_up() -> None:
     """Do everything that the first page does, once."""
     bundled = ModelChoice(catalog.find_model(catalog.BUNDLED), "pretrained")
-    with resources.use(bundled) as model:
+    with resources.use_model(bundled) as model:
         capture = engine.capture(model, samples()[0].path)
         receptive_fields(model, tuple(capture.input.shape[1:]))
     make_grid(next(iter(capture.values()))).png()

@@ -53,15 +53,15 @@ def _knows_the_code(code: str) -> bool:
         return True
     with st.form("class-code", border=False):
         st.header("HookViz", anchor=False)
-        given = st.text_input(
+        typed = st.text_input(
             "Class code", type="password", max_chars=_LONGEST_CODE, autocomplete="off"
         )
-        asked = st.form_submit_button("Come in", type="primary")
-    if not asked:
+        submitted = st.form_submit_button("Come in", type="primary")
+    if not submitted:
         return False
     if guesses().are_too_many():
         st.error("Too many wrong codes were given here. Try again in a minute.")
-    elif hmac.compare_digest(given.strip().encode(), code.encode()):
+    elif hmac.compare_digest(typed.strip().encode(), code.encode()):
         st.session_state["_came_in"] = True
         st.rerun()
     else:

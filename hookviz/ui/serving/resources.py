@@ -11,13 +11,11 @@ from hookviz.capturing import engine
 from hookviz.capturing.cache import ByteCache
 from hookviz.images import reading
 from hookviz.models import loading, user_models
-from hookviz.serving.capacity import activations, models
+from hookviz.serving import capacity
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import InputImage, Model, ModelInput
 from hookviz.ui.serving.turns import turn
 from hookviz.ui.state import ModelChoice
-
-__all__ = ["IMAGE_TYPES", "activations", "decode", "models", "prepare", "session_cache", "use"]
 
 IMAGE_TYPES = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "avif")
 """How the names of the files that `decode` reads end."""
@@ -26,7 +24,7 @@ _FLOAT_BYTES = 4
 
 
 @contextmanager
-def use(choice: ModelChoice) -> Iterator[Model]:
+def use_model(choice: ModelChoice) -> Iterator[Model]:
     """The chosen model for the time of the block, shared with everybody who chose the same.
 
     Raises:
@@ -47,14 +45,14 @@ def use(choice: ModelChoice) -> Iterator[Model]:
         load = partial(
             loading.load_checkpoint, spec.name, data, choice.checkpoint.name, labels=labels
         )
-    with models().use(key, spec.title, spec.parameters * _FLOAT_BYTES, load) as model:
+    with capacity.model_pool().use(key, spec.title, spec.parameters * _FLOAT_BYTES, load) as model:
         yield model
 
 
 @st.cache_resource(scope="session", on_release=ByteCache.clear, show_spinner=False)
 def session_cache() -> ByteCache:
     """The activations of one session; its bytes come back when the session ends."""
-    return activations().cache(settings().session_mb * MEGABYTE)
+    return capacity.activation_budget().cache(settings().session_mb * MEGABYTE)
 
 
 def prepare(model: Model, image: InputImage, *, size: int | None, whole: bool) -> ModelInput:

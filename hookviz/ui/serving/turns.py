@@ -33,11 +33,11 @@ def turn(
     line = st.empty()
     shown = False
 
-    def tell(place: int) -> None:
+    def tell(position: int) -> None:
         nonlocal shown
         shown = True
         line.info(
-            f"You are number {place} in the queue. This starts by itself.",
+            f"You are number {position} in the queue. This starts by itself.",
             icon=":material/hourglass_top:",
         )
 

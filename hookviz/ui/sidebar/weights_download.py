@@ -18,11 +18,11 @@ def wait_for_weights(spec: ModelSpec) -> None:
     The rest of the page stays in use meanwhile. A download that failed or was cancelled is not
     begun again until somebody asks for it.
     """
-    mine = _mine()
-    if spec.name not in mine:
+    own = _session_downloads()
+    if spec.name not in own:
         url, path = catalog.weights_url(spec.name), catalog.weights_path(spec.name)
-        mine[spec.name] = downloads.start(url, path, who=_me())
-    download = mine[spec.name]
+        own[spec.name] = downloads.start(url, path, who=_session_id())
+    download = own[spec.name]
     if download is None:
         _offer(spec, "You cancelled the download.")
     elif download.error is not None:
@@ -31,13 +31,14 @@ def wait_for_weights(spec: ModelSpec) -> None:
         _watch(spec, download)
 
 
-def _mine() -> dict[str, downloads.Download | None]:
+def _session_downloads() -> dict[str, downloads.Download | None]:
     """The session's downloads by model; None for one that was cancelled here."""
-    mine: dict[str, downloads.Download | None] = st.session_state.setdefault("downloads", {})
-    return mine
+    own: dict[str, downloads.Download | None] = st.session_state.setdefault("downloads", {})
+    return own
 
 
-def _me() -> str | None:
+def _session_id() -> str | None:
+    """Who waits for a download, for `downloads`."""
     context = get_script_run_ctx()
     return context.session_id if context else None
 
@@ -46,15 +47,15 @@ def _me() -> str | None:
 def _watch(spec: ModelSpec, download: downloads.Download) -> None:
     if download.finished:
         if download.error is None:
-            _mine().pop(spec.name, None)  # should the file vanish again, it is downloaded again
+            _forget(spec.name)  # should the file vanish again, it is downloaded again
         st.rerun()
-    download.watch(_me())
+    download.watch(_session_id())
     progress = download.progress
     st.progress(progress.share or 0.0, f"Downloading the weights of {spec.title}: {progress.text}")
     st.caption("Everybody on this server gets them from this one download. It happens only once.")
     if st.button("Cancel", icon=":material/close:"):
-        download.cancel(_me())
-        _mine()[spec.name] = None
+        download.cancel(_session_id())
+        _session_downloads()[spec.name] = None
         st.rerun()
 
 
@@ -92,7 +93,7 @@ def _offer(spec: ModelSpec, why: str) -> None:
 
 
 def _forget(name: str) -> None:
-    _mine().pop(name, None)
+    _session_downloads().pop(name, None)
 
 
 def _on_disk() -> list[ModelSpec]:

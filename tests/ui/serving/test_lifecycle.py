@@ -17,7 +17,7 @@ def test_the_server_runs_the_page_s_script() -> None:
 def test_warming_up_loads_the_bundled_model_and_leaves_nothing_kept() -> None:
     lifecycle.warm_up()
     choice = ModelChoice(catalog.find_model("shapesnet"), "pretrained")
-    with resources.use(choice) as model, resources.use(choice) as again:
+    with resources.use_model(choice) as model, resources.use_model(choice) as again:
         assert again is model
         assert len(replicas._idle[model.network]) >= 1
 

@@ -106,7 +106,7 @@ def test_runs_are_measured_where_it_was_asked_for(monkeypatch: pytest.MonkeyPatc
         labels = {"kind": "capture", "outcome": "done"}
         registry = metrics._registry
         assert registry.get_sample_value("hookviz_runs_total", labels) == 1
-        assert registry.get_sample_value("hookviz_model_limit_bytes") == capacity.models().limit
+        assert registry.get_sample_value("hookviz_model_limit_bytes") == capacity.model_pool().limit
     finally:
         capacity.metrics.cache_clear()
 
