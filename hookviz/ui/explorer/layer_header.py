@@ -1,4 +1,4 @@
-"""The name of the layer that is shown, its facts, and the way to its neighbours."""
+"""The second row: which layer is looked at, its facts, and the way to its neighbours."""
 
 from collections.abc import Sequence
 
@@ -6,30 +6,22 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from hookviz.types import LayerInfo
+from hookviz.ui.explorer.layer_choice import pick_layer
 from hookviz.ui.state import choose, plain
 
 
-def show_layer(layer: LayerInfo, layers: Sequence[LayerInfo]) -> DeltaGenerator:
-    """The layer's name and the way to its neighbours; returns the empty line for its facts."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.header(plain(layer.name), anchor=False, width="stretch")
-        _step("Previous", "chevron_left", "P", layers, layer.index - 1)
+def show_layer(
+    layers: Sequence[LayerInfo], every: Sequence[LayerInfo]
+) -> tuple[LayerInfo, DeltaGenerator]:
+    """The layer that is picked, one of `layers`; and the empty line for its facts."""
+    with st.container(horizontal=True, vertical_alignment="center", key="hv-layer"):
+        before = st.container(width="content")
+        layer = pick_layer(layers, every)
+        with before:
+            _step("Previous", "chevron_left", "P", layers, layer.index - 1)
         _step("Next", "chevron_right", "N", layers, layer.index + 1)
-    facts = st.empty()
-    stages = tuple(dict.fromkeys(each.stage for each in layers))
-    st.session_state["stage"] = layer.stage
-    st.segmented_control(
-        "Part of the network",
-        stages,
-        format_func=plain,  # it takes Markdown
-        key="stage",
-        required=True,
-        on_change=lambda: choose(
-            layer=next(each.name for each in layers if each.stage == st.session_state["stage"])
-        ),
-        label_visibility="collapsed",
-    )
-    return facts
+        facts = st.empty()
+    return layer, facts
 
 
 def _step(label: str, icon: str, key: str, layers: Sequence[LayerInfo], index: int) -> None:

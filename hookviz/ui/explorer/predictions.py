@@ -1,4 +1,4 @@
-"""What the model sees of the image, and which classes it says that it is."""
+"""The page's first row: what the model sees of the image, and which classes it says that it is."""
 
 from html import escape
 
@@ -8,20 +8,16 @@ from hookviz.models import catalog
 from hookviz.types import Capture, Model, ModelInput
 from hookviz.ui.state import Shown
 
+_SIDE = 76  # pixels
+
 
 def show_input(model_input: ModelInput, shown: Shown) -> None:
-    """The image as the model sees it, with the part of the original that it covers."""
-    if model_input.picture is None:
-        return
-    height, width = model_input.picture.shape[:2]
-    st.image(model_input.picture, width="stretch", alt=f"What the model sees: {shown.alt}")
-    st.caption(
-        f"what the model sees: {width}×{height} "
-        f"of {shown.image.width:,}×{shown.image.height:,} pixels"
-    )
+    """The image as the model sees it, small; its sizes are told on hover of the text beside it."""
+    if model_input.picture is not None:
+        st.image(model_input.picture, width=_SIDE, alt=f"What the model sees: {shown.alt}")
 
 
-def show_predictions(capture: Capture, model: Model) -> None:
+def show_predictions(capture: Capture, model: Model, shown: Shown) -> None:
     """The five likeliest classes as bars; of random weights they mean nothing, and it says so."""
     if model.weights == "random":
         st.badge(
@@ -32,15 +28,26 @@ def show_predictions(capture: Capture, model: Model) -> None:
     if capture.logits is None:
         st.caption("This network puts out no class scores.")
         return
-    knows = " · it knows drawings alone" if model.name == catalog.BUNDLED else ""
-    st.caption(f"top 5 of what it says{knows}")
     rows = "".join(
-        f"<span>{escape(label)}</span>"
-        f'<span><span class="bar" style="width:{chance:.2%}"></span></span>'
-        f'<span class="share">{_percent(chance)}</span>'
+        f'<div class="class"><span class="label">{escape(label)}</span>'
+        f'<span class="track"><span class="bar" style="width:{chance:.2%}"></span></span>'
+        f'<span class="share">{_percent(chance)}</span></div>'
         for label, chance in capture.predictions(5)
     )
-    st.html(f'<div class="hv-predictions">{rows}</div>')
+    st.html(f'<div class="hv-classes" title="{escape(_about(capture, shown))}">{rows}</div>')
+    if model.name == catalog.BUNDLED:
+        st.caption("it knows drawings alone")
+
+
+def _about(capture: Capture, shown: Shown) -> str:
+    picture = capture.model_input.picture
+    if picture is None:
+        return "The five likeliest classes"
+    height, width = picture.shape[:2]
+    return (
+        "The five likeliest classes, by the softmax of the scores. The model sees "
+        f"{width}×{height} of {shown.image.width:,}×{shown.image.height:,} pixels."
+    )
 
 
 def _percent(share: float) -> str:

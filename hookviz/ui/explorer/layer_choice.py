@@ -27,6 +27,7 @@ def pick_layer(layers: Sequence[LayerInfo], every: Sequence[LayerInfo]) -> Layer
         list(by_name),
         key="layer",
         bind="query-params",
-        help="Type to search. P and N step through the layers.",
+        label_visibility="collapsed",
+        width=300,
     )
     return by_name[name]
