@@ -42,7 +42,7 @@ from hookviz.ui.sidebar.model_choice import pick_model
 from hookviz.ui.sidebar.weights_download import wait_for_weights
 from hookviz.ui.state import ModelChoice, Shown, plain
 
-_SIDEBAR = 260  # pixels
+_SIDEBAR = 280  # pixels
 _STYLE = Path(__file__).with_name("style.css")
 
 

@@ -35,9 +35,7 @@ def resolve(view: View, activation: Activation) -> tuple[str, str]:
     or light. A layer that is nowhere negative runs from the page's own black or white at 0.
     """
     signed = bool((activation.values < 0).any())
-    scale = view.scale
-    if scale == AUTOMATIC:
-        scale = "symmetric" if signed else "layer"
+    scale = "balanced" if view.scale == AUTOMATIC else view.scale
     dark = st.context.theme.type == "dark"
     if view.colormap is not None:
         return scale, view.colormap
@@ -59,7 +57,7 @@ def _choice(label: str, options: tuple[str, ...], key: str) -> str:
         key=key,
         bind="query-params",
         label_visibility="collapsed",
-        width=170,
+        width=158,
     )
 
 
