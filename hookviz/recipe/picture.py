@@ -148,10 +148,10 @@ def _channel(recipe: Recipe) -> str:
     if recipe.channel is None:
         return ""
     plain = _is_plain(recipe)
-    place = f"levels[{recipe.channel}]" if plain else f"levels[order == {recipe.channel}][0]"
+    levels = f"levels[{recipe.channel}]" if plain else f"levels[order == {recipe.channel}][0]"
     return f"""\
 # Channel {recipe.channel} alone, magnified in whole steps to {_MAP_SIDE} pixels at most.
-tile = colours[{place}]
+tile = colours[{levels}]
 cell = max(1, {_MAP_SIDE} // max(tile.shape[:2]))
 tile = tile.repeat(cell, axis=0).repeat(cell, axis=1)
 Image.fromarray(tile).save({picture_file(recipe, f"-channel-{recipe.channel}")})"""

@@ -86,7 +86,7 @@ class Admission:
     def _wait(self, who: Hashable, tell: Tell | None) -> float:
         started = time.monotonic()
         ticket: _Ticket | None = None
-        told, again = 0, 0.0  # the place last told, and when to tell next
+        last_position, next_tell = 0, 0.0  # the place last told, and when to tell next
         try:
             while True:
                 with self._changed:
@@ -96,14 +96,14 @@ class Admission:
                         del self._queue[who]
                         self._changed.notify_all()  # there may be room for the next too
                         return time.monotonic() - started
-                    place = self._place(ticket)
-                    left = again - time.monotonic()
-                    if place == told and left > 0:
+                    position = self._place(ticket)
+                    left = next_tell - time.monotonic()
+                    if position == last_position and left > 0:
                         self._changed.wait(left)
                         continue
-                told, again = place, time.monotonic() + _EVERY
+                last_position, next_tell = position, time.monotonic() + _EVERY
                 if tell is not None:
-                    tell(place)  # without the lock: it may take its time
+                    tell(position)  # without the lock: it may take its time
         except BaseException:
             with self._changed:
                 if ticket is not None:
