@@ -88,9 +88,9 @@ def _own(path: str, *, weights: str, labels: str | None, device: str, half: bool
             f"{path} makes its model whole: leave out --weights, --labels, --device and --half, "
             "and let the factory choose them, for example with hookviz.wrap(…, categories=…)."
         )
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     return user_models.build(path)
 
 

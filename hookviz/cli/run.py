@@ -32,10 +32,10 @@ def run(port: int, address: str, model: str | None) -> None:
     """
     environment = dict(os.environ)
     if model:
-        here = str(Path.cwd())
-        _check(model, here)
+        folder = str(Path.cwd())
+        _check(model, folder)
         environment["HOOKVIZ_MODEL"] = model
-        paths = [here, *filter(None, [environment.get("PYTHONPATH")])]
+        paths = [folder, *filter(None, [environment.get("PYTHONPATH")])]
         environment["PYTHONPATH"] = os.pathsep.join(paths)
     options = {"server.port": str(port), "server.address": address}
     flags = [part for name, value in options.items() for part in (f"--{name}", value)]
@@ -61,13 +61,13 @@ def _check(model: str, folder: str) -> None:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        found = importlib.util.find_spec(module)
+        spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:  # the package that it would be in is not there
-        found = None
+        spec = None
     except Exception as error:  # the package's own code runs here and may raise anything
         reason = shorten(str(error), 200) or type(error).__name__
         raise ModelError(f"The package of {module!r} can't be imported: {reason}") from error
-    if found is None:
+    if spec is None:
         near = nearest_names(module, [file.stem for file in Path(folder).glob("*.py")])
         hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "None is like it."
         raise ModelError(f"There is no module {module!r}; it was looked for in {folder!r}. {hint}")

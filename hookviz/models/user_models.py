@@ -77,19 +77,19 @@ def build(path: str) -> Model:
         module = importlib.import_module(module_name)
     except ImportError as error:
         raise ModelError(f"The module {module_name!r} can't be imported: {error}.") from error
-    made = getattr(module, name, None)
-    if made is None:
+    attribute = getattr(module, name, None)
+    if attribute is None:
         near = nearest_names(name, vars(module))
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ModelError(f"{module_name} has no {name!r}.{hint}")
-    if callable(made) and not isinstance(made, nn.Module):
+    if callable(attribute) and not isinstance(attribute, nn.Module):
         try:
-            made = made()
+            attribute = attribute()
         except Exception as error:
             reason = shorten(str(error), 200) or type(error).__name__
             raise ModelError(f"{path} failed: {reason}") from error
-    if isinstance(made, Model):
-        return made
-    if isinstance(made, nn.Module):
-        return wrap(made, name=name)
-    raise ModelError(f"{path} makes a {type(made).__name__}, not a torch.nn.Module.")
+    if isinstance(attribute, Model):
+        return attribute
+    if isinstance(attribute, nn.Module):
+        return wrap(attribute, name=name)
+    raise ModelError(f"{path} makes a {type(attribute).__name__}, not a torch.nn.Module.")

@@ -150,12 +150,12 @@ class _Watcher:
         kind = _kind(tensor.detach())
         if kind is None:
             return
-        found = BadTensor(address.layer, address.call, phase, kind, name, tuple(tensor.shape))
+        bad_tensor = BadTensor(address.layer, address.call, phase, kind, name, tuple(tensor.shape))
         if not self._record:
-            raise BadTensorError(found)
+            raise BadTensorError(bad_tensor)
         if (phase, address.layer, name) not in self._known:
             self._known.add((phase, address.layer, name))
-            self.found.append(found)
+            self.found.append(bad_tensor)
 
 
 class _Graphs:
@@ -199,11 +199,11 @@ class _Graphs:
             self._see(addresses[key], gradient)
 
         block = ExitStack()
-        made = block.enter_context(hooks.on_gradients(see))
+        gradient_hooks = block.enter_context(hooks.on_gradients(see))
         self._addresses = addresses
         self._blocks = [each for each in self._blocks if each[0] not in freed]
-        self._blocks.append((block, ref(made)))
-        return made
+        self._blocks.append((block, ref(gradient_hooks)))
+        return gradient_hooks
 
 
 def _can_be_bad(tensor: Tensor) -> bool:
