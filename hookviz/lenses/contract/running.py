@@ -1,4 +1,4 @@
-"""Lenses found and run: every module in `hookviz.lenses` has a ``LENS``."""
+"""Every lens, by discovery, and how one is run: a module in `hookviz.lenses` has a ``LENS``."""
 
 import pkgutil
 import time
@@ -26,8 +26,8 @@ def list_lenses() -> tuple[Lens, ...]:
     """
     folder = import_module("hookviz.lenses")
     names = [info.name for info in pkgutil.iter_modules(folder.__path__) if not info.ispkg]
-    found = [import_module(f"{folder.__name__}.{name}").LENS for name in names]
-    return tuple(sorted(found, key=lambda lens: (lens.group, lens.title)))
+    lenses = [import_module(f"{folder.__name__}.{name}").LENS for name in names]
+    return tuple(sorted(lenses, key=lambda lens: (lens.group, lens.title)))
 
 
 def find_lens(slug: str) -> Lens:
@@ -100,7 +100,7 @@ def run_lens(
 def look(
     lens: Lens, subject: Subject, parameters: dict[str, Any], started: float | None = None
 ) -> LensResult:
-    """What a lens shows of a subject that has been made already.
+    """What a lens shows of a subject that is there already, as on the page.
 
     Raises:
         HookVizError: as `run_lens` does.

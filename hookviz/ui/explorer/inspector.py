@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hookviz.drawing.channel_page import channel_csv, channel_page, numbers
 from hookviz.drawing.framing import framed, on_picture
 from hookviz.drawing.grid import Grid
+from hookviz.drawing.histogram import histogram
 from hookviz.drawing.overlay import overlay
 from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.types import Activation, Capture, Pixels
@@ -19,7 +20,6 @@ from hookviz.ui.state import Shown, choose_cell, choose_channel, chosen_cell
 from hookviz.wording import number
 
 _OPACITY = 60  # percent
-_BINS = 48
 
 
 def show_inspector(
@@ -166,8 +166,8 @@ def _show_numbers(grid: Grid, channel: int, values: NDArray[np.float32]) -> None
 
 def _histogram(values: NDArray[np.float64]) -> str:
     """How many cells have which value, as bars between the lowest and the highest."""
-    counts, edges = np.histogram(values, bins=_BINS)
-    low, high = number(float(edges[0])), number(float(edges[-1]))
+    bins = histogram(values)
+    counts, low, high = bins.counts, number(bins.edges[0]), number(bins.edges[-1])
     bars = "".join(
         f'<span style="height:{max(1.0, 100 * count / counts.max()) if count else 0:.1f}%"></span>'
         for count in counts

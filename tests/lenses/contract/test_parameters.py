@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,6 +81,7 @@ def test_words_and_switches(subject: Subject) -> None:
         (None, ()),
         ("", ()),
         ("3", (3,)),
+        (3, (3,)),
         ("5, 1-3,2", (1, 2, 3, 5)),
         ([4, 2], (2, 4)),
         ("0–1", (0, 1)),
@@ -89,7 +91,14 @@ def test_channels(given: Any, wanted: tuple[int, ...], subject: Subject) -> None
     assert parameters.Channels().resolve(given, subject) == wanted
 
 
-@pytest.mark.parametrize("given", ["a", "3-1", "-1", "1,,x", [-2], "1-999999"])
+@pytest.mark.parametrize("given", ["a", "3-1", "-1", "1,,x", [-2], -2, 2.5, "1-999999"])
 def test_channels_that_mean_nothing_are_refused(given: Any, subject: Subject) -> None:
     with pytest.raises(HookVizError, match="channel numbers such as"):
         parameters.Channels().resolve(given, subject)
+
+
+@pytest.mark.parametrize("image", ["cat.png", b"PNG", Path("cat.png"), 5])
+def test_one_more_image_needs_no_list(image: Any, subject: Subject) -> None:
+    assert parameters.MoreImages().resolve(image, subject) == (image,)
+    assert parameters.MoreImages().resolve([image, image], subject) == (image, image)
+    assert parameters.MoreImages().resolve(None, subject) == ()
