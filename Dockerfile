@@ -54,7 +54,7 @@ RUN --mount=type=cache,target=/downloads \
       TORCH_HOME=/downloads /opt/hookviz/bin/python -m hookviz fetch \
         ${WEIGHTS_URL:+--weights-url "$WEIGHTS_URL"} $MODELS && \
       TORCH_HOME=/downloads /opt/hookviz/bin/python -c "import shutil, sys; \
-from hookviz import catalog; \
+from hookviz.models import catalog; \
 files = [catalog.weights_path(name) for name in sys.argv[1:] if name != catalog.BUNDLED]; \
 [shutil.copyfile(file, '/weights/hub/checkpoints/' + file.name) for file in files]" $MODELS && \
       TORCH_HOME=/weights /opt/hookviz/bin/python -m hookviz fetch --check $MODELS; \

@@ -64,7 +64,7 @@ def load(
     """The model asked for; weights that are not on this machine are downloaded under a bar.
 
     Raises:
-        HookVizError: as `load_model` does, and `own.build` for ``package.module:factory``.
+        HookVizError: as `load_model` does, and `user_models.build` for ``package.module:factory``.
     """
     if ":" in name and name not in {spec.name for spec in catalog.list_models()}:
         return _own(name, weights=weights, labels=labels, device=device, half=half)
