@@ -16,10 +16,11 @@ from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.types import Activation, Capture, Pixels
 from hookviz.ui.components.map import show_map
 from hookviz.ui.explorer.trail import show_trail
-from hookviz.ui.state import Shown, choose_cell, choose_channel, chosen_cell
+from hookviz.ui.state import Cell, Shown, choose_cell, choose_channel, chosen_cell
 from hookviz.wording import number
 
 _OPACITY = 60  # percent
+_AXES = ("row", "column")
 
 
 def show_inspector(
@@ -49,7 +50,7 @@ def show_inspector(
     rows, columns = values.shape
     cell = chosen_cell(rows, columns)
     with map_column:
-        show_map(grid, channel, values, cell, choose_cell)
+        show_map(grid, channel, values, cell, lambda picked: choose_cell(picked, (rows, columns)))
     with overlay_column:
         _show_overlay(grid.channel_pixels(channel), capture, shown, channel, field=field, cell=cell)
     return channel
@@ -59,21 +60,34 @@ def show_numbers(grid: Grid, activation: Activation, channel: int) -> None:
     """The chosen channel in numbers, the cell by row and column, and the opacity of its map."""
     values = activation.values[channel].numpy()
     rows, columns = values.shape
-    row, column = chosen_cell(rows, columns)
+    cell = chosen_cell(rows, columns)
     with st.container(horizontal=True):
-        _coordinate("row", row, rows)
-        _coordinate("column", column, columns)
+        for axis in _AXES:
+            _coordinate(axis, cell, (rows, columns))
     st.slider("Opacity of the map", 0, 100, _OPACITY, format="%d %%", key="opacity")
     _show_numbers(grid, channel, values)
 
 
-def _coordinate(name: str, index: int, count: int) -> None:
-    st.session_state[name] = index  # the link decides; a change of the number goes there first
-    st.number_input(name.capitalize(), 0, count - 1, step=1, key=name, on_change=_move, width=140)
+def _coordinate(name: str, cell: Cell, size: Cell) -> None:
+    """The cell's row or column as a number to change."""
+    axis = _AXES.index(name)
+    key = f"{name} {cell} {size}"  # another cell is another widget, which starts at its number
 
+    def move() -> None:
+        moved = list(cell)
+        moved[axis] = st.session_state[key]
+        choose_cell((moved[0], moved[1]), size)
 
-def _move() -> None:
-    choose_cell((st.session_state["row"], st.session_state["column"]))
+    st.number_input(
+        name.capitalize(),
+        0,
+        size[axis] - 1,
+        cell[axis],
+        step=1,
+        key=key,
+        on_change=move,
+        width=140,
+    )
 
 
 def _show_hints(grid: Grid) -> None:
