@@ -12,7 +12,7 @@ import streamlit as st
 from PIL import Image
 from streamlit.delta_generator import DeltaGenerator
 
-from hookviz.capturing.survey import list_layers
+from hookviz.capturing.survey import survey_input
 from hookviz.drawing.colours import ACCENT, CONTRAST
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.errors import HookVizError
@@ -20,7 +20,7 @@ from hookviz.explaining.layer_facts import facts as layer_facts
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.lenses.contract.lens import Lens
 from hookviz.recipe.script import recipe_of
-from hookviz.types import Capture, LayerInfo, Model, ModelInput
+from hookviz.types import Address, Capture, LayerInfo, Model, ModelInput
 from hookviz.ui.explorer.channel_grid import show_grid
 from hookviz.ui.explorer.grid_files import show_downloads
 from hookviz.ui.explorer.inspector import chosen_channel, show_inspector
@@ -108,7 +108,7 @@ def _show_network(shown: Shown, model: Model) -> None:
     with lens_slot:
         lens = pick_lens()
     scene, facts_line = _pick_scene(shown, model, lens, size=size, whole=whole)
-    capture = capture_layer(model, scene.model_input, scene.layer.name)
+    capture = capture_layer(model, scene.model_input, scene.step.layer)
     with header:
         show_input(scene.model_input, shown)
         with st.container(width="stretch"):
@@ -144,6 +144,7 @@ class _Scene:
         whole: whether the input is the whole image.
         layers: those on offer, in order of execution.
         layer: the one that is looked at.
+        step: whose output is shown: the layer's own, or that of a step after it.
     """
 
     shown: Shown
@@ -153,6 +154,7 @@ class _Scene:
     whole: bool
     layers: tuple[LayerInfo, ...]
     layer: LayerInfo
+    step: Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,29 +180,29 @@ def _pick_scene(
     """The network's layers read, and the one picked that is looked at; a line for its facts."""
     with st.spinner("Reading the network…"):
         model_input = resources.prepare(model, shown.image, size=size, whole=whole)
-        shape = model_input.tensor.shape[1:]
-        every = list_layers(model, kind="all", input_shape=shape)
-        layers = list_layers(model, kind=layer_kind(lens), input_shape=shape)
+        surveyed = survey_input(model, model_input)
+        every = surveyed.layers
+        layers = surveyed.convs if layer_kind(lens) == "conv" else surveyed.layers
     if lens is not None:
         start_at(lens, model, every)
-    layer, facts_line = show_layer(layers, every)
-    return _Scene(shown, model, model_input, size, whole, layers, layer), facts_line
+    layer, step, facts_line = show_layer(layers, every, surveyed)
+    return _Scene(shown, model, model_input, size, whole, layers, layer, step), facts_line
 
 
 def _show_channels(scene: _Scene, capture: Capture) -> _Drawing:
     """How the channels are drawn, the channels, and beside them the one that is picked up."""
     grid_column, inspector_column = st.columns([5, 3], gap="medium")
     started = time.perf_counter()
-    activation = capture[scene.layer.name]
+    activation = capture[str(scene.step)]
     with grid_column:
-        view = pick_view(scene.layer.output_shape[0])
+        view = pick_view(activation.values.shape[0])
         scale, colormap = resolve(view, activation)
         grid = make_grid(activation, sort=view.sort, top=view.top, scale=scale, colormap=colormap)
         show_grid(grid, scene.shown)
     with inspector_column, st.container(key="hv-inspector"):
         shape = tuple(scene.model_input.tensor.shape[1:])
         picked = chosen_channel(grid) is not None
-        field = receptive_fields(scene.model, shape).get(scene.layer.name) if picked else None
+        field = receptive_fields(scene.model, shape).get(str(scene.step)) if picked else None
         with st.container(key="hv-picked" if picked else "hv-hints"):
             channel = show_inspector(grid, activation, capture, scene.shown, field)
             if channel is not None:
