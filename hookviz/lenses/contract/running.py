@@ -6,6 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from hookviz.capturing import engine
@@ -106,9 +107,10 @@ def look(
         HookVizError: as `run_lens` does.
     """
     started = time.perf_counter() if started is None else started
-    chosen = {
-        parameter.name: parameter.resolve(parameters.get(parameter.name), subject)
-        for parameter in lens.parameters
-    }
-    panels, values = lens.run(subject, **chosen)
+    with torch.inference_mode(mode=False):  # the caller's; a lens may want gradients
+        chosen = {
+            parameter.name: parameter.resolve(parameters.get(parameter.name), subject)
+            for parameter in lens.parameters
+        }
+        panels, values = lens.run(subject, **chosen)
     return LensResult(lens.slug, panels, values, chosen, time.perf_counter() - started)
