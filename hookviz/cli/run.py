@@ -88,7 +88,7 @@ def _check(model: str, folder: str) -> None:
 
 
 def _try_out(model: str, environment: Mapping[str, str]) -> None:
-    """Nothing, where the network can be attribute.
+    """Nothing, where the network can be made.
 
     The server would end with the traceback of its own start. Another process makes it here, so that
     neither its memory nor what its module does at import stays with this one.
@@ -97,9 +97,14 @@ def _try_out(model: str, environment: Mapping[str, str]) -> None:
         ModelError: its module or its factory fails.
     """
     command = [sys.executable, "-c", _TRIAL, model, str(_PACKAGE.parent)]
-    options = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     done = subprocess.run(  # noqa: S603 - our own, and no shell
-        command, env=environment, check=False, encoding="utf-8", errors="replace", **options
+        command,
+        env=environment,
+        check=False,
+        encoding="utf-8",
+        errors="replace",
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
     if done.returncode:
         last = done.stderr.strip().rpartition("\n")[2]
