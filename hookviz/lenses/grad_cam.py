@@ -183,6 +183,7 @@ LENS = Lens(
         WholeNumber(
             name="top",
             label="Channels to try",
+            matters_for=("method", ("Score-CAM",)),
             low=1,
             high=4096,
             default=128,

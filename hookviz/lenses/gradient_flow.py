@@ -188,6 +188,13 @@ LENS = Lens(
     parameters=(
         ClassChoice(),
         OneOf(name="clipping", label="Clip", choices=("none", "by value", "by norm")),
-        RealNumber(name="limit", label="Limit", low=1e-9, high=1e9, default=0.1),
+        RealNumber(
+            name="limit",
+            label="Limit",
+            matters_for=("clipping", ("by value", "by norm")),
+            low=1e-9,
+            high=1e9,
+            default=0.1,
+        ),
     ),
 )

@@ -170,6 +170,7 @@ LENS = Lens(
         WholeNumber(
             name="channel",
             label="Its channel",
+            matters_for=("layer", ()),
             low=0,
             high=100_000,
             default=0,
@@ -178,6 +179,7 @@ LENS = Lens(
         WholeNumber(
             name="samples",
             label="Noisy copies",
+            matters_for=("method", ("SmoothGrad",)),
             low=1,
             high=200,
             default=20,
@@ -186,6 +188,7 @@ LENS = Lens(
         RealNumber(
             name="noise",
             label="Noise",
+            matters_for=("method", ("SmoothGrad",)),
             low=0.0,
             high=1.0,
             default=0.15,

@@ -42,7 +42,7 @@ from hookviz.ui.sidebar.model_choice import pick_model
 from hookviz.ui.sidebar.weights_download import wait_for_weights
 from hookviz.ui.state import ModelChoice, Shown, plain
 
-_SIDEBAR = 280  # pixels
+_SIDEBAR = 300  # pixels
 _STYLE = Path(__file__).with_name("style.css")
 
 
@@ -181,11 +181,10 @@ def _pick_scene(
     with st.spinner("Reading the network…"):
         model_input = resources.prepare(model, shown.image, size=size, whole=whole)
         surveyed = survey_input(model, model_input)
-        every = surveyed.layers
         layers = surveyed.convs if layer_kind(lens) == "conv" else surveyed.layers
     if lens is not None:
-        start_at(lens, model, every)
-    layer, step, facts_line = show_layer(layers, every, surveyed)
+        start_at(lens, model, surveyed.layers)
+    layer, step, facts_line = show_layer(layers, surveyed, with_steps=lens is None)
     return _Scene(shown, model, model_input, size, whole, layers, layer, step), facts_line
 
 

@@ -1,7 +1,10 @@
-"""What can be chosen about a lens: each kind of parameter checks a value and knows its default."""
+"""What can be chosen about a lens: each kind of parameter checks a value and knows its default.
+
+Over 300 lines: one small class for each kind, and a front end has a control for each of them.
+"""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -45,11 +48,27 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parameter:
-    """Something to choose: its keyword, its label, and a line of help."""
+    """Something to choose.
+
+    Attributes:
+        name: its keyword.
+        label: how people write it.
+        help: a line about it.
+        matters_for: the name of a parameter before this one, and the choices of that for which
+            this one matters; no choices stand for any at all. A front end asks for nothing else.
+    """
 
     name: str
     label: str
     help: str = ""
+    matters_for: tuple[str, tuple[str, ...]] | None = None
+
+    def matters(self, chosen: Mapping[str, Any]) -> bool:
+        """Whether this makes a difference, by what has been chosen of the others."""
+        if self.matters_for is None:
+            return True
+        name, choices = self.matters_for
+        return chosen.get(name) in choices if choices else chosen.get(name) is not None
 
     def resolve(self, value: Any, subject: Asked) -> Any:
         """What the lens gets for a value, which may be text, as a link or a command line has it.

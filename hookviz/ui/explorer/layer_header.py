@@ -12,19 +12,19 @@ from hookviz.ui.state import choose, plain
 
 
 def show_layer(
-    layers: Sequence[LayerInfo], every: Sequence[LayerInfo], surveyed: Survey
+    layers: Sequence[LayerInfo], surveyed: Survey, *, with_steps: bool
 ) -> tuple[LayerInfo, Address, DeltaGenerator]:
     """The layer that is picked, whose output is shown, and the empty line for its facts.
 
-    What is shown is the layer's own output, or that of a step that followed it.
+    What is shown is the layer's own output, or, `with_steps`, that of a step that followed it.
     """
     with st.container(horizontal=True, vertical_alignment="center", key="hv-layer"):
         before = st.container(width="content")
-        layer = pick_layer(layers, every)
+        layer = pick_layer(layers, surveyed.layers)
         with before:
             _neighbour("Previous", "chevron_left", "P", layers, layer.index - 1)
         _neighbour("Next", "chevron_right", "N", layers, layer.index + 1)
-        step = _pick_step(layer, surveyed)
+        step = _pick_step(layer, surveyed) if with_steps else Address(layer.name)
         facts = st.empty()
     return layer, step, facts
 
