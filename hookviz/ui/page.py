@@ -36,7 +36,7 @@ from hookviz.ui.lenses.lens_choice import layer_kind, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.login import let_in
-from hookviz.ui.sidebar.image_choice import pick_image
+from hookviz.ui.sidebar.image_choice import ask_for_image, pick_image
 from hookviz.ui.sidebar.input_choice import pick_input
 from hookviz.ui.sidebar.model_choice import pick_model
 from hookviz.ui.sidebar.weights_download import wait_for_weights
@@ -58,6 +58,9 @@ def show() -> None:
         with st.sidebar:
             shown = pick_image()
             choice = pick_model()
+        if shown is None:
+            ask_for_image()
+            return
         downloaded_here = choice.spec.download_bytes > 0  # and not by timm
         if choice.weights == "pretrained" and downloaded_here and not choice.spec.on_disk:
             wait_for_weights(choice.spec)
