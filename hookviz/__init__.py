@@ -18,8 +18,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hookviz.capturing.engine import capture, prepare
+    from hookviz.capturing.engine import capture
     from hookviz.capturing.features import features as extract_features
+    from hookviz.capturing.inputs import prepare
     from hookviz.capturing.survey import list_layers
     from hookviz.drawing.grid import Grid, make_grid
     from hookviz.errors import (

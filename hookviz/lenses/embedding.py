@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from hookviz.capturing import engine
 from hookviz.capturing.features import POOLS, Features, features, named
+from hookviz.capturing.inputs import prepare
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, shorten
@@ -78,7 +78,7 @@ def _prepared(subject: Subject, listed: Mapping[str, Any]) -> dict[str, Any]:
             inputs[name] = subject.model_input
             continue
         try:
-            inputs[name] = engine.prepare(subject.model, image, **options)
+            inputs[name] = prepare(subject.model, image, **options)
         except HookVizError:
             inputs[name] = image
     return inputs
@@ -98,12 +98,12 @@ def _same_way(subject: Subject) -> dict[str, Any]:
     ]
     for way in ways if subject.image is not None else []:
         try:
-            made = engine.prepare(subject.model, subject.image, **way)
+            made = prepare(subject.model, subject.image, **way)
         except HookVizError:
             continue
         if made.digest == subject.model_input.digest:
             return way
-    square = subject.shape[1] == subject.shape[2]
+    square = len(subject.shape) == 3 and subject.shape[1] == subject.shape[2]
     return {"size": side} if square and side >= subject.model.min_size else {}
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
-from hookviz.errors import ModelError
+from hookviz.errors import HookVizError, ModelError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
@@ -55,7 +55,13 @@ def run(subject: Subject, *, layer: str | None) -> LensOutput:
 
     Raises:
         ModelError: the network can't take this input, or the chosen layer puts out no real numbers.
+        HookVizError: it runs no layer.
     """
+    if not subject.survey.layers:
+        raise HookVizError(
+            f"{subject.model.title} runs no layer whose numbers could be looked at. Every model of "
+            "the catalog does, for example shapesnet."
+        )
     last = subject.convs[-1].name if subject.convs else subject.survey.layers[-1].name
     watch = _Watch(subject, layer or last)
     watch.look()

@@ -171,6 +171,14 @@ def _pick_scene(
         layers = list_layers(model, kind=layer_kind(lens), input_shape=shape)
     if lens is not None:
         start_at(lens, model, every)
+        layers = layers or every  # a lens that needs a conv layer says so itself
+    if not layers:
+        raise HookVizError(
+            f"{model.title} runs no conv layer whose channels could be shown. Lenses such as Step "
+            "by step and Summary look at its other layers."
+            if every
+            else f"{model.title} runs no layer to look at."
+        )
     return _Scene(shown, model, model_input, size, whole, layers, pick_layer(layers, every))
 
 

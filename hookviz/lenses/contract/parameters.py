@@ -1,8 +1,9 @@
 """What can be chosen about a lens: each kind checks what it is given and knows its default."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, Protocol
 
 from hookviz.capturing.survey import Survey
@@ -246,7 +247,11 @@ class Channels(Parameter):
         wanted, asked = 'channel numbers such as "0, 3-7"', 0
         if isinstance(given, str) and len(given) > _MOST_CHANNELS:
             raise self.refuse(given, wanted)
-        parts: Sequence[Any] = given.split(",") if isinstance(given, str) else given
+        if isinstance(given, int) and not isinstance(given, bool):
+            given = (given,)
+        if not isinstance(given, Iterable):
+            raise self.refuse(given, wanted)
+        parts: Iterable[Any] = given.split(",") if isinstance(given, str) else given
         for part in parts:
             text = str(part).strip()
             span = re.fullmatch(r"(\d{1,6})(?:\s*[-–]\s*(\d{1,6}))?", text, re.ASCII)
@@ -271,4 +276,9 @@ class MoreImages(Parameter):
         """The images as they were given."""
         if given is None:
             return ()
-        return (given,) if isinstance(given, str | bytes) else tuple(given)
+        if isinstance(given, str | bytes | PathLike) or not isinstance(given, Iterable):
+            given = (given,)
+        wrong = next((each for each in given if isinstance(each, int | float | None)), ...)
+        if wrong is not ...:
+            raise self.refuse(given, "images or a sequence of them, such as ['cat.jpg', 'dog.jpg']")
+        return tuple(given)
