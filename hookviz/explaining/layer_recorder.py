@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hookviz.capturing import engine, layers
+from hookviz.capturing import inputs, layers
 from hookviz.capturing.survey import survey
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.explaining.layer_call import Following, LayerCall, check_range, layer_call, own
@@ -42,7 +42,7 @@ def record_input(model: Model, image: Any, layer: str, call: int = 0) -> LayerCa
 
     Args:
         model: from `load_model` or `wrap`.
-        image: anything that `engine.prepare` takes.
+        image: anything that `inputs.prepare` takes.
         layer: name of a conv layer.
         call: which of the layer's calls, from 0.
 
@@ -52,7 +52,7 @@ def record_input(model: Model, image: Any, layer: str, call: int = 0) -> LayerCa
         ImageError: the image can't be read.
         ModelError: the network can't take this input, or the layer is more than a convolution.
     """
-    model_input = engine.prepare(model, image)
+    model_input = inputs.prepare(model, image)
     _check_layer(model, model_input, layer, call)
     with private_replica(model) as replica:
         watch = _Watch(replica, layer, call)

@@ -88,11 +88,14 @@ def receptive_fields(model: Model, shape: tuple[int, ...]) -> Fields:
 
     Args:
         model: from `load_model` or `wrap`.
-        shape: ``(C, H, W)``.
+        shape: ``(C, H, W)``; an input of another kind, sound or a volume, has no pixels to see, and
+            nothing is told of it.
 
     Raises:
         ModelError: the network can't take an input of that shape.
     """
+    if len(shape) != 3:
+        return MappingProxyType({})
     with _lock:
         known = _known.setdefault(model.network, {})
         if shape in known:

@@ -187,6 +187,14 @@ def _pick_scene(
         layers = surveyed.convs if layer_kind(lens) == "conv" else surveyed.layers
     if lens is not None:
         start_at(lens, model, surveyed.layers)
+        layers = layers or surveyed.layers  # a lens that needs a conv layer says so itself
+    if not layers:
+        raise HookVizError(
+            f"{model.title} runs no conv layer whose channels could be shown. Lenses such as Step "
+            "by step and Summary look at its other layers."
+            if surveyed.layers
+            else f"{model.title} runs no layer to look at."
+        )
     layer, step, facts_line = show_layer(layers, surveyed, with_steps=lens is None)
     return _Scene(shown, model, model_input, size, whole, layers, layer, step), facts_line
 
