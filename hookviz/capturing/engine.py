@@ -11,7 +11,7 @@ from torch import Tensor
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.survey import Survey, survey_input
 from hookviz.errors import ModelError, UnknownLayerError
-from hookviz.hooking import hooks
+from hookviz.hooking import conduct, hooks
 from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
 from hookviz.images import preprocess, reading
 from hookviz.types import Activation, Capture, Model, ModelInput, Progress
@@ -185,8 +185,10 @@ def _run(
 ) -> _Found:
     """One forward pass, and a second one where the network overwrote what nobody expected."""
     copies: Iterable[str] = seen.overwritten
-    if not seen.only_computes:  # version counters may miss a write, and the end may come later
-        copies, stop_early = names, False
+    if not seen.only_computes:  # the end may come later than the survey says
+        stop_early = False
+    if not (seen.only_computes and conduct.is_known_code(model.network)):
+        copies = names  # version counters may miss a write
     watch = _Watch(seen, names, copies, stop_early, progress)
     output = _forward(model, made, watch)
     spoiled = watch.recorder.overwritten_layers()

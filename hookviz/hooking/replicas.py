@@ -6,7 +6,6 @@ network that does more than compute (see `hookviz.hooking.conduct`), every repli
 all tensors too and is thrown away after one pass: nothing that a pass does outlives it.
 """
 
-import copy
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.hooking.conduct import only_computes
+from hookviz.hooking.copies import deep_copy
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -66,7 +66,7 @@ def replicate(network: Network, tensor: Callable[[Tensor], Tensor] | None = None
         for value in group.values()
         if isinstance(value, Tensor)
     }
-    return copy.deepcopy(network, {key: tensor(value) for key, value in shared.items()})
+    return deep_copy(network, {key: tensor(value) for key, value in shared.items()})
 
 
 def full_copy(network: Network) -> Network:

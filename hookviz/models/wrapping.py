@@ -1,6 +1,5 @@
 """A person's own module → a frozen `Model` in eval mode, with the steps to its likeliest input."""
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 
 from hookviz.errors import ModelError
 from hookviz.hooking import replicas
+from hookviz.hooking.copies import deep_copy
 from hookviz.models.digest import network_digest
 from hookviz.types import Model, Preprocess
 
@@ -54,7 +54,7 @@ def wrap(
     if not isinstance(module, nn.Module):
         raise ModelError(f"wrap takes a torch.nn.Module, not {type(module).__name__}.")
     try:
-        network = copy.deepcopy(module)
+        network = deep_copy(module)
     except Exception as error:
         raise ModelError(f"{type(module).__name__} can't be copied: {error}") from error
     network.eval().requires_grad_(False)
