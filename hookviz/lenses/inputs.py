@@ -15,6 +15,7 @@ from hookviz.drawing.scales import Limits, quantise
 from hookviz.errors import HookVizError, SettingError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
+from hookviz.hooking.torch_functions import version
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, WholeNumber
 from hookviz.types import LayerInfo
@@ -143,7 +144,7 @@ def _copies(value: Any) -> Tensors:
 
 
 def _versions(value: Any) -> list[int]:
-    return [tensor._version for _, tensor in hooks.tensors_in(value)]
+    return [version(tensor) for _, tensor in hooks.tensors_in(value)]
 
 
 def _parts(side: str, tensors: Tensors, module: nn.Module, ratio: float) -> Iterator[_Part]:

@@ -23,7 +23,7 @@ from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TablePanel, Te
 from hookviz.errors import HookVizError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, device_and_dtype, forward_pass, private_replica
-from hookviz.hooking.torch_functions import EveryFunction, TensorMarks, not_followed
+from hookviz.hooking.torch_functions import EveryFunction, TensorMarks, not_followed, version
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.types import Address, Pixels
 from hookviz.wording import number, times
@@ -149,13 +149,13 @@ class _Trace(EveryFunction):
     ) -> Any:
         """What `func` gives, known to come from all that its arguments come from."""
         given = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
-        versions = [tensor._version for tensor in given]
+        versions = [version(tensor) for tensor in given]
         output = func(*args, **kwargs)
         sources = self._sources_of(given)
         written = [
             tensor
-            for tensor, version in zip(given, versions, strict=True)
-            if tensor._version != version
+            for tensor, earlier in zip(given, versions, strict=True)
+            if version(tensor) != earlier
         ]
         made = [
             tensor
@@ -172,7 +172,7 @@ class _Trace(EveryFunction):
             given = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
             address, kind = Address(call.layer, call.index), self._kinds[call.layer]
             self.steps.append(_Step(address, kind, self._sources_of(given), _shapes(given)))
-            self._open.append((len(self.steps), [tensor._version for tensor in given]))
+            self._open.append((len(self.steps), [version(tensor) for tensor in given]))
 
     def after(self, call: hooks.Call) -> Any:
         """Take in a call that has run."""
@@ -185,7 +185,7 @@ class _Trace(EveryFunction):
             step.gives = _shapes(made)
             step.nbytes = sum(tensor.nbytes for tensor in made)
             output = call.output
-            untouched = [tensor._version for tensor in given] == versions
+            untouched = [version(tensor) for tensor in given] == versions
             if untouched and any(output is tensor for tensor in given):
                 # An Identity: the way on gets an object of its own, so that whatever else goes on
                 # with the input is still known to come from before this call.

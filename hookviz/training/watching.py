@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from hookviz.errors import HookVizError
 from hookviz.hooking import hooks
+from hookviz.hooking.torch_functions import version
 from hookviz.types import Address
 
 _ROOT = "model"
@@ -142,8 +143,8 @@ class _Watcher:
     def _was_last(self, tensor: Tensor) -> bool:
         """Whether a module only passes on what its last part put out, which has been seen."""
         last = self._last
-        same = last is not None and last[0]() is tensor and last[1] == tensor._version
-        self._last = ref(tensor), tensor._version
+        same = last is not None and last[0]() is tensor and last[1] == version(tensor)
+        self._last = ref(tensor), version(tensor)
         return same
 
     def _check(self, address: Address, phase: str, name: str, tensor: Tensor) -> None:
