@@ -12,7 +12,7 @@ from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.survey import Survey, survey_input
 from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
-from hookviz.hooking import hooks
+from hookviz.hooking import conduct, hooks
 from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
 from hookviz.types import Activation, Capture, Model, ModelInput, Progress
 
@@ -161,8 +161,10 @@ def _run(
 ) -> _Found:
     """One forward pass, and a second one where the network overwrote what nobody expected."""
     copies: Iterable[str] = seen.overwritten
-    if not seen.only_computes:  # version counters may miss a write, and the end may come later
-        copies, stop_early = names, False
+    if not seen.only_computes:  # the end may come later than the survey says
+        stop_early = False
+    if not (seen.only_computes and conduct.is_known_code(model.network)):
+        copies = names  # version counters may miss a write
     watch = _Watch(seen, names, copies, stop_early, progress)
     output = _forward(model, made, watch)
     spoiled = watch.recorder.overwritten_layers()

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hookviz.capturing import inputs, layers
-from hookviz.capturing.survey import survey
+from hookviz.capturing.survey import survey_input
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.explaining.layer_call import Following, LayerCall, check_range, layer_call, own
 from hookviz.hooking import hooks
@@ -28,6 +28,7 @@ from hookviz.hooking.torch_functions import (
     EveryFunction,
     function_name,
     not_followed,
+    version,
 )
 from hookviz.types import Address, Model, ModelInput
 
@@ -71,7 +72,7 @@ def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -
     modules.pop("")
     if layer not in modules:
         raise UnknownLayerError(f"layer in {model.title}", layer, modules)
-    run = survey(model, tuple(model_input.tensor.shape[1:]))
+    run = survey_input(model, model_input)
     if not isinstance(modules[layer], nn.Conv2d):
         convs = [info.name for info in run.convs if info.kind == "Conv2d"]
         hint = f" The first one of {model.title} is {convs[0]!r}." if convs else ""
@@ -123,12 +124,12 @@ class _Watch(EveryFunction):
             for position, (ref, _) in enumerate(self._way)
             if any(tensor is ref() for tensor in operands)
         ]
-        versions = [tensor._version for tensor in operands] if positions else []
+        versions = [version(tensor) for tensor in operands] if positions else []
         output = func(*args, **kwargs)
         if self.record is None:
             self._remember(function_name(func), args, kwargs, output)
         elif positions:
-            written = [tensor._version for tensor in operands] != versions
+            written = [version(tensor) for tensor in operands] != versions
             self._follow(func, args, kwargs, output, positions[0], written=written)
         # A tensor further back that is still alive may yet go a second way.
         if self._ended and all(ref() is None for ref, _ in self._way[:-1]):

@@ -14,6 +14,7 @@ from enum import Enum
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import torch
@@ -51,6 +52,7 @@ class _Digest:
         self._hash = hashlib.blake2b(digest_size=16)
         self._numbers: dict[int, int] = {}  # of what has been fed already, so that circles end
         self._kept: list[Any] = []  # alive, or an identity could come twice
+        self._names: dict[int, str] = {}  # of the network's modules, by identity
 
     def hexdigest(self) -> str:
         """The hash of all that was fed."""
@@ -63,7 +65,14 @@ class _Digest:
 
     def of_network(self, network: nn.Module) -> str:
         """Feed a network, and the hash of it."""
-        for name, module in network.named_modules(remove_duplicate=False):
+        self._of_modules(network)
+        return self.hexdigest()
+
+    def _of_modules(self, network: nn.Module) -> None:
+        named = list(network.named_modules(remove_duplicate=False))
+        for name, module in named:
+            self._names.setdefault(id(module), name)
+        for name, module in named:
             self.add(f"module {name}")
             if not self._is_new(module):
                 continue
@@ -72,7 +81,6 @@ class _Digest:
                 if not _HOOKS.fullmatch(key) and key != "_modules":
                     self.add(key)
                     self.of(value)
-        return self.hexdigest()
 
     def of_tensor(self, tensor: Tensor) -> None:
         """Feed a tensor: type, shape and values."""
@@ -90,14 +98,16 @@ class _Digest:
             self.add(f"{type(value).__name__} {value!r}")
         elif isinstance(value, torch.dtype | torch.device | torch.layout | torch.Size | Enum):
             self.add(repr(value))
+        elif isinstance(value, nn.Module) and id(value) in self._names:
+            self.add(f"submodule {self._names[id(value)]}")  # fed in its turn
+        elif isinstance(value, nn.Module):
+            self._of_modules(value)  # held by a list or a function, unknown to the network
         elif not self._is_new(value):
             return
         elif isinstance(value, Tensor):
             self.of_tensor(value)
         elif depth > _DEEPEST:
             self._unlike_any()
-        elif isinstance(value, nn.Module):
-            self.add(f"submodule {type(value).__qualname__}")  # fed by its name in the network
         elif isinstance(value, type):
             self._of_type(value)
         elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
@@ -189,7 +199,9 @@ def _parts(value: Any) -> Iterable[Any] | None:  # noqa: PLR0911 - one for each 
     if isinstance(value, partial):
         return value.func, value.args, value.keywords
     if isinstance(value, MethodType):
-        return (value.__func__,)
+        return (value.__func__, value.__self__)
+    if isinstance(value, ref):  # torch's recurrent layers hold their weights so, too
+        return (value(),)
     if isinstance(value, BuiltinFunctionType | ModuleType):
         return ()
     if not hasattr(value, "__dict__"):
