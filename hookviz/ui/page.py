@@ -182,7 +182,7 @@ def _show_channels(scene: _Scene, view: View) -> tuple[DeltaGenerator, _Drawing]
     with input_column:
         show_input(capture.model_input, scene.shown)
     with scores_column:
-        show_predictions(capture, scene.model)
+        show_predictions(capture, scene.model, scene.shown)
     started = time.perf_counter()
     activation = capture[scene.layer.name]
     grid = make_grid(

@@ -4,9 +4,10 @@ from html import escape
 
 import streamlit as st
 
-from hookviz.models import catalog
+from hookviz.images.samples import samples
+from hookviz.models.bundled import BUNDLED
 from hookviz.types import Capture, Model, ModelInput
-from hookviz.ui.state import Shown
+from hookviz.ui.state import ALL_FAMILIES, Shown, choose
 
 
 def show_input(model_input: ModelInput, shown: Shown) -> None:
@@ -21,7 +22,7 @@ def show_input(model_input: ModelInput, shown: Shown) -> None:
     )
 
 
-def show_predictions(capture: Capture, model: Model) -> None:
+def show_predictions(capture: Capture, model: Model, shown: Shown) -> None:
     """The five likeliest classes as bars; of random weights they mean nothing, and it says so."""
     if model.weights == "random":
         st.badge(
@@ -32,8 +33,7 @@ def show_predictions(capture: Capture, model: Model) -> None:
     if capture.logits is None:
         st.caption("This network puts out no class scores.")
         return
-    knows = " · it knows drawings alone" if model.name == catalog.BUNDLED else ""
-    st.caption(f"top 5 of what it says{knows}")
+    st.caption(f"top 5 of what it says{_KNOWS.get(_image_kind(model), '')}")
     rows = "".join(
         f"<span>{escape(label)}</span>"
         f'<span><span class="bar" style="width:{chance:.2%}"></span></span>'
@@ -41,6 +41,32 @@ def show_predictions(capture: Capture, model: Model) -> None:
         for label, chance in capture.predictions(5)
     )
     st.html(f'<div class="hv-predictions">{rows}</div>')
+    _offer_another(model, shown)
+
+
+_KNOWS = {"photo": " · it knows photographs", "drawn": " · it knows drawings alone"}
+
+
+def _image_kind(model: Model) -> str:
+    """What a bundled model was trained on; empty for other models."""
+    bundled = BUNDLED.get(model.name) if model.weights == "pretrained" else None
+    return bundled.image_kind if bundled else ""
+
+
+def _offer_another(model: Model, shown: Shown) -> None:
+    """A button for the bundled model that knows such images as this sample, if this one doesn't."""
+    kind = next((sample.kind for sample in samples() if sample.path == shown.file), "")
+    if not kind or _image_kind(model) in ("", kind):
+        return
+    other = next(network for network in BUNDLED.values() if network.image_kind == kind)
+    noun = "drawings" if kind == "drawn" else "photographs"
+    st.button(
+        f"{other.title.partition(' (')[0]} knows {noun}",
+        icon=":material/swap_horiz:",
+        help=f"Show the same image in {other.title}, which was trained on {other.trained_on}.",
+        on_click=choose,
+        kwargs={"family": ALL_FAMILIES, "model": other.title, "weights": "pretrained"},
+    )
 
 
 def _percent(share: float) -> str:
