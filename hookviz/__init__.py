@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hookviz.capturing.engine import capture, prepare
+    from hookviz.capturing.features import Features
     from hookviz.capturing.features import features as extract_features
     from hookviz.capturing.survey import list_layers
     from hookviz.drawing.grid import Grid, make_grid
@@ -65,6 +66,7 @@ __all__ = [
     "Capture",
     "Crop",
     "Explorer",
+    "Features",
     "Grid",
     "HookVizError",
     "ImageError",
@@ -101,7 +103,7 @@ __all__ = [
 
 _HOMES = {
     "capturing.engine": ("capture", "prepare"),
-    "capturing.features": ("extract_features",),
+    "capturing.features": ("Features", "extract_features"),
     "capturing.survey": ("list_layers",),
     "drawing.grid": ("Grid", "make_grid"),
     "images.reading": ("read_image",),

@@ -1,6 +1,6 @@
 """The frozen dataclasses that travel between modules; they hold data and derive from it.
 
-All in one file, though it is a long one: they name each other, and whoever looks for what a room
+Over 300 lines: they name each other, and whoever looks for what a room
 hands to the next finds it here.
 """
 

@@ -1,3 +1,6 @@
+import inspect
+from typing import Any, get_args, get_type_hints
+
 import pytest
 
 import hookviz
@@ -23,3 +26,18 @@ def test_every_error_is_one_that_a_person_can_catch() -> None:
     errors = [name for name in hookviz.__all__ if name.endswith("Error")]
     assert len(errors) >= 7
     assert all(issubclass(getattr(hookviz, name), hookviz.HookVizError) for name in errors)
+
+
+def test_what_public_functions_give_is_public() -> None:
+    public = [getattr(hookviz, name) for name in hookviz.__all__ if name != "__version__"]
+    functions = [found for found in public if inspect.isfunction(found)]
+    assert len(functions) > 10
+    given = {kind for function in functions for kind in classes(get_type_hints(function)["return"])}
+    assert hookviz.Features in given
+    assert {kind for kind in given if kind.__module__.startswith("hookviz")} <= set(public)
+
+
+def classes(annotation: Any) -> set[type]:
+    """The classes in an annotation, such as `int` in ``tuple[int, ...]``."""
+    inside: set[type] = {annotation} if isinstance(annotation, type) else set()
+    return inside.union(*map(classes, get_args(annotation)))

@@ -72,6 +72,12 @@ class Features:
 
         Raises:
             HookVizError: `count` is less than 1.
+
+        >>> model = hookviz.load_model("shapesnet")
+        >>> paths = [f"assets/samples/{name}.jpg" for name in ("cat", "checks", "dots", "star")]
+        >>> [(name, round(alike, 2)) for name, alike in
+        ...  hookviz.extract_features(model, paths).nearest()["dots.jpg"]]
+        [('checks.jpg', 0.84)]
         """
         if count < 1:
             raise HookVizError(f"count={count} is not a whole number above 0.")

@@ -16,7 +16,7 @@ from hookviz.errors import SettingError
 from hookviz.hooking import conduct, hooks
 from hookviz.hooking.forward_pass import forward_pass, own_shape, pass_without_data, private_replica
 from hookviz.hooking.torch_functions import not_followed
-from hookviz.types import LayerInfo, Model, ModelInput
+from hookviz.types import Address, LayerInfo, Model, ModelInput
 
 _FLOAT_BYTES = 4  # activations are kept as float32
 _MOST_SURVEYS = 8  # input shapes, and inputs, per network that are remembered
@@ -105,6 +105,28 @@ def survey(model: Model, shape: tuple[int, ...]) -> Survey:
     surveyed = pass_without_data(model, shape, _pass_over)
     conduct.take_down(model.network, only_computes=surveyed.only_computes)
     return _remember(known, shape, surveyed)
+
+
+def steps_after(surveyed: Survey, layer: str) -> tuple[Address, ...]:
+    """The calls of other layers between a conv layer's first call and the next conv layer's.
+
+    Those that put out maps, ``(C, H, W)``, of as many channels: batch norm, activation, pooling,
+    dropout, as the pass runs them. What a network computes between modules, such as the sum with a
+    shortcut, shows in the next of them.
+    """
+    layers = {info.name: info for info in surveyed.layers}
+    convs = {info.name for info in surveyed.convs}
+    if (layer, 0) not in surveyed.turns or len(layers[layer].output_shape) != 3:
+        return ()
+    calls = sorted(surveyed.turns, key=surveyed.turns.__getitem__)
+    steps = []
+    for name, call in calls[surveyed.turns[layer, 0] + 1 :]:
+        if name in convs:
+            break
+        shape = layers[name].output_shape if name in layers else ()
+        if len(shape) == 3 and shape[0] == layers[layer].output_shape[0]:
+            steps.append(Address(name, call))
+    return tuple(steps)
 
 
 def survey_input(model: Model, model_input: ModelInput) -> Survey:

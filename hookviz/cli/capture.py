@@ -44,17 +44,17 @@ def capture(
     -o only the summary is printed: the top 5 classes, and each layer's shape and numbers.
     """
     pictures, rows = existing(expand(image))
-    places = destinations(out, pictures, tuple(_WRITERS)) if out else {}
+    outputs = destinations(out, pictures, tuple(_WRITERS)) if out else {}
     if pictures:
         loaded = load(model, **loading)
         wanted = _wanted(loaded, layers)
 
         def record(picture: Path) -> Row:
             cap = engine.capture(loaded, picture, wanted, size=size, whole=whole)
-            place = places.get(picture)
-            if place:
-                place.write_bytes(_WRITERS[place.suffix.casefold()](cap))
-            return {"out": str(place) if place else None, **summary(cap)}
+            output = outputs.get(picture)
+            if output:
+                output.write_bytes(_WRITERS[output.suffix.casefold()](cap))
+            return {"out": str(output) if output else None, **summary(cap)}
 
         rows += each(pictures, record)
     if as_json:
@@ -87,8 +87,8 @@ def _numbers(address: str, part: Activation) -> dict[str, Any]:
     finite = values[np.isfinite(values)].astype(np.float64)
     numbers = dict.fromkeys(_HEAD[2:], float("nan"))
     if finite.size:
-        found = (finite.min(), finite.max(), finite.mean(), finite.std(), (finite == 0).mean())
-        numbers = dict(zip(_HEAD[2:], map(float, found), strict=True))
+        statistics = (finite.min(), finite.max(), finite.mean(), finite.std(), (finite == 0).mean())
+        numbers = dict(zip(_HEAD[2:], map(float, statistics), strict=True))
     return {
         "layer": address,
         "shape": values.shape,

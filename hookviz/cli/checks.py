@@ -82,14 +82,14 @@ def builds() -> Iterator[Finding]:
         from torchvision import ops
 
         boxes = torch.tensor([[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 2.0, 2.0]])
-        kept = ops.nms(boxes, torch.tensor([0.5, 0.9]), 0.5).tolist()
+        survivors = ops.nms(boxes, torch.tensor([0.5, 0.9]), 0.5).tolist()
     except Exception as error:  # noqa: BLE001 - a broken build raises anything
         yield Finding("torch builds", "problem", _words(error), _reinstall("torchvision"))
         return
-    if kept == [1]:
+    if survivors == [1]:
         yield Finding("torch builds", "ok", "torch and torchvision fit together")
     else:
-        text = f"torchvision's nms gives {kept}, not [1]"
+        text = f"torchvision's nms gives {survivors}, not [1]"
         yield Finding("torch builds", "problem", text, _reinstall("torchvision"))
 
 
@@ -99,8 +99,8 @@ def devices() -> Iterator[Finding]:
 
     yield Finding("cpu", "ok", f"{torch.get_num_threads()} threads, {os.cpu_count()} cores")
     for index in range(torch.cuda.device_count()):
-        found = torch.cuda.get_device_properties(index)
-        text = f"{found.name}, {byte_size(found.total_memory)}"
+        properties = torch.cuda.get_device_properties(index)
+        text = f"{properties.name}, {byte_size(properties.total_memory)}"
         try:
             torch.ones(1, device=f"cuda:{index}").sum().item()
             yield Finding(f"cuda:{index}", "ok", text)
@@ -174,11 +174,11 @@ def weights() -> Iterator[Finding]:
     from hookviz.cli.fetch import verified
     from hookviz.models import catalog
 
-    here = [verified(spec) for spec in catalog.described_models() if spec.on_disk]
-    whole = [outcome for outcome in here if outcome.state == "there"]
+    outcomes = [verified(spec) for spec in catalog.described_models() if spec.on_disk]
+    whole = [outcome for outcome in outcomes if outcome.state == "there"]
     names = ", ".join(outcome.name for outcome in whole) or "none yet"
     yield Finding("weights here", "ok", names)
-    for outcome in here:
+    for outcome in outcomes:
         if outcome.state == "damaged":
             advice = f"hookviz fetch {outcome.name}"
             yield Finding("weights here", "warning", f"{outcome.name}: {outcome.text}", advice)

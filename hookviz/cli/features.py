@@ -52,7 +52,7 @@ def features(
         file=sys.stderr,
         hidden=not sys.stderr.isatty(),
     ) as bar:
-        found = making.features(
+        extracted = making.features(
             loaded,
             {str(picture): picture for picture in pictures},
             layer,
@@ -61,23 +61,23 @@ def features(
             whole=whole,
             progress=lambda share: bar.update(int(1000 * share) - bar.pos),
         )
-    for name, reason in found.failed.items():
+    for name, reason in extracted.failed.items():
         complain(f"{name}: {reason}")
     if out:
         Path(out).parent.mkdir(parents=True, exist_ok=True)
-        Path(out).write_bytes(found.npz() if suffix == ".npz" else found.parquet())
-    nearest = found.nearest()
+        Path(out).write_bytes(extracted.npz() if suffix == ".npz" else extracted.parquet())
+    nearest = extracted.nearest()
     if as_json:
         echo_json(
             {
-                "layer": found.layer,
-                "numbers": found.vectors.shape[1],
+                "layer": extracted.layer,
+                "numbers": extracted.vectors.shape[1],
                 "nearest": {name: others[:1] for name, others in nearest.items()},
-                "failed": dict(found.failed),
+                "failed": dict(extracted.failed),
             }
         )
     else:
-        click.echo(f"{found.layer}: {found.vectors.shape[1]:,} numbers for each image")
+        click.echo(f"{extracted.layer}: {extracted.vectors.shape[1]:,} numbers for each image")
         rows = [
             (name, other, f"{alike:.4f}")
             for name, others in nearest.items()
@@ -85,5 +85,5 @@ def features(
         ]
         if rows:
             click.echo(table(("image", "nearest", "similarity"), rows, right=("similarity",)))
-    if found.failed:
+    if extracted.failed:
         click.get_current_context().exit(MISTAKE)

@@ -105,11 +105,11 @@ def verified(spec: ModelSpec) -> Outcome:
 
 
 def _fetched(spec: ModelSpec, mirror: str) -> Outcome:
-    found = verified(spec)
-    if found.state in {"bundled", "there"}:
-        return found
+    outcome = verified(spec)
+    if outcome.state in {"bundled", "there"}:
+        return outcome
     try:
-        if found.state == "damaged":
+        if outcome.state == "damaged":
             catalog.weights_path(spec.name).unlink()
         size = download.fetch(spec, mirror).stat().st_size
     except (HookVizError, OSError) as error:
@@ -123,7 +123,7 @@ def _chosen(names: tuple[str, ...], families: tuple[str, ...], every: bool) -> l
     Raises:
         UnknownNameError: there is no such model or family; the error names the nearest.
     """
-    found = [catalog.find_model(name) for name in names]
-    found += of_families(families) if families else ()
-    found += catalog.described_models() if every else ()
-    return list({spec.name: spec for spec in found}.values())
+    specs = [catalog.find_model(name) for name in names]
+    specs += of_families(families) if families else ()
+    specs += catalog.described_models() if every else ()
+    return list({spec.name: spec for spec in specs}.values())

@@ -55,25 +55,27 @@ def grid(
     title, colour bar and legend. For many images OUT is a folder, or has {name} in it.
     """
     pictures, rows = existing(expand(image))
-    places = destinations(out, pictures, _SUFFIXES)
+    outputs = destinations(out, pictures, _SUFFIXES)
     if pictures:
         loaded = load(model, **loading)
         wanted = layer or list_layers(loaded)[0].name
 
         def draw(picture: Path) -> Row:
-            found = _activation(loaded, picture, wanted, size=size, whole=whole)
-            made = make_grid(found, sort=sort, top=top, scale=scale, colormap=colormap)
-            kind = places[picture].suffix[1:].casefold()
+            activation = _activation(loaded, picture, wanted, size=size, whole=whole)
+            channel_grid = make_grid(activation, sort=sort, top=top, scale=scale, colormap=colormap)
+            kind = outputs[picture].suffix[1:].casefold()
             page = figure or kind != "png"
-            places[picture].write_bytes(made.figure_bytes(kind) if page else made.png())
+            outputs[picture].write_bytes(
+                channel_grid.figure_bytes(kind) if page else channel_grid.png()
+            )
             return {
-                "out": str(places[picture]),
+                "out": str(outputs[picture]),
                 "model": loaded.name,
                 "weights": loaded.weights,
-                "layer": made.title,
-                "shape": made.shape,
-                "channels": made.order.tolist(),
-                "legend": made.legend,
+                "layer": channel_grid.title,
+                "shape": channel_grid.shape,
+                "channels": channel_grid.order.tolist(),
+                "legend": channel_grid.legend,
             }
 
         rows += each(pictures, draw)

@@ -19,7 +19,7 @@ Row = dict[str, Any]
 """What a command says about one image: at least ``"image"``, and ``"error"`` where it failed."""
 
 
-def expand(given: Iterable[str]) -> tuple[Path, ...]:
+def expand(arguments: Iterable[str]) -> tuple[Path, ...]:
     """The files that arguments name, each once: a file, a folder's images, or a pattern's.
 
     Folders and patterns (``*``, ``?``, ``[a-c]``, ``**``) give what ends in one of `SUFFIXES`,
@@ -28,8 +28,8 @@ def expand(given: Iterable[str]) -> tuple[Path, ...]:
     Raises:
         ImageError: a folder or a pattern gives no image.
     """
-    found: list[Path] = []
-    for text in given:
+    files: list[Path] = []
+    for text in arguments:
         path = Path(text)
         if path.is_dir():
             inside = _only_images(path.iterdir())
@@ -44,8 +44,8 @@ def expand(given: Iterable[str]) -> tuple[Path, ...]:
                 f"The {what} {text!r} gives no image, a file that ends in "
                 f"{', '.join(sorted(SUFFIXES))}."
             )
-        found += inside
-    return tuple(dict.fromkeys(found))
+        files += inside
+    return tuple(dict.fromkeys(files))
 
 
 def destinations(out: str, pictures: Sequence[Path], suffixes: Sequence[str]) -> dict[Path, Path]:
@@ -80,14 +80,14 @@ def destinations(out: str, pictures: Sequence[Path], suffixes: Sequence[str]) ->
         )
     sources = {picture.resolve() for picture in pictures}
     taken: set[str] = set()
-    places: dict[Path, Path] = {}
+    outputs: dict[Path, Path] = {}
     for picture in pictures:
-        place = _free(pattern, picture.stem, taken)
-        if place.resolve() in sources:
-            raise SettingError(f"{str(place)!r} is an image to be read; give another name for -o.")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        places[picture] = place
-    return places
+        output = _free(pattern, picture.stem, taken)
+        if output.resolve() in sources:
+            raise SettingError(f"{str(output)!r} is an image to be read; give another name for -o.")
+        output.parent.mkdir(parents=True, exist_ok=True)
+        outputs[picture] = output
+    return outputs
 
 
 def existing(pictures: Sequence[Path]) -> tuple[list[Path], list[Row]]:
@@ -95,16 +95,16 @@ def existing(pictures: Sequence[Path]) -> tuple[list[Path], list[Row]]:
 
     A model may have to be downloaded first; a typing mistake is told before that.
     """
-    there, missing = [], []
+    existing_files, missing = [], []
     for picture in pictures:
         if picture.is_file():
-            there.append(picture)
+            existing_files.append(picture)
         else:
             try:
                 reading.read(picture)
             except ImageError as error:
                 missing.append(_failed(picture, error))
-    return there, missing
+    return existing_files, missing
 
 
 def each(pictures: Sequence[Path], work: Callable[[Path], Row]) -> list[Row]:
@@ -149,9 +149,9 @@ def _only_images(files: Iterable[Path]) -> list[Path]:
 def _free(pattern: str, stem: str, taken: set[str]) -> Path:
     """`pattern` with the image's name put in, and a number where that is taken already."""
     for number in count(1):
-        place = pattern.replace("{name}", stem if number == 1 else f"{stem}-{number}")
-        key = place.casefold()  # some file systems know no upper case
+        path = pattern.replace("{name}", stem if number == 1 else f"{stem}-{number}")
+        key = path.casefold()  # some file systems know no upper case
         if key not in taken:
             taken.add(key)
-            return Path(place)
+            return Path(path)
     raise AssertionError("unreachable")

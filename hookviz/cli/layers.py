@@ -39,12 +39,12 @@ def layers(model: str, weights: str, every: bool, size: int | None, as_json: boo
     loaded = load(model, weights, device="cpu")
     channels, height, width = own_shape(loaded)
     shape = (channels, size or height, size or width)
-    found = list_layers(loaded, kind="all" if every else "conv", input_shape=shape)
+    infos = list_layers(loaded, kind="all" if every else "conv", input_shape=shape)
     fields = receptive_fields(loaded, shape)
     if as_json:
-        echo_json([_all(layer, fields.get(layer.name)) for layer in found])
+        echo_json([_all(layer, fields.get(layer.name)) for layer in infos])
         return
-    rows = [_row(layer, fields.get(layer.name)) for layer in found]
+    rows = [_row(layer, fields.get(layer.name)) for layer in infos]
     click.echo(table(_HEAD, rows, right=("parameters", "multiply-adds", "calls")))
 
 

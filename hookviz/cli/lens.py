@@ -22,7 +22,7 @@ from hookviz.lenses.contract.running import find_lens, list_lenses, run_lens
 @click.argument("image", required=False)
 @click.option(
     "--set",
-    "given",
+    "arguments",
     multiple=True,
     metavar="NAME=VALUE",
     help="A parameter of the lens; `hookviz lens NAME` lists them.",
@@ -35,7 +35,7 @@ def lens(
     *,
     name: str | None,
     image: str | None,
-    given: tuple[str, ...],
+    arguments: tuple[str, ...],
     out: str | None,
     as_json: bool,
     model: str,
@@ -48,13 +48,13 @@ def lens(
     Tables and sentences are printed; -o writes every panel and the numbers (values.npz).
     """
     if name is None:
-        rows = [(found.slug, found.group, found.sentence) for found in list_lenses()]
+        rows = [(known.slug, known.group, known.sentence) for known in list_lenses()]
         click.echo(table(("lens", "group", "what it shows"), rows))
         return
-    found = find_lens(name)
-    parameters: dict[str, Any] = dict(map(_parameter, given))
+    chosen = find_lens(name)
+    parameters: dict[str, Any] = dict(map(_parameter, arguments))
     if image is None:
-        click.echo(_about(found))
+        click.echo(_about(chosen))
         return
     result = run_lens(name, load(model, **loading), image, size=size, whole=whole, **parameters)
     if out is not None:
@@ -103,11 +103,11 @@ def _write(result: LensResult, folder: Path) -> list[Path]:
     """Every panel as a file, in order, and the numbers; what was written."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for place, panel in enumerate(result.panels):
+    for number, panel in enumerate(result.panels):
         if isinstance(panel, TextPanel):
             continue
         kind = "csv" if isinstance(panel, TablePanel) else "png"
-        path = folder / f"{place + 1}-{result.lens}.{kind}"
+        path = folder / f"{number + 1}-{result.lens}.{kind}"
         if isinstance(panel, GridPanel):
             path.write_bytes(panel.grid.png())
         elif isinstance(panel, ImagePanel):

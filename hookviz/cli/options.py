@@ -64,7 +64,7 @@ def load(
     """The model asked for; weights that are not on this machine are downloaded under a bar.
 
     Raises:
-        HookVizError: as `load_model` does, and `own.build` for ``package.module:factory``.
+        HookVizError: as `load_model` does, and `user_models.build` for ``package.module:factory``.
     """
     if ":" in name and name not in {spec.name for spec in catalog.list_models()}:
         return _own(name, weights=weights, labels=labels, device=device, half=half)
@@ -88,9 +88,9 @@ def _own(path: str, *, weights: str, labels: str | None, device: str, half: bool
             f"{path} makes its model whole: leave out --weights, --labels, --device and --half, "
             "and let the factory choose them, for example with hookviz.wrap(…, categories=…)."
         )
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     return user_models.build(path)
 
 

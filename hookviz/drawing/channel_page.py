@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from hookviz.drawing.colours import ACCENT
 from hookviz.drawing.figures import figure_file
 from hookviz.drawing.grid import Grid
+from hookviz.drawing.histogram import histogram
 from hookviz.drawing.overlay import overlay
 from hookviz.errors import SettingError
 from hookviz.types import Crop, Pixels
 from hookviz.wording import number
 
-_BINS = 48
 _DPI = 200
 
 
@@ -111,9 +111,9 @@ def _draw_map(figure: Figure, axes: Axes, grid: Grid, channel: int, coloured: Pi
 
 
 def _draw_numbers(axes: Axes, said: dict[str, str], values: NDArray[np.float32]) -> None:
-    finite = values[np.isfinite(values)]
-    if finite.size:
-        axes.hist(finite, bins=_BINS, color=ACCENT)
+    bins = histogram(values)
+    if bins.counts.any():
+        axes.hist(bins.middles, bins=bins.edges.tolist(), weights=bins.counts, color=ACCENT)
     axes.set_title(f"{values.size:,} values", fontsize=9)
     axes.tick_params(labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)

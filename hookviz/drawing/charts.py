@@ -33,16 +33,16 @@ def chart_figure(panel: ChartPanel, *, ink: str = "#1a1a1a", width: float = 9.0)
             )
     figure = Figure(figsize=(width, 3.4), layout="constrained", facecolor="none")
     axes = figure.add_subplot(facecolor="none")
-    places = np.arange(len(panel.labels))
+    positions = np.arange(len(panel.labels))
     breadth = 0.84 / max(1, len(panel.series))
-    for index, (name, given) in enumerate(panel.series.items()):
-        values = _drawable(given, log=panel.log)
+    for index, (name, numbers) in enumerate(panel.series.items()):
+        values = _drawable(numbers, log=panel.log)
         colour = COLOURS[index % len(COLOURS)]
         if panel.kind == "bars":
             shift = (index - (len(panel.series) - 1) / 2) * breadth
-            axes.bar(places + shift, values, breadth, color=colour, label=name)
+            axes.bar(positions + shift, values, breadth, color=colour, label=name)
         else:
-            axes.plot(places, values, color=colour, label=name, marker="o", markersize=3)
+            axes.plot(positions, values, color=colour, label=name, marker="o", markersize=3)
     if panel.log:
         axes.set_yscale("log")
     axes.set_ylabel(panel.unit, color=ink)
@@ -52,7 +52,7 @@ def chart_figure(panel: ChartPanel, *, ink: str = "#1a1a1a", width: float = 9.0)
         long = max(map(len, labels), default=0) * len(labels) > 90
         turn = 90 if long else 0
         # a "$" in a name is a dollar sign
-        axes.set_xticks(places, labels, rotation=turn, fontsize=8, parse_math=False)
+        axes.set_xticks(positions, labels, rotation=turn, fontsize=8, parse_math=False)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel(panel.places, color=ink)

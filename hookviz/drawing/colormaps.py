@@ -31,6 +31,7 @@ COLORMAPS = {
         Colormap("magma", "black", "crimson", "pale yellow"),
         Colormap("inferno", "black", "crimson", "pale yellow"),
         Colormap("gray", "black", "grey", "white"),
+        Colormap("Reds", "white", "salmon", "dark red"),
         Colormap("RdBu_r", "blue", "white", "red", diverging=True),
         Colormap("coolwarm", "blue", "light grey", "red", diverging=True),
         Colormap("berlin", "light blue", "black", "pink", diverging=True),

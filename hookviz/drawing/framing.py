@@ -1,41 +1,50 @@
 """A receptive field framed on a picture."""
 
-import numpy as np
-
-from hookviz.drawing.colours import ACCENT
-from hookviz.types import Pixels
-
-_DARKER = 0.45  # what is left of the light outside a receptive field
+from hookviz.types import Crop, InputImage, Pixels
 
 
-def outlined(
-    picture: Pixels, box: tuple[int, int, int, int], *, colour: str = ACCENT, side: int = 480
-) -> Pixels:
-    """The picture with one rectangle of it framed, and everything else darkened.
-
-    Every pixel becomes a square of whole pixels, so that a frame never cuts one.
+def framed(picture: Pixels, box: tuple[int, int, int, int]) -> Pixels:
+    """The picture with a rectangle of it framed in white and black, seen on any ground.
 
     Args:
         picture: RGB uint8, ``(H, W, 3)``.
         box: top, left, bottom, right in its pixels; the last row and column are not included.
-        colour: of the frame, ``"#rrggbb"``.
-        side: about how many pixels the longer side shall have.
 
     Returns:
-        RGB uint8, ``(H·k, W·k, 3)`` for a whole k.
+        RGB uint8, ``(H, W, 3)``.
     """
-    step = max(1, round(side / max(picture.shape[:2])))
-    large = picture.repeat(step, 0).repeat(step, 1)
-    top, left, bottom, right = (step * edge for edge in box)
-    shown = (large * _DARKER).astype(np.uint8)
-    shown[top:bottom, left:right] = large[top:bottom, left:right]
-    edge = max(2, side // 200)
-    height, width = shown.shape[:2]
-    outer = (max(0, top - edge), max(0, left - edge), min(height, bottom + edge))
-    frame = np.zeros((height, width), dtype=bool)
-    frame[outer[0] : outer[2], outer[1] : min(width, right + edge)] = True
-    frame[
-        max(top, edge) : min(bottom, height - edge), max(left, edge) : min(right, width - edge)
-    ] = False
-    shown[frame] = tuple(bytes.fromhex(colour[1:]))
+    shown = picture.copy()
+    height, width = picture.shape[:2]
+    for grown, level in ((4, 0), (2, 255)):
+        top, left = max(0, box[0] - grown), max(0, box[1] - grown)
+        bottom, right = min(height, box[2] + grown), min(width, box[3] + grown)
+        for edge in (
+            (slice(top, top + 2), slice(left, right)),
+            (slice(max(top, bottom - 2), bottom), slice(left, right)),
+            (slice(top, bottom), slice(left, left + 2)),
+            (slice(top, bottom), slice(max(left, right - 2), right)),
+        ):
+            shown[edge] = level
     return shown
+
+
+def on_picture(
+    box: tuple[int, int, int, int], crop: Crop, image: InputImage, size: tuple[int, ...]
+) -> tuple[int, int, int, int]:
+    """A rectangle of a network's input on a picture of the whole image, in that picture's pixels.
+
+    Args:
+        box: top, left, bottom, right in pixels of the input.
+        crop: which part of the image the input shows.
+        image: the image.
+        size: height and width of the picture.
+    """
+    down = (crop.bottom - crop.top) / crop.height * size[0] / image.height
+    across = (crop.right - crop.left) / crop.width * size[1] / image.width
+    top, left = crop.top * size[0] / image.height, crop.left * size[1] / image.width
+    return (
+        round(top + box[0] * down),
+        round(left + box[1] * across),
+        round(top + box[2] * down),
+        round(left + box[3] * across),
+    )

@@ -80,8 +80,8 @@ class Grid:
 
     def channel_at(self, x: float, y: float) -> tuple[int, int, int] | None:
         """The (channel, row, column) under pixel (x, y) of the PNG; None where there is none."""
-        found = self.geometry.locate(x, y)
-        return found and (int(self.order[found[0]]), found[1], found[2])
+        cell = self.geometry.locate(x, y)
+        return cell and (int(self.order[cell[0]]), cell[1], cell[2])
 
     def png(self) -> bytes:
         """The mosaic as a palette PNG; gaps and empty places are transparent.
@@ -118,13 +118,13 @@ class Grid:
         return palette_png(levels.repeat(magnification, 0).repeat(magnification, 1), self.palette)
 
     def _levels_of(self, channel: int) -> Levels:
-        places = np.flatnonzero(self.order == channel)
-        if not len(places):
+        positions = np.flatnonzero(self.order == channel)
+        if not len(positions):
             raise HookVizError(
                 f"Channel {channel} is not in this grid: {self.shown}, of channels 0 to "
                 f"{self.shape[0] - 1}. Make the grid without top= to have them all."
             )
-        levels: Levels = self.levels[places[0]]
+        levels: Levels = self.levels[positions[0]]
         return levels
 
     def bar(self, width: int = 256, height: int = 12) -> bytes:

@@ -151,8 +151,8 @@ class _Sheet:
         axes = self._axes(self.left, top, geometry.width, geometry.height)
         axes.imshow(picture, interpolation="nearest", aspect="auto")
         if self.numbered and geometry.count > 1:
-            for place, channel in enumerate(self.grid.order):
-                left, tile_top, _, _ = geometry.box(place)
+            for position, channel in enumerate(self.grid.order):
+                left, tile_top, _, _ = geometry.box(position)
                 self._text(
                     self.left + left,
                     top + tile_top - self.points(1),
@@ -169,8 +169,8 @@ class _Sheet:
         by_index = self.grid.sort == "index"
         step = ceil(self.points(7.5) / down)
         for row in range(0, geometry.rows, step):
-            place = row * geometry.columns
-            label = str(place) if by_index else f"#{place + 1}"
+            position = row * geometry.columns
+            label = str(position) if by_index else f"#{position + 1}"
             middle = top + row * down + geometry.tile_height * geometry.magnification / 2
             self._text(
                 self.left - self.points(3), middle, label, 6, ha="right", va="center_baseline"

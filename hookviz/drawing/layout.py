@@ -135,12 +135,12 @@ def mosaic(levels: Levels, geometry: Geometry, fill: int) -> Levels:
     rows, columns = geometry.rows, geometry.columns
     down, across = geometry.pitch
     canvas = np.full((rows * down, columns * across), fill, dtype=np.uint8)
-    places = canvas.reshape(rows, down, columns, across).swapaxes(1, 2)
-    places = places[:, :, geometry.header : geometry.header + high, :wide]
+    areas = canvas.reshape(rows, down, columns, across).swapaxes(1, 2)
+    areas = areas[:, :, geometry.header : geometry.header + high, :wide]
     full, rest = divmod(count, columns)
-    places[:full] = tiles[: full * columns].reshape(full, columns, high, wide)
+    areas[:full] = tiles[: full * columns].reshape(full, columns, high, wide)
     if rest:
-        places[full, :rest] = tiles[full * columns :]
+        areas[full, :rest] = tiles[full * columns :]
     return canvas[: geometry.height, : geometry.width]
 
 

@@ -37,6 +37,15 @@ def legend(limits: Limits, stats: ChannelStats, colormap: Colormap) -> str:
             f"{colormap.high} is above, and the end colours stand for ±{number(high)} in all "
             "channels of this layer"
         )
+    elif limits.scale == "balanced":
+        sides = (
+            f"{colormap.low.capitalize()} is below zero, {colormap.middle} is zero and "
+            f"{colormap.high} is above, up to ±{number(high)}"
+            if low < 0
+            else f"{colormap.low.capitalize()} is zero and {colormap.high} is {number(high)}"
+        )
+        beyond = "; what is beyond, at most 1 % of all, takes the end colours"
+        meaning = f"{sides} in all channels of this layer{beyond * limits.clipped}"
     elif limits.clipped:
         meaning = (
             f"Colours run from {colormap.low} ({number(low)}, the layer's 1st percentile) "

@@ -20,6 +20,7 @@ SCALES = {
     "channel": "from each channel's own lowest to its own highest value",
     "symmetric": "the same distance below and above zero for the whole layer",
     "percentile": "from the layer's 1st to its 99th percentile",
+    "balanced": "from zero to the 99th percentile of |x|, both ways where values are below zero",
 }
 """The scale policies, and what their colours span."""
 
@@ -63,6 +64,10 @@ def limits(values: NDArray[np.float32], stats: ChannelStats, scale: str = "layer
         first, last = _percentiles(values, stats)
         if first < last:
             low, high, clipped = first, last, first > lowest or last < highest
+    elif scale == "balanced":
+        largest = max(abs(low), abs(high))
+        high = _percentile_of_sizes(values, stats) or largest or 1.0
+        low, clipped = (-high if low < 0 else 0.0), high < largest
     return Limits(scale, np.full(len(stats), low), np.full(len(stats), high), clipped)
 
 
@@ -92,6 +97,17 @@ def quantise(values: NDArray[np.float32], low: Floats, high: Floats) -> Levels:
         levels[np.isnan(values)] = NAN_LEVEL
         levels[np.isinf(values)] = INF_LEVEL
     return levels
+
+
+def _percentile_of_sizes(values: NDArray[np.float32], stats: ChannelStats) -> float:
+    """The 99th percentile of |x| over the finite values: the nearest rank above; 0 without any."""
+    sizes = np.abs(values.reshape(-1))
+    if stats.nan.any() or stats.inf.any():
+        sizes = sizes[np.isfinite(sizes)]
+    if not len(sizes):
+        return 0.0
+    rank = -(-(len(sizes) - 1) * PERCENTILES[1] // 100)
+    return float(np.partition(sizes, rank)[rank])
 
 
 def _percentiles(values: NDArray[np.float32], stats: ChannelStats) -> tuple[float, float]:

@@ -116,11 +116,19 @@ def channel_stats(values: NDArray[np.float32]) -> ChannelStats:
         row = rows[channel]
         nan[channel] = np.isnan(row).sum()
         inf[channel] = np.isinf(row).sum()
-        kept = row[np.isfinite(row)].astype(np.float64)
-        found: tuple[float, ...] = (np.nan,) * 5
-        if len(kept):
-            found = (kept.min(), kept.max(), kept.mean(), kept.var(), (kept == 0).mean())
-        for statistic, number in zip((minimum, maximum, mean, variance, zeros), found, strict=True):
+        finite = row[np.isfinite(row)].astype(np.float64)
+        summary: tuple[float, ...] = (np.nan,) * 5
+        if len(finite):
+            summary = (
+                finite.min(),
+                finite.max(),
+                finite.mean(),
+                finite.var(),
+                (finite == 0).mean(),
+            )
+        for statistic, number in zip(
+            (minimum, maximum, mean, variance, zeros), summary, strict=True
+        ):
             statistic[channel] = number
     return ChannelStats(minimum, maximum, mean, variance, zeros, nan, inf)
 

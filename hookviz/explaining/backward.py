@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from hookviz.capturing.survey import survey
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
+from hookviz.explaining.scoring import scores_in
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import Telling, backward_pass, device_and_dtype, forward_pass
 from hookviz.hooking.torch_functions import EveryFunction, function_name
@@ -164,12 +165,7 @@ class Pass:
     def _value(self, output: Any) -> Tensor:
         quantity = self._quantity
         if quantity.layer is None:
-            if not isinstance(output, Tensor) or output.ndim != 2 or len(output) != 1:
-                raise ModelError(
-                    f"{self._model.title} puts out no class scores. Ask about a layer's channel, "
-                    "or choose a model of the catalog, for example shapesnet."
-                )
-            return output[0, quantity.target]
+            return scores_in(self._model, output, 1)[0, quantity.target]
         if self._asked is None:
             raise ModelError(f"Layer {quantity.layer!r} of {self._model.title} did not run.")
         maps = map_of(self._model, self._model_input, quantity.layer, self._asked)

@@ -112,7 +112,7 @@ def receptive_fields(model: Model, shape: tuple[int, ...]) -> Fields:
     return fields
 
 
-class Tracer(EveryFunction):
+class _Tracer(EveryFunction):
     """While it is entered, knows of each tensor that is computed from `image` what it sees."""
 
     def __init__(self, image: Tensor) -> None:
@@ -161,7 +161,7 @@ _Seen = tuple[Reach | None, tuple[int, ...]]
 
 def _reaches(network: nn.Module, image: Tensor, *, to_the_end: bool = True) -> dict[str, _Seen]:
     """What each output of each module sees; as far as the pass comes, unless it has to end well."""
-    tracer = Tracer(image)
+    tracer = _Tracer(image)
     seen: dict[str, _Seen] = {}
 
     def see(call: hooks.Call) -> None:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.hooking.conduct import only_computes
+from hookviz.hooking.foreign_hooks import foreign_hooks, remove
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -55,6 +56,7 @@ def replicate(network: Network, tensor: Callable[[Tensor], Tensor] | None = None
     """New modules around `network`'s tensors, or around what `tensor` makes of each of them.
 
     Without `tensor` they are the very same tensors where the network only computes, else copies.
+    Hooks that are not the network's own stay behind (see `hookviz.hooking.foreign_hooks`).
     """
     if tensor is None:
         tensor = _itself if only_computes(network) else _copy
@@ -66,12 +68,21 @@ def replicate(network: Network, tensor: Callable[[Tensor], Tensor] | None = None
         for value in group.values()
         if isinstance(value, Tensor)
     }
-    return copy.deepcopy(network, {key: tensor(value) for key, value in shared.items()})
+    memo: dict[int, Any] = {key: tensor(value) for key, value in shared.items()}
+    foreign = foreign_hooks(network)
+    memo.update({id(hook): None for hook in foreign.values()})  # nothing of theirs is copied
+    made = copy.deepcopy(network, memo)
+    remove(made, foreign)
+    return made
 
 
 def full_copy(network: Network) -> Network:
-    """New modules around copies of every tensor: nothing is shared with anybody."""
-    return replicate(network, _copy)
+    """New modules around copies of every tensor: nothing is shared with anybody.
+
+    They are ordinary tensors, whatever block the copy is made in and whatever the network's are.
+    """
+    with torch.inference_mode(mode=False), torch.no_grad():
+        return replicate(network, _copy)
 
 
 def shapes_only(network: nn.Module) -> nn.Module:

@@ -16,8 +16,9 @@ from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.scales import quantise
 from hookviz.errors import HookVizError, ModelError, SettingError
+from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.hooking.forward_pass import private_replica
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import Channels, ClassChoice, LayerChoice, OneOf, RealNumber
 from hookviz.types import LayerInfo
@@ -73,7 +74,7 @@ def run(
         SettingError: the layer has no such channel, or `downstream` is the edited layer itself.
         ModelError: the network can't go on after the edit, or has no class scores.
     """
-    info = next(each for each in subject.convs if each.name == layer)
+    info = next(conv for conv in subject.convs if conv.name == layer)
     later = _downstream(subject, info, downstream)
     wanted = (layer, later) if later else (layer,)
     whole = subject.capture(wanted, logits=True)
@@ -110,7 +111,7 @@ def run(
 
 def _downstream(subject: Subject, info: LayerInfo, asked: str | None) -> str | None:
     """The layer to look at next: the one asked for, else the next one; None after the last."""
-    after = next((each.name for each in subject.convs[info.index + 1 :]), None)
+    after = next((conv.name for conv in subject.convs[info.index + 1 :]), None)
     if asked == info.name:
         hint = f"for example {after!r}, the next one" if after else "or leave it open"
         raise SettingError(
@@ -150,23 +151,23 @@ def _edited_pass(
     subject: Subject, layer: str, later: str | None, edit: _Edit
 ) -> tuple[dict[str, Map], Map]:
     """What both layers put out with the edit, and the scores, ``(classes,)``."""
-    seen: dict[str, Map] = {}
+    maps: dict[str, Map] = {}
 
     def change(call: hooks.Call) -> Tensor | None:
         output = edit(call.output) if call.layer == layer else call.output
         if call.index == 0:  # a copy, since an in-place layer can come next
-            seen[call.layer] = output[0].to("cpu", torch.float32, copy=True).numpy()
+            maps[call.layer] = output[0].to("cpu", torch.float32, copy=True).numpy()
         return output if call.layer == layer else None
 
     subject.progress(0.4)
     names = [layer, later] if later else [layer]
     with private_replica(subject.model) as replica, hooks.edit(replica, names, change):
-        output = forward_pass(subject.model, replica, subject.model_input.tensor)
+        scores = class_scores(subject.model, replica, subject.model_input.tensor)
     subject.progress(0.8)
-    missing = [name for name in names if name not in seen]
+    missing = [name for name in names if name not in maps]
     if missing:
         raise ModelError(f"{subject.model.title} did not run {missing[0]} after the edit.")
-    return seen, output[0].to("cpu", torch.float32).numpy()
+    return maps, scores[0].to("cpu", torch.float32).numpy()
 
 
 def _verdict(subject: Subject, info: LayerInfo, which: str, logits: Map, target: int) -> TextPanel:
@@ -189,9 +190,9 @@ def _verdict(subject: Subject, info: LayerInfo, which: str, logits: Map, target:
 
 def _following(subject: Subject, info: LayerInfo) -> LayerInfo | None:
     """The layer of any kind that runs after this one."""
-    every = subject.survey.layers
-    place = next(each.index for each in every if each.name == info.name)
-    return every[place + 1] if place + 1 < len(every) else None
+    layers = subject.survey.layers
+    after = next(layer.index for layer in layers if layer.name == info.name) + 1
+    return layers[after] if after < len(layers) else None
 
 
 def _table(subject: Subject, chances: Map, target: int) -> TablePanel:
@@ -199,12 +200,12 @@ def _table(subject: Subject, chances: Map, target: int) -> TablePanel:
     kept = {target}.union(*(np.argsort(-row, kind="stable")[:_TOP].tolist() for row in chances))
     rows = tuple(
         (
-            subject.label(each) + (" (chosen)" if each == target else ""),
-            _percent(chances[0, each]),
-            _percent(chances[1, each]),
-            _percent(chances[1, each] - chances[0, each]),
+            subject.label(index) + (" (chosen)" if index == target else ""),
+            _percent(chances[0, index]),
+            _percent(chances[1, index]),
+            _percent(chances[1, index] - chances[0, index]),
         )
-        for each in sorted(kept, key=lambda each: -chances[0, each])
+        for index in sorted(kept, key=lambda index: -chances[0, index])
     )
     return TablePanel(f"Top {_TOP} before and after", _HEAD, rows)
 
@@ -235,10 +236,10 @@ def _alike(name: str, *maps: Map) -> tuple[Grid, ...]:
     shared = replace(limits, low=limits.low[:count], high=limits.high[:count])
 
     def grid(values: Map) -> Grid:
-        made = make_grid(values, scale="symmetric", title=name)
+        drawn = make_grid(values, scale="symmetric", title=name)
         levels = quantise(values, shared.low, shared.high)
         levels.flags.writeable = False
-        return replace(made, limits=shared, levels=levels)
+        return replace(drawn, limits=shared, levels=levels)
 
     return tuple(map(grid, maps))
 
@@ -258,8 +259,22 @@ LENS = Lens(
             choices=("switch off", "keep only", "scale", "threshold"),
             help="Threshold sets every value with |x| up to the limit to 0.",
         ),
-        RealNumber(name="factor", label="Factor to scale by", low=-100, high=100, default=2),
-        RealNumber(name="limit", label="Threshold for |x|", low=0, high=1e6, default=0.5),
+        RealNumber(
+            name="factor",
+            label="Factor to scale by",
+            matters_for=("mode", ("scale",)),
+            low=-100,
+            high=100,
+            default=2,
+        ),
+        RealNumber(
+            name="limit",
+            label="Threshold for |x|",
+            matters_for=("mode", ("threshold",)),
+            low=0,
+            high=1e6,
+            default=0.5,
+        ),
         LayerChoice(
             name="downstream",
             label="Layer to watch",

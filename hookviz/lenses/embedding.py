@@ -12,6 +12,7 @@ from hookviz.capturing.features import POOLS, Features, features, named
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, shorten
+from hookviz.hooking.forward_pass import Telling
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, OneOf
 from hookviz.types import ModelInput, Pixels, Preprocess
@@ -39,48 +40,44 @@ def run(subject: Subject, *, layer: str | None, pool: str, images: tuple[Any, ..
     """
     first = subject.image if subject.image is not None else subject.model_input
     listed = named([first, *images])
-    inputs = _prepared(subject, listed)
-    found = features(
-        subject.model,
-        inputs,
-        layer,
-        pool,
-        progress=lambda share: subject.progress((1 + share) / 2),
-    )
-    if next(iter(listed)) in found.failed:
-        raise HookVizError(found.failed[next(iter(listed))])
+    telling = Telling(subject.progress, 2)
+    inputs = _prepared(subject, listed, telling)
+    embedded = features(subject.model, inputs, layer, pool, progress=telling.within)
+    if next(iter(listed)) in embedded.failed:
+        raise HookVizError(embedded.failed[next(iter(listed))])
     failed = [
         TextPanel(f"{shorten(name)} is left out: {reason}", "bad")
-        for name, reason in found.failed.items()
+        for name, reason in embedded.failed.items()
     ]
-    values: dict[str, NDArray[Any]] = {"vectors": found.vectors}
-    if len(found.names) == 1:
-        return (*_alone(found, subject), *failed), values
-    similarity = found.similarity()
-    values |= {"similarity": similarity, "names": np.array(found.names)}
+    values: dict[str, NDArray[Any]] = {"vectors": embedded.vectors}
+    if len(embedded.names) == 1:
+        return (*_alone(embedded, subject), *failed), values
+    similarity = embedded.similarity()
+    values |= {"similarity": similarity, "names": np.array(embedded.names)}
     panels: list[Panel] = [
-        TextPanel(_says(found, similarity)),
-        _matrix(found, similarity, inputs),
-        _neighbours(found),
+        TextPanel(_says(embedded, similarity)),
+        _matrix(embedded, similarity, inputs),
+        _neighbours(embedded),
     ]
-    if len(found.names) <= _MOST_COLUMNS:
-        panels.append(_numbers(found, similarity))
-    return (*panels, *_fingerprints(found), *failed), values
+    if len(embedded.names) <= _MOST_COLUMNS:
+        panels.append(_numbers(embedded, similarity))
+    return (*panels, *_fingerprints(embedded), *failed), values
 
 
-def _prepared(subject: Subject, listed: Mapping[str, Any]) -> dict[str, Any]:
+def _prepared(subject: Subject, listed: Mapping[str, Any], telling: Telling) -> dict[str, Any]:
     """The images as inputs; one that can't be made an input stays, and `features` tells why."""
     options = _same_way(subject)
     inputs: dict[str, Any] = {}
-    for place, (name, image) in enumerate(listed.items()):
-        subject.progress(place / len(listed) / 2)
-        if place == 0:
+    for position, (name, image) in enumerate(listed.items()):
+        telling.within(position / len(listed))
+        if position == 0:
             inputs[name] = subject.model_input
             continue
         try:
             inputs[name] = engine.prepare(subject.model, image, **options)
         except HookVizError:
             inputs[name] = image
+    telling.step()
     return inputs
 
 
@@ -98,50 +95,53 @@ def _same_way(subject: Subject) -> dict[str, Any]:
     ]
     for way in ways if subject.image is not None else []:
         try:
-            made = engine.prepare(subject.model, subject.image, **way)
+            model_input = engine.prepare(subject.model, subject.image, **way)
         except HookVizError:
             continue
-        if made.digest == subject.model_input.digest:
+        if model_input.digest == subject.model_input.digest:
             return way
     square = subject.shape[1] == subject.shape[2]
     return {"size": side} if square and side >= subject.model.min_size else {}
 
 
-def _kind(found: Features) -> str:
-    return f"{found.vectors.shape[1]:,} numbers, {POOLS[found.pool]}, from layer {found.layer}"
+def _kind(embedded: Features) -> str:
+    size = embedded.vectors.shape[1]
+    return f"{size:,} numbers, {POOLS[embedded.pool]}, from layer {embedded.layer}"
 
 
-def _alone(found: Features, subject: Subject) -> tuple[Panel, ...]:
+def _alone(embedded: Features, subject: Subject) -> tuple[Panel, ...]:
     """One vector: a cell per number where there are not too many, and its largest."""
-    vector = found.vectors[0]
+    vector = embedded.vectors[0]
     panels: list[Panel] = [
-        TextPanel(f"{subject.model.title} turns this image into {_kind(found)}.")
+        TextPanel(f"{subject.model.title} turns this image into {_kind(embedded)}.")
     ]
-    if not found.failed:
+    if not embedded.failed:
         says = "Add more images to see which of them are alike to the network."
         panels.append(TextPanel(says, "note"))
     if vector.size <= _MOST_CELLS:
-        grid = make_grid(vector[:, None, None], scale=_scale(vector), title=found.layer, width=640)
+        grid = make_grid(
+            vector[:, None, None], scale=_scale(vector), title=embedded.layer, width=640
+        )
         panels.append(GridPanel("The vector", grid, "A cell per number."))
     largest = np.argsort(-np.abs(vector), kind="stable")[:_STRONGEST]
-    rows = tuple((int(place), number(float(vector[place]))) for place in largest)
-    head = ("channel" if found.pool == "mean" else "place", "value")
+    rows = tuple((int(index), number(float(vector[index]))) for index in largest)
+    head = ("channel" if embedded.pool == "mean" else "place", "value")
     panels.append(TablePanel("Its largest numbers", head, rows, "Largest by absolute value."))
     return tuple(panels)
 
 
-def _says(found: Features, similarity: NDArray[np.float64]) -> str:
+def _says(embedded: Features, similarity: NDArray[np.float64]) -> str:
     """Which two are most alike and which least."""
-    says = f"{len(found.names)} images as vectors of {_kind(found)}."
-    pairs = np.transpose(np.triu_indices(len(found.names), 1))
+    says = f"{len(embedded.names)} images as vectors of {_kind(embedded)}."
+    pairs = np.transpose(np.triu_indices(len(embedded.names), 1))
     shares = similarity[pairs[:, 0], pairs[:, 1]]
     known = np.flatnonzero(~np.isnan(shares))
     if not len(known):
         return f"{says} No two of them can be compared: their numbers are not finite."
 
-    def told(place: int) -> str:
-        one, other = (repr(shorten(found.names[index], 40)) for index in pairs[place])
-        return f"{one} and {other} ({number(float(shares[place]))})"
+    def told(pair: int) -> str:
+        one, other = (repr(shorten(embedded.names[index], 40)) for index in pairs[pair])
+        return f"{one} and {other} ({number(float(shares[pair]))})"
 
     most, least = known[shares[known].argmax()], known[shares[known].argmin()]
     if most == least:
@@ -150,7 +150,7 @@ def _says(found: Features, similarity: NDArray[np.float64]) -> str:
 
 
 def _matrix(
-    found: Features, similarity: NDArray[np.float64], inputs: Mapping[str, Any]
+    embedded: Features, similarity: NDArray[np.float64], inputs: Mapping[str, Any]
 ) -> ImagePanel:
     """Every image against every other, the images themselves along the edges."""
     count = len(similarity)
@@ -163,7 +163,7 @@ def _matrix(
     order = "from the top and from the left"
     unknown = "" if finite.size == others.size else " Magenta is no number."
     if cell >= _SMALLEST_THUMB:
-        thumbs = [_thumb(inputs[name], cell) for name in found.names]
+        thumbs = [_thumb(inputs[name], cell) for name in embedded.names]
         column = np.concatenate([np.full_like(thumbs[0], 128), *thumbs])
         matrix = np.hstack([column, np.vstack([np.hstack(thumbs), matrix])])
         order = "with the images along its edges"
@@ -176,11 +176,11 @@ def _matrix(
     )
 
 
-def _thumb(made: ModelInput, side: int) -> Pixels:
+def _thumb(model_input: ModelInput, side: int) -> Pixels:
     """What the network saw, or a grey picture of it, `side` pixels square."""
-    picture = made.picture
+    picture = model_input.picture
     if picture is None:
-        grey = made.tensor[0].mean(0).numpy()
+        grey = model_input.tensor[0].mean(0).numpy()
         span = float(grey.max() - grey.min()) or 1.0
         levels = np.nan_to_num((grey - grey.min()) / span * 255).astype(np.uint8)
         picture = np.repeat(levels[..., None], 3, axis=2)
@@ -189,13 +189,13 @@ def _thumb(made: ModelInput, side: int) -> Pixels:
     return thumb
 
 
-def _neighbours(found: Features) -> TablePanel:
+def _neighbours(embedded: Features) -> TablePanel:
     """For each image the most and the least similar other."""
     rows = []
-    for place, (name, others) in enumerate(found.nearest(len(found.names)).items()):
+    for position, (name, others) in enumerate(embedded.nearest(len(embedded.names)).items()):
         known = [other for other in others if not np.isnan(other[1])] or [("–", np.nan)]
         (near, most), (far, least) = known[0], known[-1]
-        rows.append((place, name, near, number(most), far, number(least)))
+        rows.append((position, name, near, number(most), far, number(least)))
     return TablePanel(
         "Nearest neighbours",
         ("number", "image", "most similar", "similarity", "least similar", "its similarity"),
@@ -203,25 +203,25 @@ def _neighbours(found: Features) -> TablePanel:
     )
 
 
-def _numbers(found: Features, similarity: NDArray[np.float64]) -> TablePanel:
+def _numbers(embedded: Features, similarity: NDArray[np.float64]) -> TablePanel:
     rows = tuple(
         (name, *(f"{share:.3f}".replace("-", "−") for share in row))
-        for name, row in zip(found.names, similarity, strict=True)
+        for name, row in zip(embedded.names, similarity, strict=True)
     )
-    return TablePanel("Similarity of any two", ("image", *found.names), rows)
+    return TablePanel("Similarity of any two", ("image", *embedded.names), rows)
 
 
-def _fingerprints(found: Features) -> tuple[Panel, ...]:
+def _fingerprints(embedded: Features) -> tuple[Panel, ...]:
     """The vectors scaled to length 1, each folded into a rectangle where there is such a fold."""
-    size = found.vectors.shape[1]
+    size = embedded.vectors.shape[1]
     high = next(side for side in range(int(size**0.5), 0, -1) if size % side == 0)
     if size > _MOST_CELLS or size // high > 8 * high:
         return ()
-    lengths = np.linalg.norm(found.vectors.astype(np.float64), axis=1, keepdims=True)
+    lengths = np.linalg.norm(embedded.vectors.astype(np.float64), axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):  # infinity / infinity
-        unit = (found.vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+        unit = (embedded.vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
     folded = unit[:_MOST_PRINTS].reshape(-1, high, size // high)
-    grid = make_grid(folded, scale=_scale(folded), title=found.layer)
+    grid = make_grid(folded, scale=_scale(folded), title=embedded.layer)
     says = (
         "One rectangle per image, in the order of the table, and one cell per number of its vector "
         "scaled to length 1: images that are alike have the same colours in the same places."

@@ -9,89 +9,20 @@ input's size (Eigen-CAM's up to the sign, which a singular vector doesn't have).
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from torch import Tensor
 
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TextPanel
-from hookviz.errors import HookVizError, ModelError
-from hookviz.explaining.attribution import (
-    Numbers,
-    eigen_cam,
-    grad_cam,
-    grad_cam_plus_plus,
-    layer_cam,
-    layer_gradient,
-    working_layer,
-)
+from hookviz.errors import HookVizError
+from hookviz.explaining.attribution import layer_gradient, working_layer
 from hookviz.explaining.backward import Quantity, check_maps
-from hookviz.hooking.forward_pass import device_and_dtype, forward_pass, private_replica
+from hookviz.explaining.cam import Numbers, eigen_cam, grad_cam, grad_cam_plus_plus, layer_cam
+from hookviz.explaining.score_cam import score_cam
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, OneOf, WholeNumber
 from hookviz.wording import number
 
-_WORK = 8e9  # multiply-adds of one batch: a fraction of a second, after which progress is told
-_MOST_AT_ONCE = 32  # images in a batch
 _CHART = 16  # channels that the chart shows
-
-
-def score_cam(
-    subject: Subject, activation: Numbers, target: int, top: int
-) -> tuple[Numbers, Numbers]:
-    """Score-CAM before its ReLU, ``(H, W)``, and the channels' weights, ``(C,)``.
-
-    Every channel, enlarged to the input's size and brought to 0…1, is a mask on the input. The
-    weights are the softmax over the class's scores of the masked inputs (Wang et al., 2020,
-    algorithm 1; the score of a baseline, which they take off, cancels in the softmax). Only the
-    `top` channels with the largest mean |A| are tried; the others have weight 0.
-
-    Raises:
-        ModelError: the network can't take a masked input.
-    """
-    subject.progress(0.0)
-    strength = np.abs(activation).mean((1, 2))
-    chosen = np.sort(np.argsort(-strength, kind="stable")[:top])
-    size, scores = _at_once(subject), []
-    for start in range(0, len(chosen), size):
-        subject.progress(start / len(chosen))
-        some = torch.from_numpy(activation[chosen[start : start + size]])[:, None]
-        masks = F.interpolate(some, subject.shape[1:], mode="bilinear", align_corners=True)
-        low, high = masks.amin((2, 3), keepdim=True), masks.amax((2, 3), keepdim=True)
-        masked = subject.model_input.tensor * ((masks - low) / (high - low + 1e-8))
-        scores.append(_scores(subject, masked)[:, target])
-    weights = np.zeros(len(activation), np.float32)
-    weights[chosen] = torch.cat(scores).softmax(0).numpy()
-    return np.einsum("c,chw->hw", weights, activation), weights
-
-
-def _at_once(subject: Subject) -> int:
-    """How many images to give the network at once."""
-    work = sum(layer.multiply_adds * layer.calls for layer in subject.survey.layers)
-    on_gpu = device_and_dtype(subject.model.network)[0].type != "cpu"
-    many = _MOST_AT_ONCE if on_gpu else int(min(_MOST_AT_ONCE, _WORK // max(1, work)))
-    logits = subject.scored.logits
-    assert logits is not None
-    if many <= 1:
-        return 1
-    pair = torch.cat([subject.model_input.tensor, torch.zeros_like(subject.model_input.tensor)])
-    try:
-        alone = _scores(subject, pair)[0]
-    except ModelError:
-        return 1  # made for one image; what else is wrong shows with one, too
-    # A batch norm without averages of its own, for example, mixes the images of a batch.
-    apart = torch.allclose(alone, logits, rtol=5e-3, atol=5e-3 * float(logits.abs().max()))
-    return many if apart else 1
-
-
-def _scores(subject: Subject, images: Tensor) -> Tensor:
-    """The class scores, float32 on the CPU, ``(N, classes)``, of ``(N, C, H, W)``."""
-    with private_replica(subject.model) as replica:
-        scores = forward_pass(subject.model, replica, images)
-    if not isinstance(scores, Tensor) or scores.ndim != 2 or len(scores) != len(images):
-        raise ModelError(f"{subject.model.title} puts out no scores for {len(images)} images.")
-    return scores.to("cpu", torch.float32)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -116,20 +47,29 @@ def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _C
         if method == "Eigen-CAM":
             return _Cam(*eigen_cam(activation))
         tried = f"Tried: the {top:,} of {channels:,} channels with the largest mean |value|."
-        return _Cam(
-            *score_cam(subject, activation, target, top), (tried,) if top < channels else ()
+        logits = subject.scored.logits
+        assert logits is not None
+        signed, weights = score_cam(
+            subject.model,
+            subject.model_input,
+            activation,
+            logits,
+            target=target,
+            top=top,
+            progress=subject.progress,
         )
+        return _Cam(signed, weights, (tried,) if top < channels else ())
     quantity = Quantity(target)
-    found = layer_gradient(subject.model, subject.model_input, layer, quantity, subject.progress)
+    gradient = layer_gradient(subject.model, subject.model_input, layer, quantity, subject.progress)
     notes: tuple[str, ...] = ()
-    if not found.gradient.any():
+    if not gradient.gradient.any():
         other = working_layer(subject.model, subject.model_input, quantity, but=layer)
         hint = f" At {other!r} it is not." if other else ""
         notes = (f"The gradient is zero everywhere at this layer.{hint}",)
     if method == "LayerCAM":
-        return _Cam(layer_cam(found.output, found.gradient), None, notes)
+        return _Cam(layer_cam(gradient.output, gradient.gradient), None, notes)
     formula = grad_cam if method == "Grad-CAM" else grad_cam_plus_plus
-    signed, weights = formula(found.output, found.gradient)
+    signed, weights = formula(gradient.output, gradient.gradient)
     if method == "Grad-CAM++" and (weights < 0).any():
         notes += (
             f"Grad-CAM++ was made for values from zero up, as after a ReLU. {layer} goes below, so "
@@ -142,16 +82,16 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
     """A map per method, ``max(0, Σ_k w_k A_k)``, A being the layer's output in its first call.
 
     The formulas with their sources are at `grad_cam`, `grad_cam_plus_plus`, `layer_cam`,
-    `eigen_cam` (in `hookviz.explaining.attribution`) and `score_cam`. Values are ``map`` after and
-    ``signed`` before the ReLU, ``(H, W)``, ``weights``, ``(C,)``, where the method has any, and
-    ``score``, before the softmax.
+    `eigen_cam` (in `hookviz.explaining.cam`) and `score_cam` (beside it). Values are ``map`` after
+    and ``signed`` before the ReLU, ``(H, W)``, ``weights``, ``(C,)``, where the method has any,
+    and ``score``, before the softmax.
 
     Raises:
         HookVizError: the score has no gradient at this layer, or the layer puts out no maps.
         ModelError: the network puts out no class scores, or can't be differentiated.
     """
-    found = _cam(subject, method, layer, target, top)
-    positive = np.maximum(found.signed, 0)
+    cam = _cam(subject, method, layer, target, top)
+    positive = np.maximum(cam.signed, 0)
     logits = subject.scored.logits
     assert logits is not None
     score, chance = float(logits[target]), float(logits.softmax(0)[target])
@@ -169,7 +109,7 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
     words = f"{method} of {layer} for {label}"
     panels: list[Panel] = [
         TextPanel(about),
-        *(TextPanel(note, "note") for note in _notes(subject, layer, positive, found.notes)),
+        *(TextPanel(note, "note") for note in _notes(subject, layer, positive, cam.notes)),
         ImagePanel(
             "On the image",
             overlay.over_image(subject.model_input, subject.image, blocks),
@@ -188,10 +128,10 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
             make_grid(positive[None], colormap="inferno", title=words, width=480),
         ),
     ]
-    values = {"map": positive, "signed": found.signed, "score": np.array(score)}
-    if found.weights is not None:
-        values["weights"] = found.weights
-        panels.append(_chart(found.weights))
+    values = {"map": positive, "signed": cam.signed, "score": np.array(score)}
+    if cam.weights is not None:
+        values["weights"] = cam.weights
+        panels.append(_chart(cam.weights))
     return tuple(panels), values
 
 
@@ -243,6 +183,7 @@ LENS = Lens(
         WholeNumber(
             name="top",
             label="Channels to try",
+            matters_for=("method", ("Score-CAM",)),
             low=1,
             high=4096,
             default=128,

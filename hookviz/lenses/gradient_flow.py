@@ -1,29 +1,27 @@
 """How strong the gradient is that reaches each layer in one training step, and what clipping does.
 
-Vanishing and exploding gradients as in Glorot & Bengio, "Understanding the difficulty of training
-deep feedforward neural networks" (2010); clipping as in Pascanu et al., "On the difficulty of
-training recurrent neural networks" (2013) and `torch.nn.utils`. No weight is changed.
+The formulas, with their sources, are in `hookviz.explaining.weight_gradients`.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.nn import functional as F
 
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
-from hookviz.errors import ModelError
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import Telling, backward_pass, forward_pass
+from hookviz.explaining.weight_gradients import (
+    EXPLODING,
+    LOST,
+    VANISHING,
+    Floats,
+    WeightGradients,
+    clip_factor,
+    largest,
+    nearest_strength,
+    norm,
+    verdicts_of,
+    weight_gradients,
+)
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, OneOf, RealNumber
 from hookviz.wording import number
-
-Floats = NDArray[np.float64]
-VANISHING, EXPLODING = 1e-4, 1e4  # times the strength at the layer nearest to the loss
-LOST = 1e-8  # of the weights: a step with learning rate 1 is lost in the rounding of float32
 
 _HEAD = ("layer", "weights", "‖g‖", "max |g|", "zeros (%)", "‖g‖ / ‖w‖", "verdict")
 
@@ -51,129 +49,39 @@ def run(subject: Subject, *, target: int, clipping: str, limit: float) -> LensOu
     Raises:
         ModelError: no layer has weights of its own, or the network can't be differentiated.
     """
-    taken = _step(subject, target)
+    gradients = weight_gradients(subject.model, subject.model_input, target, subject.progress)
+    by_layer = gradients.by_layer.values()
     values = {
-        "norm": np.array([_norm(each) for each in taken.weights.values()]),
-        "largest": np.array([_largest(each) for each in taken.weights.values()]),
-        "zeros": np.array([float((each == 0).float().mean()) for each in taken.weights.values()]),
-        "strength": np.zeros(0),
-        "loss": np.array(taken.loss),
-        "total_norm": np.array(float(np.linalg.norm([_norm(each) for each in taken.every]))),
+        "norm": gradients.norms,
+        "largest": np.array(list(map(largest, by_layer))),
+        "zeros": np.array([float((gradient == 0).float().mean()) for gradient in by_layer]),
+        "strength": gradients.strengths,
+        "loss": np.array(gradients.loss),
+        "total_norm": np.array(gradients.total_norm),
     }
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values["strength"] = values["norm"] / taken.sizes
+    verdicts = verdicts_of(values["norm"], values["strength"])
+    panels: list[Panel] = [_first(subject, target, gradients, values, verdicts)]
     if clipping != "none":
-        clipped = [
-            _clip(each, clipping, limit, float(values["total_norm"]))
-            for each in taken.weights.values()
-        ]
-        values["norm_clipped"] = np.array(list(map(_norm, clipped)))
-        values["largest_clipped"] = np.array(list(map(_largest, clipped)))
-    verdicts = _verdicts(values["norm"], values["strength"])
-    first = _first(subject, target, taken, values, verdicts)
-    panels: list[Panel] = [first, *_charts(taken, values), _table(taken, values, verdicts)]
-    if clipping != "none":
-        panels.insert(1, _clipping(taken, clipping, limit, float(values["total_norm"])))
+        clipped = gradients.clipped(clipping, limit)
+        values["norm_clipped"] = np.array(list(map(norm, clipped)))
+        values["largest_clipped"] = np.array(list(map(largest, clipped)))
+        panels.append(_clipping(gradients, clipping, limit))
+    panels += [*_charts(gradients, values), _table(gradients, values, verdicts)]
     return tuple(panels), values
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Step:
-    """The gradients of one step.
-
-    Attributes:
-        loss: of the chosen class.
-        weights: each layer's gradient by its name, in order of execution.
-        sizes: ‖w‖₂ of the same layers.
-        every: the gradients of all parameters that the loss depends on.
-    """
-
-    loss: float
-    weights: dict[str, Tensor]
-    sizes: Floats
-    every: list[Tensor]
-
-
-def _step(subject: Subject, target: int) -> _Step:
-    network = replicas.for_gradients(subject.model.network, trainable=True)
-    modules = dict(network.named_modules())
-    convs = {info.name for info in subject.convs}
-    weights = {
-        info.name: weight
-        for info in subject.survey.layers
-        if info.name in convs or isinstance(modules[info.name], nn.Linear)
-        if (weight := modules[info.name]._parameters.get("weight")) is not None
-    }
-    if not weights:
-        raise ModelError(
-            f"{subject.model.title} has no conv or linear layer with weights of its own. "
-            "Most models of the catalog have, for example shapesnet."
-        )
-    every = [each for each in network.parameters() if each.requires_grad]
-    calls = {info.name: info.calls for info in subject.survey.layers}
-    telling = Telling(subject.progress, sum(calls.values()) + len(weights))
-    with torch.enable_grad(), hooks.observe(network, calls, lambda _call: telling.step()):
-        scores = forward_pass(subject.model, network, subject.model_input.tensor, telling).float()
-        loss = F.cross_entropy(scores, torch.tensor([target], device=scores.device))
-    with hooks.on_gradients(lambda _name, _gradient: telling.step()) as seen:
-        for name, weight in weights.items():
-            seen.add(name, weight)
-        found = backward_pass(subject.model, loss, every, telling)
-    gradients = {
-        id(parameter): gradient
-        for parameter, gradient in zip(every, found, strict=True)
-        if gradient is not None
-    }
-    used = {name: weight for name, weight in weights.items() if id(weight) in gradients}
-    if not used:
-        raise ModelError(
-            f"The scores of {subject.model.title} depend on the weights of no conv or linear layer."
-        )
-    return _Step(
-        float(loss.detach()),
-        {name: gradients[id(weight)] for name, weight in used.items()},
-        np.array([_norm(weight) for weight in used.values()]),
-        list(gradients.values()),
-    )
-
-
-def _norm(tensor: Tensor) -> float:
-    return float(torch.linalg.vector_norm(tensor.detach().cpu(), dtype=torch.float64))
-
-
-def _largest(tensor: Tensor) -> float:
-    return float(tensor.detach().abs().max())
-
-
-def _clip(gradient: Tensor, clipping: str, limit: float, total: float) -> Tensor:
-    if clipping == "by value":
-        return gradient.clamp(-limit, limit)
-    return gradient * min(1.0, limit / (total + 1e-6))
-
-
-def _verdicts(norms: Floats, strengths: Floats) -> list[str]:
-    """``"vanishing"``, ``"exploding"`` or ``""`` for each layer."""
-    usable = np.isfinite(strengths) & (norms > 0)
-    nearest = strengths[np.flatnonzero(usable)[-1]] if usable.any() else np.nan
-    found = []
-    for norm, strength in zip(norms, strengths, strict=True):
-        if norm == 0 or strength < max(LOST, VANISHING * nearest):
-            found.append("vanishing")
-        elif not np.isfinite(norm) or (np.isfinite(strength) and strength > EXPLODING * nearest):
-            found.append("exploding")
-        else:
-            found.append("")
-    return found
-
-
 def _first(
-    subject: Subject, target: int, taken: _Step, values: dict[str, Floats], verdicts: list[str]
+    subject: Subject,
+    target: int,
+    gradients: WeightGradients,
+    values: dict[str, Floats],
+    verdicts: list[str],
 ) -> TextPanel:
     """What vanishes and explodes, in words."""
-    said = [f"The loss for {subject.label(target)} is {number(taken.loss)}."]
+    said = [f"The loss for {subject.label(target)} is {number(gradients.loss)}."]
     for verdict, verb in (("vanishing", "vanishes"), ("exploding", "explodes")):
         names = [
-            name for name, found in zip(taken.weights, verdicts, strict=True) if found == verdict
+            name for name, told in zip(gradients.by_layer, verdicts, strict=True) if told == verdict
         ]
         if names:
             more = f" and {len(names) - 4:,} more" if len(names) > 4 else ""
@@ -187,7 +95,7 @@ def _first(
             "No gradient vanishes or explodes: ‖g‖ is between "
             f"{number(strength.min())} and {number(strength.max())} of ‖w‖ in every layer."
         )
-    if taken.loss < 1e-2:
+    if gradients.loss < 1e-2:
         said.append(
             "The network is sure of this class already, so every gradient is small; "
             "another class gives larger ones."
@@ -197,21 +105,24 @@ def _first(
     return TextPanel(" ".join(said), "bad" if any(verdicts) else "good")
 
 
-def _clipping(taken: _Step, clipping: str, limit: float, total: float) -> TextPanel:
+def _clipping(gradients: WeightGradients, clipping: str, limit: float) -> TextPanel:
     if clipping == "by norm":
-        factor = min(1.0, limit / (total + 1e-6))
+        total = gradients.total_norm
+        factor = clip_factor(total, limit)
         does = f"multiplies every gradient by {number(factor)}" if factor < 1 else "changes nothing"
         return TextPanel(
             f"The norm of all gradients together is {number(total)}: clipping it to "
             f"{number(limit)} {does}."
         )
-    cut = sum(int((each.abs() > limit).sum()) for each in taken.every)
-    count = sum(each.numel() for each in taken.every)
+    cut = sum(int((gradient.abs() > limit).sum()) for gradient in gradients.every)
+    count = sum(gradient.numel() for gradient in gradients.every)
     return TextPanel(f"Clipping by value to ±{number(limit)} changes {cut:,} of {count:,} numbers.")
 
 
-def _charts(taken: _Step, values: dict[str, Floats]) -> tuple[ChartPanel, ChartPanel, ChartPanel]:
-    labels = tuple(taken.weights)
+def _charts(
+    gradients: WeightGradients, values: dict[str, Floats]
+) -> tuple[ChartPanel, ChartPanel, ChartPanel]:
+    labels = tuple(gradients.by_layer)
     series = {"‖g‖": values["norm"], "max |g|": values["largest"]}
     if "norm_clipped" in values:
         series["‖g‖ clipped"] = values["norm_clipped"]
@@ -225,8 +136,7 @@ def _charts(taken: _Step, values: dict[str, Floats]) -> tuple[ChartPanel, ChartP
         log=True,
         caption="From the input, left, to the loss, right. What is 0 has no point.",
     )
-    usable = np.flatnonzero(np.isfinite(values["strength"]) & (values["norm"] > 0))
-    nearest = float(values["strength"][usable[-1]]) if len(usable) else np.nan
+    nearest = nearest_strength(values["norm"], values["strength"])
     strength = ChartPanel(
         "Strength against the layer nearest to the loss",
         labels,
@@ -251,18 +161,20 @@ def _charts(taken: _Step, values: dict[str, Floats]) -> tuple[ChartPanel, ChartP
     return sizes, strength, zeros
 
 
-def _table(taken: _Step, values: dict[str, Floats], verdicts: list[str]) -> TablePanel:
+def _table(
+    gradients: WeightGradients, values: dict[str, Floats], verdicts: list[str]
+) -> TablePanel:
     rows = tuple(
         (
             name,
             gradient.numel(),
-            number(float(values["norm"][place])),
-            number(float(values["largest"][place])),
-            number(100 * float(values["zeros"][place])),
-            number(float(values["strength"][place])),
-            verdicts[place] or "fine",
+            number(float(values["norm"][index])),
+            number(float(values["largest"][index])),
+            number(100 * float(values["zeros"][index])),
+            number(float(values["strength"][index])),
+            verdicts[index] or "fine",
         )
-        for place, (name, gradient) in enumerate(taken.weights.items())
+        for index, (name, gradient) in enumerate(gradients.by_layer.items())
     )
     return TablePanel("Layer by layer, in order of execution", _HEAD, rows)
 
@@ -276,6 +188,13 @@ LENS = Lens(
     parameters=(
         ClassChoice(),
         OneOf(name="clipping", label="Clip", choices=("none", "by value", "by norm")),
-        RealNumber(name="limit", label="Limit", low=1e-9, high=1e9, default=0.1),
+        RealNumber(
+            name="limit",
+            label="Limit",
+            matters_for=("clipping", ("by value", "by norm")),
+            low=1e-9,
+            high=1e9,
+            default=0.1,
+        ),
     ),
 )

@@ -46,13 +46,13 @@ def run(
         )
     cell = None if row < 0 else (row, column)
     quantity = Quantity(target, of, channel, cell) if of else Quantity(target)
-    found = layer_gradient(subject.model, subject.model_input, layer, quantity, subject.progress)
-    gradient = found.gradient
+    result = layer_gradient(subject.model, subject.model_input, layer, quantity, subject.progress)
+    gradient = result.gradient
     largest = np.abs(gradient).max((1, 2))
     norm = float(np.sqrt(np.square(gradient, dtype=np.float64).sum()))
     what = quantity.says(subject.model)
     about = (
-        f"How {what} ({number(found.value)} here) would change with every value of {layer}: red "
+        f"How {what} ({number(result.value)} here) would change with every value of {layer}: red "
         f"would raise it, blue would lower it. The gradient's norm is {number(norm)}, its largest "
         f"number {number(float(largest.max()))}, in channel {int(largest.argmax())}."
     )
@@ -74,7 +74,7 @@ def run(
     )
     return panels, {
         "gradient": gradient,
-        "value": np.array(found.value),
+        "value": np.array(result.value),
         "norm": np.array(norm),
         "max_per_channel": largest,
     }

@@ -21,12 +21,13 @@ from hookviz.drawing.layout import lay_out
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.scales import quantise
 from hookviz.errors import HookVizError, ModelError
+from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import Telling, device_and_dtype, forward_pass, private_replica
+from hookviz.hooking.forward_pass import Telling, device_and_dtype, private_replica
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice
 from hookviz.types import LayerInfo
-from hookviz.wording import number, times
+from hookviz.wording import number
 
 Floats = NDArray[np.float64]
 _ROOM = 256 << 20  # bytes of activations that a batch may take
@@ -46,7 +47,7 @@ def run(subject: Subject, *, layer: str, target: int) -> LensOutput:
     Raises:
         ModelError: the network can't go on without a channel, or has no finite class scores.
     """
-    info = next(each for each in subject.convs if each.name == layer)
+    info = next(conv for conv in subject.convs if conv.name == layer)
     whole = subject.capture(layer, logits=True)
     maps = whole[layer].values.numpy()
     if maps.ndim != 3:
@@ -103,7 +104,7 @@ class _Runner:
         self._subject = subject
         self._network = network
         self._layer = layer
-        self._calls = {each.name: each.calls for each in subject.survey.layers}
+        self._calls = {info.name: info.calls for info in subject.survey.layers}
         self._done = 0  # channels
         self._telling = Telling(subject.progress)
 
@@ -120,32 +121,32 @@ class _Runner:
             torch.allclose, rtol=0, atol=_rounding(self._network, before), equal_nan=True
         )
         for images, rows in ((1, self._rows(self._layer.name)), (None, self._rows())):
-            found: list[Tensor] = []
+            scores: list[Tensor] = []
             self._done = 0
             try:
                 for start in range(0, count, rows):
                     channels = range(start, min(start + rows, count))
-                    found.append(self._scores(channels, images or len(channels)))
+                    scores.append(self._scores(channels, images or len(channels)))
                     self._done += len(channels)
-                    if not alike(found[0][0], ends[0][0]):
+                    if not alike(scores[0][0], ends[0][0]):
                         break
             except ModelError:
                 continue  # one image alone does go through, as `ends` did
-            if self._done == count and alike(found[-1][-1], ends[1][0]):
-                return torch.cat(found)
+            if self._done == count and alike(scores[-1][-1], ends[1][0]):
+                return torch.cat(scores)
         self._done = 0
         return torch.cat([self._alone(channel) for channel in range(count)])
 
     def _alone(self, channel: int) -> Tensor:
-        found = self._scores([channel], 1)
+        scores = self._scores([channel], 1)
         self._done += 1
-        return found
+        return scores
 
     def _rows(self, start: str | None = None) -> int:
         """How many rows there is room for, from the layer `start` on: four outputs at once."""
-        seen = self._subject.survey
-        names = list(seen.calls)
-        sizes = [seen.nbytes[name] // seen.calls[name] for name in names]
+        survey = self._subject.survey
+        names = list(survey.calls)
+        sizes = [survey.nbytes[name] // survey.calls[name] for name in names]
         largest = max(sizes[names.index(start) if start else 0 :])
         return max(1, min(_MOST_ROWS, _ROOM // max(1, 4 * largest)))
 
@@ -164,16 +165,12 @@ class _Runner:
             rows[range(len(channels)), channels] = 0
             return rows
 
-        given = self._subject.model_input.tensor.expand(images, *self._subject.shape)
+        batch = self._subject.model_input.tensor.expand(images, *self._subject.shape)
         with hooks.edit(self._network, self._calls, change):
-            found = forward_pass(self._subject.model, self._network, given, self._telling)
-        if found.shape[0] != len(channels) or found.ndim != 2:
-            raise ModelError(
-                f"{self._subject.model.title} puts out {times(found.shape)} without a channel, "
-                "and not one score per class."
+            scores = class_scores(
+                self._subject.model, self._network, batch, self._telling, count=len(channels)
             )
-        scores: Tensor = found.cpu().double()
-        return scores
+        return scores.cpu().double()
 
 
 def _rounding(network: nn.Module, scores: Tensor) -> float:
@@ -192,13 +189,13 @@ def _panels(
     label = subject.label(target)
     scores = changes.scores
     ranked = np.argsort(scores, kind="stable")
-    falling = [int(each) for each in ranked if scores[each] < -changes.least][:_TOP]
-    rising = [int(each) for each in ranked if scores[each] > changes.least][-_TOP:]
+    falling = [int(channel) for channel in ranked if scores[channel] < -changes.least][:_TOP]
+    rising = [int(channel) for channel in ranked if scores[channel] > changes.least][-_TOP:]
     listed = falling + rising
     if not listed:
         says = f"No channel of {info.name} alone moves the score of {label} by more than rounding."
         return (TextPanel(says, "note"),)
-    most = max(listed, key=lambda each: abs(scores[each]))
+    most = max(listed, key=lambda channel: abs(scores[channel]))
     says = (
         f"Of the {len(scores):,} channels of {info.name}, channel {most} matters most to {label}: "
         f"without it the score goes from {number(changes.logit)} to "
@@ -218,16 +215,16 @@ def _panels(
     )
     rows = tuple(
         (
-            each,
-            number(changes.logit + scores[each]),
-            number(scores[each]),
-            number(100 * (changes.chance + changes.chances[each])),
-            number(100 * changes.chances[each]),
+            channel,
+            number(changes.logit + scores[channel]),
+            number(scores[channel]),
+            number(100 * (changes.chance + changes.chances[channel])),
+            number(100 * changes.chances[channel]),
         )
-        for each in listed
+        for channel in listed
     )
     table = TablePanel(f"The {_TOP} that matter most, either way", _HEAD, rows)
-    shown = sorted(listed, key=lambda each: -abs(scores[each]))[:12]
+    shown = sorted(listed, key=lambda channel: -abs(scores[channel]))[:12]
     grid = GridPanel(
         "What these channels put out",
         _some(make_grid(maps, scale="symmetric", title=info.name), maps, shown),

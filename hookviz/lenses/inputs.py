@@ -2,19 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import log
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.scales import Limits, quantise
-from hookviz.errors import HookVizError, SettingError
-from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
+from hookviz.errors import HookVizError
+from hookviz.explaining.call_tensors import CallTensors, Copies, call_tensors
+from hookviz.explaining.tensor_maps import tensor_maps
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, WholeNumber
 from hookviz.types import LayerInfo
@@ -55,17 +53,12 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
         ModelError: the network can't take this input.
         HookVizError: the layer took in and put out nothing that can be drawn.
     """
-    info = next(found for found in subject.survey.layers if found.name == layer)
-    if call >= info.calls:
-        raise SettingError(
-            f"call={call}: {layer} runs {info.calls} time{'s' if info.calls > 1 else ''} in a "
-            f"pass, and its calls are counted from 0."
-        )
-    seen = _watched(subject, layer, call)
+    info = next(info for info in subject.survey.layers if info.name == layer)
+    tensors = call_tensors(subject.model, subject.model_input, layer, call, subject.progress)
     module = subject.model.network.get_submodule(layer)
     ratio = subject.shape[-2] / subject.shape[-1]
-    before = tuple(_parts("input", seen.given, module, ratio))
-    after = tuple(_parts("output", seen.made, module, ratio))
+    before = tuple(_parts("input", tensors.inputs, module, ratio))
+    after = tuple(_parts("output", tensors.outputs, module, ratio))
     grids = _grids(before, after, shared=_is_shared(scale, module))
     if not grids:
         raise HookVizError(
@@ -74,124 +67,16 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
         )
     table = TablePanel("In numbers", _HEAD, tuple(map(_row, (*before, *after))))
     values = {part.name.replace(" ", "_"): part.values for part in (*before, *after)}
-    return (TextPanel(_says(info, seen, before, after)), *grids, table), values
+    return (TextPanel(_says(info, tensors, before, after)), *grids, table), values
 
 
-Tensors = list[tuple[tuple[str, ...], Tensor]]
-"""Tensors by their paths inside what holds them."""
-
-
-class _Watch:
-    """Copies what one call of a layer takes in and puts out, and ends the pass after it.
-
-    Attributes:
-        given, made: the copies, on the CPU.
-        others: the kinds of the arguments that hold no tensor.
-        in_place: whether the layer wrote into its input.
-        seen: whether the call took place.
-    """
-
-    def __init__(self, subject: Subject, layer: str, call: int) -> None:
-        self.given: Tensors = []
-        self.made: Tensors = []
-        self.others: tuple[str, ...] = ()
-        self.in_place = False
-        self.seen = False
-        self.telling = Telling(
-            subject.progress, sum(found.calls for found in subject.survey.layers)
-        )
-        self._wanted = (layer, call)
-        self._versions: list[int] = []
-
-    def before(self, call: hooks.Call) -> None:
-        """Take in a call that is about to run."""
-        if (call.layer, call.index) == self._wanted:
-            self.given = _copies(call.inputs)
-            self._versions = _versions(call.inputs)
-
-    def after(self, call: hooks.Call) -> None:
-        """Take in a call that has run."""
-        self.telling.step()
-        if (call.layer, call.index) == self._wanted:
-            self.seen, self.made = True, _copies(call.output)
-            self.in_place = _versions(call.inputs) != self._versions
-            self.others = tuple(
-                type(value).__name__ for value in call.inputs if not _versions(value)
-            )
-            raise hooks.StopForward
-
-
-def _watched(subject: Subject, layer: str, call: int) -> _Watch:
-    """One pass up to the end of one call of a layer."""
-    names = [found.name for found in subject.survey.layers]
-    watch = _Watch(subject, layer, call)
-    with (
-        private_replica(subject.model) as replica,
-        hooks.before(replica, [layer], watch.before),
-        hooks.observe(replica, names, watch.after),
-    ):
-        forward_pass(subject.model, replica, subject.model_input.tensor, watch.telling)
-    if not watch.seen:
-        raise HookVizError(f"This pass did not run call {call} of {layer}. Its call 0 comes first.")
-    return watch
-
-
-def _copies(value: Any) -> Tensors:
-    return [
-        (path, tensor.detach().to("cpu", copy=True)) for path, tensor in hooks.tensors_in(value)
-    ]
-
-
-def _versions(value: Any) -> list[int]:
-    return [tensor._version for _, tensor in hooks.tensors_in(value)]
-
-
-def _parts(side: str, tensors: Tensors, module: nn.Module, ratio: float) -> Iterator[_Part]:
+def _parts(side: str, tensors: Copies, module: nn.Module, ratio: float) -> Iterator[_Part]:
     for path, tensor in tensors:
-        where = path if side == "output" else path[0 if len(tensors) > 1 else 1 :]
+        shown = path if side == "output" else path[0 if len(tensors) > 1 else 1 :]
         real = tensor.abs() if tensor.is_complex() else tensor
         values: NDArray[np.float32] = real.float().numpy()
-        maps, read = _maps(values, module, ratio)
-        yield _Part(" ".join((side, *where)), tuple(tensor.shape), values, maps, read)
-
-
-def _maps(
-    values: NDArray[np.float32], module: nn.Module, ratio: float
-) -> tuple[NDArray[np.float32] | None, str]:
-    """A tensor as ``(C, H, W)``, and how its shape was read; None where it is empty.
-
-    `ratio` is height / width of the network's input: of two orders of the dimensions, the one
-    whose maps come closer to it is taken to be the network's.
-    """
-    if not values.size:
-        return None, "empty"
-    says = []
-    if values.ndim > 3:
-        if len(values) > 1:
-            says.append(f"the first of {len(values)} in the batch")
-        values = values[0]
-    elif values.ndim > 1 and len(values) == 1:
-        values = values[0]
-    if values.ndim <= 1:
-        return values.reshape(-1, 1, 1), "a vector, one cell per number" if values.ndim else ""
-    if values.ndim == 2:
-        return values[None], "a row per place, a column per feature"
-    if values.ndim > 3:
-        says.append("leading dimensions laid out one after the other")
-        return values.reshape(-1, *values.shape[-2:]), "; ".join(says)
-    if _channels_last(values.shape, module, ratio):
-        says.append("channels last: rows × columns × channels")
-        values = np.ascontiguousarray(np.moveaxis(values, -1, 0))
-    return values, "; ".join(says)
-
-
-def _channels_last(shape: tuple[int, ...], module: nn.Module, ratio: float) -> bool:
-    if type(module).forward in (nn.Linear.forward, nn.LayerNorm.forward):
-        return True
-    if isinstance(module, nn.modules.conv._ConvNd | nn.modules.batchnorm._BatchNorm):
-        return False
-    first, second, third = shape
-    return abs(log(first / second / ratio)) < abs(log(second / third / ratio))
+        maps, read = tensor_maps(values, module, ratio)
+        yield _Part(" ".join((side, *shown)), tuple(tensor.shape), values, maps, read)
 
 
 def _is_shared(scale: str, module: nn.Module) -> bool:
@@ -259,7 +144,9 @@ def _row(part: _Part) -> tuple[str | int | float, ...]:
     )
 
 
-def _says(info: LayerInfo, seen: _Watch, before: Sequence[_Part], after: Sequence[_Part]) -> str:
+def _says(
+    info: LayerInfo, tensors: CallTensors, before: Sequence[_Part], after: Sequence[_Part]
+) -> str:
     takes, gives = (
         " and ".join(times(part.shape) or "one number" for part in side) or "no tensor"
         for side in (before, after)
@@ -275,10 +162,10 @@ def _says(info: LayerInfo, seen: _Watch, before: Sequence[_Part], after: Sequenc
             if changed
             else "Every value comes out as it went in."
         )
-    if seen.in_place:
+    if tensors.in_place:
         says.append("It works in place: it writes its output over its input.")
-    if seen.others:
-        says.append(f"It is also given {', '.join(seen.others)}, which can't be drawn.")
+    if tensors.others:
+        says.append(f"It is also given {', '.join(tensors.others)}, which can't be drawn.")
     return " ".join(says)
 
 

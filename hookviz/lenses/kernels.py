@@ -19,8 +19,8 @@ from hookviz.drawing.grid import make_grid
 from hookviz.drawing.layout import lay_out, mosaic
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import SettingError
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import device_and_dtype
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import device_and_dtype, private_replica
 from hookviz.hooking.torch_functions import EveryFunction
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
@@ -71,17 +71,17 @@ def run(
 
 def _kernels(subject: Subject, info: LayerInfo) -> Kernels:
     """A layer's weights as used, float32, ``(outputs, inputs / groups, taps down, across)``."""
-    with torch.no_grad(), replicas.borrow(subject.model.network) as replica:
+    with private_replica(subject.model) as replica:
         module = replica.get_submodule(info.name)
         assert isinstance(module.weight, Tensor)
-        seen = _Weight()
+        watch = _Weight()
         device, dtype = device_and_dtype(replica)
         try:
-            with seen:  # some layers make their weights anew in every call: ask for one call
+            with watch:  # some layers make their weights anew in every call: ask for one call
                 module(torch.zeros(1, *info.input_shape, device=device, dtype=dtype))
         except (hooks.StopForward, Exception):  # noqa: BLE001, S110 - then as it is stored
             pass
-        used = module.weight if seen.found is None else seen.found
+        used = module.weight if watch.weight is None else watch.weight
         weight = used.detach().to("cpu", torch.float32, copy=True)
     if module.transposed:  # (inputs, outputs / groups, …): within each group, outputs first
         grouped = weight.reshape(info.groups, -1, *weight.shape[1:])
@@ -94,14 +94,14 @@ class _Weight(EveryFunction):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: Tensor | None = None
+        self.weight: Tensor | None = None
 
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """What `func` gives, where it is no convolution."""
         if getattr(func, "__name__", "") in _CONVOLUTIONS:
-            self.found = kwargs["weight"] if "weight" in kwargs else args[1]
+            self.weight = kwargs["weight"] if "weight" in kwargs else args[1]
             raise hooks.StopForward
         return func(*args, **kwargs)
 
@@ -143,12 +143,12 @@ def _in_colour(kernels: Kernels) -> ImagePanel:
 
 
 def _chart(norms: NDArray[np.float64], sort: str) -> ChartPanel:
-    places = np.argsort(-norms, kind="stable") if sort == "norm" else np.arange(len(norms))
-    order = "largest first" if sort == "norm" else "channel by channel"
+    order = np.argsort(-norms, kind="stable") if sort == "norm" else np.arange(len(norms))
+    says = "largest first" if sort == "norm" else "channel by channel"
     return ChartPanel(
-        f"Norm of each kernel, {order}",
-        tuple(map(str, places)),
-        {"‖w‖₂": norms[places]},
+        f"Norm of each kernel, {says}",
+        tuple(map(str, order)),
+        {"‖w‖₂": norms[order]},
         unit="‖w‖₂",
         places="channel" if sort != "norm" else "place, the largest norm first",
         caption="A kernel of norm 0 gives the same value everywhere, whatever the image.",
@@ -173,7 +173,7 @@ def _twins(
     """The pairs of kernels, rows of `flat`, whose |cosine| reaches the threshold."""
     live = np.flatnonzero(norms > 0) if flat.shape[1] > 1 else np.empty(0, np.intp)
     units = flat[live] / norms[live, None]
-    pairs, found, count = np.empty((0, 2), np.int64), np.empty(0), 0
+    pairs, closest, count = np.empty((0, 2), np.int64), np.empty(0), 0
     for start in range(0, len(live), _ROWS):
         progress(start / len(live))
         cosines = np.clip(units[start : start + _ROWS] @ units.T, -1, 1)
@@ -183,9 +183,9 @@ def _twins(
         best = np.argsort(-sizes, axis=None, kind="stable")[:_MOST_PAIRS]
         rows, columns = np.unravel_index(best[sizes.flat[best] >= 0], sizes.shape)
         pairs = np.concatenate([pairs, live[np.stack([rows + start, columns], 1)]])
-        found = np.concatenate([found, cosines[rows, columns]])
-    order = np.argsort(-np.abs(found), kind="stable")[: max(1, min(_MOST_PAIRS, count))]
-    return _Twins(pairs[order], found[order], count)
+        closest = np.concatenate([closest, cosines[rows, columns]])
+    order = np.argsort(-np.abs(closest), kind="stable")[: max(1, min(_MOST_PAIRS, count))]
+    return _Twins(pairs[order], closest[order], count)
 
 
 def _side_by_side(shown: Kernels, twins: _Twins, scale: str) -> GridPanel:

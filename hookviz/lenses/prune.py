@@ -16,8 +16,9 @@ from torch import Tensor, nn
 
 from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
 from hookviz.errors import ModelError
+from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import Telling, forward_pass
+from hookviz.hooking.forward_pass import Telling
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import RealNumber, WholeNumber
 from hookviz.wording import number
@@ -48,13 +49,17 @@ def run(subject: Subject, *, most: float, step: int) -> LensOutput:
     weights = _weights(subject)
     sizes = _sorted_sizes(list(weights.values()))
     logits, removed = [], []
-    for place, share in enumerate(shares):
+    calls = {info.name: info.calls for info in subject.survey.layers}
+    telling = Telling(subject.progress, len(shares) * sum(calls.values()))
+    for share in shares:
         count = round(float(share) * len(sizes))
         limit = float(sizes[count - 1]) if count else -1.0
         removed.append(np.searchsorted(sizes, limit, side="right") / len(sizes))
         replica = replicas.replicate(subject.model.network, _without(weights, limit))
-        logits.append(_scores(subject, replica, place, len(shares)))
-    scores = torch.stack(logits)
+        with torch.no_grad(), hooks.observe(replica, calls, lambda _call: telling.step()):
+            scores = class_scores(subject.model, replica, subject.model_input.tensor, telling)
+        logits.append(scores.to("cpu", torch.float32))
+    scores = torch.cat(logits)
     chances = scores.softmax(1)
     top = scores.argmax(1).numpy()
     values = {
@@ -72,14 +77,14 @@ def run(subject: Subject, *, most: float, step: int) -> LensOutput:
 def _weights(subject: Subject) -> dict[int, Tensor]:
     """The shared weights of the conv layers that run, by their identity."""
     modules = dict(subject.model.network.named_modules())
-    found = [modules[info.name]._parameters.get("weight") for info in subject.convs]
-    weights = {id(weight): weight for weight in found if weight is not None}
+    own = [modules[info.name]._parameters.get("weight") for info in subject.convs]
+    weights = {id(weight): weight for weight in own if weight is not None}
     if not weights:
         raise ModelError(
             f"{subject.model.title} has no conv layer with weights of its own to prune. "
             "Most models of the catalog have, for example shapesnet."
         )
-    return dict(weights)
+    return weights
 
 
 def _sorted_sizes(weights: list[Tensor]) -> NDArray[np.float32]:
@@ -100,16 +105,6 @@ def _without(weights: dict[int, Tensor], limit: float) -> Callable[[Tensor], Ten
     return change
 
 
-def _scores(subject: Subject, network: nn.Module, place: int, passes: int) -> Tensor:
-    """The network's scores, float32 ``(classes,)``."""
-    calls = {each.name: each.calls for each in subject.survey.layers}
-    telling = Telling(lambda share: subject.progress((place + share) / passes), sum(calls.values()))
-    with torch.no_grad(), hooks.observe(network, calls, lambda _call: telling.step()):
-        output = forward_pass(subject.model, network, subject.model_input.tensor, telling)
-    found: Tensor = output[0].to("cpu", torch.float32)
-    return found
-
-
 def _panels(
     subject: Subject, values: dict[str, NDArray[Any]], first: int, count: int, layers: int
 ) -> tuple[TextPanel, ChartPanel, TablePanel]:
@@ -117,11 +112,11 @@ def _panels(
     percents = [f"{100 * share:.4g}" for share in values["shares"]]
     other = np.flatnonzero(top != first)
     if len(other):
-        place = int(other[0])
-        held = f"up to {percents[place - 1]} %" if place > 1 else "at no step"
+        first_other = int(other[0])
+        held = f"up to {percents[first_other - 1]} %" if first_other > 1 else "at no step"
         end = (
-            f"The prediction {label} holds {held}; at {percents[place]} % it becomes "
-            f"{subject.label(int(top[place]))}."
+            f"The prediction {label} holds {held}; at {percents[first_other]} % it becomes "
+            f"{subject.label(int(top[first_other]))}."
         )
     else:
         end = f"The prediction stays {label} all the way to {percents[-1]} %."
@@ -144,16 +139,16 @@ def _panels(
     )
     rows = tuple(
         (
-            percents[place],
-            round(count * (1 - float(values["removed"][place]))),
-            subject.label(int(top[place])),
-            number(100 * float(values["top_probability"][place])),
-            number(float(values["logit"][place])),
-            "yes" if top[place] == first else "no",
+            percents[index],
+            round(count * (1 - float(values["removed"][index]))),
+            subject.label(int(top[index])),
+            number(100 * float(values["top_probability"][index])),
+            number(float(values["logit"][index])),
+            "yes" if top[index] == first else "no",
         )
-        for place in range(len(top))
+        for index in range(len(top))
     )
-    head = tuple(each.format(label) for each in _HEAD)
+    head = tuple(name.format(label) for name in _HEAD)
     return says, chart, TablePanel("At every share", head, rows)
 
 

@@ -8,6 +8,7 @@ from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution import Gradient, input_gradient
 from hookviz.explaining.backward import Quantity
+from hookviz.hooking.forward_pass import Telling
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import (
     ClassChoice,
@@ -60,9 +61,9 @@ def run(
         subject.scored  # noqa: B018 - says that there are no scores
     quantity = Quantity(target, layer, channel) if layer else Quantity(target)
     if method == "SmoothGrad":
-        found = _smooth(subject, quantity, samples, noise)
+        result = _smooth(subject, quantity, samples, noise)
     else:
-        found = input_gradient(
+        result = input_gradient(
             subject.model,
             subject.model_input,
             quantity,
@@ -70,7 +71,7 @@ def run(
             progress=subject.progress,
         )
     signed = method == "input × gradient"
-    parts = found.gradient * found.output if signed else found.gradient
+    parts = result.gradient * result.output if signed else result.gradient
     shown = parts.sum(0) if signed else np.abs(parts).max(0)
     end = heat.end_of(shown, _BRIGHT)
     colours = coloured(
@@ -79,8 +80,8 @@ def run(
     what = quantity.says(subject.model)
     words = f"{method} of {what}"
     panels: list[Panel] = [
-        TextPanel(f"About {what} ({number(found.value)}): {_MEANS[method]}."),
-        *(TextPanel(note, "note") for note in _notes(subject, method, quantity, found)),
+        TextPanel(f"About {what} ({number(result.value)}): {_MEANS[method]}."),
+        *(TextPanel(note, "note") for note in _notes(subject, method, quantity, result)),
         ImagePanel(
             "On the image",
             overlay.over_image(subject.model_input, subject.image, colours, opacity=0.75),
@@ -97,7 +98,7 @@ def run(
             make_grid(parts, scale="symmetric", title=words, width=900),
         ),
     ]
-    values = {"map": shown, "attribution": parts, "value": np.array(found.value)}
+    values = {"map": shown, "attribution": parts, "value": np.array(result.value)}
     return tuple(panels), values
 
 
@@ -107,22 +108,25 @@ def _smooth(subject: Subject, quantity: Quantity, samples: int, noise: float) ->
     image = subject.model_input.tensor
     spread = noise * float(image.max() - image.min())
 
-    def gradient(index: int, at: torch.Tensor) -> Gradient:
-        def tell(share: float) -> None:
-            subject.progress((index + share) / (samples + 1))
+    telling = Telling(subject.progress, samples + 1)
 
-        return input_gradient(subject.model, subject.model_input, quantity, image=at, progress=tell)
+    def gradient(at: torch.Tensor) -> Gradient:
+        result = input_gradient(
+            subject.model, subject.model_input, quantity, image=at, progress=telling.within
+        )
+        telling.step()
+        return result
 
-    clean = gradient(0, image)
+    clean = gradient(image)
     total = np.zeros(clean.gradient.shape, np.float64)
-    for index in range(samples):
+    for _ in range(samples):
         noisy = image + spread * torch.randn(image.shape, generator=source)
-        total += gradient(index + 1, noisy).gradient
+        total += gradient(noisy).gradient
     mean = (total / samples).astype(clean.gradient.dtype)
     return Gradient(clean.output, mean, clean.value, clean.guided)
 
 
-def _notes(subject: Subject, method: str, quantity: Quantity, found: Gradient) -> list[str]:
+def _notes(subject: Subject, method: str, quantity: Quantity, result: Gradient) -> list[str]:
     notes = []
     layer = quantity.layer
     if layer and subject.survey.calls[layer] > 1:
@@ -130,13 +134,13 @@ def _notes(subject: Subject, method: str, quantity: Quantity, found: Gradient) -
         notes.append(f"{layer} runs {calls} times in a pass; this is about its first call.")
     if method == "guided backpropagation":
         notes.append(
-            f"Negative gradients are cut at {found.guided:,} ReLUs. Such maps show edges of "
+            f"Negative gradients are cut at {result.guided:,} ReLUs. Such maps show edges of "
             "whatever is there, for any class much the same."
-            if found.guided
+            if result.guided
             else f"No ReLU lies between {quantity.says(subject.model)} and the input of "
             f"{subject.model.title}, so this is the plain gradient."
         )
-    if not found.gradient.any():
+    if not result.gradient.any():
         notes.append("The gradient is zero everywhere: no small change of a pixel changes it.")
     return notes
 
@@ -166,6 +170,7 @@ LENS = Lens(
         WholeNumber(
             name="channel",
             label="Its channel",
+            matters_for=("layer", ()),
             low=0,
             high=100_000,
             default=0,
@@ -174,6 +179,7 @@ LENS = Lens(
         WholeNumber(
             name="samples",
             label="Noisy copies",
+            matters_for=("method", ("SmoothGrad",)),
             low=1,
             high=200,
             default=20,
@@ -182,6 +188,7 @@ LENS = Lens(
         RealNumber(
             name="noise",
             label="Noise",
+            matters_for=("method", ("SmoothGrad",)),
             low=0.0,
             high=1.0,
             default=0.15,

@@ -19,14 +19,14 @@ def run(subject: Subject, *, layers: str) -> LensOutput:
     Shapes are those of one pass over this input; multiply-adds are `LayerInfo.multiply_adds` times
     the calls. A layer that runs twice counts its parameters once.
     """
-    found = subject.survey.layers
-    listed = subject.convs if layers == "convolutions" else found
+    every = subject.survey.layers
+    listed = subject.convs if layers == "convolutions" else every
     parameters = sum(parameter.numel() for parameter in subject.model.network.parameters())
-    work = sum(layer.multiply_adds * layer.calls for layer in found)
+    work = sum(layer.multiply_adds * layer.calls for layer in every)
     says = (
-        f"{subject.model.title}: {len(found):,} layers, {len(subject.convs):,} of them "
+        f"{subject.model.title}: {len(every):,} layers, {len(subject.convs):,} of them "
         f"convolutions, {parameters:,} parameters, {work:,} multiply-adds for an input of "
-        f"{times(subject.shape)}.{_outside(found, parameters)}"
+        f"{times(subject.shape)}.{_outside(every, parameters)}"
     )
     table = TablePanel("Layers in order of execution", _HEAD, tuple(map(_row, listed)))
     numbers = {

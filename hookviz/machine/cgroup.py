@@ -37,11 +37,11 @@ class MemoryGroup:
 
 def memory_group(root: Path = _ROOT, listing: Path = _LISTING) -> MemoryGroup | None:
     """The group with the least memory among this process's and those above; None without one."""
-    found = [
+    groups = [
         *_memory_v2(_folders(root, _path_of("", listing))),
         *_memory_v1(_folders(root / "memory", _path_of("memory", listing))),
     ]
-    return min(found, key=lambda group: group.limit, default=None)
+    return min(groups, key=lambda group: group.limit, default=None)
 
 
 def processors(root: Path = _ROOT, listing: Path = _LISTING) -> float | None:

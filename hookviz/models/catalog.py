@@ -68,13 +68,13 @@ def weights_path(name: str) -> Path:
 
 @cache
 def _specs() -> tuple[ModelSpec, ...]:
-    found = [
+    specs = [
         _torchvision_spec(name)
         for name in models.list_models(module=models)
         if not _has_attention(models.get_model_builder(name).__module__)
     ]
-    found.sort(key=lambda spec: (spec.family.casefold(), spec.parameters))
-    return (*(network.spec() for network in BUNDLED.values()), *found)
+    specs.sort(key=lambda spec: (spec.family.casefold(), spec.parameters))
+    return (*(network.spec() for network in BUNDLED.values()), *specs)
 
 
 def _has_attention(module: str) -> bool:

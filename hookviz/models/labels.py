@@ -27,13 +27,13 @@ def read_labels(source: Path | bytes, name: str = "") -> tuple[str, ...]:
     text = _text(source, name)
     labels: Iterable[Any]
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         if name.casefold().endswith(".json") and text.strip():
             raise WeightsError(f"{name} is no JSON: {shorten(str(error), 200)}.") from error
         labels = _lines(text)
     else:
-        labels = _listed(found, name) if isinstance(found, dict | list) else _lines(text)
+        labels = _listed(content, name) if isinstance(content, dict | list) else _lines(text)
     tidy = tuple(
         # JSON can hold half a letter ("\\ud800"), which can't be written to a page or a file
         shorten(" ".join(_label(label, name).split()), 200).encode("utf-8", "replace").decode()
@@ -72,17 +72,17 @@ def _lines(text: str) -> Iterator[str]:
         yield re.sub(r"^\s*n\d{8}[\s:,]+", "", label)
 
 
-def _listed(found: Any, name: str) -> Iterable[Any]:
+def _listed(content: Any, name: str) -> Iterable[Any]:
     """The labels in a JSON list or object, in order."""
-    if isinstance(found, list):
-        return found
+    if isinstance(content, list):
+        return content
     for key in ("id2label", "label2id", "class_to_idx", "classes", "categories", "labels", "names"):
-        if isinstance(found.get(key), dict | list):
-            return _listed(found[key], name)
-    if found and all(type(value) is int for value in found.values()):
-        pairs = [(value, label) for label, value in found.items()]
-    elif all(re.fullmatch(r"\d{1,9}", key, re.ASCII) for key in found):
-        pairs = [(int(key), label) for key, label in found.items()]
+        if isinstance(content.get(key), dict | list):
+            return _listed(content[key], name)
+    if content and all(type(value) is int for value in content.values()):
+        pairs = [(value, label) for label, value in content.items()]
+    elif all(re.fullmatch(r"\d{1,9}", key, re.ASCII) for key in content):
+        pairs = [(int(key), label) for key, label in content.items()]
     else:
         raise WeightsError(
             f'{name} is JSON, but neither a list of labels nor {{"0": "cat"}} nor {{"cat": 0}}.'

@@ -20,6 +20,7 @@ Labels = Path | str | bytes | Sequence[str]
 """A label per class: a file, the bytes of one, or the labels themselves."""
 
 
+@torch.inference_mode(mode=False)  # its tensors are ordinary ones wherever it is called
 def load_model(
     name: str,
     weights: str | Path = "pretrained",
@@ -69,6 +70,7 @@ def load_model(
     return _as_model(spec, network, origin, labels, on_device, half=half)
 
 
+@torch.inference_mode(mode=False)
 def load_checkpoint(
     name: str,
     data: bytes,

@@ -77,8 +77,8 @@ class ResidualStage(nn.Module):
 
     def forward(self, activations: Tensor) -> Tensor:
         """Activations of at least 0, ``(N, channels, H/2, W/2)``."""
-        found = self.second(self.relu(self.first(activations)))
-        rectified: Tensor = self.relu_out(found + self.shortcut(activations))
+        residual = self.second(self.relu(self.first(activations)))
+        rectified: Tensor = self.relu_out(residual + self.shortcut(activations))
         return rectified
 
 
@@ -100,6 +100,6 @@ class ShapesNet(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """One score per class and image, ``(N, classes)``."""
-        found = self.stage3(self.stage2(self.stage1(self.stem(images))))
-        scores: Tensor = self.head(self.flatten(self.pool(found)))
+        activations = self.stage3(self.stage2(self.stage1(self.stem(images))))
+        scores: Tensor = self.head(self.flatten(self.pool(activations)))
         return scores

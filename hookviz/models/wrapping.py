@@ -1,6 +1,5 @@
 """A person's own module → a frozen `Model` in eval mode, with the steps to its likeliest input."""
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,6 +26,7 @@ def wrap(
     """A person's own network as a `Model`, as it is now.
 
     It is a copy: training the module further changes nothing here, and nothing here changes it.
+    Hooks that you have put on the module stay on it and off the copy.
 
     Args:
         module: any module that takes one ``(1, C, H, W)`` float tensor. A `Model` is given back
@@ -54,7 +54,7 @@ def wrap(
     if not isinstance(module, nn.Module):
         raise ModelError(f"wrap takes a torch.nn.Module, not {type(module).__name__}.")
     try:
-        network = copy.deepcopy(module)
+        network = replicas.full_copy(module)
     except Exception as error:
         raise ModelError(f"{type(module).__name__} can't be copied: {error}") from error
     network.eval().requires_grad_(False)

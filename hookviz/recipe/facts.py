@@ -113,7 +113,7 @@ def recipe_of(
             f"Channel {channel} is not in this grid: {grid.shown}, of channels 0 to "
             f"{grid.shape[0] - 1}. Make the grid without top= to have them all."
         )
-    made = Recipe(
+    recipe = Recipe(
         model=model.name,
         weights=model.weights,
         preprocess=model.preprocess if isinstance(model.preprocess, Preprocess) else None,
@@ -131,6 +131,6 @@ def recipe_of(
         gap=grid.geometry.gap,
         channel=channel,
     )
-    if made.origin == "own" or not made.is_checkpoint:
-        return made
-    return replace(made, classes=architectures.classes_of(model.name, model.network))
+    if recipe.origin == "own" or not recipe.is_checkpoint:
+        return recipe
+    return replace(recipe, classes=architectures.classes_of(model.name, model.network))

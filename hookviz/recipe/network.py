@@ -49,8 +49,8 @@ def _architecture(recipe: Recipe) -> str:
     elif _has_training_heads(recipe):  # the heads draw random numbers too, a checkpoint needs none
         heads = recipe.weights == "random"
         options |= {"aux_logits": heads, "transform_input": True, "init_weights": heads}
-    made = call("models.get_model", quoted(recipe.architecture), **options)
-    return made if len(made) < _WIDTH else made.replace("(", "(\n    ")[:-1] + "\n)"
+    line = call("models.get_model", quoted(recipe.architecture), **options)
+    return line if len(line) < _WIDTH else line.replace("(", "(\n    ")[:-1] + "\n)"
 
 
 def _from_library(recipe: Recipe) -> bool:

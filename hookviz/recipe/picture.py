@@ -106,6 +106,12 @@ cut = (len(ranked) - 1) // 100
 low, high = float(ranked[cut]), float(ranked[-1 - cut])
 if low == high:
     low, high = float(ranked[0]), float(ranked[-1])""",
+    "balanced": """\
+# The colours run from zero to the 99th percentile of all sizes, both ways where values are below
+# zero, so that a few extreme values don't leave all others alike.
+ranked = np.sort(np.abs(maps).reshape(-1))
+high = float(ranked[-(-(len(ranked) - 1) * 99 // 100)]) or float(ranked[-1]) or 1.0
+low = -high if maps.min() < 0 else 0.0""",
 }
 _LEVELS = """\
 # {n} steps of colour from low to high, and the end colours beyond.

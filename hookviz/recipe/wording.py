@@ -12,10 +12,10 @@ def quoted(text: str) -> str:
     return written if '"' in written or "\\" in written else f'"{written[1:-1]}"'
 
 
-def call(function: str, *given: str, **options: Any) -> str:
+def call(function: str, *arguments: str, **options: Any) -> str:
     """A function call: arguments that are written already, then options by their names."""
     named = [f"{name}={value}" for name, value in options.items()]
-    return f"{function}({', '.join([*given, *named])})"
+    return f"{function}({', '.join([*arguments, *named])})"
 
 
 def picture_file(recipe: Recipe, more: str = "") -> str:

@@ -75,7 +75,7 @@ class _Json(logging.Formatter):
     """One line of JSON per record."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, object] = {
+        entry: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "event": str(record.msg),  # without its arguments
@@ -84,9 +84,9 @@ class _Json(logging.Formatter):
         }
         if record.exc_info and record.exc_info[0] is not None:
             kind, _, trace = record.exc_info
-            told["error"] = kind.__name__
-            told["where"] = [
+            entry["error"] = kind.__name__
+            entry["where"] = [
                 f"{frame.filename.rpartition('site-packages/')[2]}:{frame.lineno} {frame.name}"
                 for frame in traceback.extract_tb(trace, limit=-8)
             ]
-        return json.dumps(told, ensure_ascii=False)
+        return json.dumps(entry, ensure_ascii=False)

@@ -8,9 +8,9 @@ from weakref import ReferenceType, ref
 import torch
 from torch import Tensor, nn
 
-from hookviz.errors import HookVizError
+from hookviz.errors import HookVizError, ModelError
 from hookviz.hooking import hooks
-from hookviz.types import Address
+from hookviz.types import Address, Model
 
 _ROOT = "model"
 _TENSORS_PER_BLOCK = 256
@@ -67,7 +67,7 @@ class BadTensorError(HookVizError):
 
 
 @contextmanager
-def watch(model: nn.Module, *, record: bool = False) -> Iterator[list[BadTensor]]:
+def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[BadTensor]]:
     """Look at every tensor that the model computes while the block runs; stop at a bad one.
 
     Forward, at what each module puts out; backward, at the gradients of that and of the
@@ -80,11 +80,12 @@ def watch(model: nn.Module, *, record: bool = False) -> Iterator[list[BadTensor]
     precision lets gradients overflow on purpose, and this sees that too.
 
     Args:
-        model: a module in training, or in use.
+        model: a module in training, or in use; of a `Model` its network, where you run that.
         record: go on, and put what is bad into the list that the block gets: each module and
             parameter once per phase. Its first entry is where it began.
 
     Raises:
+        ModelError: `model` is neither a module nor a `Model`.
         BadTensorError: from within the forward or backward pass, at the first bad tensor.
 
     >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
@@ -94,10 +95,13 @@ def watch(model: nn.Module, *, record: bool = False) -> Iterator[list[BadTensor]
     ('0', 'nan', (1, 4, 6, 6))
     """
     watcher = _Watcher(record=record)
+    network = model.network if isinstance(model, Model) else model
+    if not isinstance(network, nn.Module):
+        raise ModelError(f"watch takes a torch.nn.Module or a Model, not {type(network).__name__}.")
     holder = nn.Module()
-    holder.add_module(_ROOT, model)  # so that the model itself has a name as well
+    holder.add_module(_ROOT, network)  # so that the model itself has a name as well
     names = [name for name, _ in holder.named_modules() if name]
-    trained = [(name, each) for name, each in model.named_parameters() if each.requires_grad]
+    trained = [(name, each) for name, each in network.named_parameters() if each.requires_grad]
     with (
         hooks.on_gradients(watcher.see_parameter) as parameters,
         watcher.graphs,
@@ -141,6 +145,8 @@ class _Watcher:
 
     def _was_last(self, tensor: Tensor) -> bool:
         """Whether a module only passes on what its last part put out, which has been seen."""
+        if tensor.is_inference():  # without a version counter: it may have been written to since
+            return False
         last = self._last
         same = last is not None and last[0]() is tensor and last[1] == tensor._version
         self._last = ref(tensor), tensor._version
@@ -150,12 +156,12 @@ class _Watcher:
         kind = _kind(tensor.detach())
         if kind is None:
             return
-        found = BadTensor(address.layer, address.call, phase, kind, name, tuple(tensor.shape))
+        bad_tensor = BadTensor(address.layer, address.call, phase, kind, name, tuple(tensor.shape))
         if not self._record:
-            raise BadTensorError(found)
+            raise BadTensorError(bad_tensor)
         if (phase, address.layer, name) not in self._known:
             self._known.add((phase, address.layer, name))
-            self.found.append(found)
+            self.found.append(bad_tensor)
 
 
 class _Graphs:
@@ -199,11 +205,11 @@ class _Graphs:
             self._see(addresses[key], gradient)
 
         block = ExitStack()
-        made = block.enter_context(hooks.on_gradients(see))
+        gradient_hooks = block.enter_context(hooks.on_gradients(see))
         self._addresses = addresses
         self._blocks = [each for each in self._blocks if each[0] not in freed]
-        self._blocks.append((block, ref(made)))
-        return made
+        self._blocks.append((block, ref(gradient_hooks)))
+        return gradient_hooks
 
 
 def _can_be_bad(tensor: Tensor) -> bool:

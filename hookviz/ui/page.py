@@ -12,41 +12,43 @@ import streamlit as st
 from PIL import Image
 from streamlit.delta_generator import DeltaGenerator
 
-from hookviz.capturing.survey import list_layers
+from hookviz.capturing.survey import survey_input
 from hookviz.drawing.colours import ACCENT, CONTRAST
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.errors import HookVizError
 from hookviz.explaining.layer_facts import facts as layer_facts
+from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.lenses.contract.lens import Lens
 from hookviz.recipe.script import recipe_of
-from hookviz.types import Capture, LayerInfo, Model, ModelInput
+from hookviz.types import Address, Capture, LayerInfo, Model, ModelInput
 from hookviz.ui.explorer.channel_grid import show_grid
 from hookviz.ui.explorer.grid_files import show_downloads
-from hookviz.ui.explorer.inspector import show_inspector
+from hookviz.ui.explorer.inspector import chosen_channel, show_inspector
 from hookviz.ui.explorer.layer_capture import capture_layer
 from hookviz.ui.explorer.layer_header import show_layer
 from hookviz.ui.explorer.layer_tree import show_tree
 from hookviz.ui.explorer.map_origin import show_origin
 from hookviz.ui.explorer.predictions import show_input, show_predictions
 from hookviz.ui.explorer.recipe_code import show_code
+from hookviz.ui.explorer.share import show_share
+from hookviz.ui.explorer.view_choice import pick_view, resolve
 from hookviz.ui.lenses.lens_choice import layer_kind, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.login import let_in
 from hookviz.ui.sidebar.image_choice import pick_image
 from hookviz.ui.sidebar.input_choice import pick_input
-from hookviz.ui.sidebar.layer_choice import pick_layer
 from hookviz.ui.sidebar.model_choice import pick_model
-from hookviz.ui.sidebar.view_choice import pick_view
 from hookviz.ui.sidebar.weights_download import wait_for_weights
-from hookviz.ui.state import ModelChoice, Shown, View, plain
+from hookviz.ui.state import ModelChoice, Shown, plain
 
+_SIDEBAR = 300  # pixels
 _STYLE = Path(__file__).with_name("style.css")
 
 
 def show() -> None:
     """Draw the page once."""
-    st.set_page_config("HookViz", _icon(), layout="wide")
+    st.set_page_config("HookViz", _icon(), layout="wide", initial_sidebar_state=_SIDEBAR)
     st.html(_style())
     with st.sidebar:
         st.title("HookViz", anchor=False)
@@ -96,28 +98,38 @@ def _show_model(shown: Shown, choice: ModelChoice) -> None:
 
 def _show_network(shown: Shown, model: Model) -> None:
     """Everything below the choice of a model, in the order in which it is needed."""
+    header = st.container(
+        horizontal=True, vertical_alignment="center", key="hv-header", gap="small"
+    )
     with st.sidebar:
-        layer_slot, view_slot, input_slot = st.container(), st.container(), st.container()
+        lens_slot, tree_slot, input_slot = st.container(), st.container(), st.container()
     with input_slot:  # last on the screen, and needed first
         size, whole = pick_input(model)
-    with layer_slot:
+    with lens_slot:
         lens = pick_lens()
-        scene = _pick_scene(shown, model, lens, size=size, whole=whole)
-        tree_slot = st.container()
+    scene, facts_line = _pick_scene(shown, model, lens, size=size, whole=whole)
+    capture = capture_layer(model, scene.model_input, scene.step.layer)
+    with header:
+        show_input(scene.model_input, shown)
+        with st.container(width="stretch"):
+            show_predictions(capture, model, shown)
+        file_slot = st.container(horizontal=True, width="content")
     if lens is not None:
         show_lens(lens, model, scene.model_input, shown, scene.layer)
         with tree_slot:  # after all else: a network that is seen first takes a while
             show_tree(model, scene.model_input, scene.layers, scene.layer)
+        with file_slot:
+            show_share(shown)
         return
-    with view_slot:
-        view = pick_view(scene.layer.output_shape[0])
-    facts_line, drawing = _show_channels(scene, view)
+    drawing = _show_channels(scene, capture)
+    with file_slot:
+        _show_files(scene, drawing)
     with tree_slot:
         fields = show_tree(model, scene.model_input, scene.layers, scene.layer)
     facts = layer_facts(scene.layer, fields.get(scene.layer.name))
     position = f"conv layer {scene.layer.index + 1} of {len(scene.layers)}"
     facts_line.caption(plain(f"{position} · {facts}"))
-    _show_footer(scene, drawing)
+    _show_cost(drawing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +144,7 @@ class _Scene:
         whole: whether the input is the whole image.
         layers: those on offer, in order of execution.
         layer: the one that is looked at.
+        step: whose output is shown: the layer's own, or that of a step after it.
     """
 
     shown: Shown
@@ -141,6 +154,7 @@ class _Scene:
     whole: bool
     layers: tuple[LayerInfo, ...]
     layer: LayerInfo
+    step: Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,56 +176,62 @@ class _Drawing:
 
 def _pick_scene(
     shown: Shown, model: Model, lens: Lens | None, *, size: int | None, whole: bool
-) -> _Scene:
-    """The network's layers read, and the one picked that is looked at."""
+) -> tuple[_Scene, DeltaGenerator]:
+    """The network's layers read, and the one picked that is looked at; a line for its facts."""
     with st.spinner("Reading the network…"):
         model_input = resources.prepare(model, shown.image, size=size, whole=whole)
-        shape = model_input.tensor.shape[1:]
-        every = list_layers(model, kind="all", input_shape=shape)
-        layers = list_layers(model, kind=layer_kind(lens), input_shape=shape)
+        surveyed = survey_input(model, model_input)
+        layers = surveyed.convs if layer_kind(lens) == "conv" else surveyed.layers
     if lens is not None:
-        start_at(lens, model, every)
-    return _Scene(shown, model, model_input, size, whole, layers, pick_layer(layers, every))
+        start_at(lens, model, surveyed.layers)
+    layer, step, facts_line = show_layer(layers, surveyed, with_steps=lens is None)
+    return _Scene(shown, model, model_input, size, whole, layers, layer, step), facts_line
 
 
-def _show_channels(scene: _Scene, view: View) -> tuple[DeltaGenerator, _Drawing]:
-    """The middle of the page from top to bottom; with it the empty line for the layer's facts."""
-    input_column, scores_column = st.columns([1, 4], gap="medium", wrap=False)
-    facts_line = show_layer(scene.layer, scene.layers)
-    capture = capture_layer(scene.model, scene.model_input, scene.layer.name)
-    with input_column:
-        show_input(capture.model_input, scene.shown)
-    with scores_column:
-        show_predictions(capture, scene.model, scene.shown)
+def _show_channels(scene: _Scene, capture: Capture) -> _Drawing:
+    """How the channels are drawn, the channels, and beside them the one that is picked up."""
+    grid_column, inspector_column = st.columns([5, 3], gap="medium")
     started = time.perf_counter()
-    activation = capture[scene.layer.name]
-    grid = make_grid(
-        activation, sort=view.sort, top=view.top, scale=view.scale, colormap=view.colormap
+    activation = capture[str(scene.step)]
+    with grid_column:
+        view = pick_view(activation.values.shape[0])
+        scale, colormap = resolve(view, activation)
+        grid = make_grid(activation, sort=view.sort, top=view.top, scale=scale, colormap=colormap)
+        show_grid(grid, scene.shown)
+    with inspector_column, st.container(key="hv-inspector"):
+        shape = tuple(scene.model_input.tensor.shape[1:])
+        picked = chosen_channel(grid) is not None
+        field = receptive_fields(scene.model, shape).get(str(scene.step)) if picked else None
+        with st.container(key="hv-picked" if picked else "hv-hints"):
+            channel = show_inspector(grid, activation, capture, scene.shown, field)
+            if channel is not None:
+                show_origin(
+                    scene.model, scene.model_input, scene.layer, grid, activation, channel=channel
+                )
+    return _Drawing(capture, grid, channel, time.perf_counter() - started)
+
+
+def _show_files(scene: _Scene, drawing: _Drawing) -> None:
+    """What can be kept of the drawing and handed on."""
+    show_downloads(drawing.grid, drawing.capture, scene.model)
+    file = scene.shown.file
+    recipe = recipe_of(
+        scene.model,
+        file.name if file else scene.shown.image.name,
+        drawing.grid,
+        size=scene.size,
+        whole=scene.whole,
+        channel=drawing.channel,
     )
-    show_grid(grid, scene.shown)
-    channel = show_inspector(grid, activation, capture, scene.shown)
-    if channel is not None:
-        show_origin(scene.model, scene.model_input, scene.layer, channel)
-    return facts_line, _Drawing(capture, grid, channel, time.perf_counter() - started)
+    show_code(recipe, scene.shown, scene.model)
+    show_share(scene.shown)
 
 
-def _show_footer(scene: _Scene, drawing: _Drawing) -> None:
-    """What can be kept of the drawing, and what it cost."""
+def _show_cost(drawing: _Drawing) -> None:
+    """What the drawing cost."""
     capture, cache = drawing.capture, resources.session_cache()
-    with st.container(horizontal=True, vertical_alignment="center"):
-        show_downloads(drawing.grid, capture, scene.model)
-        file = scene.shown.file
-        recipe = recipe_of(
-            scene.model,
-            file.name if file else scene.shown.image.name,
-            drawing.grid,
-            size=scene.size,
-            whole=scene.whole,
-            channel=drawing.channel,
-        )
-        show_code(recipe, scene.shown, scene.model)
-        how = "one forward pass" if capture.forward_passes else "from this session's cache"
-        st.caption(
-            f"{how} {capture.seconds * 1000:.0f} ms · drawn in {drawing.seconds * 1000:.0f} ms · "
-            f"{cache.used / 1e6:.0f} of {cache.limit / 1e6:.0f} MB kept"
-        )
+    how = "one forward pass" if capture.forward_passes else "from this session's cache"
+    st.caption(
+        f"{how} {capture.seconds * 1000:.0f} ms · drawn in {drawing.seconds * 1000:.0f} ms · "
+        f"{cache.used / 1e6:.0f} of {cache.limit / 1e6:.0f} MB kept"
+    )

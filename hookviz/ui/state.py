@@ -15,6 +15,9 @@ from hookviz.errors import nearest_names, shorten
 from hookviz.images.samples import Sample, samples
 from hookviz.types import InputImage, ModelSpec
 
+Cell = tuple[int, int]
+"""Row and column of a map; or how many of them it has."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shown:
@@ -79,27 +82,41 @@ def choose_sample(name: str) -> None:
         st.query_params["sample"] = name
 
 
-def choose_channel(channel: int | None, cell: tuple[int, int] | None = None) -> None:
-    """Pick a channel up, or put it down, and say so in the URL; and look at one of its cells."""
-    if cell is not None:
-        choose_cell(cell)
+def choose_channel(channel: int | None) -> None:
+    """Pick a channel up, or put it down, and say so in the URL."""
     if channel is None:
         st.query_params.pop("channel", None)
     else:
         st.query_params["channel"] = str(channel)
 
 
-def choose_cell(cell: tuple[int, int]) -> None:
-    """Look at the cell in that row and column of the map, and say so in the URL."""
-    st.query_params["cell"] = ",".join(map(str, cell))
+def choose_cell(cell: Cell, size: Cell, channel: int | None = None) -> None:
+    """Look at the cell in that row and column of a map of that size, and at a channel with it.
+
+    All of it goes into the URL at once, so that it is one entry in the browser's history.
+    """
+    changes = {"cell": ",".join(map(str, (*cell, *size)))}
+    if channel is not None:
+        changes["channel"] = str(channel)
+    st.query_params.update(changes)
 
 
-def chosen_cell(rows: int, columns: int) -> tuple[int, int]:
-    """The cell in the URL, or the nearest that a map of that size has; without one its middle."""
-    asked = re.fullmatch(r"(\d{1,6}),(\d{1,6})", st.query_params.get("cell", ""), re.ASCII)
+def chosen_cell(rows: int, columns: int) -> Cell:
+    """The cell in the URL, or what lies in the same place on a map of this size; else its middle.
+
+    The URL has row and column, and rows and columns of the map that they were picked on: so the
+    place on the photograph stays when another layer has another size.
+    """
+    asked = re.fullmatch(
+        r"(\d{1,6}),(\d{1,6})(?:,(\d{1,6}),(\d{1,6}))?", st.query_params.get("cell", ""), re.ASCII
+    )
     if asked is None:
         return rows // 2, columns // 2
-    return min(int(asked[1]), rows - 1), min(int(asked[2]), columns - 1)
+    row, column = int(asked[1]), int(asked[2])
+    if asked[3] is not None:
+        row = int((row + 0.5) * rows / max(1, int(asked[3])))
+        column = int((column + 0.5) * columns / max(1, int(asked[4])))
+    return min(row, rows - 1), min(column, columns - 1)
 
 
 def warn_about_link(parameter: str, known: list[str]) -> None:

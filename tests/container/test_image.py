@@ -1,5 +1,6 @@
 """The image's recipe and what stands around it: read as data, linted, and run where possible."""
 
+import importlib
 import importlib.metadata
 import json
 import os
@@ -107,6 +108,17 @@ def test_the_image_carries_no_secret_and_no_setting() -> None:
     text = (ROOT / "Dockerfile").read_text()
     assert not re.search(r"(?i)password|secret|token|api_?key", text)
     assert not [name for name in environment() if name.startswith("HOOKVIZ_")]
+
+
+def test_what_its_own_programs_take_from_hookviz_exists() -> None:
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", "")
+    taken = re.findall(r"from (hookviz[\w.]*) import (\w+); files = ([^;]+);", text)
+    assert [(module, name) for module, name, _ in taken] == [("hookviz.models", "catalog")]
+    for module, name, files in taken:
+        found = importlib.import_module(f"{module}.{name}")
+        used = set(re.findall(rf"\b{name}\.(\w+)", files))
+        assert used == {"weights_path", "BUNDLED"}
+        assert used <= set(vars(found))
 
 
 def test_packages_come_before_code_and_with_their_hashes() -> None:

@@ -1,26 +1,27 @@
 import numpy as np
 
-from hookviz.drawing.framing import outlined
+from hookviz.drawing.framing import framed, on_picture
+from hookviz.types import Crop, InputImage
 
 
-def test_a_frame_stands_around_its_pixels_and_leaves_them_as_they_are() -> None:
-    picture = np.random.default_rng(0).integers(10, 250, (20, 30, 3), dtype=np.uint8)
-    shown = outlined(picture, (5, 10, 8, 14), side=300)
-    assert shown.shape == (200, 300, 3)
-    np.testing.assert_array_equal(shown[50:80:10, 100:140:10], picture[5:8, 10:14])
-    np.testing.assert_array_equal(shown[49, 100:140], np.tile([0x1F, 0x9A, 0x9D], (40, 1)))
-    np.testing.assert_array_equal(shown[50:80, 140], np.tile([0x1F, 0x9A, 0x9D], (30, 1)))
-    np.testing.assert_array_equal(shown[0, 0], (picture[0, 0] * 0.45).astype(np.uint8))
+def test_a_frame_is_white_inside_black_and_touches_nothing_else() -> None:
+    picture = np.full((40, 60, 3), 128, np.uint8)
+    shown = framed(picture, (10, 20, 20, 40))
+    assert (shown[10:20, 20:40] == 128).all()
+    assert (shown[8, 20:40] == 255).all()
+    assert (shown[6, 20:40] == 0).all()
+    assert (picture == 128).all()
+    assert (shown[:6] == 128).all()
+    assert (shown[24:] == 128).all()
 
 
-def test_the_frame_of_a_whole_picture_lies_on_its_border() -> None:
-    picture = np.full((10, 10, 3), 200, dtype=np.uint8)
-    shown = outlined(picture, (0, 0, 10, 10), side=100)
-    assert (shown[0] == (0x1F, 0x9A, 0x9D)).all()
-    assert (shown[5:95, 5:95] == 200).all()
+def test_a_frame_at_the_edge_is_cut() -> None:
+    shown = framed(np.zeros((20, 20, 3), np.uint8), (0, 0, 20, 20))
+    assert shown.shape == (20, 20, 3)
 
 
-def test_a_field_that_sees_nothing_of_the_picture_shows_nothing_bright() -> None:
-    picture = np.full((10, 10, 3), 200, dtype=np.uint8)
-    shown = outlined(picture, (0, 0, 0, 4), side=100)
-    assert (shown[20:] == 90).all()
+def test_a_rectangle_of_the_input_lands_where_it_lies_on_the_image() -> None:
+    image = InputImage(np.zeros((100, 200, 3), np.uint8), "wide.png", "")
+    crop = Crop(left=50, top=0, right=150, bottom=100, height=10, width=10)
+    assert on_picture((0, 0, 10, 10), crop, image, (50, 100)) == (0, 25, 50, 75)
+    assert on_picture((5, 5, 6, 7), crop, image, (100, 200)) == (50, 100, 60, 120)

@@ -1,5 +1,6 @@
 """A network that a program or a command line brings, in a real browser."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from playwright.sync_api import Browser, Page
 import hookviz
 from hookviz.images.samples import samples
 from scripts.browsing import wait_for_grid
+from scripts.children import child
 from scripts.servers import ROOT, serve
 from tests.conftest import Tiny, seeded
 
@@ -21,12 +23,25 @@ def grey():
 """
 
 
+EXPLORES = """
+import time
+import hookviz
+from tests.conftest import Tiny, seeded
+
+steps = hookviz.Preprocess(resize=32, crop=32)
+with hookviz.explore(seeded(Tiny), preprocess=steps, open_browser=False) as explorer:
+    print(explorer.url, flush=True)
+    time.sleep(600)
+"""
+"""In a process of its own: Streamlit's AppTest, in other tests, breaks a server beside it."""
+
+
 def test_explore_shows_a_network_of_a_running_program(page: Page) -> None:
-    steps = hookviz.Preprocess(resize=32, crop=32)
-    with hookviz.explore(seeded(Tiny), preprocess=steps, open_browser=False) as explorer:
-        page.goto(explorer.url)
+    with child([sys.executable, "-c", EXPLORES], cwd=ROOT, stdout=subprocess.PIPE) as program:
+        page.goto(program.stdout.readline().strip())
         shown = wait_for_grid(page)
-        expected = hookviz.capture(explorer.model, samples()[0].path, "conv1")["conv1"]
+    model = hookviz.wrap(seeded(Tiny), hookviz.Preprocess(resize=32, crop=32))
+    expected = hookviz.capture(model, samples()[0].path, "conv1")["conv1"]
     assert shown == hookviz.make_grid(expected, scale="percentile").png()
 
 

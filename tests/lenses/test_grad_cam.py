@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, TextPanel
-from hookviz.explaining.attribution import eigen_cam
+from hookviz.explaining.cam import eigen_cam
 from hookviz.types import Preprocess
 from tests.conftest import Tiny, as_model, picture, random_input, seeded
 

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
+from hookviz.drawing.histogram import BINS
 from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model
@@ -54,7 +55,7 @@ def test_numbers_of_a_sound_network_are_those_of_each_layer(network: Tiny, noise
     assert first_text.tone == "good"
     assert "5 outputs of 4 layers" in first_text.text
     # the last conv layer's histogram, before the ReLU writes over it
-    expected, edges = np.histogram(second.numpy().astype(np.float64), 32)
+    expected, edges = np.histogram(second.numpy().astype(np.float64), BINS)
     np.testing.assert_array_equal(result.values["histogram"], expected)
     np.testing.assert_allclose(result.values["edges"], edges)
 

@@ -110,7 +110,7 @@ def test_smoothgrad_tells_and_can_be_cancelled(tiny: hookviz.Model) -> None:
     chosen: dict[str, Any] = {"method": "SmoothGrad", "samples": 5}
     hookviz.run_lens("saliency", tiny, picture(), progress=told.append, **chosen)
     assert told == sorted(told)
-    assert len(told) == 6 * 4  # two conv layers, there and back
+    assert len(told) == 6 * (4 + 1)  # two conv layers, there and back, and the end of a copy
     assert told[-1] == 1
 
     class Cancelled(BaseException):

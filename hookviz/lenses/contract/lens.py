@@ -66,13 +66,13 @@ class Subject:
             ModelError: the network puts out no scores.
         """
         # The first layer alone: only the scores are wanted, and the pass runs to its end anyway.
-        found = self.capture([layer.name for layer in self.survey.layers[:1]], logits=True)
-        if found.logits is None:
+        capture = self.capture([layer.name for layer in self.survey.layers[:1]], logits=True)
+        if capture.logits is None:
             raise ModelError(
                 f"{self.model.title} puts out no class scores, so there is no class to ask about. "
                 "Every model of the catalog does, for example shapesnet."
             )
-        return found
+        return capture
 
     @property
     def top_class(self) -> int:
@@ -96,7 +96,7 @@ class Lens:
         group: what it is listed under.
         sentence: what a student sees by it, in one sentence.
         parameters: what can be chosen.
-        run: the work: a subject and one keyword per parameter in, `LensOutput` out.
+        run: the work: a subject and one keyword per parameter in, a `LensOutput` out.
     """
 
     slug: str

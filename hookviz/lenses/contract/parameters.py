@@ -1,7 +1,10 @@
-"""What can be chosen about a lens: each kind checks what it is given and knows its default."""
+"""What can be chosen about a lens: each kind of parameter checks a value and knows its default.
+
+Over 300 lines: one small class for each kind, and a front end has a control for each of them.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -45,23 +48,43 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parameter:
-    """Something to choose: its keyword, its label, and a line of help."""
+    """Something to choose.
+
+    Attributes:
+        name: its keyword.
+        label: how people write it.
+        help: a line about it.
+        matters_for: the name of a parameter before this one, and the choices of that for which
+            this one matters; no choices stand for any at all. A front end asks for nothing else.
+    """
 
     name: str
     label: str
     help: str = ""
+    matters_for: tuple[str, tuple[str, ...]] | None = None
 
-    def resolve(self, given: Any, subject: Asked) -> Any:
-        """What the lens gets for what was given, which may be text; None is the default.
+    def matters(self, chosen: Mapping[str, Any]) -> bool:
+        """Whether this makes a difference, by what has been chosen of the others."""
+        if self.matters_for is None:
+            return True
+        name, choices = self.matters_for
+        return chosen.get(name) in choices if choices else chosen.get(name) is not None
+
+    def resolve(self, value: Any, subject: Asked) -> Any:
+        """What the lens gets for a value, which may be text, as a link or a command line has it.
+
+        Args:
+            value: what a person chose; None for the default.
+            subject: what the lens is asked about.
 
         Raises:
-            HookVizError: it means nothing, or not for this subject.
+            HookVizError: the value means nothing, or not for this subject.
         """
         raise NotImplementedError
 
-    def refuse(self, given: Any, wanted: str) -> SettingError:
-        """The error that says what this parameter takes."""
-        return SettingError(f"{self.name}={shorten(repr(given))} is not {wanted}.")
+    def refuse(self, value: Any, wanted: str) -> SettingError:
+        """The error that names the value and says what this parameter takes: `wanted`, a noun."""
+        return SettingError(f"{self.name}={shorten(repr(value))} is not {wanted}.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,19 +120,24 @@ class LayerChoice(Parameter):
             return next(maps, names[-1])
         return names[0 if self.default == "first" else -1]
 
-    def resolve(self, given: Any, subject: Asked) -> str | None:
-        """The layer's name; None only where the choice is left open."""
+    def resolve(self, value: Any, subject: Asked) -> str | None:
+        """The layer's name; None only where the choice is left open.
+
+        Raises:
+            UnknownLayerError: a pass runs no layer of that name and kind.
+            HookVizError: there is no layer to choose from.
+        """
         names = self.choices(subject.survey.layers)
-        if given is None and self.default == "none":
+        if value is None and self.default == "none":
             return None
         if not names:
             raise HookVizError(f"{subject.model.title} has no conv layer to look at.")
-        if given is None:
+        if value is None:
             return self.start(subject.survey.layers)
-        if given in names:
-            return str(given)
+        if value in names:
+            return str(value)
         kind = "conv layer" if self.kind == "conv" else "layer"
-        raise UnknownLayerError(f"{kind} in {subject.model.title}", str(given), names)
+        raise UnknownLayerError(f"{kind} in {subject.model.title}", str(value), names)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,31 +152,36 @@ class ClassChoice(Parameter):
     label: str = "Class"
     optional: bool = False
 
-    def resolve(self, given: Any, subject: Asked) -> int | None:
-        """The class's number; None only where there are no classes and none are needed."""
+    def resolve(self, value: Any, subject: Asked) -> int | None:
+        """The class's number; None only where there are no classes and none are needed.
+
+        Raises:
+            ModelError: the network puts out no class scores.
+            SettingError: it has no class of that number or name.
+        """
         try:
             top = subject.top_class
         except ModelError:  # it says that there are no classes
-            if self.optional and given is None:
+            if self.optional and value is None:
                 return None
             raise
         names = subject.model.categories
-        if given is None:
+        if value is None:
             return top
-        if isinstance(given, str) and not given.isdecimal():
-            if given in names:
-                return names.index(given)
-            near = nearest_names(given, names)
+        if isinstance(value, str) and not value.isdecimal():
+            if value in names:
+                return names.index(value)
+            near = nearest_names(value, names)
             hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-            raise SettingError(f"{subject.model.title} knows no class {shorten(given)!r}.{hint}")
+            raise SettingError(f"{subject.model.title} knows no class {shorten(value)!r}.{hint}")
         scores = subject.scored.logits
         assert scores is not None  # or there would be no likeliest class
         try:
-            number = -1 if isinstance(given, bool) else int(given)
+            number = -1 if isinstance(value, bool) else int(value)
         except (TypeError, ValueError, OverflowError):  # Python reads up to 4,300 digits
             number = -1
         if not 0 <= number < len(scores):
-            raise self.refuse(given, f"a class of {subject.model.title}: 0 to {len(scores) - 1}")
+            raise self.refuse(value, f"a class of {subject.model.title}: 0 to {len(scores) - 1}")
         return number
 
 
@@ -160,18 +193,22 @@ class WholeNumber(Parameter):
     high: int
     default: int
 
-    def resolve(self, given: Any, subject: Asked) -> int:  # noqa: ARG002
-        """The number."""
-        if given is None:
+    def resolve(self, value: Any, subject: Asked) -> int:  # noqa: ARG002
+        """The number.
+
+        Raises:
+            SettingError: the value is no whole number in the range.
+        """
+        if value is None:
             return self.default
         try:
-            number = int(given)
+            number = int(value)
         except (TypeError, ValueError, OverflowError):
             number = self.low - 1
-        if isinstance(given, float) and given != number:
+        if isinstance(value, float) and value != number:
             number = self.low - 1
         if not self.low <= number <= self.high:
-            raise self.refuse(given, f"a whole number from {self.low} to {self.high}")
+            raise self.refuse(value, f"a whole number from {self.low} to {self.high}")
         return number
 
 
@@ -183,16 +220,20 @@ class RealNumber(Parameter):
     high: float
     default: float
 
-    def resolve(self, given: Any, subject: Asked) -> float:  # noqa: ARG002
-        """The number."""
-        if given is None:
+    def resolve(self, value: Any, subject: Asked) -> float:  # noqa: ARG002
+        """The number.
+
+        Raises:
+            SettingError: the value is no number in the range.
+        """
+        if value is None:
             return self.default
         try:
-            number = float(given)
+            number = float(value)
         except (TypeError, ValueError):
             number = float("nan")
         if not self.low <= number <= self.high:
-            raise self.refuse(given, f"a number from {self.low:g} to {self.high:g}")
+            raise self.refuse(value, f"a number from {self.low:g} to {self.high:g}")
         return number
 
 
@@ -202,13 +243,17 @@ class OneOf(Parameter):
 
     choices: tuple[str, ...]
 
-    def resolve(self, given: Any, subject: Asked) -> str:  # noqa: ARG002
-        """The word."""
-        if given is None:
+    def resolve(self, value: Any, subject: Asked) -> str:  # noqa: ARG002
+        """The word.
+
+        Raises:
+            SettingError: the value is none of the choices.
+        """
+        if value is None:
             return self.choices[0]
-        if given not in self.choices:
-            raise self.refuse(given, f"one of {', '.join(map(repr, self.choices))}")
-        return str(given)
+        if value not in self.choices:
+            raise self.refuse(value, f"one of {', '.join(map(repr, self.choices))}")
+        return str(value)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -217,15 +262,19 @@ class Switch(Parameter):
 
     default: bool = False
 
-    def resolve(self, given: Any, subject: Asked) -> bool:  # noqa: ARG002
-        """Whether it is on."""
-        if given is None:
+    def resolve(self, value: Any, subject: Asked) -> bool:  # noqa: ARG002
+        """Whether it is on.
+
+        Raises:
+            SettingError: the value is neither a truth value nor one of the words for it.
+        """
+        if value is None:
             return self.default
         known = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
-        found = given if isinstance(given, bool) else known.get(str(given).casefold())
-        if found is None:
-            raise self.refuse(given, "yes or no")
-        return bool(found)
+        state = value if isinstance(value, bool) else known.get(str(value).casefold())
+        if state is None:
+            raise self.refuse(value, "yes or no")
+        return bool(state)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -238,15 +287,21 @@ class Channels(Parameter):
     name: str = "channels"
     label: str = "Channels"
 
-    def resolve(self, given: Any, subject: Asked) -> tuple[int, ...]:  # noqa: ARG002
-        """The channels' numbers in order, each once."""
-        if given is None:
+    def resolve(self, value: Any, subject: Asked) -> tuple[int, ...]:  # noqa: ARG002
+        """The channels' numbers in order, each once.
+
+        Raises:
+            SettingError: the value is no list of channel numbers, or names too many.
+        """
+        if value is None:
             return ()
         numbers: set[int] = set()
         wanted, asked = 'channel numbers such as "0, 3-7"', 0
-        if isinstance(given, str) and len(given) > _MOST_CHANNELS:
-            raise self.refuse(given, wanted)
-        parts: Sequence[Any] = given.split(",") if isinstance(given, str) else given
+        if isinstance(value, str) and len(value) > _MOST_CHANNELS:
+            raise self.refuse(value, wanted)
+        parts: Any = value.split(",") if isinstance(value, str) else value
+        if not isinstance(parts, Iterable):
+            parts = (value,)
         for part in parts:
             text = str(part).strip()
             span = re.fullmatch(r"(\d{1,6})(?:\s*[-–]\s*(\d{1,6}))?", text, re.ASCII)
@@ -255,7 +310,7 @@ class Channels(Parameter):
             first, last = (int(span[1]), int(span[2] or span[1])) if span else (0, -1)
             asked += last - first + 1
             if first > last or asked > _MOST_CHANNELS:  # the same ones again and again, too
-                raise self.refuse(given, wanted)
+                raise self.refuse(value, wanted)
             numbers.update(range(first, last + 1))
         return tuple(sorted(numbers))
 
@@ -267,8 +322,10 @@ class MoreImages(Parameter):
     name: str = "images"
     label: str = "More images"
 
-    def resolve(self, given: Any, subject: Asked) -> tuple[Any, ...]:  # noqa: ARG002
-        """The images as they were given."""
-        if given is None:
+    def resolve(self, value: Any, subject: Asked) -> tuple[Any, ...]:  # noqa: ARG002
+        """The images, unread; one that is no sequence stands for itself."""
+        if value is None:
             return ()
-        return (given,) if isinstance(given, str | bytes) else tuple(given)
+        if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+            return (value,)
+        return tuple(value)

@@ -1,4 +1,4 @@
-"""Lenses found and run: every module in `hookviz.lenses` has a ``LENS``."""
+"""Every lens, by discovery, and how one is run: a module in `hookviz.lenses` has a ``LENS``."""
 
 import pkgutil
 import time
@@ -6,6 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from hookviz.capturing import engine
@@ -26,8 +27,8 @@ def list_lenses() -> tuple[Lens, ...]:
     """
     folder = import_module("hookviz.lenses")
     names = [info.name for info in pkgutil.iter_modules(folder.__path__) if not info.ispkg]
-    found = [import_module(f"{folder.__name__}.{name}").LENS for name in names]
-    return tuple(sorted(found, key=lambda lens: (lens.group, lens.title)))
+    lenses = [import_module(f"{folder.__name__}.{name}").LENS for name in names]
+    return tuple(sorted(lenses, key=lambda lens: (lens.group, lens.title)))
 
 
 def find_lens(slug: str) -> Lens:
@@ -100,15 +101,16 @@ def run_lens(
 def look(
     lens: Lens, subject: Subject, parameters: dict[str, Any], started: float | None = None
 ) -> LensResult:
-    """What a lens shows of a subject that has been made already.
+    """What a lens shows of a subject that is there already, as on the page.
 
     Raises:
         HookVizError: as `run_lens` does.
     """
     started = time.perf_counter() if started is None else started
-    chosen = {
-        parameter.name: parameter.resolve(parameters.get(parameter.name), subject)
-        for parameter in lens.parameters
-    }
-    panels, values = lens.run(subject, **chosen)
+    with torch.inference_mode(mode=False):  # the caller's; a lens may want gradients
+        chosen = {
+            parameter.name: parameter.resolve(parameters.get(parameter.name), subject)
+            for parameter in lens.parameters
+        }
+        panels, values = lens.run(subject, **chosen)
     return LensResult(lens.slug, panels, values, chosen, time.perf_counter() - started)

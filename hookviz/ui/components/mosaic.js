@@ -1,15 +1,11 @@
-// The mosaic of channels as an instrument: one picture, a cursor that pointer and keys move, a line
-// that reads out what is under it, and a colour bar. The picture travels once, as one image; it is
-// swapped only when the new one is decoded, so that nothing flickers or jumps.
+// The channels as an instrument: tiles laid out by the free width and height of the window, a line
+// that reads out what is under the pointer, the colour bar. The server's picture is a sprite that
+// holds every tile once; it is cut up and painted here, shrunk by area or grown as sharp squares.
 
 const FRAME = `
   <figure>
-    <div class="window">
-      <div class="stage" tabindex="0" role="slider" aria-label="Channel" aria-valuemin="0">
-        <img class="picture"><div class="frame selected"></div><div class="frame cursor"></div>
-      </div>
-    </div>
-    <div class="line">
+    <div class="head">
+      <div class="scale"><img alt=""><div class="ticks"></div></div>
       <output></output>
       <span class="zoom" role="group" aria-label="Zoom">
         <button type="button" class="out" title="Zoom out (−)" aria-label="Zoom out">−</button>
@@ -17,86 +13,180 @@ const FRAME = `
       </span>
       <label hidden>channel <input type="text" inputmode="numeric" size="5"></label>
     </div>
-    <div class="scale"><img alt=""><div class="ticks"></div></div>
+    <div class="window">
+      <div class="stage" tabindex="0" role="slider" aria-label="Channel" aria-valuemin="0">
+        <canvas></canvas>
+      </div>
+    </div>
+    <img class="picture" hidden>
   </figure>`;
+
+const GAP = 3; // pixels between tiles
+const LARGEST = 128; // pixels a tile is wide at most, and how small it may get before one scrolls
+const SMALLEST = 30;
+const NUMBERED = 40; // pixels from which a tile has room for its number
+const PHONE = 640;
+const PHONE_COLUMNS = 6;
+const MOST_PIXELS = 24e6; // of the canvas, however far one zooms in
+
+const watched = new WeakMap(); // figures and what watches their size
+
+// Columns and tile size, so that all tiles fit the window if they can.
+const fit = (count, aspect, width, height) => {
+  const high = (tile, columns) => Math.ceil(count / columns) * (tile * aspect + GAP);
+  let best = { columns: 1, tile: 0 };
+  for (let columns = 1; columns <= count; columns += 1) {
+    const wide = Math.min(LARGEST, Math.floor((width - (columns - 1) * GAP) / columns));
+    const rows = Math.ceil(count / columns);
+    const tile = Math.min(wide, Math.floor((height / rows - GAP) / aspect));
+    if (tile > best.tile) best = { columns, tile };
+    if (wide < SMALLEST) break;
+  }
+  if (window.innerWidth < PHONE) {
+    const columns = Math.min(count, PHONE_COLUMNS);
+    return { columns, tile: Math.floor((width - (columns - 1) * GAP) / columns) };
+  }
+  if (best.tile >= SMALLEST) {
+    // As wide as the tile allows: fewer rows, and no empty strip at the right.
+    const columns = Math.min(count, Math.floor((width + GAP) / (best.tile + GAP)));
+    return high(best.tile, columns) <= height + GAP ? { columns, tile: best.tile } : best;
+  }
+  const columns = Math.max(1, Math.min(count, Math.floor((width + GAP) / (SMALLEST + GAP))));
+  return { columns, tile: Math.floor((width - (columns - 1) * GAP) / columns) };
+};
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const find = frame(parentElement, FRAME);
-  const [stage, picture, cursor, selected, output, label, jump] = [
-    ".stage", ".picture", ".cursor", ".selected", "output", "label", "input",
+  const [figure, scroller, stage, canvas, picture, output, label, jump] = [
+    "figure", ".window", ".stage", "canvas", ".picture", "output", "label", "input",
   ].map(find);
-  const { columns, tile, pitch, width, height } = data.geometry;
+  const sprite = data.geometry;
   const count = data.order.length;
+  const aspect = sprite.tile[0] / sprite.tile[1];
+  const pen = canvas.getContext("2d");
+  const style = getComputedStyle(stage);
+  let columns = 1, wide = 1, high = 1;
 
-  // Where the cursor is, as a place in the mosaic; kept on the element, for this runs anew each time.
-  let place = Math.min(Number(stage.dataset.place ?? 0), count - 1);
+  // Where the cursor is, as a position among the tiles; kept on the element over the runs.
+  let position = Math.min(Number(stage.dataset.position ?? 0), count - 1);
+  let pointed = false;
   const chosen = data.order.indexOf(data.selected);
-  if (chosen >= 0 && stage.dataset.chosen !== String(data.selected)) place = chosen;
+  if (chosen >= 0 && stage.dataset.chosen !== String(data.selected)) position = chosen;
   stage.dataset.chosen = String(data.selected);
 
-  const put = (frame, at) => {
-    const [row, column] = [Math.floor(at / columns), at % columns];
-    frame.style.left = `${(100 * column * pitch[1]) / width}%`;
-    frame.style.top = `${(100 * row * pitch[0]) / height}%`;
-    frame.style.width = `${(100 * tile[1]) / width}%`;
-    frame.style.height = `${(100 * tile[0]) / height}%`;
+  const corner = (at) => [(at % columns) * (wide + GAP), Math.floor(at / columns) * (high + GAP)];
+  const inSprite = (at) => [
+    (at % sprite.columns) * sprite.pitch[1],
+    Math.floor(at / sprite.columns) * sprite.pitch[0],
+  ];
+
+  const box = (at, outer, inner) => {
+    const [x, y] = corner(at);
+    pen.lineWidth = 3;
+    pen.strokeStyle = outer;
+    pen.strokeRect(x + 1.5, y + 1.5, wide - 3, high - 3);
+    pen.lineWidth = 1.5;
+    pen.strokeStyle = inner;
+    pen.strokeRect(x + 3.5, y + 3.5, wide - 7, high - 7);
+  };
+
+  const paint = () => {
+    if (!picture.naturalWidth) return;
+    pen.clearRect(0, 0, canvas.width, canvas.height);
+    pen.imageSmoothingEnabled = wide * devicePixelRatio < sprite.tile[1];
+    pen.imageSmoothingQuality = "high";
+    for (let at = 0; at < count; at += 1) {
+      const [x, y] = corner(at);
+      const [left, top] = inSprite(at);
+      pen.drawImage(picture, left, top, sprite.tile[1], sprite.tile[0], x, y, wide, high);
+      if (wide >= NUMBERED && count > 1) {
+        const text = String(data.order[at]);
+        pen.font = `${Math.max(9, Math.min(12, wide / 8))}px ${style.fontFamily}`;
+        pen.fillStyle = "rgba(0, 0, 0, 0.6)";
+        pen.fillRect(x, y, pen.measureText(text).width + 6, 14);
+        pen.fillStyle = "#fff";
+        pen.fillText(text, x + 3, y + 11);
+      }
+    }
+    if (pointed || stage.matches(":focus-visible")) box(position, "#000", "#fff");
+    if (chosen >= 0) box(chosen, "#fff", "#000");
+    stage.dataset.painted = data.key;
+  };
+
+  const layOut = () => {
+    const zoom = Number(stage.dataset.zoom ?? 1);
+    const room = scroller.clientWidth;
+    if (!room) return;
+    // From where the tiles begin, at the top of the page, to the lower edge of the window.
+    const main = document.querySelector("[data-testid='stMain']");
+    const top = scroller.getBoundingClientRect().top + (main ? main.scrollTop : 0);
+    const free = Math.max(240, window.innerHeight - top - 16);
+    const plan = fit(count, aspect, room, free);
+    columns = plan.columns;
+    const most = Math.sqrt(MOST_PIXELS / (room * count * plan.tile * aspect / columns + 1)) / devicePixelRatio;
+    const factor = Math.max(1, Math.min(zoom, most));
+    [wide, high] = [Math.round(plan.tile * factor), Math.round(plan.tile * aspect * factor)];
+    const [across, down] = [columns * (wide + GAP) - GAP, Math.ceil(count / columns) * (high + GAP) - GAP];
+    canvas.style.width = `${across}px`;
+    canvas.style.height = `${down}px`;
+    canvas.width = Math.round(across * devicePixelRatio);
+    canvas.height = Math.round(down * devicePixelRatio);
+    pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+    scroller.classList.toggle("zoomed", zoom > 1);
+    find(".out").disabled = zoom <= 1;
+    find(".in").disabled = zoom >= 16;
+    stage.dataset.layout = JSON.stringify({ columns, wide, high, gap: GAP });
+    paint();
   };
 
   const describe = () => {
     const { lowest, mean, highest, zeros } = data.stats;
-    const range = `min ${number(lowest[place])} · mean ${number(mean[place])} · max ${number(highest[place])}`;
-    return `channel ${data.order[place]} · ${range} · ${Math.round(zeros[place] * 100)} % zeros`;
+    const range = `min ${number(lowest[position])} · mean ${number(mean[position])} · max ${number(highest[position])}`;
+    return `channel ${data.order[position]} · ${range} · ${Math.round(zeros[position] * 100)} % zeros`;
   };
 
   const show = (value = "") => {
-    stage.dataset.place = place;
-    put(cursor, place);
-    selected.hidden = chosen < 0;
-    if (chosen >= 0) put(selected, chosen);
+    stage.dataset.position = position;
     const text = describe();
-    output.textContent = value ? `${text} · ${value}` : text;
+    output.textContent = value ? `channel ${data.order[position]} · ${value}` : text;
     stage.setAttribute("aria-valuemax", count - 1);
-    stage.setAttribute("aria-valuenow", place);
-    stage.setAttribute("aria-valuetext", `${text}${chosen === place ? ", selected" : ""}`);
+    stage.setAttribute("aria-valuenow", position);
+    stage.setAttribute("aria-valuetext", `${text}${chosen === position ? ", selected" : ""}`);
+    paint();
   };
 
-  // Zoom: the picture grows in a window that scrolls, about the pointer or the cursor; its cells
-  // stay sharp, since the browser repeats pixels.
-  const scroller = find(".window");
+  // Zoom: the tiles grow in a window that scrolls, about the pointer or the cursor.
   const zoomBy = (factor, event) => {
-    const old = Number(stage.dataset.zoom ?? 1);
-    const zoom = Math.min(16, Math.max(1, old * factor));
     const view = scroller.getBoundingClientRect();
-    const before = (event ? picture : cursor).getBoundingClientRect();
-    const [x, y] = event
+    const before = canvas.getBoundingClientRect();
+    const [x, y] = corner(position);
+    const at = event
       ? [event.clientX, event.clientY]
-      : [before.left + before.width / 2, before.top + before.height / 2];
-    const box = picture.getBoundingClientRect();
-    const share = [(x - box.left) / box.width, (y - box.top) / box.height];
-    stage.dataset.zoom = zoom;
-    stage.style.width = `${zoom * 100}%`;
-    scroller.classList.toggle("zoomed", zoom > 1);
-    const grown = picture.getBoundingClientRect();
-    scroller.scrollLeft += grown.left + share[0] * grown.width - (event ? x : view.left + view.width / 2);
-    scroller.scrollTop += grown.top + share[1] * grown.height - (event ? y : view.top + view.height / 2);
-    find(".out").disabled = zoom === 1;
-    find(".in").disabled = zoom === 16;
+      : [before.left + x + wide / 2, before.top + y + high / 2];
+    const share = [(at[0] - before.left) / before.width, (at[1] - before.top) / before.height];
+    stage.dataset.zoom = Math.min(16, Math.max(1, Number(stage.dataset.zoom ?? 1) * factor));
+    layOut();
+    const grown = canvas.getBoundingClientRect();
+    const middle = event ? at : [view.left + view.width / 2, view.top + view.height / 2];
+    scroller.scrollLeft += grown.left + share[0] * grown.width - middle[0];
+    scroller.scrollTop += grown.top + share[1] * grown.height - middle[1];
   };
   find(".in").onclick = () => zoomBy(2);
   find(".out").onclick = () => zoomBy(0.5);
-  find(".out").disabled = Number(stage.dataset.zoom ?? 1) === 1;
   stage.onwheel = (event) => {
     if (!event.ctrlKey) return; // without it the page scrolls, as everywhere
     event.preventDefault();
     zoomBy(event.deltaY < 0 ? 1.25 : 0.8, event);
   };
 
-  const select = (cell = null) => setTriggerValue("picked", { channel: data.order[place], cell });
+  const select = (cell = null) => setTriggerValue("picked", { channel: data.order[position], cell });
 
   // The colour under the pointer is the value, to one step of the colour bar.
   const sample = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  const valueAt = (x, y) => {
+  const valueAt = (at, cell) => {
+    const [left, top] = inSprite(at);
     sample.canvas.width = sample.canvas.height = 1;
+    const [x, y] = [left + cell[1] * sprite.zoom, top + cell[0] * sprite.zoom];
     sample.drawImage(picture, x, y, 1, 1, 0, 0, 1, 1);
     const [red, green, blue, alpha] = sample.getImageData(0, 0, 1, 1).data;
     if (alpha === 0) return null;
@@ -104,46 +194,58 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (level === data.nan) return "NaN";
     if (level === data.infinity) return "infinite";
     if (level < 0) return null;
-    const [low, high] = [data.limits.low[place], data.limits.high[place]];
+    const [low, high] = [data.limits.low[at], data.limits.high[at]];
     return `≈ ${number(low + ((level + 0.5) / data.levels) * (high - low))}`;
   };
 
+  // The tile and the cell under the pointer; between two tiles it is the nearest.
   const under = (event) => {
-    const box = picture.getBoundingClientRect();
-    const x = Math.floor(((event.clientX - box.left) / box.width) * width);
-    const y = Math.floor(((event.clientY - box.top) / box.height) * height);
-    const [row, column] = [Math.floor(y / pitch[0]), Math.floor(x / pitch[1])];
-    const [down, across] = [y - row * pitch[0], x - column * pitch[1]];
+    const view = canvas.getBoundingClientRect();
+    const [x, y] = [event.clientX - view.left, event.clientY - view.top];
+    const rows = Math.ceil(count / columns);
+    const [row, column] = [
+      Math.min(rows - 1, Math.max(0, Math.floor((y + GAP / 2) / (high + GAP)))),
+      Math.min(columns - 1, Math.max(0, Math.floor((x + GAP / 2) / (wide + GAP)))),
+    ];
     const at = row * columns + column;
-    const inside = down < tile[0] && across < tile[1] && column < columns && at < count && row >= 0;
-    if (!inside) return null;
-    const cell = [Math.floor(down / data.geometry.zoom), Math.floor(across / data.geometry.zoom)];
-    return { at, x, y, cell };
+    if (at >= count) return null;
+    const share = (offset, size) => Math.min(0.999, Math.max(0, offset / size));
+    const cells = [sprite.tile[0] / sprite.zoom, sprite.tile[1] / sprite.zoom];
+    const cell = [
+      Math.floor(share(y - row * (high + GAP), high) * cells[0]),
+      Math.floor(share(x - column * (wide + GAP), wide) * cells[1]),
+    ];
+    return { at, cell };
   };
 
   stage.onpointermove = (event) => {
     const hit = under(event);
     if (!hit) return;
-    place = hit.at;
-    const value = valueAt(hit.x, hit.y);
+    [position, pointed] = [hit.at, true];
+    const value = valueAt(hit.at, hit.cell);
     show(value && `${value} at row ${hit.cell[0]}, column ${hit.cell[1]}`);
+  };
+  stage.onpointerleave = () => {
+    pointed = false;
+    if (chosen >= 0) position = chosen;
+    show();
   };
   stage.onclick = (event) => {
     const hit = under(event);
     if (!hit) return;
-    place = hit.at;
+    position = hit.at;
     show();
     select(hit.cell);
   };
 
-  const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns };
-  stage.onkeydown = (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const press = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return false;
+    const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns };
     if (event.key in steps) {
-      const next = place + steps[event.key];
-      if (next >= 0 && next < count) place = next;
-    } else if (event.key === "Home") place = 0;
-    else if (event.key === "End") place = count - 1;
+      const next = position + steps[event.key];
+      if (next >= 0 && next < count) position = next;
+    } else if (event.key === "Home") position = 0;
+    else if (event.key === "End") position = count - 1;
     else if (event.key === "Enter" || event.key === " ") select();
     else if (event.key === "+" || event.key === "=") zoomBy(2);
     else if (event.key === "-") zoomBy(0.5);
@@ -152,11 +254,25 @@ export default function ({ data, parentElement, setTriggerValue }) {
       label.hidden = false;
       jump.value = "";
       jump.focus();
-    } else return;
+    } else return false;
     event.preventDefault();
     event.stopPropagation();
     show();
+    return true;
   };
+  stage.onkeydown = press;
+  stage.onfocus = stage.onblur = paint;
+
+  // "/" and the arrows work from anywhere on the page where nobody types.
+  const busy = (target) =>
+    target.closest?.("input, textarea, select, button, a, [role='slider'], [role='radio'], [contenteditable]");
+  const anywhere = (event) => {
+    const target = event.composedPath()[0];
+    if (target !== document.body && (busy(target) || target.getRootNode() !== document)) return;
+    if (event.key !== "/" && !event.key.startsWith("Arrow")) return;
+    if (press(event) && event.key !== "/") stage.focus();
+  };
+
   jump.onkeydown = (event) => {
     event.stopPropagation();
     if (event.key !== "Enter" && event.key !== "Escape") return;
@@ -168,13 +284,14 @@ export default function ({ data, parentElement, setTriggerValue }) {
     label.hidden = true;
     stage.focus();
     if (event.key === "Enter" && wanted >= 0) {
-      place = wanted;
+      position = wanted;
       show();
       select();
     }
   };
 
   picture.alt = data.alt;
+  stage.title = "";
   if (picture.dataset.wanted !== data.picture) {
     picture.dataset.wanted = data.picture;
     const next = new Image();
@@ -182,10 +299,22 @@ export default function ({ data, parentElement, setTriggerValue }) {
     next.decode().then(() => {
       if (picture.dataset.wanted !== data.picture) return; // a newer one is on its way
       picture.src = data.picture;
-      picture.width = width;
-      picture.height = height;
+      picture.decode().then(layOut, layOut);
     });
   }
   colourBar(find, data.bar, data.ticks);
+  watched.get(figure)?.();
+  const observer = new ResizeObserver(layOut);
+  observer.observe(scroller);
+  window.addEventListener("resize", layOut);
+  document.addEventListener("keydown", anywhere);
+  const stop = () => {
+    observer.disconnect();
+    window.removeEventListener("resize", layOut);
+    document.removeEventListener("keydown", anywhere);
+  };
+  watched.set(figure, stop);
   show();
+  layOut();
+  return stop;
 }

@@ -1,5 +1,6 @@
 """The grid of channels as an instrument: hover reads, a click or Enter picks a channel up."""
 
+import hashlib
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -52,8 +53,10 @@ def _data(grid: Grid, alt: str, selected: int | None) -> dict[str, Any]:
         "highest": grid.stats.maximum,
         "zeros": grid.stats.zeros,
     }
+    png = grid.png()
     return {
-        "picture": data_url(grid.png()),
+        "picture": data_url(png),
+        "key": hashlib.blake2b(png, digest_size=8).hexdigest(),
         "alt": alt,
         "geometry": {
             "columns": geometry.columns,

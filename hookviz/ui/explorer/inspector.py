@@ -1,4 +1,4 @@
-"""One channel picked up: its map, its place on the image, its numbers."""
+"""One channel picked up: its map, its place on the photograph, its numbers."""
 
 from functools import partial
 from html import escape
@@ -8,40 +8,100 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from hookviz.drawing.channel_page import channel_csv, channel_page, numbers
+from hookviz.drawing.framing import framed, on_picture
 from hookviz.drawing.grid import Grid
+from hookviz.drawing.histogram import histogram
 from hookviz.drawing.overlay import overlay
+from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.types import Activation, Capture, Pixels
 from hookviz.ui.components.map import show_map
-from hookviz.ui.state import Shown, choose_cell, choose_channel, chosen_cell
+from hookviz.ui.explorer.trail import show_trail
+from hookviz.ui.state import Cell, Shown, choose_cell, choose_channel, chosen_cell
 from hookviz.wording import number
 
-_BINS = 48
+_OPACITY = 60  # percent
+_AXES = ("row", "column")
 
 
 def show_inspector(
-    grid: Grid, activation: Activation, capture: Capture, shown: Shown
+    grid: Grid, activation: Activation, capture: Capture, shown: Shown, field: ReceptiveField | None
 ) -> int | None:
-    """The chosen channel, large, with what it saw and how it compares; None without one."""
+    """The chosen channel beside the grid: its map, and where that lies on the photograph.
+
+    Without one, what a tile is and what to do with it; None then.
+    """
     channel = chosen_channel(grid)
     if channel is None:
-        st.caption("Click a channel, or press Enter on it, to pick it up. / jumps to one.")
+        _show_hints(grid)
         return None
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.subheader(f"Channel {channel}", anchor=False, width="stretch")
         _offer_files(grid, channel, activation, capture, shown)
-        st.button("Close", icon=":material/close:", on_click=choose_channel, args=(None,))
-    map_column, overlay_column, numbers_column = st.columns(3, gap="medium")
+        st.button(
+            "Close",
+            icon=":material/close:",
+            on_click=choose_channel,
+            args=(None,),
+            help="Back to all channels",
+        )
+    show_trail()
+    map_column, overlay_column = st.columns(2, gap="small", wrap=False)
     values = activation.values[channel].numpy()
-    coloured = grid.channel_pixels(channel)
+    rows, columns = values.shape
+    cell = chosen_cell(rows, columns)
     with map_column:
-        rows, columns = values.shape
-        show_map(grid, channel, values, chosen_cell(rows, columns), choose_cell)
-        st.caption(f"{rows}×{columns} cells · click one to see where its value comes from")
+        show_map(grid, channel, values, cell, lambda picked: choose_cell(picked, (rows, columns)))
     with overlay_column:
-        _show_overlay(coloured, capture, shown, channel)
-    with numbers_column:
-        _show_numbers(grid, channel, values)
+        _show_overlay(grid.channel_pixels(channel), capture, shown, channel, field=field, cell=cell)
     return channel
+
+
+def show_numbers(grid: Grid, activation: Activation, channel: int) -> None:
+    """The chosen channel in numbers, the cell by row and column, and the opacity of its map."""
+    values = activation.values[channel].numpy()
+    rows, columns = values.shape
+    cell = chosen_cell(rows, columns)
+    with st.container(horizontal=True):
+        for axis in _AXES:
+            _coordinate(axis, cell, (rows, columns))
+    st.slider("Opacity of the map", 0, 100, _OPACITY, format="%d %%", key="opacity")
+    _show_numbers(grid, channel, values)
+
+
+def _coordinate(name: str, cell: Cell, size: Cell) -> None:
+    """The cell's row or column as a number to change."""
+    axis = _AXES.index(name)
+    key = f"{name} {cell} {size}"  # another cell is another widget, which starts at its number
+
+    def move() -> None:
+        moved = list(cell)
+        moved[axis] = st.session_state[key]
+        choose_cell((moved[0], moved[1]), size)
+
+    st.number_input(
+        name.capitalize(),
+        0,
+        size[axis] - 1,
+        cell[axis],
+        step=1,
+        key=key,
+        on_change=move,
+        width=140,
+    )
+
+
+def _show_hints(grid: Grid) -> None:
+    """What a tile is, and three things to do: what stands here before anything is picked."""
+    st.markdown(
+        f"**Each tile is a channel**: the answer of one of this layer's {grid.shape[0]:,} "
+        "detectors at every place of the image."
+    )
+    st.markdown(
+        "1. **Click a tile** to see it large, on the photograph, and why a cell has its value.\n"
+        "2. **N** and **P** lead through the layers, from edges to whole things.\n"
+        "3. **Your own photograph** or another network: at the left."
+    )
+    st.caption("Arrow keys move between tiles, Enter picks one up, / jumps to a number.")
 
 
 def _offer_files(
@@ -59,7 +119,7 @@ def _offer_files(
         crop=capture.model_input.crop,
         title=f"{capture.model} · {grid.title} · channel {channel}",
     )
-    with st.popover("Keep", icon=":material/download:"):
+    with st.popover("Keep", icon=":material/download:", help="This channel as a file"):
         for label, make, ending, mime in (
             ("Channel as PNG", partial(draw, format="png"), "png", "image/png"),
             ("Channel as PDF", partial(draw, format="pdf"), "pdf", "application/pdf"),
@@ -77,16 +137,31 @@ def chosen_channel(grid: Grid) -> int | None:
     return channel if channel in grid.order else None
 
 
-def _show_overlay(coloured: Pixels, capture: Capture, shown: Shown, channel: int) -> None:
+def _show_overlay(
+    coloured: Pixels,
+    capture: Capture,
+    shown: Shown,
+    channel: int,
+    *,
+    field: ReceptiveField | None,
+    cell: tuple[int, int],
+) -> None:
+    """The map over the photograph, and framed on it what the chosen cell sees."""
     crop = capture.model_input.crop
     if crop is None:
         st.caption("Where this lies on the image is not known.")
         return
-    above_slider = st.empty()
-    opacity = st.slider("Opacity of the map", 0, 100, 60, format="%d %%", key="opacity") / 100
+    opacity = st.session_state.get("opacity", _OPACITY) / 100
     picture = overlay(shown.image.pixels, coloured, crop, opacity=opacity)
+    said = "on the image"
+    if field is not None:
+        box = field.box(*cell)
+        picture = framed(picture, on_picture(box, crop, shown.image, picture.shape[:2]))
+        size = f"{field.size[0]}×{field.size[1]} px" if field.size else "all of the image"
+        said = f"framed: what the cell sees, {size}"
     alt = f"The map of channel {channel} laid over the image: {shown.alt}"
-    above_slider.image(picture, width="stretch", alt=alt)
+    st.image(picture, width="stretch", alt=alt)
+    st.caption(said)
 
 
 def _show_numbers(grid: Grid, channel: int, values: NDArray[np.float32]) -> None:
@@ -105,8 +180,8 @@ def _show_numbers(grid: Grid, channel: int, values: NDArray[np.float32]) -> None
 
 def _histogram(values: NDArray[np.float64]) -> str:
     """How many cells have which value, as bars between the lowest and the highest."""
-    counts, edges = np.histogram(values, bins=_BINS)
-    low, high = number(float(edges[0])), number(float(edges[-1]))
+    bins = histogram(values)
+    counts, low, high = bins.counts, number(bins.edges[0]), number(bins.edges[-1])
     bars = "".join(
         f'<span style="height:{max(1.0, 100 * count / counts.max()) if count else 0:.1f}%"></span>'
         for count in counts

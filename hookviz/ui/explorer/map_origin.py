@@ -1,46 +1,70 @@
-"""Where a channel's map comes from: one cell multiplied out, the kernel, and the kernel's walk."""
+"""Where a channel's map comes from: a cell's sum at once, and below it kernel, walk or numbers."""
 
 import streamlit as st
 
+from hookviz.drawing.grid import Grid
 from hookviz.errors import HookVizError
+from hookviz.explaining import ranking
+from hookviz.explaining.cell_sum import explain
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.explaining.layer_recorder import record_input
-from hookviz.types import LayerInfo, Model, ModelInput
-from hookviz.ui.explorer.cell_view import show_cell
+from hookviz.types import Activation, LayerInfo, Model, ModelInput
+from hookviz.ui.components.why import why
+from hookviz.ui.explorer.inspector import show_numbers
 from hookviz.ui.explorer.kernel_view import show_kernel, show_walk
+from hookviz.ui.explorer.trail import follow
+from hookviz.ui.explorer.view_choice import diverging
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.turns import turn
-from hookviz.ui.state import plain
+from hookviz.ui.state import chosen_cell, plain
 
-_CELL, _KERNEL, _WALK = "One cell", "Kernel", "Walk"
+_KERNEL, _WALK, _NUMBERS = "Kernel", "Walk", "Numbers"
 
 
-def show_origin(model: Model, model_input: ModelInput, layer: LayerInfo, channel: int) -> None:
-    """One way of looking at how the channel was computed, as chosen.
+def show_origin(
+    model: Model,
+    model_input: ModelInput,
+    layer: LayerInfo,
+    grid: Grid,
+    activation: Activation,
+    *,
+    channel: int,
+) -> None:
+    """The sum that made the chosen cell, then one more way of looking at the channel, as chosen.
 
     Says so where the layer is no plain convolution.
     """
-    chosen = st.segmented_control(
-        "Where it comes from",
-        (_CELL, _KERNEL, _WALK),
-        default=_CELL,
-        required=True,
-        key="origin",
-        bind="query-params",
-        help="One cell multiplied out, the kernel that made this map, or its walk over the input.",
-    )
+    call: LayerCall | None = None
     try:
         with st.container():  # whether it waits or not, what follows stays where it is
             call = _recorded(model, model_input, layer.name)
     except HookVizError as error:
         st.info(plain(str(error)))
-        return
-    if chosen == _KERNEL:
+    if call is not None:
+        _, rows, columns = layer.output_shape
+        upstream = ranking.source_of(model, layer.name)
+        why(
+            explain(call, channel, *chosen_cell(rows, columns)),
+            upstream,
+            diverging(),
+            lambda input_channel: follow(layer.name, channel, str(upstream), input_channel),
+        )
+    chosen = st.segmented_control(
+        "More about this channel",
+        (_KERNEL, _WALK, _NUMBERS) if call is not None else (_NUMBERS,),
+        default=_NUMBERS,
+        required=True,
+        key="origin",
+        bind="query-params",
+        label_visibility="collapsed",
+        help="The kernel that made this map, its walk over the input, or the map in numbers.",
+    )
+    if call is not None and chosen == _KERNEL:
         show_kernel(model, call, layer, channel)
-    elif chosen == _WALK:
+    elif call is not None and chosen == _WALK:
         show_walk(call, channel)
     else:
-        show_cell(model, model_input, layer, call, channel)
+        show_numbers(grid, activation, channel)
 
 
 def _recorded(model: Model, model_input: ModelInput, layer: str) -> LayerCall:

@@ -1,4 +1,4 @@
-"""What the model sees of the image, and which classes it says that it is."""
+"""The page's first row: what the model sees of the image, and which classes it says that it is."""
 
 from html import escape
 
@@ -9,17 +9,13 @@ from hookviz.models.bundled import BUNDLED
 from hookviz.types import Capture, Model, ModelInput
 from hookviz.ui.state import ALL_FAMILIES, Shown, choose
 
+_SIDE = 76  # pixels
+
 
 def show_input(model_input: ModelInput, shown: Shown) -> None:
-    """The image as the model sees it, with the part of the original that it covers."""
-    if model_input.picture is None:
-        return
-    height, width = model_input.picture.shape[:2]
-    st.image(model_input.picture, width="stretch", alt=f"What the model sees: {shown.alt}")
-    st.caption(
-        f"what the model sees: {width}×{height} "
-        f"of {shown.image.width:,}×{shown.image.height:,} pixels"
-    )
+    """The image as the model sees it, small; its sizes are told on hover of the text beside it."""
+    if model_input.picture is not None:
+        st.image(model_input.picture, width=_SIDE, alt=f"What the model sees: {shown.alt}")
 
 
 def show_predictions(capture: Capture, model: Model, shown: Shown) -> None:
@@ -33,39 +29,47 @@ def show_predictions(capture: Capture, model: Model, shown: Shown) -> None:
     if capture.logits is None:
         st.caption("This network puts out no class scores.")
         return
-    st.caption(f"top 5 of what it says{_KNOWS.get(_image_kind(model), '')}")
     rows = "".join(
-        f"<span>{escape(label)}</span>"
-        f'<span><span class="bar" style="width:{chance:.2%}"></span></span>'
-        f'<span class="share">{_percent(chance)}</span>'
+        f'<div class="class"><span class="label">{escape(label)}</span>'
+        f'<span class="track"><span class="bar" style="width:{chance:.2%}"></span></span>'
+        f'<span class="share">{_percent(chance)}</span></div>'
         for label, chance in capture.predictions(5)
     )
-    st.html(f'<div class="hv-predictions">{rows}</div>')
+    st.html(f'<div class="hv-classes" title="{escape(_about(capture, shown))}">{rows}</div>')
     _offer_another(model, shown)
 
 
-_KNOWS = {"photo": " · it knows photographs", "drawn": " · it knows drawings alone"}
-
-
-def _image_kind(model: Model) -> str:
-    """What a bundled model was trained on; empty for other models."""
-    bundled = BUNDLED.get(model.name) if model.weights == "pretrained" else None
-    return bundled.image_kind if bundled else ""
-
-
 def _offer_another(model: Model, shown: Shown) -> None:
-    """A button for the bundled model that knows such images as this sample, if this one doesn't."""
-    kind = next((sample.kind for sample in samples() if sample.path == shown.file), "")
-    if not kind or _image_kind(model) in ("", kind):
+    """Where a bundled model does not know such images, a button for the one that does."""
+    bundled = BUNDLED.get(model.name)
+    if bundled is None or model.weights != "pretrained":
+        return
+    # What people bring themselves is most often a photograph.
+    kind = next((sample.kind for sample in samples() if sample.path == shown.file), "photo")
+    if kind == bundled.image_kind:
         return
     other = next(network for network in BUNDLED.values() if network.image_kind == kind)
-    noun = "drawings" if kind == "drawn" else "photographs"
     st.button(
-        f"{other.title.partition(' (')[0]} knows {noun}",
+        f"{other.title.partition(' (')[0]} knows {_NOUNS[kind]}",
         icon=":material/swap_horiz:",
-        help=f"Show the same image in {other.title}, which was trained on {other.trained_on}.",
+        type="tertiary",
+        help=f"{model.title} knows {_NOUNS[bundled.image_kind]} alone.",
         on_click=choose,
         kwargs={"family": ALL_FAMILIES, "model": other.title, "weights": "pretrained"},
+    )
+
+
+_NOUNS = {"photo": "photographs", "drawn": "drawings"}
+
+
+def _about(capture: Capture, shown: Shown) -> str:
+    picture = capture.model_input.picture
+    if picture is None:
+        return "The five likeliest classes"
+    height, width = picture.shape[:2]
+    return (
+        "The five likeliest classes, by the softmax of the scores. The model sees "
+        f"{width}×{height} of {shown.image.width:,}×{shown.image.height:,} pixels."
     )
 
 

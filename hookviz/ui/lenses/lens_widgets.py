@@ -26,14 +26,13 @@ def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str,
     at_side = layers_at_side(lens)
     chosen: dict[str, Any] = {parameter.name: layer.name for parameter in at_side}
     listed = [parameter for parameter in lens.parameters if parameter not in at_side]
-    for start in range(0, len(listed), _IN_A_ROW):
-        row = listed[start : start + _IN_A_ROW]
-        for column, parameter in zip(st.columns(_IN_A_ROW, gap="medium"), row, strict=False):
-            with column:
-                widget = next(
-                    _WIDGETS[kind] for kind in type(parameter).__mro__ if kind in _WIDGETS
-                )
-                chosen[parameter.name] = widget(parameter, f"{lens.slug}-{parameter.name}", subject)
+    columns = iter([column for _ in listed[::_IN_A_ROW] for column in st.columns(_IN_A_ROW)])
+    for parameter in listed:
+        if not parameter.matters(chosen):
+            continue
+        with next(columns):
+            widget = next(_WIDGETS[kind] for kind in type(parameter).__mro__ if kind in _WIDGETS)
+            chosen[parameter.name] = widget(parameter, f"{lens.slug}-{parameter.name}", subject)
     return chosen
 
 

@@ -7,11 +7,7 @@ from hookviz.images import reading
 from hookviz.settings import settings
 from hookviz.ui.components.gallery import gallery
 from hookviz.ui.serving import resources
-from hookviz.ui.state import (
-    Shown,
-    choose_sample,
-    chosen_sample,
-)
+from hookviz.ui.state import Shown, choose_sample, chosen_sample
 
 
 def pick_image() -> Shown:

@@ -6,12 +6,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from hookviz.models import catalog, timm_models, user_models
 from hookviz.settings import settings
 from hookviz.types import ModelSpec
-from hookviz.ui.state import (
-    ALL_FAMILIES,
-    WEIGHTS,
-    ModelChoice,
-    warn_about_link,
-)
+from hookviz.ui.state import ALL_FAMILIES, WEIGHTS, ModelChoice, warn_about_link
 
 
 def pick_model() -> ModelChoice:

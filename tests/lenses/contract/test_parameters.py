@@ -1,3 +1,5 @@
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -6,6 +8,8 @@ from hookviz.capturing.engine import prepare
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError
 from hookviz.lenses.contract import parameters
 from hookviz.lenses.contract.lens import Subject
+from hookviz.lenses.contract.parameters import OneOf, WholeNumber
+from hookviz.lenses.contract.running import list_lenses
 from hookviz.types import Model
 from tests.conftest import random_input
 
@@ -80,6 +84,7 @@ def test_words_and_switches(subject: Subject) -> None:
         (None, ()),
         ("", ()),
         ("3", (3,)),
+        (3, (3,)),
         ("5, 1-3,2", (1, 2, 3, 5)),
         ([4, 2], (2, 4)),
         ("0–1", (0, 1)),
@@ -89,7 +94,39 @@ def test_channels(given: Any, wanted: tuple[int, ...], subject: Subject) -> None
     assert parameters.Channels().resolve(given, subject) == wanted
 
 
-@pytest.mark.parametrize("given", ["a", "3-1", "-1", "1,,x", [-2], "1-999999"])
+@pytest.mark.parametrize("given", ["a", "3-1", "-1", "1,,x", [-2], -2, 2.5, "1-999999"])
 def test_channels_that_mean_nothing_are_refused(given: Any, subject: Subject) -> None:
     with pytest.raises(HookVizError, match="channel numbers such as"):
         parameters.Channels().resolve(given, subject)
+
+
+@pytest.mark.parametrize("image", ["cat.png", b"PNG", Path("cat.png"), 5])
+def test_one_more_image_needs_no_list(image: Any, subject: Subject) -> None:
+    assert parameters.MoreImages().resolve(image, subject) == (image,)
+    assert parameters.MoreImages().resolve([image, image], subject) == (image, image)
+    assert parameters.MoreImages().resolve(None, subject) == ()
+
+
+def test_a_parameter_matters_for_certain_choices_of_another() -> None:
+    always = WholeNumber(name="top", label="Top", low=1, high=9, default=5)
+    sometimes = replace(always, matters_for=("method", ("Score-CAM",)))
+    if_any = replace(always, matters_for=("layer", ()))
+    assert always.matters({})
+    assert sometimes.matters({"method": "Score-CAM"})
+    assert not sometimes.matters({"method": "Grad-CAM"})
+    assert if_any.matters({"layer": "conv1"})
+    assert not if_any.matters({"layer": None})
+
+
+def test_what_a_parameter_matters_for_is_there_before_it() -> None:
+    for lens in list_lenses():
+        names: list[str] = []
+        for parameter in lens.parameters:
+            if parameter.matters_for is not None:
+                name, choices = parameter.matters_for
+                assert name in names, (lens.slug, parameter.name)
+                other = lens.parameters[names.index(name)]
+                if choices:
+                    assert isinstance(other, OneOf)
+                    assert set(choices) <= set(other.choices)
+            names.append(parameter.name)

@@ -20,13 +20,16 @@ def pick_layer(layers: Sequence[LayerInfo], every: Sequence[LayerInfo]) -> Layer
     if asked in names and asked not in by_name:
         before = [name for name in names[: names.index(asked)] if name in by_name]
         choose(layer=before[-1] if before else layers[0].name)
-    if asked not in names:
-        warn_about_link("layer", list(by_name))
+    network = hash(tuple(names))
+    if asked not in names and st.session_state.get("_network", network) == network:
+        warn_about_link("layer", list(by_name))  # and not where another model was chosen here
+    st.session_state["_network"] = network
     name = st.selectbox(
         "Layer",
         list(by_name),
         key="layer",
         bind="query-params",
-        help="Type to search. P and N step through the layers.",
+        label_visibility="collapsed",
+        width=300,
     )
     return by_name[name]

@@ -1,0 +1,113 @@
+"""What one call of a layer takes in and puts out: every tensor, copied at that moment."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from hookviz.capturing.survey import survey
+from hookviz.errors import HookVizError, SettingError, UnknownLayerError
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
+from hookviz.types import Model, ModelInput, Progress, ignore
+
+Copies = tuple[tuple[tuple[str, ...], Tensor], ...]
+"""Tensors on the CPU with their paths inside what held them, such as ``("0", "mask")``."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CallTensors:
+    """One call of one layer.
+
+    Attributes:
+        inputs: what it took in, as it was before the call; paths start with the argument's number.
+        outputs: what it put out.
+        others: the kinds of the arguments that hold no tensor.
+        in_place: whether the layer wrote into its input.
+    """
+
+    inputs: Copies = field(repr=False)
+    outputs: Copies = field(repr=False)
+    others: tuple[str, ...]
+    in_place: bool
+
+
+def call_tensors(
+    model: Model, model_input: ModelInput, layer: str, call: int = 0, progress: Progress = ignore
+) -> CallTensors:
+    """One call of a layer, in a pass that ends with it.
+
+    Args:
+        model: the model.
+        model_input: what the network is given.
+        layer: name of a layer without parts.
+        call: which of its calls, from 0.
+        progress: told the share done after every layer; what it raises ends the run.
+
+    Raises:
+        UnknownLayerError: a pass runs no layer of that name.
+        SettingError: the layer has no such call.
+        ModelError: the network can't take this input.
+        HookVizError: this pass did not come to that call.
+    """
+    calls = {
+        info.name: info.calls for info in survey(model, tuple(model_input.tensor.shape[1:])).layers
+    }
+    if layer not in calls:
+        raise UnknownLayerError(f"layer in {model.title}", layer, calls)
+    if not 0 <= call < calls[layer]:
+        raise SettingError(
+            f"call={call}: {layer} runs {calls[layer]} time{'s' if calls[layer] > 1 else ''} in a "
+            "pass, and its calls are counted from 0."
+        )
+    watch = _Watch(layer, call, Telling(progress, sum(calls.values())))
+    with (
+        private_replica(model) as replica,
+        hooks.before(replica, [layer], watch.before),
+        hooks.observe(replica, calls, watch.after),
+    ):
+        forward_pass(model, replica, model_input.tensor, watch.telling)
+    if watch.tensors is None:
+        raise HookVizError(f"This pass did not run call {call} of {layer}. Its call 0 comes first.")
+    return watch.tensors
+
+
+class _Watch:
+    """Copies what the wanted call takes in and puts out, and ends the pass after it."""
+
+    def __init__(self, layer: str, call: int, telling: Telling) -> None:
+        self.tensors: CallTensors | None = None
+        self.telling = telling
+        self._wanted = (layer, call)
+        self._inputs: Copies = ()
+        self._versions: list[int] = []
+
+    def before(self, call: hooks.Call) -> None:
+        """Take in a call that is about to run."""
+        if (call.layer, call.index) == self._wanted:
+            self._inputs = _copies(call.inputs)
+            self._versions = _versions(call.inputs)
+
+    def after(self, call: hooks.Call) -> None:
+        """Take in a call that has run."""
+        self.telling.step()
+        if (call.layer, call.index) == self._wanted:
+            self.tensors = CallTensors(
+                inputs=self._inputs,
+                outputs=_copies(call.output),
+                others=tuple(
+                    type(argument).__name__ for argument in call.inputs if not _versions(argument)
+                ),
+                in_place=_versions(call.inputs) != self._versions,
+            )
+            raise hooks.StopForward
+
+
+def _copies(value: Any) -> Copies:
+    return tuple(
+        (path, tensor.detach().to("cpu", copy=True)) for path, tensor in hooks.tensors_in(value)
+    )
+
+
+def _versions(value: Any) -> list[int]:
+    return [tensor._version for _, tensor in hooks.tensors_in(value)]

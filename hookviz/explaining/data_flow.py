@@ -1,0 +1,211 @@
+"""Where the input of each call of a layer came from, and how long the call takes.
+
+Tensors are followed through the pass. What a layer puts out comes from that call; what a function
+between layers puts out, such as an addition or a concatenation, comes from all that its arguments
+come from. A tensor is told by being the same object, so writing into a part of another tensor is
+seen as writing into that part alone.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hookviz.capturing import layers
+from hookviz.capturing.survey import survey
+from hookviz.errors import HookVizError
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import Telling, device_and_dtype, forward_pass, private_replica
+from hookviz.hooking.torch_functions import EveryFunction, TensorMarks, not_followed
+from hookviz.types import Address, Model, ModelInput, Progress, ignore
+from hookviz.wording import times
+
+IMAGE = 0
+"""The network's input among the numbers of calls, which start at 1."""
+
+_TIMED = 3  # passes; the first pass, which follows the tensors, warms up
+
+
+@dataclass(slots=True)
+class LayerStep:
+    """One call of one layer.
+
+    Attributes:
+        address: which call of which layer.
+        kind: the module's class.
+        sources: the numbers of the calls whose outputs went into it; `IMAGE` is the input.
+        input_shapes, output_shapes: of its tensors, the batch included, as people write them.
+        nbytes: of what it put out, also where that takes the place of its input.
+        seconds: from just before its forward to just after, in each timed pass; a call inside
+            another one is part of that.
+    """
+
+    address: Address
+    kind: str
+    sources: frozenset[int]
+    input_shapes: str
+    output_shapes: str = ""
+    nbytes: int = 0
+    seconds: list[float] = field(default_factory=list)
+
+
+def data_flow(
+    model: Model, model_input: ModelInput, progress: Progress = ignore
+) -> tuple[LayerStep, ...]:
+    """Every call of a layer without parts in one pass, in order, with its times in three more.
+
+    Args:
+        model: the model.
+        model_input: what the network is given.
+        progress: told the share done after every call; what it raises ends the run.
+
+    Raises:
+        ModelError: the network can't take this input.
+        HookVizError: it runs no layer.
+    """
+    calls = sum(layer.calls for layer in survey(model, tuple(model_input.tensor.shape[1:])).layers)
+    telling = Telling(progress, (1 + _TIMED) * calls)
+    with private_replica(model) as replica:
+        names = _outermost(replica)
+        trace = _Trace(replica, telling)
+        trace.know(model_input.tensor, frozenset((IMAGE,)))  # and so any copy of it
+        with (
+            hooks.before(replica, names, trace.before),
+            hooks.edit(replica, names, trace.after),
+            trace,
+        ):
+            forward_pass(model, replica, model_input.tensor, telling)
+        clock = _Clock(trace.steps, telling, device_and_dtype(replica)[0])
+        with (
+            hooks.before(replica, names, clock.before),
+            hooks.observe(replica, names, clock.after),
+        ):
+            for _ in range(_TIMED):
+                clock.calls.clear()
+                forward_pass(model, replica, model_input.tensor, telling)
+    if not trace.steps:
+        raise HookVizError(
+            f"{model.title} runs no layer. Every model of the catalog does, for example shapesnet."
+        )
+    return tuple(trace.steps)
+
+
+def _outermost(network: nn.Module) -> list[str]:
+    """The layers without parts; of a convolution with parts, itself and not the parts."""
+    leaves = layers.leaf_names(network)
+    return [
+        name
+        for name in leaves
+        if not any(name[:at] in leaves for at, sign in enumerate(name) if sign == ".")
+    ]
+
+
+class _Trace(EveryFunction):
+    """Knows of every tensor on its way which calls' outputs it was made from."""
+
+    def __init__(self, network: nn.Module, telling: Telling) -> None:
+        super().__init__()
+        self.steps: list[LayerStep] = []
+        self._kinds = {name: type(module).__name__ for name, module in network.named_modules()}
+        self._telling = telling
+        self._sources = TensorMarks[frozenset[int]]()
+        self._open: list[tuple[int, list[int]]] = []  # calls that run: numbers, inputs' versions
+
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """What `func` gives, known to come from all that its arguments come from."""
+        operands = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
+        versions = [tensor._version for tensor in operands]
+        output = func(*args, **kwargs)
+        sources = self._sources_of(operands)
+        written = [
+            tensor
+            for tensor, version in zip(operands, versions, strict=True)
+            if tensor._version != version
+        ]
+        new = [
+            tensor
+            for _, tensor in hooks.tensors_in(output)
+            if not any(tensor is operand for operand in operands)
+        ]
+        for tensor in (*written, *new):
+            self.know(tensor, sources)
+        return output
+
+    def before(self, call: hooks.Call) -> None:
+        """Take in a call that is about to run."""
+        with not_followed():
+            inputs = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
+            address, kind = Address(call.layer, call.index), self._kinds[call.layer]
+            self.steps.append(LayerStep(address, kind, self._sources_of(inputs), _shapes(inputs)))
+            self._open.append((len(self.steps), [tensor._version for tensor in inputs]))
+
+    def after(self, call: hooks.Call) -> Any:
+        """Take in a call that has run."""
+        self._telling.step()
+        with not_followed():
+            number, versions = self._open.pop()
+            step = self.steps[number - 1]
+            inputs = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
+            outputs = [tensor for _, tensor in hooks.tensors_in(call.output)]
+            step.output_shapes = _shapes(outputs)
+            step.nbytes = sum(tensor.nbytes for tensor in outputs)
+            output = call.output
+            untouched = [tensor._version for tensor in inputs] == versions
+            if untouched and any(output is tensor for tensor in inputs):
+                # An Identity: the way on gets an object of its own, so that whatever else goes on
+                # with the input is still known to come from before this call.
+                output = output.detach()
+                outputs = [output]
+            for tensor in outputs:
+                self.know(tensor, frozenset((number,)))
+            return output
+
+    def know(self, tensor: Tensor, sources: frozenset[int]) -> None:
+        """From here on, this object comes from those calls."""
+        self._sources[tensor] = sources
+
+    def _sources_of(self, tensors: Sequence[Tensor]) -> frozenset[int]:
+        return frozenset().union(*(self._sources.get(tensor) or () for tensor in tensors))
+
+
+class _Clock:
+    """Adds to each step how long its call takes.
+
+    Attributes:
+        calls: how many calls of each layer there have been in this pass.
+    """
+
+    def __init__(self, steps: Sequence[LayerStep], telling: Telling, device: torch.device) -> None:
+        self._steps = {(step.address.layer, step.address.call): step for step in steps}
+        self._telling = telling
+        self._device = device
+        self._started: list[float] = []
+        self.calls: dict[str, int] = {}
+
+    def before(self, _call: hooks.Call) -> None:
+        """Start."""
+        self._started.append(self._now())
+
+    def after(self, call: hooks.Call) -> None:
+        """Stop."""
+        took = self._now() - self._started.pop()
+        count = self.calls.get(call.layer, 0)
+        self.calls[call.layer] = count + 1
+        step = self._steps.get((call.layer, count))
+        if step is not None:  # a network may take another way each time
+            step.seconds.append(took)
+        self._telling.step()
+
+    def _now(self) -> float:
+        if self._device.type != "cpu":
+            torch.accelerator.synchronize(self._device)
+        return time.perf_counter()
+
+
+def _shapes(tensors: Sequence[Tensor]) -> str:
+    return ", ".join(times(tensor.shape) or "one number" for tensor in tensors)

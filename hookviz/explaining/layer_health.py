@@ -1,0 +1,225 @@
+"""How the numbers inside a network are: NaN, infinities, dead and saturated units, and sizes.
+
+Everything is of one pass over one image, so "dead" means that a unit says nothing about this image.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from hookviz.capturing.survey import survey
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
+from hookviz.types import Address, Model, ModelInput, Progress, ignore
+
+EXPLODING = 1e4
+"""Times the largest |x| of the network's input (1 at least)."""
+SATURATED = 0.01
+"""Share of the output's range that counts as its end."""
+
+_LEAST_CELLS = 9
+_NO_UNITS = {"Flatten", "Permute", "Identity", "Dropout", "Dropout2d", "StochasticDepth"}
+
+
+@dataclass(frozen=True, slots=True)
+class OutputHealth:
+    """One tensor that one call of a layer put out.
+
+    A unit is a channel, or one number of a vector. It is dead on this image where it is 0
+    everywhere, or has the same value everywhere in a map of at least 9 cells: a pooling window
+    covers all of a smaller one, which is then the same everywhere and yet says something.
+
+    A sigmoid, tanh or their hard forms are saturated where the output is within 1 % of its range
+    from either end: below 0.01 or above 0.99 for a sigmoid, beyond ±0.98 for a tanh. There the
+    slope is at most a twenty-fifth of the steepest (Glorot & Bengio, 2010).
+
+    Attributes:
+        address: layer, call and part of the output.
+        kind: the module's class.
+        count: how many numbers there are.
+        nan, inf: how many of them are NaN, and how many infinite.
+        largest: max |x| of the finite ones.
+        growth: that over the same of what the layer took in; NaN where that was 0 or nothing.
+        units: how many units there are; 0 for a layer that has none.
+        dead: how many of them are dead.
+        saturated: the share of numbers that are, 0…1; NaN for a layer without a bounded range.
+        input_bad: whether the layer took in NaN or infinities.
+        bad_parameters: names of the module's own parameters and buffers that hold some.
+    """
+
+    address: Address
+    kind: str
+    count: int
+    nan: int
+    inf: int
+    largest: float
+    growth: float
+    units: int
+    dead: int
+    saturated: float
+    input_bad: bool
+    bad_parameters: tuple[str, ...]
+
+    @property
+    def bad(self) -> bool:
+        """Whether it holds NaN or infinities."""
+        return bool(self.nan or self.inf)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class NetworkHealth:
+    """Every output of a pass.
+
+    Attributes:
+        outputs: in order of execution.
+        values: all numbers, flat, float32 on the CPU, of the first output of the layer that was
+            asked for, and of the first one that is bad; by layer.
+        limit: above this |x| activations explode: `EXPLODING` times max |x| of the network's
+            input, or of 1 if that is larger. Half precision ends at 65,504.
+    """
+
+    outputs: tuple[OutputHealth, ...]
+    values: Mapping[str, NDArray[np.float32]] = field(repr=False)
+    limit: float
+
+    @property
+    def first_bad(self) -> OutputHealth | None:
+        """Where NaN and infinities begin."""
+        return next((output for output in self.outputs if output.bad), None)
+
+
+def network_health(
+    model: Model, model_input: ModelInput, layer: str, progress: Progress = ignore
+) -> NetworkHealth:
+    """Every tensor that the layers of a network put out in one pass, looked at as it comes.
+
+    Args:
+        model: the model.
+        model_input: what the network is given.
+        layer: whose numbers are kept.
+        progress: told the share done after every call; what it raises ends the run.
+
+    Raises:
+        ModelError: the network can't take this input.
+    """
+    layers = survey(model, tuple(model_input.tensor.shape[1:])).layers
+    with private_replica(model) as replica:
+        watch = _Watch(replica, {info.name: info.calls for info in layers}, layer, progress)
+        with (
+            hooks.before(replica, watch.calls, watch.before),
+            hooks.observe(replica, watch.calls, watch.after),
+        ):
+            forward_pass(model, replica, model_input.tensor, watch.telling)
+    limit = EXPLODING * max(1.0, _largest(model_input.tensor))
+    return NetworkHealth(tuple(watch.outputs), watch.values, limit)
+
+
+class _Watch:
+    """Looks at every layer as it runs, before an in-place layer writes over it."""
+
+    def __init__(
+        self, replica: nn.Module, calls: Mapping[str, int], layer: str, progress: Progress
+    ) -> None:
+        self.outputs: list[OutputHealth] = []
+        self.values: dict[str, NDArray[np.float32]] = {}
+        self.calls = calls
+        self.telling = Telling(progress, sum(calls.values()))
+        self._layer = layer
+        self._modules = dict(replica.named_modules())
+        self._inputs: dict[str, tuple[bool, float]] = {}
+        self._channels_last = False
+        self._shape: tuple[int, ...] = ()
+
+    def before(self, call: hooks.Call) -> None:
+        """Look at what a call is about to take in."""
+        tensors = [
+            tensor for _, tensor in hooks.tensors_in(call.inputs) if tensor.is_floating_point()
+        ]
+        bad = not all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
+        self._inputs[call.layer] = bad, max(map(_largest, tensors), default=np.nan)
+
+    def after(self, call: hooks.Call) -> None:
+        """Look at what a call has put out."""
+        module = self._modules[call.layer]
+        input_bad, input_largest = self._inputs.pop(call.layer, (False, np.nan))
+        for path, tensor in hooks.tensors_in(call.output):
+            if not tensor.is_floating_point() or not tensor.numel():
+                continue
+            values = tensor[0] if len(tensor.shape) > 1 and len(tensor) == 1 else tensor
+            units, dead = self._units(module, values)
+            largest = _largest(values)
+            output = OutputHealth(
+                address=Address(call.layer, call.index, path),
+                kind=type(module).__name__,
+                count=values.numel(),
+                nan=int(torch.isnan(values).sum()),
+                inf=int(torch.isinf(values).sum()),
+                largest=largest,
+                growth=largest / input_largest if input_largest else np.nan,
+                units=units,
+                dead=dead,
+                saturated=_saturated(module, values),
+                input_bad=input_bad,
+                bad_parameters=_bad_parameters(module),
+            )
+            first_bad = output.bad and not any(other.bad for other in self.outputs)
+            if (first_bad or call.layer == self._layer) and call.layer not in self.values:
+                copy = values.flatten().to("cpu", torch.float32, copy=True)
+                self.values[call.layer] = copy.numpy()
+            self.outputs.append(output)
+        self.telling.step()
+
+    def _units(self, module: nn.Module, values: Tensor) -> tuple[int, int]:
+        """How many units there are and how many of them are dead."""
+        shape, before = tuple(values.shape), self._shape
+        self._shape = shape
+        if isinstance(module, nn.Linear) or type(module) is nn.LayerNorm:
+            self._channels_last = True
+        elif shape != before or isinstance(module, nn.modules.conv._ConvNd):
+            self._channels_last = False  # else as in the layer before, whose shape it has
+        if type(module).__name__ in _NO_UNITS or not shape:
+            return 0, 0
+        by_unit = values.movedim(-1 if self._channels_last else 0, 0).reshape(
+            shape[-1] if self._channels_last else shape[0], -1
+        )
+        dead = (by_unit == 0).all(1)
+        if by_unit.shape[1] >= _LEAST_CELLS:
+            dead |= by_unit.amax(1) == by_unit.amin(1)
+        return len(by_unit), int(dead.sum())
+
+
+def _largest(tensor: Tensor) -> float:
+    """Max |x| of the finite values; 0 without any."""
+    size = tensor.abs()
+    largest = float(size.max()) if size.numel() else 0.0
+    if not np.isfinite(largest):
+        finite = size[torch.isfinite(size)]
+        largest = float(finite.max()) if finite.numel() else 0.0
+    return largest
+
+
+def _saturated(module: nn.Module, values: Tensor) -> float:
+    """The share of outputs at the ends of a bounded activation's range; NaN for other layers."""
+    if isinstance(module, nn.Sigmoid | nn.Hardsigmoid):
+        low, high = 0.0, 1.0
+    elif isinstance(module, nn.Tanh | nn.Softsign):
+        low, high = -1.0, 1.0
+    elif isinstance(module, nn.Hardtanh) and not isinstance(module, nn.ReLU6):
+        low, high = float(module.min_val), float(module.max_val)
+    else:
+        return np.nan
+    end = SATURATED * (high - low)
+    return float(((values < low + end) | (values > high - end)).float().mean())
+
+
+def _bad_parameters(module: nn.Module) -> tuple[str, ...]:
+    own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
+    return tuple(
+        name
+        for name, tensor in own
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all())
+    )

@@ -1,0 +1,49 @@
+"""Any tensor of a network read as channels, (C, H, W), with how its shape was read."""
+
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+Maps = NDArray[np.float32]
+
+
+def tensor_maps(values: Maps, module: nn.Module, ratio: float) -> tuple[Maps | None, str]:
+    """A tensor as ``(C, H, W)``, and how its shape was read; None where it is empty.
+
+    Args:
+        values: of any shape, the batch included.
+        module: the layer that takes it in or puts it out.
+        ratio: height / width of the network's input. Of two orders of the dimensions, the one
+            whose maps come closer to it is taken to be the network's.
+    """
+    if not values.size:
+        return None, "empty"
+    says = []
+    if values.ndim > 3:
+        if len(values) > 1:
+            says.append(f"the first of {len(values)} in the batch")
+        values = values[0]
+    elif values.ndim > 1 and len(values) == 1:
+        values = values[0]
+    if values.ndim <= 1:
+        return values.reshape(-1, 1, 1), "a vector, one cell per number" if values.ndim else ""
+    if values.ndim == 2:
+        return values[None], "a row per place, a column per feature"
+    if values.ndim > 3:
+        says.append("leading dimensions laid out one after the other")
+        return values.reshape(-1, *values.shape[-2:]), "; ".join(says)
+    if _channels_last(values.shape, module, ratio):
+        says.append("channels last: rows × columns × channels")
+        values = np.ascontiguousarray(np.moveaxis(values, -1, 0))
+    return values, "; ".join(says)
+
+
+def _channels_last(shape: tuple[int, ...], module: nn.Module, ratio: float) -> bool:
+    if type(module).forward in (nn.Linear.forward, nn.LayerNorm.forward):
+        return True
+    if isinstance(module, nn.modules.conv._ConvNd | nn.modules.batchnorm._BatchNorm):
+        return False
+    first, second, third = shape
+    return abs(log(first / second / ratio)) < abs(log(second / third / ratio))

@@ -1,0 +1,181 @@
+"""The gradient that reaches each layer's weights in one training step, and clipping.
+
+Vanishing and exploding gradients as in Glorot & Bengio, "Understanding the difficulty of training
+deep feedforward neural networks" (2010); clipping as in Pascanu et al., "On the difficulty of
+training recurrent neural networks" (2013) and `torch.nn.utils`. No weight is changed.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hookviz.capturing.survey import survey
+from hookviz.errors import ModelError
+from hookviz.explaining.scoring import class_scores
+from hookviz.hooking import hooks, replicas
+from hookviz.hooking.forward_pass import Telling, backward_pass
+from hookviz.types import Model, ModelInput, Progress, ignore
+
+Floats = NDArray[np.float64]
+VANISHING, EXPLODING = 1e-4, 1e4
+"""Times the strength at the layer nearest to the loss."""
+LOST = 1e-8
+"""Of the weights: a step with learning rate 1 is lost in the rounding of float32."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightGradients:
+    """The gradients of one step.
+
+    Attributes:
+        loss: of the chosen class, L = −log softmax(scores)[target].
+        by_layer: ∂L/∂w of each conv and linear layer by its name, of the shape of its weights, in
+            order of execution.
+        weight_norms: ‖w‖₂ of the same layers, ``(layers,)``.
+        every: the gradients of all parameters that the loss depends on.
+    """
+
+    loss: float
+    by_layer: dict[str, Tensor] = field(repr=False)
+    weight_norms: Floats = field(repr=False)
+    every: list[Tensor] = field(repr=False)
+
+    @cached_property
+    def norms(self) -> Floats:
+        """‖∂L/∂w‖₂ of each layer, ``(layers,)``."""
+        return np.array([norm(gradient) for gradient in self.by_layer.values()])
+
+    @cached_property
+    def total_norm(self) -> float:
+        """‖all gradients together‖₂, as clipping by norm takes it."""
+        return float(np.linalg.norm([norm(gradient) for gradient in self.every]))
+
+    @cached_property
+    def strengths(self) -> Floats:
+        """‖∂L/∂w‖₂ / ‖w‖₂ of each layer, ``(layers,)``.
+
+        The share by which a step with learning rate 1 would move the weights.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            strengths: Floats = self.norms / self.weight_norms
+        return strengths
+
+    def clipped(self, clipping: str, limit: float) -> list[Tensor]:
+        """Each layer's gradient after clipping over all parameters, biases and norms included.
+
+        ``"by value"``: each g becomes min(max(g, −limit), limit). ``"by norm"``: every g is
+        multiplied by `clip_factor`.
+        """
+        if clipping == "by value":
+            return [gradient.clamp(-limit, limit) for gradient in self.by_layer.values()]
+        factor = clip_factor(self.total_norm, limit)
+        return [gradient * factor for gradient in self.by_layer.values()]
+
+
+def weight_gradients(
+    model: Model, model_input: ModelInput, target: int, progress: Progress = ignore
+) -> WeightGradients:
+    """The gradients of every parameter in one training step on one image.
+
+    Batch norm uses its stored averages and nothing is dropped, as in eval mode: one image has no
+    statistics of a batch.
+
+    Args:
+        model: the model.
+        model_input: the image.
+        target: the class, of whose cross entropy they are the gradients.
+        progress: told the share done after every layer, there and back.
+
+    Raises:
+        ModelError: no layer has weights of its own, the network puts out no class scores, or it
+            can't be differentiated.
+    """
+    run = survey(model, tuple(model_input.tensor.shape[1:]))
+    convs = {info.name for info in run.convs}
+    replica = replicas.for_gradients(model.network, trainable=True)
+    modules = dict(replica.named_modules())
+    weights = {
+        info.name: weight
+        for info in run.layers
+        if info.name in convs or isinstance(modules[info.name], nn.Linear)
+        if (weight := modules[info.name]._parameters.get("weight")) is not None
+    }
+    if not weights:
+        raise ModelError(
+            f"{model.title} has no conv or linear layer with weights of its own. "
+            "Most models of the catalog have, for example shapesnet."
+        )
+    parameters = [parameter for parameter in replica.parameters() if parameter.requires_grad]
+    calls = {info.name: info.calls for info in run.layers}
+    telling = Telling(progress, sum(calls.values()) + len(weights))
+    with torch.enable_grad(), hooks.observe(replica, calls, lambda _call: telling.step()):
+        scores = class_scores(model, replica, model_input.tensor, telling).float()
+        loss = F.cross_entropy(scores, torch.tensor([target], device=scores.device))
+    with hooks.on_gradients(lambda _name, _gradient: telling.step()) as watched:
+        for name, weight in weights.items():
+            watched.add(name, weight)
+        backward = backward_pass(model, loss, parameters, telling)
+    gradients = {
+        id(parameter): gradient
+        for parameter, gradient in zip(parameters, backward, strict=True)
+        if gradient is not None
+    }
+    used = {name: weight for name, weight in weights.items() if id(weight) in gradients}
+    if not used:
+        raise ModelError(
+            f"The scores of {model.title} depend on the weights of no conv or linear layer."
+        )
+    return WeightGradients(
+        float(loss.detach()),
+        {name: gradients[id(weight)] for name, weight in used.items()},
+        np.array([norm(weight) for weight in used.values()]),
+        list(gradients.values()),
+    )
+
+
+def norm(tensor: Tensor) -> float:
+    """‖x‖₂ = √Σ x², summed in float64."""
+    return float(torch.linalg.vector_norm(tensor.detach().cpu(), dtype=torch.float64))
+
+
+def largest(tensor: Tensor) -> float:
+    """Max |x|."""
+    return float(tensor.detach().abs().max())
+
+
+def clip_factor(total_norm: float, limit: float) -> float:
+    """What clipping by norm multiplies every gradient by: min(1, limit / (‖all g‖₂ + 10⁻⁶))."""
+    return min(1.0, limit / (total_norm + 1e-6))
+
+
+def nearest_strength(norms: Floats, strengths: Floats) -> float:
+    """The strength at the layer nearest to the loss that has a gradient; NaN where none has.
+
+    Both arguments are ``(layers,)``, in order of execution.
+    """
+    usable = np.flatnonzero(np.isfinite(strengths) & (norms > 0))
+    return float(strengths[usable[-1]]) if len(usable) else np.nan
+
+
+def verdicts_of(norms: Floats, strengths: Floats) -> list[str]:
+    """``"vanishing"``, ``"exploding"`` or ``""`` for each layer; arguments are ``(layers,)``.
+
+    A strength below `VANISHING` times `nearest_strength` vanishes, and above `EXPLODING` times it
+    explodes. Below `LOST` it has vanished whatever the others are, as float32 keeps 7 digits of a
+    weight; so has a gradient of 0, and one with NaN or infinities has exploded.
+    """
+    nearest = nearest_strength(norms, strengths)
+    verdicts = []
+    for size, strength in zip(norms, strengths, strict=True):
+        if size == 0 or strength < max(LOST, VANISHING * nearest):
+            verdicts.append("vanishing")
+        elif not np.isfinite(size) or (np.isfinite(strength) and strength > EXPLODING * nearest):
+            verdicts.append("exploding")
+        else:
+            verdicts.append("")
+    return verdicts

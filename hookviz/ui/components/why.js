@@ -1,0 +1,75 @@
+// Why a cell has its value: a row for each input, patch × kernel = product, the product as a bar to
+// the left or the right of zero; then the bias, the sum, and what followed.
+
+const FRAME = `
+  <div class="why">
+    <h4></h4>
+    <div class="rows" role="list"></div>
+    <p class="rest"></p>
+    <p class="sum"></p>
+    <ol class="steps"></ol>
+  </div>`;
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  const find = frame(parentElement, FRAME);
+  const colour = (value, most) => {
+    if (value === null) return data.notFinite;
+    const middle = (data.palette.length - 1) / 2;
+    const share = most ? Math.max(-1, Math.min(1, value / most)) : 0;
+    return `#${data.palette[Math.round(middle + share * middle)].toString(16).padStart(6, "0")}`;
+  };
+  const small = (values, most, says) => {
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [values[0].length, values.length];
+    const pen = canvas.getContext("2d");
+    values.forEach((row, y) => row.forEach((value, x) => {
+      pen.fillStyle = colour(value, most);
+      pen.fillRect(x, y, 1, 1);
+    }));
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", says);
+    canvas.title = `${says}: ${values.map((row) => row.map((value) => number(value)).join(" ")).join(" | ")}`;
+    return canvas;
+  };
+  const span = (text, name = "") => {
+    const element = document.createElement("span");
+    element.className = name;
+    element.textContent = text;
+    return element;
+  };
+
+  find("h4").textContent = data.title;
+  find(".rows").replaceChildren(...data.rows.map((row) => {
+    const line = document.createElement(data.upstream ? "button" : "div");
+    line.className = "row";
+    const item = document.createElement("div");
+    item.setAttribute("role", "listitem");
+    if (data.upstream) {
+      line.type = "button";
+      line.title = `Go to channel ${row.input} of ${data.upstream}`;
+      line.onclick = () => setTriggerValue("upstream", row.input);
+    }
+    const bar = document.createElement("span");
+    bar.className = "bar";
+    const fill = document.createElement("span");
+    const share = data.most ? Math.abs(row.term) / data.most : 0;
+    fill.style.width = `${50 * share}%`;
+    fill.style[row.term < 0 ? "right" : "left"] = "50%";
+    fill.style.background = row.term < 0 ? data.below : data.above;
+    bar.append(fill);
+    line.append(
+      span(`in ${row.input}`, "name"),
+      small(row.patch, data.patchMost, `input ${row.input} under the kernel`), span("×"),
+      small(row.kernel, data.kernelMost, "kernel"), span("="), bar, span(number(row.term), "term"),
+    );
+    item.append(line);
+    return item;
+  }));
+  find(".rest").textContent = data.rest;
+  find(".sum").textContent = data.sum;
+  find(".steps").replaceChildren(...data.steps.map((text) => {
+    const step = document.createElement("li");
+    step.textContent = text;
+    return step;
+  }));
+}

@@ -1,0 +1,100 @@
+"""Why a cell has its value: the largest products of the sum, each a way to the channel it is of."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from hookviz.drawing.colormaps import COLORMAPS, LEVELS, NAN_COLOUR
+from hookviz.drawing.palette import palette_of
+from hookviz.explaining.cell_sum import CellSum
+from hookviz.explaining.layer_call import Step
+from hookviz.ui.components.files import script, source
+from hookviz.wording import number
+
+_ROWS = 5  # inputs that are written out one by one: as many as a laptop's window has room for
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component("hookviz_why", css=source("why.css"), js=script("why.js"))
+
+
+def why(
+    cell: CellSum, upstream: str | None, colormap: str, on_upstream: Callable[[int], None]
+) -> None:
+    """Show the sum; `on_upstream` gets the input channel that a person follows upstream.
+
+    Args:
+        cell: the sum.
+        upstream: the layer whose channels the inputs are; None where there is no one layer.
+        colormap: a diverging one, for patches, kernels and bars.
+        on_upstream: called with the number of the input channel.
+    """
+
+    def followed() -> None:
+        match st.session_state["why"].get("upstream"):
+            case int(channel):
+                on_upstream(channel)
+
+    _component()(key="why", data=_data(cell, upstream, colormap), on_upstream_change=followed)
+
+
+def _data(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:
+    largest = cell.order[:_ROWS]
+    colours = palette_of(COLORMAPS[colormap].name)[:LEVELS, :3].astype(int)
+    bias = "" if cell.bias is None else f" + bias {number(cell.bias)}"
+    others = cell.order[_ROWS:]
+    rest = float(sum(cell.terms[index] for index in others))
+    verdict = "as the network computed" if cell.agrees else "NOT what the network computed"
+    return {
+        "title": f"Why {number(cell.value)} at row {cell.row}, column {cell.column}?",
+        "rows": [
+            {
+                "input": cell.inputs[index],
+                "patch": _numbers(cell.patch[index]),
+                "kernel": _numbers(cell.kernel[index]),
+                "term": float(f"{cell.terms[index]:.8g}"),
+            }
+            for index in largest
+        ],
+        "most": _largest(cell.terms),
+        "patchMost": _largest(cell.patch),
+        "kernelMost": _largest(cell.kernel),
+        "upstream": upstream,
+        "palette": (colours[:, 0] * 65536 + colours[:, 1] * 256 + colours[:, 2]).tolist(),
+        "below": _hex(colours[LEVELS // 8]),
+        "above": _hex(colours[LEVELS - 1 - LEVELS // 8]),
+        "notFinite": NAN_COLOUR,
+        "rest": f"the other {len(others):,} inputs together: {number(rest)}" if others else "",
+        "sum": f"sum {number(float(cell.terms.sum()))}{bias} = {number(cell.total)}, {verdict}",
+        "steps": [_step(step) for step in cell.steps],
+    }
+
+
+def _step(step: Step) -> str:
+    """What followed, as a formula with its numbers."""
+    title = f"{step.kind} {step.layer}".strip()
+    if step.norm is None:
+        return f"{title} gives {number(step.value)}"
+    norm = step.norm
+    return (
+        f"{title} (value − {number(norm.mean)}) / √({number(norm.variance)} + {norm.epsilon:g}) "
+        f"× {number(norm.scale)} + {number(norm.shift)} = {number(step.value)}"
+    )
+
+
+def _largest(values: Any) -> float:
+    finite = np.abs(values[np.isfinite(values)])
+    return float(finite.max()) if finite.size else 0.0
+
+
+def _numbers(values: Any) -> list[list[float | None]]:
+    """Rows of numbers; None where there is no finite one, for JSON has no NaN."""
+    return [[float(f"{v:.5g}") if np.isfinite(v) else None for v in row] for row in values.tolist()]
+
+
+def _hex(colour: Any) -> str:
+    return "#" + "".join(f"{part:02x}" for part in colour.tolist())

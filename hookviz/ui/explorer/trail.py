@@ -1,0 +1,42 @@
+"""The way back: from which channel a person followed an input upstream."""
+
+import streamlit as st
+
+from hookviz.ui.state import choose, choose_channel, plain
+
+_KEY = "_trail"  # a key of session_state that no widget has can't be set from outside
+_LONGEST = 20
+
+
+def follow(layer: str, channel: int, upstream: str, input_channel: int) -> None:
+    """Go from a channel to one of the channels that it is made of, and remember the way."""
+    trail: list[tuple[str, int]] = st.session_state.setdefault(_KEY, [])
+    trail.append((layer, channel))
+    del trail[:-_LONGEST]
+    choose(layer=upstream.partition("#")[0])
+    choose_channel(input_channel)
+
+
+def show_trail() -> None:
+    """The last step of the way as a button that leads back, where there is one."""
+    trail: list[tuple[str, int]] = st.session_state.get(_KEY, [])
+    if trail:
+        layer, channel = trail[-1]
+        st.button(
+            plain(f"channel {channel} of {layer}"),
+            icon=":material/arrow_back:",
+            type="tertiary",
+            on_click=_back,
+            key="trail",
+        )
+
+
+def forget() -> None:
+    """No way back from here: another layer was chosen by itself."""
+    st.session_state.pop(_KEY, None)
+
+
+def _back() -> None:
+    layer, channel = st.session_state[_KEY].pop()
+    choose(layer=layer)
+    choose_channel(channel)

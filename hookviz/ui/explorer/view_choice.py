@@ -1,0 +1,64 @@
+"""How the channels are drawn, in a row above them: order, how many, scale and colours."""
+
+import streamlit as st
+
+from hookviz.drawing.colormaps import COLORMAPS
+from hookviz.drawing.scales import SCALES
+from hookviz.drawing.statistics import SORTS
+from hookviz.types import Activation
+from hookviz.ui.state import View
+
+AUTOMATIC = "automatic"
+_EVERY = "all"
+
+
+def pick_view(channels: int) -> View:
+    """Order, number of channels, scale and colours, as chosen or `AUTOMATIC`."""
+    with st.container(horizontal=True, key="hv-view", gap="small"):
+        sort = _choice("Sort by", tuple(SORTS), "sort")
+        counts = (_EVERY, *(str(count) for count in (16, 64, 256) if count < channels))
+        top = _choice("Channels", counts, "top")
+        scale = _choice("Scale", (AUTOMATIC, *SCALES), "scale")
+        colours = _choice("Colours", (AUTOMATIC, *COLORMAPS), "colours")
+    return View(
+        sort=sort,
+        top=None if top == _EVERY else int(top),
+        scale=scale,
+        colormap=None if colours == AUTOMATIC else colours,
+    )
+
+
+def resolve(view: View, activation: Activation) -> tuple[str, str]:
+    """The scale and the colormap for a view of what a layer put out.
+
+    One language of colours everywhere: blue below zero, red above, zero neutral, be the page dark
+    or light. A layer that is nowhere negative runs from the page's own black or white at 0.
+    """
+    signed = bool((activation.values < 0).any())
+    scale = "balanced" if view.scale == AUTOMATIC else view.scale
+    dark = st.context.theme.type == "dark"
+    if view.colormap is not None:
+        return scale, view.colormap
+    if signed:
+        return scale, diverging()
+    return scale, "inferno" if dark else "Reds"
+
+
+def diverging() -> str:
+    """The colormap for signed values: zero fades into the page, be it dark or light."""
+    return "berlin" if st.context.theme.type == "dark" else "RdBu_r"
+
+
+def _choice(label: str, options: tuple[str, ...], key: str) -> str:
+    return st.selectbox(
+        label,
+        options,
+        format_func=lambda option: f"{_SHORT[key]} {option}",
+        key=key,
+        bind="query-params",
+        label_visibility="collapsed",
+        width=158,
+    )
+
+
+_SHORT = {"sort": "sort:", "top": "show:", "scale": "scale:", "colours": "colours:"}

@@ -1,0 +1,52 @@
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.capturing.engine import prepare
+from hookviz.explaining.data_flow import IMAGE, data_flow
+from hookviz.types import Model
+from tests.conftest import as_model, seeded
+
+
+class Residual(nn.Module):
+    """A shortcut around a convolution, and the image joined at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 3, 1)
+        self.conv = nn.Conv2d(3, 3, 1)
+        self.last = nn.Conv2d(6, 2, 1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        stem = self.stem(images)
+        both: Tensor = self.last(torch.cat([self.conv(stem) + stem, images], 1))
+        return both
+
+
+def test_branches_are_followed_to_where_they_meet(noise: Tensor) -> None:
+    model = as_model(seeded(Residual))
+    steps = data_flow(model, prepare(model, noise))
+    assert [str(step.address) for step in steps] == ["stem", "conv", "last"]
+    assert [set(step.sources) for step in steps] == [{IMAGE}, {1}, {IMAGE, 1, 2}]
+    assert (steps[2].input_shapes, steps[2].output_shapes) == ("1×6×16×16", "1×2×16×16")
+    assert [step.nbytes for step in steps] == [4 * 3 * 256, 4 * 3 * 256, 4 * 2 * 256]
+
+
+def test_every_call_is_timed_three_times(tiny: Model, noise: Tensor) -> None:
+    told: list[float] = []
+    steps = data_flow(tiny, prepare(tiny, noise), told.append)
+    assert [str(step.address) for step in steps] == ["conv1", "relu", "conv2", "relu#1", "head"]
+    assert all(len(step.seconds) == 3 and min(step.seconds) > 0 for step in steps)
+    assert told == sorted(told)
+    assert told[-1] == 1
+
+
+def test_a_network_without_layers_is_refused(noise: Tensor) -> None:
+    class Bare(nn.Module):
+        def forward(self, images: Tensor) -> Tensor:
+            return images.mean((2, 3))
+
+    model = as_model(Bare())
+    with pytest.raises(hookviz.HookVizError, match="runs no layer"):
+        data_flow(model, prepare(model, noise))
