@@ -11,7 +11,7 @@ import click
 
 from hookviz.cli.download import bar
 from hookviz.errors import SettingError
-from hookviz.models import catalog, user_models
+from hookviz.models import bundled, catalog, user_models
 from hookviz.models.loading import load_model
 from hookviz.types import Model
 
@@ -20,7 +20,7 @@ Command = Callable[..., Any]
 _MODEL_OPTIONS = (
     click.option(
         "--model",
-        default=catalog.BUNDLED,
+        default=bundled.DEFAULT,
         show_default=True,
         help="A name that `hookviz models` lists, or package.module:factory.",
     ),

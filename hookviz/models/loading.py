@@ -9,7 +9,8 @@ from torchvision import models
 from torchvision.models import WeightsEnum
 
 from hookviz.errors import WeightsError, shorten
-from hookviz.models import architectures, bundled, catalog, networks, timm_models
+from hookviz.models import architectures, catalog, networks, timm_models
+from hookviz.models.bundled import BUNDLED
 from hookviz.models.checkpoints.reading import read_state_dict
 from hookviz.models.devices import find_device
 from hookviz.models.digest import network_digest
@@ -130,8 +131,9 @@ def _of_torchvision(spec: ModelSpec, weights: WeightsEnum) -> str:
 def _pretrained(spec: ModelSpec, progress: downloads.Report | None) -> nn.Module:
     """The network with its own weights, from this machine or downloaded to torch's own folder."""
     title = f"The pretrained weights of {spec.title}"
-    if spec.name == catalog.BUNDLED:
-        return networks.with_weights(spec, read_state_dict(bundled.WEIGHTS_FILE), title)
+    if spec.name in BUNDLED:
+        state_dict = read_state_dict(BUNDLED[spec.name].weights_file)
+        return networks.with_weights(spec, state_dict, title)
     if spec.name.startswith(timm_models.PREFIX):
         return timm_models.build_pretrained(spec.name)
     path = catalog.weights_path(spec.name)
@@ -141,8 +143,8 @@ def _pretrained(spec: ModelSpec, progress: downloads.Report | None) -> nn.Module
         except WeightsError as error:
             raise WeightsError(
                 f"{title} ({spec.download_bytes / 1e6:.0f} MB) can't be had: "
-                f"{str(error).rstrip('.')}. Random weights and the bundled model work without a "
-                "network."
+                f"{str(error).rstrip('.')}. Random weights and the bundled models work without "
+                "a network."
             ) from error
     try:
         return networks.with_weights(spec, read_state_dict(path), path.name)
