@@ -129,6 +129,7 @@ class _State:
     def __init__(self, network: nn.Module) -> None:
         self._kept: list[Any] = []  # alive, or its identity could go to another
         self._unknown = False
+        self._modules = {id(module) for module in network.modules()}
         self._parts = [self._of(vars(module)) for module in network.modules()]
 
     def same(self, later: "_State") -> bool:
@@ -141,7 +142,8 @@ class _State:
         self._kept.append(value)
         if isinstance(value, Tensor):
             return id(value), None if value.is_inference() else value._version, value.shape
-        parts = _parts(value)
+        hidden = isinstance(value, nn.Module) and id(value) not in self._modules
+        parts = vars(value).items() if hidden else _parts(value)
         if parts is None or depth > _DEEPEST:
             self._unknown = True
             return id(value)

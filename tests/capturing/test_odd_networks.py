@@ -140,6 +140,18 @@ class CountsInAPart(Odd):
         return counted
 
 
+class CountsOutOfSight(Odd):
+    """In a module that the network does not know of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden = [_Counter()]
+
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        counted: Tensor = self.hidden[0](activation)
+        return counted
+
+
 class CountsInAParametrisation(Odd):
     def __init__(self) -> None:
         super().__init__()
@@ -201,7 +213,7 @@ ODD: list[type[Odd]] = [
     *(CountsInAnAttribute, RemembersInAList, ReplacesABuffer, NormalisesInTraining),
     *(ClipsItsWeights, TakesAWayByValue, CallsByValue, WithoutGradients, OldWeightNorm),
     *(SpectralNorm, WritesInAnotherThread, WritesInAScript, CountsInAPart),
-    *(CountsInAParametrisation, ReplacedForward),
+    *(CountsOutOfSight, CountsInAParametrisation, ReplacedForward),
 ]
 pytestmark = pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
 
