@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from hookviz.capturing.survey import survey
+from hookviz.capturing.survey import survey_input
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
@@ -51,9 +51,7 @@ def call_tensors(
         ModelError: the network can't take this input.
         HookVizError: this pass did not come to that call.
     """
-    calls = {
-        info.name: info.calls for info in survey(model, tuple(model_input.tensor.shape[1:])).layers
-    }
+    calls = {info.name: info.calls for info in survey_input(model, model_input).layers}
     if layer not in calls:
         raise UnknownLayerError(f"layer in {model.title}", layer, calls)
     if not 0 <= call < calls[layer]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.capturing import layers
-from hookviz.capturing.survey import survey
+from hookviz.capturing.survey import survey_input
 from hookviz.errors import HookVizError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, device_and_dtype, forward_pass, private_replica
@@ -66,7 +66,7 @@ def data_flow(
         ModelError: the network can't take this input.
         HookVizError: it runs no layer.
     """
-    calls = sum(layer.calls for layer in survey(model, tuple(model_input.tensor.shape[1:])).layers)
+    calls = sum(layer.calls for layer in survey_input(model, model_input).layers)
     telling = Telling(progress, (1 + _TIMED) * calls)
     with private_replica(model) as replica:
         names = _outermost(replica)
