@@ -3,17 +3,19 @@
 import io
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import streamlit as st
+import torch
 from PIL import Image
 from streamlit.delta_generator import DeltaGenerator
 
 from hookviz.capturing.survey import list_layers
 from hookviz.drawing.colours import ACCENT, CONTRAST
+from hookviz.drawing.dimensions import as_maps
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.errors import HookVizError
 from hookviz.explaining.layer_facts import facts as layer_facts
@@ -192,10 +194,19 @@ def _show_channels(scene: _Scene, view: View) -> tuple[DeltaGenerator, _Drawing]
     with scores_column:
         show_predictions(capture, scene.model)
     started = time.perf_counter()
-    activation = capture[scene.layer.name]
+    recorded = capture[scene.layer.name]
+    volume = len(scene.layer.output_shape) == 4  # of which the middle slice is shown
+    depth = recorded.values.shape[1] // 2 if volume else None
     grid = make_grid(
-        activation, sort=view.sort, top=view.top, scale=view.scale, colormap=view.colormap
+        recorded,
+        sort=view.sort,
+        top=view.top,
+        scale=view.scale,
+        colormap=view.colormap,
+        depth=depth,
     )
+    maps = torch.from_numpy(as_maps(recorded.values.numpy(), depth)[0])
+    activation = replace(recorded, values=maps)
     show_grid(grid, scene.shown)
     channel = show_inspector(grid, activation, capture, scene.shown)
     if channel is not None:
