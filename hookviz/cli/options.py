@@ -12,6 +12,7 @@ import click
 from hookviz.cli.download import bar
 from hookviz.errors import SettingError
 from hookviz.models import bundled, catalog, user_models
+from hookviz.models.exported import is_file
 from hookviz.models.loading import load_model
 from hookviz.types import Model
 
@@ -22,7 +23,7 @@ _MODEL_OPTIONS = (
         "--model",
         default=bundled.DEFAULT,
         show_default=True,
-        help="A name that `hookviz models` lists, or package.module:factory.",
+        help="A name that `hookviz models` lists, or package.module:factory, or a .pt2 file.",
     ),
     click.option(
         "--weights",
@@ -66,7 +67,7 @@ def load(
     Raises:
         HookVizError: as `load_model` does, and `user_models.build` for ``package.module:factory``.
     """
-    if ":" in name and name not in {spec.name for spec in catalog.list_models()}:
+    if (is_file(name) or ":" in name) and name not in {spec.name for spec in catalog.list_models()}:
         return _own(name, weights=weights, labels=labels, device=device, half=half)
     spec = catalog.find_model(name)
     progress = bar(spec) if weights == "pretrained" and not spec.on_disk else nullcontext()
