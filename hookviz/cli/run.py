@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -16,6 +17,19 @@ _APP = next(
     file for file in (_PACKAGE / "ui" / "app.py", _PACKAGE.parent / "app.py") if file.is_file()
 )
 """The app with its configuration beside it: in the wheel, or at the top of a checkout."""
+
+_TRIAL = """
+import sys
+sys.path.append(sys.argv[2])
+from hookviz.errors import HookVizError
+from hookviz.models import user_models
+try:
+    user_models.build(sys.argv[1])
+except HookVizError as error:
+    print(error, file=sys.stderr)
+    sys.exit(2)
+"""
+"""Makes the network once, in a process that ends before the server begins."""
 
 _FORM = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):[^\W\d]\w*")
 
@@ -34,9 +48,10 @@ def run(port: int, address: str, model: str | None) -> None:
     if model:
         here = str(Path.cwd())
         _check(model, here)
-        environment["HOOKVIZ_MODEL"] = model
         paths = [here, *filter(None, [environment.get("PYTHONPATH")])]
         environment["PYTHONPATH"] = os.pathsep.join(paths)
+        _try_out(model, environment)
+        environment["HOOKVIZ_MODEL"] = model
     options = {"server.port": str(port), "server.address": address}
     flags = [part for name, value in options.items() for part in (f"--{name}", value)]
     command = [sys.executable, "-m", "streamlit", "run", str(_APP), *flags]
@@ -46,8 +61,7 @@ def run(port: int, address: str, model: str | None) -> None:
 def _check(model: str, folder: str) -> None:
     """Nothing, where `model` has the right form and its module is found from `folder`.
 
-    The server imports the module and calls the factory; here it is only looked up, so that a typing
-    mistake is told at once.
+    It is only looked up, without torch, so that a typing mistake is told at once.
 
     Raises:
         ModelError: it has another form, or there is no such module.
@@ -71,3 +85,27 @@ def _check(model: str, folder: str) -> None:
         near = nearest_names(module, [file.stem for file in Path(folder).glob("*.py")])
         hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "None is like it."
         raise ModelError(f"There is no module {module!r}; it was looked for in {folder!r}. {hint}")
+
+
+def _try_out(model: str, environment: Mapping[str, str]) -> None:
+    """Nothing, where the network can be made.
+
+    The server would end with the traceback of its own start. Another process makes it here, so that
+    neither its memory nor what its module does at import stays with this one.
+
+    Raises:
+        ModelError: its module or its factory fails.
+    """
+    command = [sys.executable, "-c", _TRIAL, model, str(_PACKAGE.parent)]
+    done = subprocess.run(  # noqa: S603 - our own, and no shell
+        command,
+        env=environment,
+        check=False,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+    )
+    if done.returncode:
+        last = done.stderr.strip().rpartition("\n")[2]
+        raise ModelError(last or f"{model} ends Python with status {done.returncode}.")

@@ -5,7 +5,9 @@ A browser can't name code. What runs here is what the person at the keyboard nam
 
 import importlib
 import threading
+import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 from torch import nn
@@ -70,26 +72,42 @@ def build(path: str) -> Model:
     Raises:
         ModelError: it can't be imported, has no such name, fails, or makes something else.
     """
-    module_name, colon, name = path.partition(":")
-    if not (module_name and colon and name):
-        raise ModelError(f"{path!r} is not of the form package.module:factory.")
+    module_name, _, name = path.partition(":")
+    if not (name.isidentifier() and all(module_name.split("."))):
+        raise ModelError(
+            f"{shorten(path)!r} is not of the form package.module:factory, such as nets:my_model."
+        )
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise ModelError(f"The module {module_name!r} can't be imported: {error}.") from error
+    # A person's own code runs here: it may raise anything, and sys.exit would end the program.
+    except (Exception, SystemExit) as error:
+        raise ModelError(
+            f"The module {module_name!r} can't be imported: {_reason(error)}."
+        ) from error
     made = getattr(module, name, None)
     if made is None:
-        near = nearest_names(name, vars(module))
+        own = [each for each in vars(module) if not each.startswith("_")]
+        near = nearest_names(name, own)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ModelError(f"{module_name} has no {name!r}.{hint}")
     if callable(made) and not isinstance(made, nn.Module):
         try:
             made = made()
-        except Exception as error:
-            reason = shorten(str(error), 200) or type(error).__name__
-            raise ModelError(f"{path} failed: {reason}") from error
+        except (Exception, SystemExit) as error:
+            raise ModelError(f"{path} failed: {_reason(error)}.") from error
     if isinstance(made, Model):
         return made
     if isinstance(made, nn.Module):
         return wrap(made, name=name)
     raise ModelError(f"{path} makes a {type(made).__name__}, not a torch.nn.Module.")
+
+
+def _reason(error: BaseException) -> str:
+    """What a person's own code raised, and in which line of which file."""
+    said = shorten(" ".join(str(error).split()), 200).rstrip(".")
+    if isinstance(error, SyntaxError | ImportError):
+        return said or type(error).__name__  # it names the file, or the module, by itself
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    kind = type(error).__name__
+    return f"{kind}: {said}{where}" if said else f"{kind}{where}"

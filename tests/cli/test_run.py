@@ -28,7 +28,7 @@ def test_run_serves_the_app() -> None:
 def test_a_model_of_ones_own_reaches_the_server(tmp_path: Path) -> None:
     for file, text in {
         "nets/__init__.py": "",
-        "nets/small.py": "",
+        "nets/small.py": "from torch import nn\ndef make(): return nn.Conv2d(3, 2, 3)",
         "streamlit.py": STREAMLIT,
     }.items():
         path = tmp_path / file
@@ -53,7 +53,17 @@ def test_the_variable_is_the_one_that_the_server_reads() -> None:
 
 @pytest.mark.parametrize(
     "model",
-    ["nets", "nets:", ":make", "nets.:make", "nets:make()", "nets:a.b", "a/b.py:make", "1:a"],
+    [
+        "nets",
+        "nets:",
+        ".nets:make",
+        ":make",
+        "nets.:make",
+        "nets:make()",
+        "nets:a.b",
+        "a/b.py:make",
+        "1:a",
+    ],
 )
 def test_a_model_of_another_form_is_refused(model: str) -> None:
     assert "package.module:factory" in mistake("run", "--model", model)
@@ -77,3 +87,20 @@ def test_a_package_that_fails_is_told_at_once(
     Path("broken_nets").mkdir()
     Path("broken_nets/__init__.py").write_text("1 / 0")
     assert "division by zero" in mistake("run", "--model", "broken_nets.a:make")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("def make(:", "invalid syntax (odd_networks.py, line 1)"),
+        ("import os; os._exit(7)", "status 7"),
+        ("def make(): raise ValueError('no\\ndata')", "no data"),
+    ],
+)
+def test_a_network_that_cannot_be_made_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    Path("odd_networks.py").write_text(text)
+    assert reason in mistake("run", "--model", "odd_networks:make")

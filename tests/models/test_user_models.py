@@ -1,3 +1,4 @@
+import importlib
 import sys
 from pathlib import Path
 
@@ -25,6 +26,9 @@ number = 7
 def broken():
     raise ValueError("no data here")
 
+def leaves():
+    raise SystemExit(3)
+
 def wrong():
     return "a string"
 """
@@ -51,7 +55,12 @@ def test_a_factory_a_module_or_a_model_will_do() -> None:
         (":make_net", "not of the form"),
         ("no_such_nets:make", "'no_such_nets' can't be imported"),
         ("my_nets:make_nte", "Did you mean 'make_net'"),
-        ("my_nets:broken", "my_nets:broken failed: no data here"),
+        (".my_nets:make_net", "not of the form"),
+        ("my_nets.:make_net", "not of the form"),
+        ("my_nets:make net", "not of the form"),
+        ("my_nets:x", "has no 'x'.$"),
+        ("my_nets:broken", r"my_nets:broken failed: ValueError: no data here \(my_nets.py, line"),
+        ("my_nets:leaves", "my_nets:leaves failed: SystemExit: 3"),
         ("my_nets:wrong", "makes a str, not"),
         ("my_nets:number", "makes a int, not"),
     ],
@@ -59,6 +68,28 @@ def test_a_factory_a_module_or_a_model_will_do() -> None:
 def test_what_cannot_be_built_is_named(path: str, reason: str) -> None:
     with pytest.raises(hookviz.ModelError, match=reason):
         user_models.build(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("def make(:\n", r"invalid syntax \(odd_nets.py, line 1\)"),
+        ("\0", "null bytes"),
+        ("\n1 / 0\n", r"ZeroDivisionError: division by zero \(odd_nets.py, line 2\)"),
+        ("raise SystemExit(0)", r"SystemExit: 0 \(odd_nets.py, line 1\)"),
+        ("raise RuntimeError", r"imported: RuntimeError \(odd_nets.py, line 1\)\.$"),
+        ("import no_such_library", "No module named 'no_such_library'"),
+    ],
+)
+def test_a_module_that_fails_is_named_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
+) -> None:
+    (tmp_path / "odd_nets.py").write_text(text)
+    monkeypatch.delitem(sys.modules, "odd_nets", raising=False)
+    importlib.invalidate_caches()
+    with pytest.raises(hookviz.ModelError, match=reason) as caught:
+        user_models.build("odd_nets:make")
+    assert "The module 'odd_nets' can't be imported" in str(caught.value)
 
 
 def test_the_setting_puts_a_model_on_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
