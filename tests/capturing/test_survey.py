@@ -97,3 +97,15 @@ def test_a_survey_knows_what_is_overwritten_later(tiny: Model) -> None:
     for model, convs in ((vgg, 8), (resnet, 0)):
         seen = survey(model, (3, 64, 64))
         assert len(seen.overwritten & {layer.name for layer in seen.convs}) == convs
+
+
+def test_a_layer_that_runs_without_a_batch_has_its_whole_shape() -> None:
+    class Squeezed(nn.Sequential):
+        def forward(self, images: Tensor) -> Tensor:
+            found: Tensor = self[1](self[0](images).squeeze(0))
+            return found
+
+    network = seeded(lambda: Squeezed(nn.Conv2d(3, 4, 1), nn.Conv2d(4, 5, 1)))
+    layers = hookviz.list_layers(as_model(network))
+    assert [layer.output_shape[0] for layer in layers] == [4, 5]
+    assert layers[1].input_shape == layers[0].output_shape
