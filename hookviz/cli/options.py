@@ -14,6 +14,7 @@ from hookviz.errors import SettingError
 from hookviz.models import bundled, catalog, user_models
 from hookviz.models.exported import is_file
 from hookviz.models.loading import load_model
+from hookviz.paths import path_of
 from hookviz.types import Model
 
 Command = Callable[..., Any]
@@ -77,14 +78,15 @@ def load(
             weights,
             device=device,
             half=half,
-            labels=Path(labels) if labels else None,
+            labels=None if labels is None else path_of(labels),
             progress=report,
         )
 
 
 def _own(path: str, *, weights: str, labels: str | None, device: str, half: bool) -> Model:
     """What ``package.module:factory`` makes, as it makes it, found from the current directory."""
-    if weights not in ("pretrained", "random") or labels or half or device not in ("auto", "cpu"):
+    asked = labels is not None or half or device not in ("auto", "cpu")
+    if asked or weights not in ("pretrained", "random"):
         raise SettingError(
             f"{path} makes its model whole: leave out --weights, --labels, --device and --half, "
             "and let the factory choose them, for example with hookviz.wrap(…, categories=…)."

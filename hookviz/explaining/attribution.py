@@ -88,7 +88,8 @@ def input_gradient(
 
 
 def _gradient(run: Pass, output: Tensor, gradient: Tensor) -> Gradient:
-    return Gradient(_numbers(output), _numbers(gradient[0]), run.value, run.relus)
+    own = gradient.reshape(output.shape)  # without a batch
+    return Gradient(_numbers(output), _numbers(own), run.value, run.relus)
 
 
 def working_layer(

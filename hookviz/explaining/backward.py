@@ -222,11 +222,13 @@ def _check_part(quantity: Quantity, shape: tuple[int, ...]) -> None:
 
 
 def map_of(model: Model, model_input: ModelInput, layer: str, output: Tensor) -> Tensor:
-    """The maps in a layer's output, ``(C, H, W)``.
+    """The maps in a layer's output, ``(C, H, W)``, which a convolution may put out without a batch.
 
     Raises:
         ModelError: it is something else; a layer that puts out maps is named.
     """
+    if output.ndim == 3 and tuple(output.shape) == check_maps(model, model_input, layer):
+        return output
     if output.ndim != 4 or len(output) != 1:
         raise _no_maps(model, model_input, layer, tuple(map(str, output.shape)))
     return output[0]

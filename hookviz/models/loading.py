@@ -16,6 +16,7 @@ from hookviz.models.devices import find_device
 from hookviz.models.digest import network_digest
 from hookviz.models.fetching import downloads
 from hookviz.models.labels import read_labels
+from hookviz.paths import path_of
 from hookviz.types import Model, ModelSpec
 
 Labels = Path | str | bytes | Sequence[str]
@@ -73,7 +74,7 @@ def load_model(
         networks.refuse_too_large(spec, spec.parameters)
         network, origin = _pretrained(spec, progress), "pretrained"
     else:
-        path = Path(weights).expanduser()
+        path = path_of(weights)
         state_dict = read_state_dict(path)
         network = networks.with_weights(spec, state_dict, shorten(path.name))
         origin = path.name
@@ -185,7 +186,7 @@ def _categories(name: str, classes: int, labels: Labels | None) -> tuple[str, ..
         return own if len(own) == classes else ()
     source = "the list of labels"
     if isinstance(labels, str):
-        labels = Path(labels).expanduser()
+        labels = path_of(labels)
     if isinstance(labels, Path | bytes):
         source = shorten(labels.name) if isinstance(labels, Path) else "the file of labels"
         labels = read_labels(labels)

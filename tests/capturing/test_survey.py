@@ -107,3 +107,15 @@ def test_the_steps_after_a_layer_go_up_to_the_next_conv_layer() -> None:
     assert [str(step) for step in steps_after(surveyed, "conv1")] == ["bn1", "relu", "maxpool"]
     assert steps_after(surveyed, "layer4.1.conv2")[-1].layer == "avgpool"
     assert steps_after(surveyed, "nowhere") == ()
+
+
+def test_a_layer_that_runs_without_a_batch_has_its_whole_shape() -> None:
+    class Squeezed(nn.Sequential):
+        def forward(self, images: Tensor) -> Tensor:
+            found: Tensor = self[1](self[0](images).squeeze(0))
+            return found
+
+    network = seeded(lambda: Squeezed(nn.Conv2d(3, 4, 1), nn.Conv2d(4, 5, 1)))
+    layers = hookviz.list_layers(as_model(network))
+    assert [layer.output_shape[0] for layer in layers] == [4, 5]
+    assert layers[1].input_shape == layers[0].output_shape
