@@ -21,9 +21,9 @@ class UnknownNameError(HookVizError):
         nearest: up to three existing names that resemble it, best first.
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         self.kind = kind
-        self.name = name
+        self.name = name = str(name)
         self.nearest = nearest_names(name, known)
         hint = f" Did you mean {_either(self.nearest)}?" if self.nearest else ""
         super().__init__(f"There is no {kind} called {shorten(name)!r}.{hint}")

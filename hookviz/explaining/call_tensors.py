@@ -9,6 +9,7 @@ from hookviz.capturing.survey import survey
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
+from hookviz.hooking.torch_functions import version
 from hookviz.types import Model, ModelInput, Progress, ignore
 
 Copies = tuple[tuple[tuple[str, ...], Tensor], ...]
@@ -110,4 +111,4 @@ def _copies(value: Any) -> Copies:
 
 
 def _versions(value: Any) -> list[int]:
-    return [tensor._version for _, tensor in hooks.tensors_in(value)]
+    return [version(tensor) for _, tensor in hooks.tensors_in(value)]

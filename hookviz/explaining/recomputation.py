@@ -5,7 +5,8 @@ that it checks: not its replica, not its version counters, not its order. Before
 input is copied, since an in-place layer writes over it. As soon as it has run, its output is held
 against three things: what HookViz recorded of that call for people to see, what the same layer of
 another full copy makes of the copied input, and for sums of products the same sum in double
-precision by other code.
+precision by other code. Of a network that does more than compute, the other copy is made of the
+layer as it is just before its call, with all that it remembers by then.
 
 By the usual bound on a sum's rounding error (Higham, "Accuracy and Stability of Numerical
 Algorithms", section 3.1) the network may be off by a small multiple of ``Σ |w · x| + |b|``, which
@@ -21,6 +22,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import is_parametrized
 
 from hookviz.errors import shorten
 from hookviz.hooking import hooks, replicas
@@ -118,7 +120,7 @@ class _Recomputation:
         self._record = dict(record)
         self._weights_stay = weights_stay
         self._telling = telling
-        self._arguments: dict[str, list[Any]] = {name: [] for name in layers}
+        self._waiting: dict[str, list[tuple[nn.Module, Any]]] = {name: [] for name in layers}
 
     def before(self, call: hooks.Call) -> None:
         """Copy what a layer is about to take in."""
@@ -127,19 +129,22 @@ class _Recomputation:
             arguments = copy.deepcopy(call.arguments)
         except Exception:  # noqa: BLE001 - whatever it is, it is no tensor, and said on the page
             arguments = None
-        if not self._weights_stay:  # what the network has just made of them
-            self._modules[call.layer].load_state_dict(self._running[call.layer].state_dict())
-        self._arguments[call.layer].append(arguments)
+        module = self._modules[call.layer]
+        if not self._weights_stay:
+            try:
+                module = _as_it_is(self._running[call.layer])
+            except Exception:  # noqa: BLE001 - whatever it holds, and said on the page
+                arguments = None
+        self._waiting[call.layer].append((module, arguments))
 
     def after(self, call: hooks.Call) -> None:
         """Check what a layer has put out."""
-        module = self._modules[call.layer]
+        module, arguments = self._waiting[call.layer].pop()
         check = self.checks.setdefault(call.layer, LayerCheck(type(module).__name__))
         output = list(hooks.tensors_in(call.output))
         self._against_record(check, call, output)
-        arguments = self._arguments[call.layer].pop()
         if arguments is None:
-            check.problem = check.problem or "is given something that can't be copied"
+            check.problem = check.problem or "is given or holds something that can't be copied"
         else:
             self._against_itself(check, module, arguments, output)
         self._telling.step()
@@ -182,9 +187,18 @@ class _Recomputation:
                 if _compare(LayerCheck(""), again, twice)
                 else "puts out other numbers each time: it is random or remembers something"
             )
+        elif not self._weights_stay and is_parametrized(module):
+            pass  # another look at its weights may make others of them
         elif again and not _close_in_double(check, module, positional, named, output):
             check.agrees = False
             check.problem = "is further from the exact sums than rounding explains"
+
+
+def _as_it_is(module: nn.Module) -> nn.Module:
+    with torch.inference_mode(mode=False):  # a network's own may be on
+        copied = replicas.full_copy(module)
+    hooks.forget(copied)
+    return copied
 
 
 def _called(module: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -257,6 +271,8 @@ def _close_in_double(
 
 def _in_double(module: nn.Module, image: Tensor) -> Tensor | None:
     """What a Conv2d or Linear makes of `image`, float64, where it is no more than its kind."""
+    if "forward" in vars(module):  # somebody has put a function in its place
+        return None
     forward = type(module).forward
     if isinstance(module, nn.Linear) and forward is nn.Linear.forward:
         given = image.double()

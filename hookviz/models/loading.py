@@ -5,6 +5,8 @@ from pathlib import Path
 
 import torch
 from torch import nn
+from torchvision import models
+from torchvision.models import WeightsEnum
 
 from hookviz.errors import WeightsError, shorten
 from hookviz.models import architectures, catalog, networks, timm_models
@@ -23,9 +25,9 @@ Labels = Path | str | bytes | Sequence[str]
 @torch.inference_mode(mode=False)  # its tensors are ordinary ones wherever it is called
 def load_model(
     name: str,
-    weights: str | Path = "pretrained",
+    weights: str | Path | WeightsEnum = "pretrained",
     *,
-    device: str = "cpu",
+    device: str | torch.device = "cpu",
     half: bool = False,
     labels: Labels | None = None,
     progress: downloads.Report | None = None,
@@ -36,7 +38,8 @@ def load_model(
         name: one of `list_models`, for example ``"resnet34"``.
         weights: ``"pretrained"``, downloaded once; ``"random"`` (the same on every call); or the
             path of a checkpoint, ``.safetensors`` or a state dict that torch saved, with any
-            number of classes.
+            number of classes. A member of torchvision's, such as
+            ``ResNet18_Weights.DEFAULT``, is "pretrained" where it is the catalog's.
         device: ``"auto"`` (the first there is of cuda, mps and cpu), ``"cpu"``, ``"cuda"``,
             ``"cuda:1"`` or ``"mps"``.
         half: compute in half precision, on a GPU only.
@@ -57,6 +60,13 @@ def load_model(
     """
     spec = catalog.find_model(name)
     on_device = find_device(device, half=half)
+    if isinstance(weights, WeightsEnum):
+        weights = _of_torchvision(spec, weights)
+    if not isinstance(weights, str | Path):
+        raise WeightsError(
+            f"weights={shorten(repr(weights))} is none of 'pretrained', 'random' and the path of a "
+            "checkpoint."
+        )
     if weights == "random":
         network, origin = networks.with_random_weights(spec), "random"
     elif weights == "pretrained":
@@ -77,7 +87,7 @@ def load_checkpoint(
     file_name: str,
     *,
     labels: Labels | None = None,
-    device: str = "cpu",
+    device: str | torch.device = "cpu",
     half: bool = False,
 ) -> Model:
     """A model of the catalog with the weights in an uploaded file.
@@ -98,6 +108,24 @@ def load_checkpoint(
     state_dict = read_state_dict(data, file_name)
     network = networks.with_weights(spec, state_dict, shorten(file_name))
     return _as_model(spec, network, file_name, labels, on_device, half=half)
+
+
+def _of_torchvision(spec: ModelSpec, weights: WeightsEnum) -> str:
+    """``"pretrained"``, where these are the weights that the catalog's model comes with.
+
+    Raises:
+        WeightsError: they are others.
+    """
+    own = None
+    if spec.name in models.list_models(module=models):
+        own = models.get_model_weights(spec.name).DEFAULT
+    if weights is own:
+        return "pretrained"
+    hint = f"{own} are" if own else "weights='pretrained' is"
+    raise WeightsError(
+        f"{weights} are not the weights that {spec.title} comes with here; {hint}. A file with "
+        "others, downloaded first, can be given by its path."
+    )
 
 
 def _pretrained(spec: ModelSpec, progress: downloads.Report | None) -> nn.Module:

@@ -36,7 +36,7 @@ from hookviz.ui.lenses.lens_choice import layer_kind, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.login import let_in
-from hookviz.ui.sidebar.image_choice import pick_image
+from hookviz.ui.sidebar.image_choice import ask_for_image, pick_image
 from hookviz.ui.sidebar.input_choice import pick_input
 from hookviz.ui.sidebar.model_choice import pick_model
 from hookviz.ui.sidebar.weights_download import wait_for_weights
@@ -58,6 +58,9 @@ def show() -> None:
         with st.sidebar:
             shown = pick_image()
             choice = pick_model()
+        if shown is None:
+            ask_for_image()
+            return
         downloaded_here = choice.spec.download_bytes > 0  # and not by timm
         if choice.weights == "pretrained" and downloaded_here and not choice.spec.on_disk:
             wait_for_weights(choice.spec)
@@ -184,6 +187,14 @@ def _pick_scene(
         layers = surveyed.convs if layer_kind(lens) == "conv" else surveyed.layers
     if lens is not None:
         start_at(lens, model, surveyed.layers)
+        layers = layers or surveyed.layers  # a lens that needs a conv layer says so itself
+    if not layers:
+        raise HookVizError(
+            f"{model.title} runs no conv layer whose channels could be shown. Lenses such as Step "
+            "by step and Summary look at its other layers."
+            if surveyed.layers
+            else f"{model.title} runs no layer to look at."
+        )
     layer, step, facts_line = show_layer(layers, surveyed, with_steps=lens is None)
     return _Scene(shown, model, model_input, size, whole, layers, layer, step), facts_line
 

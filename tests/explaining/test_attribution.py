@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing import engine
+from hookviz.capturing import inputs
 from hookviz.explaining.attribution import input_gradient, layer_gradient, working_layer
 from hookviz.explaining.backward import Quantity
 from tests.conftest import Tiny, as_model, hook_count, random_input, seeded
@@ -36,7 +36,7 @@ class InPlace(nn.Module):
 
 
 def prepared(model: hookviz.Model, given: Tensor) -> hookviz.ModelInput:
-    return engine.prepare(model, given)
+    return inputs.prepare(model, given)
 
 
 def differences(function: Callable[[Tensor], Tensor], at: Tensor) -> Tensor:
