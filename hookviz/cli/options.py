@@ -22,7 +22,8 @@ Command = Callable[..., Any]
 _MODEL_OPTIONS = (
     click.option(
         "--model",
-        default=bundled.DEFAULT,
+        # not the page's: people's scripts name its layers without naming the model
+        default=bundled.SHAPESNET.name,
         show_default=True,
         help="A name that `hookviz models` lists, or package.module:factory, or a .pt2 file.",
     ),
