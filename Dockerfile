@@ -55,7 +55,8 @@ RUN --mount=type=cache,target=/downloads \
         ${WEIGHTS_URL:+--weights-url "$WEIGHTS_URL"} $MODELS && \
       TORCH_HOME=/downloads /opt/hookviz/bin/python -c "import shutil, sys; \
 from hookviz.models import catalog; \
-files = [catalog.weights_path(name) for name in sys.argv[1:] if name != catalog.BUNDLED]; \
+specs = map(catalog.find_model, sys.argv[1:]); \
+files = [catalog.weights_path(spec.name) for spec in specs if spec.download_bytes]; \
 [shutil.copyfile(file, '/weights/hub/checkpoints/' + file.name) for file in files]" $MODELS && \
       TORCH_HOME=/weights /opt/hookviz/bin/python -m hookviz fetch --check $MODELS; \
     fi

@@ -18,9 +18,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hookviz.capturing.engine import capture, prepare
+    from hookviz.capturing.engine import capture
     from hookviz.capturing.features import Features
     from hookviz.capturing.features import features as extract_features
+    from hookviz.capturing.inputs import prepare
     from hookviz.capturing.survey import list_layers
     from hookviz.drawing.grid import Grid, make_grid
     from hookviz.errors import (
@@ -102,8 +103,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "capturing.engine": ("capture", "prepare"),
+    "capturing.engine": ("capture",),
     "capturing.features": ("Features", "extract_features"),
+    "capturing.inputs": ("prepare",),
     "capturing.survey": ("list_layers",),
     "drawing.grid": ("Grid", "make_grid"),
     "images.reading": ("read_image",),

@@ -21,9 +21,9 @@ class UnknownNameError(HookVizError):
         nearest: up to three existing names that resemble it, best first.
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         self.kind = kind
-        self.name = name
+        self.name = name = str(name)
         self.nearest = nearest_names(name, known)
         hint = f" Did you mean {_either(self.nearest)}?" if self.nearest else ""
         super().__init__(f"There is no {kind} called {shorten(name)!r}.{hint}")
@@ -54,8 +54,11 @@ class SettingError(HookVizError):
 
 
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
-    """Up to `count` of the `known` names that resemble `name`, best first, whatever the case."""
-    by_folded = {candidate.casefold(): candidate for candidate in known}
+    """Up to `count` of the `known` names that resemble `name`, best first, whatever the case.
+
+    Never `name` itself, which is no help to whoever has just tried it.
+    """
+    by_folded = {candidate.casefold(): candidate for candidate in known if candidate != name}
     folded = name.casefold()[:200]  # difflib is quadratic, and a name can come from a URL
     close = get_close_matches(folded, by_folded, n=count, cutoff=0.5)
     inside = [folded_name for folded_name in by_folded if folded and folded in folded_name]

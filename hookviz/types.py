@@ -158,6 +158,8 @@ class Model:
         preprocess: the steps from image to input tensor, or a function from an RGB Pillow image
             to a ``(C, H, W)`` tensor.
         min_size: the smallest input side in pixels that the network takes.
+        input_shape: of a network that takes no square image: ``(C, L)`` of sound, ``(C, D, H, W)``
+            of a volume, ``(C, H, W)`` of an oblong; empty where `preprocess` says it.
     """
 
     name: str
@@ -168,6 +170,7 @@ class Model:
     categories: tuple[str, ...] = field(repr=False)
     preprocess: Preprocess | Callable[[Image.Image], Tensor]
     min_size: int = 1
+    input_shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, order=True, slots=True)

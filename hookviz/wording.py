@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import isfinite, isnan
 
 _BYTES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+_EARLIEST_SHARE = 0.01  # of a run from which on its length can be told
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -49,3 +50,18 @@ def bytes_of(received: int, total: int) -> str:
 def memory_size(count: float) -> str:
     """Memory in the megabytes of the ``HOOKVIZ_*_MB`` settings, 1024² bytes: ``"2,460 MB"``."""
     return f"{count / 1024 / 1024:,.0f} MB"
+
+
+def time_left(share: float, seconds: float) -> str:
+    """How long a run takes that has done `share` of its work in so many `seconds`.
+
+    ``"about 40 s left"``, ``"about 3 min left"``; empty at the very start, and for the last second.
+    """
+    if share < _EARLIEST_SHARE:
+        return ""
+    left = seconds * (1 - share) / share
+    if left < 1:
+        return ""
+    if left < 100:
+        return f"about {left:.0f} s left" if left < 10 else f"about {round(left, -1):.0f} s left"
+    return f"about {left / 60:.0f} min left"

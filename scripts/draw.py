@@ -13,7 +13,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
-from hookviz.models.bundled import CATEGORIES, INPUT_SIZE, SHAPES
+from hookviz.models.shapesnet import CATEGORIES, INPUT_SIZE, SHAPES
 
 Field = NDArray[np.float32]
 Polygon = NDArray[np.float64]

@@ -145,9 +145,14 @@ def _readme(samples: list[Sample]) -> str:
     )
     return f"""# What ships with HookViz
 
-`bundled.safetensors` holds the weights of the bundled CNN and `bundled.json` what was measured of
-it; [its model card](bundled.md) says how it was made. `python -m scripts.train_bundled` makes all
-three again.
+Two trained networks, each with its weights, what was measured of it, and its model card:
+
+| network | weights | figures | card | licence | made by |
+|---|---|---|---|---|---|
+| SqueezeNet (photographs) | `squeezenet.safetensors` | `squeezenet.json` | [card](squeezenet.md) \
+| [Apache-2.0](LICENSE-squeezenet), from the ONNX Model Zoo | `python -m scripts.make_squeezenet` |
+| ShapesNet (drawings) | `bundled.safetensors` | `bundled.json` | [card](bundled.md) \
+| MIT, HookViz's own | `python -m scripts.train_bundled` |
 
 ## Sample images
 

@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.optim.lr_scheduler import OneCycleLR
 from torch.utils.data import ConcatDataset, DataLoader, Dataset
 
-from hookviz.models.bundled import (
+from hookviz.models.shapesnet import (
     CATEGORIES,
     FIGURES_FILE,
     INPUT_SIZE,
@@ -291,13 +291,13 @@ def card(figures: Figures, training: Training) -> str:
         for category in CATEGORIES
     )
     sizes = ", then ".join(f"{steps} steps at {size} × {size} px" for size, steps in STEPS)
-    return f"""# ShapesNet: the CNN that ships with HookViz
+    return f"""# ShapesNet: the CNN for drawings that ships with HookViz
 
 A small residual CNN for {len(CATEGORIES)} classes of drawn shapes and textures:
 {figures.parameters:,} parameters, ten convolutions (a 7×7 stem and three residual stages, each with
 two 3×3 convolutions and a 1×1 shortcut), global average pooling and one linear layer. It exists so
-that there is a really trained network to look into at once and without a download.
-`hookviz/models/bundled.py` is its code. Code, data and weights are under HookViz's own licence
+that there is a network for lessons, small and wholly documented, whose data can be drawn anew.
+`hookviz/models/shapesnet.py` is its code. Code, data and weights are under HookViz's own licence
 (MIT).
 
 | set | pictures | accuracy |

@@ -101,3 +101,14 @@ def test_the_readme_stays_short() -> None:
 
 def test_the_changes_know_this_version() -> None:
     assert f"\n## {hookviz.__version__}" in text_of("CHANGELOG.md")
+
+
+def test_what_is_supported_is_shown_by_tests() -> None:
+    rows = re.findall(r"^\|.*\|$", text_of("docs/supported.md"), re.MULTILINE)
+    rows = [row for row in rows if not row.startswith(("| What", "|--"))]
+    assert len(rows) >= 20
+    for row in rows:
+        named = re.search(r"`([\w/]+\.py)::(\w+)` \|$", row)
+        assert named, row
+        text = (ROOT / "tests" / named[1]).read_text("utf-8")
+        assert f"\ndef {named[2]}(" in text, row

@@ -17,6 +17,11 @@ def test_case_and_parts_of_names_are_forgiven() -> None:
     assert nearest_names("zzzz", ["alexnet"]) == ()
 
 
+def test_a_name_is_not_its_own_hint() -> None:
+    assert nearest_names("conv1", ["conv1", "Conv1", "conv2"]) == ("Conv1", "conv2")
+    assert nearest_names("conv1", ["conv1"]) == ()
+
+
 @given(st.text(max_size=3000), st.integers(10, 90))
 def test_shorten_keeps_its_limit_and_short_texts(text: str, limit: int) -> None:
     short = shorten(text, limit)

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.hooking import hooks, replicas
+from hookviz.hooking import conduct, hooks, replicas
 from hookviz.models import catalog
 from hookviz.types import Model
 
@@ -22,6 +22,9 @@ def assert_captures_are_exact(model: Model) -> None:
         name for name, module in model.network.named_modules() if isinstance(module, nn.Conv2d)
     }
     assert set(cap) == convs
+    # Else every capture would copy all weights and all that the layers put out.
+    assert conduct.only_computes(model.network)
+    assert conduct.is_known_code(model.network)
     compared: list[str] = []
 
     def compare(call: hooks.Call) -> None:

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from hookviz.wording import byte_size, bytes_of, memory_size, number, times
+from hookviz.wording import byte_size, bytes_of, memory_size, number, time_left, times
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,19 @@ def test_memory_is_told_in_the_megabytes_of_the_settings() -> None:
 )
 def test_numbers_in_words(value: float, text: str) -> None:
     assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "seconds", "text"),
+    [
+        (0, 5, ""),
+        (0.001, 5, ""),
+        (0.1, 0.6, "about 5 s left"),
+        (0.1, 4.9, "about 40 s left"),
+        (0.02, 5, "about 4 min left"),
+        (0.99, 5, ""),
+        (1, 100, ""),
+    ],
+)
+def test_the_time_that_is_left(share: float, seconds: float, text: str) -> None:
+    assert time_left(share, seconds) == text

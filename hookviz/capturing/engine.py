@@ -9,45 +9,14 @@ import torch
 from torch import Tensor
 
 from hookviz.capturing.cache import ByteCache
+from hookviz.capturing.inputs import prepare
 from hookviz.capturing.survey import Survey, survey_input
-from hookviz.errors import ModelError, UnknownLayerError
-from hookviz.hooking import hooks
+from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
+from hookviz.hooking import conduct, hooks
 from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
-from hookviz.images import preprocess, reading
 from hookviz.types import Activation, Capture, Model, ModelInput, Progress
 
 _SCORES = ""  # stands for the class scores among layer names; no layer is called so
-
-
-def prepare(
-    model: Model, image: Any, *, size: int | None = None, whole: bool = False
-) -> ModelInput:
-    """The input that `capture` gives the network for `image`.
-
-    Args:
-        model: whose preprocessing is used.
-        image: a path, the bytes of a file, a Pillow image, an `InputImage`, a ``(C, H, W)`` or
-            ``(1, C, H, W)`` float tensor that is used as it is, or a `ModelInput`.
-        size: side of the input in pixels, in place of the model's own.
-        whole: take in the whole image instead of its centre crop.
-
-    Raises:
-        ImageError: the image can't be read, or can't be brought to that size.
-
-    >>> model = hookviz.load_model("shapesnet")
-    >>> model_input = hookviz.prepare(model, "assets/samples/cat.jpg")
-    >>> model_input.tensor.shape  # (1, C, H, W)
-    torch.Size([1, 3, 128, 128])
-    >>> model_input.picture.shape  # (H, W, 3)
-    (128, 128, 3)
-    """
-    if isinstance(image, ModelInput):
-        return image
-    if isinstance(image, Tensor):
-        return preprocess.from_tensor(image)
-    return preprocess.prepare(
-        reading.read(image), model.preprocess, size=size, whole=whole, min_size=model.min_size
-    )
 
 
 def capture(
@@ -148,8 +117,15 @@ def _wanted(model: Model, seen: Survey, layers: str | Iterable[str] | None) -> t
     """The layers asked for, once each, in order of execution."""
     if layers is None:
         return tuple(layer.name for layer in seen.convs)
-    asked = dict.fromkeys([layers] if isinstance(layers, str) else layers)
+    listed: Any = layers if isinstance(layers, Iterable) else [layers]
+    asked: dict[Any, None] = dict.fromkeys([layers] if isinstance(layers, str) else listed)
     for name in asked:
+        if not isinstance(name, str):
+            first = next(iter(seen.calls), "conv1")
+            raise SettingError(
+                f"layers={shorten(repr(layers))}: a layer goes by its name, such as {first!r}, not "
+                f"by a {type(name).__name__}; list_layers tells the names."
+            )
         if name in seen.calls:
             continue
         if name in dict(model.network.named_modules(remove_duplicate=False)):
@@ -185,8 +161,10 @@ def _run(
 ) -> _Found:
     """One forward pass, and a second one where the network overwrote what nobody expected."""
     copies: Iterable[str] = seen.overwritten
-    if not seen.only_computes:  # version counters may miss a write, and the end may come later
-        copies, stop_early = names, False
+    if not seen.only_computes:  # the end may come later than the survey says
+        stop_early = False
+    if not (seen.only_computes and conduct.is_known_code(model.network)):
+        copies = names  # version counters may miss a write
     watch = _Watch(seen, names, copies, stop_early, progress)
     output = _forward(model, made, watch)
     spoiled = watch.recorder.overwritten_layers()

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import nn
 
-from hookviz.capturing import engine
+from hookviz.capturing import engine, inputs
 from hookviz.capturing.survey import survey
-from hookviz.errors import HookVizError, UnknownLayerError, one_of, shorten
+from hookviz.errors import HookVizError, ImageError, UnknownLayerError, one_of, shorten
 from hookviz.hooking.forward_pass import Telling
 from hookviz.types import Activation, InputImage, Model, ModelInput, Progress, ignore
 
@@ -179,7 +179,7 @@ def features(
     failed: dict[str, HookVizError] = {}
     for name, image in listed.items():
         try:
-            made = engine.prepare(model, image, size=size, whole=whole)
+            made = inputs.prepare(model, image, size=size, whole=whole)
             layer = layer or _last_conv(model, tuple(made.tensor.shape[1:]))
             capture = engine.capture(model, made, layer, logits=False, progress=telling.within)
             ratio = made.tensor.shape[-2] / made.tensor.shape[-1]
@@ -216,6 +216,11 @@ def named(images: Iterable[Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if isinstance(images, str | bytes | os.PathLike | Image.Image | InputImage | ModelInput):
         images = [images]
+    if not isinstance(images, Iterable):
+        raise ImageError(
+            f"images={shorten(repr(images))} is no image and no sequence of them; give paths, bytes"
+            ", Pillow images or tensors, such as ['cat.jpg', 'dog.jpg']."
+        )
     for place, image in enumerate(images, start=1):
         plain = _name(image) or f"image {place}"
         name, number = plain, 1

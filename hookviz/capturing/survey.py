@@ -10,6 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
 
 from hookviz.capturing import layers
 from hookviz.errors import SettingError
@@ -179,11 +180,12 @@ def _pass_over(
         recorder.see(call)
         outputs = [tensor for _, tensor in hooks.tensors_in(call.output)]
         inputs = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
+        module = modules[call.layer]
         seen.append(
             (
                 call.layer,
-                tuple(inputs[0].shape[1:]) if inputs else (),
-                tuple(outputs[0].shape[1:]) if outputs else (),
+                _shape_of_one(inputs[0], module) if inputs else (),
+                _shape_of_one(outputs[0], module) if outputs else (),
                 sum(tensor.numel() for tensor in outputs) * _FLOAT_BYTES,
             )
         )
@@ -214,3 +216,9 @@ def _pass_over(
         tuple(name for name, *_ in seen),
         only_computes=images.is_meta and watched.only_computed,
     )
+
+
+def _shape_of_one(tensor: Tensor, module: nn.Module) -> tuple[int, ...]:
+    """A tensor's shape without the batch, which a convolution may have been called without."""
+    unbatched = isinstance(module, _ConvNd) and tensor.ndim == len(module.kernel_size) + 1
+    return tuple(tensor.shape if unbatched else tensor.shape[1:])

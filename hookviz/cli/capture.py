@@ -44,7 +44,7 @@ def capture(
     -o only the summary is printed: the top 5 classes, and each layer's shape and numbers.
     """
     pictures, rows = existing(expand(image))
-    outputs = destinations(out, pictures, tuple(_WRITERS)) if out else {}
+    outputs = destinations(out, pictures, tuple(_WRITERS)) if out is not None else {}
     if pictures:
         loaded = load(model, **loading)
         wanted = _wanted(loaded, layers)

@@ -135,17 +135,18 @@ def settings() -> Iterator[Finding]:
         yield Finding("memory", "ok", text)
 
 
-def bundled_model() -> Iterator[Finding]:
-    """Whether the CNN that ships with HookViz loads, runs on a sample, and is drawn."""
+def bundled_models() -> Iterator[Finding]:
+    """Whether the CNNs that ship with HookViz load, run on a sample, and are drawn."""
     import hookviz
-    from hookviz.settings import ASSETS
+    from hookviz.images.samples import samples
+    from hookviz.models.bundled import BUNDLED
 
-    sample = next((ASSETS / "samples").glob("*.jpg"))
-    cap = hookviz.capture(hookviz.load_model("shapesnet"), sample)
-    hookviz.make_grid(next(iter(cap.values()))).png()
-    cap.predictions()
-    text = f"{len(cap)} layers captured in {cap.seconds * 1e3:.0f} ms, and drawn"
-    yield Finding("bundled model", "ok", text)
+    for name in BUNDLED:
+        cap = hookviz.capture(hookviz.load_model(name), samples()[0].path)
+        hookviz.make_grid(next(iter(cap.values()))).png()
+        cap.predictions()
+        text = f"{name}: {len(cap)} layers captured in {cap.seconds * 1e3:.0f} ms, and drawn"
+        yield Finding("bundled models", "ok", text)
 
 
 def weights_folder() -> Iterator[Finding]:
@@ -187,11 +188,11 @@ def weights_host() -> Iterator[Finding]:
     """Whether weights can be downloaded, by asking for the head of one file."""
     from hookviz.models import catalog
 
-    name = next(spec.name for spec in catalog.described_models() if spec.name != catalog.BUNDLED)
+    name = next(spec.name for spec in catalog.described_models() if spec.download_bytes)
     url = catalog.weights_url(name)
     host = url.rpartition("/")[0]
     offline = (
-        "Weights that are here, random ones and the bundled model work. For others: fetch them "
+        "Weights that are here, random ones and the bundled models work. For others: fetch them "
         "where there is a network and copy the weights folder, or set HOOKVIZ_WEIGHTS_URL to a "
         "mirror."
     )
@@ -211,7 +212,7 @@ def weights_host() -> Iterator[Finding]:
 
 CHECKS: tuple[Check, ...] = (
     *(versions, builds, devices, settings),
-    *(bundled_model, weights_folder, weights, weights_host),
+    *(bundled_models, weights_folder, weights, weights_host),
 )
 
 

@@ -1,7 +1,6 @@
 """``hookviz features``: a vector per image, and which images are alike."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -12,6 +11,7 @@ from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import input_options, load, model_options
 from hookviz.cli.tables import echo_json, table
 from hookviz.errors import SettingError
+from hookviz.paths import path_of
 
 _SUFFIXES = (".npz", ".parquet")
 
@@ -41,8 +41,9 @@ def features(
     Prints each image's nearest other one by cosine similarity. An image that can't be read is
     reported, and the rest go on.
     """
-    suffix = Path(out).suffix.casefold() if out else ""
-    if out and suffix not in _SUFFIXES:
+    path = None if out is None else path_of(out)
+    suffix = path.suffix.casefold() if path else ""
+    if path and suffix not in _SUFFIXES:
         raise SettingError(f"{out!r} ends in none of {', '.join(_SUFFIXES)}.")
     pictures = expand(image)
     loaded = load(model, **loading)
@@ -63,9 +64,9 @@ def features(
         )
     for name, reason in extracted.failed.items():
         complain(f"{name}: {reason}")
-    if out:
-        Path(out).parent.mkdir(parents=True, exist_ok=True)
-        Path(out).write_bytes(extracted.npz() if suffix == ".npz" else extracted.parquet())
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(extracted.npz() if suffix == ".npz" else extracted.parquet())
     nearest = extracted.nearest()
     if as_json:
         echo_json(

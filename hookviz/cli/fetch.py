@@ -10,6 +10,7 @@ from hookviz.cli.models import of_families
 from hookviz.cli.tables import echo_json
 from hookviz.errors import HookVizError
 from hookviz.models import catalog
+from hookviz.models.bundled import BUNDLED
 from hookviz.models.fetching.downloads import matches_name
 from hookviz.types import ModelSpec
 from hookviz.wording import byte_size
@@ -83,7 +84,7 @@ def fetch(
 
 def verified(spec: ModelSpec) -> Outcome:
     """Whether a model's weights are on this machine, and are what their file's name promises."""
-    if spec.name == catalog.BUNDLED:
+    if spec.name in BUNDLED:
         return Outcome(spec.name, "bundled", 0, "ships with HookViz.")
     path = catalog.weights_path(spec.name)
     if not path.is_file():

@@ -16,6 +16,7 @@ from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.scales import SCALES
 from hookviz.drawing.statistics import SORTS
+from hookviz.errors import ModelError
 from hookviz.types import Activation, Model
 
 _SUFFIXES = (".png", ".pdf", ".svg")
@@ -58,7 +59,7 @@ def grid(
     outputs = destinations(out, pictures, _SUFFIXES)
     if pictures:
         loaded = load(model, **loading)
-        wanted = layer or list_layers(loaded)[0].name
+        wanted = layer or _first_conv(loaded)
 
         def draw(picture: Path) -> Row:
             activation = _activation(loaded, picture, wanted, size=size, whole=whole)
@@ -87,6 +88,15 @@ def grid(
                 click.echo(f"{row['out']}: {row['layer']}. {row['legend']}")
     if any("error" in row for row in rows):
         click.get_current_context().exit(MISTAKE)
+
+
+def _first_conv(model: Model) -> str:
+    convs = list_layers(model)
+    if not convs:
+        raise ModelError(
+            f"{model.title} runs no conv layer to draw; `hookviz layers --all` lists its others."
+        )
+    return convs[0].name
 
 
 def _activation(

@@ -14,6 +14,7 @@ from hookviz.cli.messages import complain, in_words
 from hookviz.errors import HookVizError, ImageError, SettingError, UnknownNameError
 from hookviz.images import reading
 from hookviz.images.formats import SUFFIXES
+from hookviz.paths import path_of
 
 Row = dict[str, Any]
 """What a command says about one image: at least ``"image"``, and ``"error"`` where it failed."""
@@ -26,15 +27,20 @@ def expand(arguments: Iterable[str]) -> tuple[Path, ...]:
     sorted by name. A file named in full is taken as it is, whether there is one or not.
 
     Raises:
-        ImageError: a folder or a pattern gives no image.
+        ImageError: a folder or a pattern gives no image, or an argument is empty.
     """
     files: list[Path] = []
     for text in arguments:
-        path = Path(text)
+        if not text.strip():  # a shell variable that is not set, and not all images around
+            raise ImageError(
+                f"{text!r} names no image; give a file, a folder ('.' is the one you are in) or a "
+                "pattern."
+            )
+        path = path_of(text)
         if path.is_dir():
             inside = _only_images(path.iterdir())
         elif not path.exists() and glob.has_magic(text):
-            matches = glob.iglob(text, recursive=True)  # noqa: PTH207 - Path's take no "/…"
+            matches = glob.iglob(str(path), recursive=True)  # noqa: PTH207 - Path's take no "/…"
             inside = _only_images(map(Path, matches))
         else:
             inside = [path]
@@ -56,10 +62,13 @@ def destinations(out: str, pictures: Sequence[Path], suffixes: Sequence[str]) ->
     results get the images' names and the first of `suffixes`. Images of one name are numbered.
 
     Raises:
-        SettingError: `out` can't take so many images, ends in something else, or is an image that
-            would be read.
+        SettingError: `out` is empty, can't take so many images, ends in something else, or is an
+            image that would be read.
         OSError: the folder can't be made.
     """
+    if not out.strip():
+        raise SettingError(f"-o {out!r} names no file; give one, or a folder such as './'.")
+    out = os.path.expanduser(out)  # noqa: PTH111 - a Path would lose the "/" at the end
     name = Path(out)
     known = name.suffix.casefold() in suffixes
     if "{name}" in out:

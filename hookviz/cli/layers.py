@@ -37,8 +37,8 @@ def layers(model: str, weights: str, every: bool, size: int | None, as_json: boo
     Nothing is downloaded, since none of it depends on weights.
     """
     loaded = load(model, weights, device="cpu")
-    channels, height, width = own_shape(loaded)
-    shape = (channels, size or height, size or width)
+    channels, *extent = own_shape(loaded)
+    shape = (channels, *(size or length for length in extent))
     infos = list_layers(loaded, kind="all" if every else "conv", input_shape=shape)
     fields = receptive_fields(loaded, shape)
     if as_json:
@@ -59,7 +59,7 @@ def _all(layer: LayerInfo, field: ReceptiveField | None) -> dict[str, Any]:
 
 
 def _row(layer: LayerInfo, field: ReceptiveField | None) -> tuple[str, ...]:
-    seen = "all" if field is None or field.size is None else times(field.size)
+    seen = "–" if field is None else "all" if field.size is None else times(field.size)
     return (
         layer.name,
         layer.kind,

@@ -1,5 +1,8 @@
 """``hookviz lens``: look at an image through a lens, as text and as files."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,8 @@ from hookviz.errors import SettingError
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import find_lens, list_lenses, run_lens
+from hookviz.paths import path_of
+from hookviz.types import Progress
 
 
 @click.command()
@@ -48,17 +53,29 @@ def lens(
     Tables and sentences are printed; -o writes every panel and the numbers (values.npz).
     """
     if name is None:
+        if as_json:
+            echo_json([_as_data(known) for known in list_lenses()])
+            return
         rows = [(known.slug, known.group, known.sentence) for known in list_lenses()]
         click.echo(table(("lens", "group", "what it shows"), rows))
         return
     chosen = find_lens(name)
     parameters: dict[str, Any] = dict(map(_parameter, arguments))
     if image is None:
-        click.echo(_about(chosen))
+        if as_json:
+            echo_json(_as_data(chosen))
+        else:
+            click.echo(_about(chosen))
         return
-    result = run_lens(name, load(model, **loading), image, size=size, whole=whole, **parameters)
+    if out is not None and not out.strip():
+        raise SettingError(f"-o {out!r} names no folder; give one, such as '.'.")
+    loaded = load(model, **loading)
+    with _bar(chosen) as report:
+        result = run_lens(
+            name, loaded, image, size=size, whole=whole, progress=report, **parameters
+        )
     if out is not None:
-        written = _write(result, Path(out))
+        written = _write(result, path_of(out))
     if as_json:
         values = {key: np.asarray(value).tolist() for key, value in result.values.items()}
         echo_json({"lens": result.lens, "chosen": dict(result.chosen), "values": values})
@@ -83,6 +100,29 @@ def _about(lens: Lens) -> str:
         rows = [(parameter.name, parameter.label, parameter.help) for parameter in lens.parameters]
         lines += ["", table(("--set", "what it is", "more"), rows)]
     return "\n".join(lines)
+
+
+def _as_data(lens: Lens) -> dict[str, Any]:
+    """What a lens does and takes, for a program."""
+    return {
+        "lens": lens.slug,
+        "title": lens.title,
+        "group": lens.group,
+        "sentence": lens.sentence,
+        "parameters": {parameter.name: parameter.label for parameter in lens.parameters},
+    }
+
+
+@contextmanager
+def _bar(lens: Lens) -> Iterator[Progress]:
+    """What to tell how far the lens is, while a bar shows it with the time that is left.
+
+    The bar is on standard error, and only where that is a terminal.
+    """
+    with click.progressbar(
+        length=1000, label=lens.title, file=sys.stderr, hidden=not sys.stderr.isatty()
+    ) as bar:
+        yield lambda share: bar.update(int(1000 * share) - bar.pos)
 
 
 def _print(panel: Panel) -> None:

@@ -11,8 +11,10 @@ import click
 
 from hookviz.cli.download import bar
 from hookviz.errors import SettingError
-from hookviz.models import catalog, user_models
+from hookviz.models import bundled, catalog, user_models
+from hookviz.models.exported import is_file
 from hookviz.models.loading import load_model
+from hookviz.paths import path_of
 from hookviz.types import Model
 
 Command = Callable[..., Any]
@@ -20,9 +22,10 @@ Command = Callable[..., Any]
 _MODEL_OPTIONS = (
     click.option(
         "--model",
-        default=catalog.BUNDLED,
+        # not the page's: people's scripts name its layers without naming the model
+        default=bundled.SHAPESNET.name,
         show_default=True,
-        help="A name that `hookviz models` lists, or package.module:factory.",
+        help="A name that `hookviz models` lists, or package.module:factory, or a .pt2 file.",
     ),
     click.option(
         "--weights",
@@ -66,7 +69,7 @@ def load(
     Raises:
         HookVizError: as `load_model` does, and `user_models.build` for ``package.module:factory``.
     """
-    if ":" in name and name not in {spec.name for spec in catalog.list_models()}:
+    if (is_file(name) or ":" in name) and name not in {spec.name for spec in catalog.list_models()}:
         return _own(name, weights=weights, labels=labels, device=device, half=half)
     spec = catalog.find_model(name)
     progress = bar(spec) if weights == "pretrained" and not spec.on_disk else nullcontext()
@@ -76,14 +79,15 @@ def load(
             weights,
             device=device,
             half=half,
-            labels=Path(labels) if labels else None,
+            labels=None if labels is None else path_of(labels),
             progress=report,
         )
 
 
 def _own(path: str, *, weights: str, labels: str | None, device: str, half: bool) -> Model:
     """What ``package.module:factory`` makes, as it makes it, found from the current directory."""
-    if weights not in ("pretrained", "random") or labels or half or device not in ("auto", "cpu"):
+    asked = labels is not None or half or device not in ("auto", "cpu")
+    if asked or weights not in ("pretrained", "random"):
         raise SettingError(
             f"{path} makes its model whole: leave out --weights, --labels, --device and --half, "
             "and let the factory choose them, for example with hookviz.wrap(…, categories=…)."

@@ -18,6 +18,8 @@ _APP = next(
 )
 """The app with its configuration beside it: in the wheel, or at the top of a checkout."""
 
+_FILES = (".pt2", ".ts", ".torchscript", ".ptl")  # the server says what is wrong with others
+
 _TRIAL = """
 import sys
 sys.path.append(sys.argv[2])
@@ -42,12 +44,18 @@ def run(port: int, address: str, model: str | None) -> None:
     """Start the app, by default at http://localhost:8501.
 
     With --model the app also lists what the named function returns: a torch.nn.Module, or what
-    hookviz.wrap gives. It is looked for in the current directory first.
+    hookviz.wrap gives. It is looked for in the current directory first. A file that
+    torch.export.save wrote (.pt2) will do as well; it is code, so name only one that you trust.
     """
     environment = dict(os.environ)
     if model:
         folder = str(Path.cwd())
-        _check(model, folder)
+        if Path(model).suffix in _FILES:
+            model = str(Path(model).expanduser().absolute())
+            if not Path(model).is_file():
+                raise ModelError(f"There is no file {shorten(model)}.")
+        else:
+            _check(model, folder)
         paths = [folder, *filter(None, [environment.get("PYTHONPATH")])]
         environment["PYTHONPATH"] = os.pathsep.join(paths)
         _try_out(model, environment)

@@ -31,7 +31,7 @@ COLORMAPS = {
         Colormap("magma", "black", "crimson", "pale yellow"),
         Colormap("inferno", "black", "crimson", "pale yellow"),
         Colormap("gray", "black", "grey", "white"),
-        Colormap("Reds", "white", "salmon", "dark red"),
+        Colormap("gray_r", "white", "grey", "black"),
         Colormap("RdBu_r", "blue", "white", "red", diverging=True),
         Colormap("coolwarm", "blue", "light grey", "red", diverging=True),
         Colormap("berlin", "light blue", "black", "pink", diverging=True),

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from hookviz.drawing import grid_page, legend
 from hookviz.drawing.colormaps import COLORMAPS, GAP_LEVEL, LEVELS, Colormap
+from hookviz.drawing.dimensions import as_maps
 from hookviz.drawing.figures import figure_file
 from hookviz.drawing.layout import Geometry, lay_out, mosaic
 from hookviz.drawing.palette import palette_of, palette_png
@@ -40,6 +41,7 @@ class Grid:
         colormap: the colormap with the words for its colours.
         levels: palette index of every cell shown, uint8, ``(N, H, W)``.
         palette: RGBA of every palette index, uint8, ``(256, 4)``; the gap's is transparent.
+        about: a sentence on what a map is, where it is a strip of sound or a slice of a volume.
     """
 
     address: Address | None
@@ -53,6 +55,7 @@ class Grid:
     colormap: Colormap
     levels: Levels = field(repr=False)
     palette: Levels = field(repr=False)
+    about: str = ""
 
     @cached_property
     def shown(self) -> str:
@@ -65,7 +68,8 @@ class Grid:
     @cached_property
     def legend(self) -> str:
         """What the colours mean, in one sentence with real numbers."""
-        return legend.legend(self.limits, self.stats, self.colormap)
+        meaning = legend.legend(self.limits, self.stats, self.colormap)
+        return f"{self.about} {meaning}" if self.about else meaning
 
     @cached_property
     def ticks(self) -> tuple[tuple[float, str], ...]:
@@ -189,8 +193,12 @@ def make_grid(
     aspect: float = 1.6,
     width: int = 1200,
     title: str | None = None,
+    depth: int | None = None,
 ) -> Grid:
     """The channels of an activation, ``(C, H, W)``, as one picture.
+
+    Of sound, an activation of ``(C, L)``, each channel is a strip; of a volume, ``(C, D, H, W)``,
+    the slice at `depth` is drawn. The legend says so.
 
     Values are drawn as float32. Without `colormap` it is ``"RdBu_r"`` for the symmetric scale and
     ``"viridis"`` for the others.
@@ -204,6 +212,7 @@ def make_grid(
         aspect: width / height that the mosaic should come close to.
         width: pixels that its width should come close to.
         title: what to call it; without, the activation's address.
+        depth: which slice of a volume, from 0.
 
     Raises:
         HookVizError: the values are not ``(C, H, W)``, empty, or not real numbers.
@@ -218,7 +227,9 @@ def make_grid(
     automatic = "RdBu_r" if scale == "symmetric" else "viridis"
     colours = COLORMAPS[one_of("colormap", colormap or automatic, COLORMAPS)]
     address = activation.address if isinstance(activation, Activation) else None
-    values = _float32(activation)
+    values, about = _float32(activation), ""
+    if address is not None or depth is not None:  # a bare matrix may be anything
+        values, about = as_maps(values, depth)
     stats = channel_stats(values)
     bounds = limits(values, stats, scale)
     channels = order(stats, sort, top)
@@ -240,6 +251,7 @@ def make_grid(
         colormap=colours,
         levels=levels,
         palette=palette_of(colours.name),
+        about=about,
     )
 
 

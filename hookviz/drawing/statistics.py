@@ -72,7 +72,8 @@ def check_shape(shape: tuple[int, ...]) -> None:
         return
     hint = ""
     if len(shape) == 4:
-        hint = " Take one image of the batch first, for example values[0]."
+        hint = " Take one image of the batch first, for example values[0], or of a volume's"
+        hint += " (C, D, H, W) a slice with depth=."
     elif len(shape) == 2:
         hint = " A single map becomes one channel with values[None]."
     elif len(shape) == 3:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from hookviz.capturing.survey import survey
+from hookviz.capturing.survey import survey_input
 from hookviz.errors import HookVizError
 from hookviz.explaining.backward import INPUT, Pass, Quantity, check_maps, map_of
 from hookviz.explaining.cam import Numbers
@@ -88,7 +88,8 @@ def input_gradient(
 
 
 def _gradient(run: Pass, output: Tensor, gradient: Tensor) -> Gradient:
-    return Gradient(_numbers(output), _numbers(gradient[0]), run.value, run.relus)
+    own = gradient.reshape(output.shape)  # without a batch
+    return Gradient(_numbers(output), _numbers(own), run.value, run.relus)
 
 
 def working_layer(
@@ -98,7 +99,7 @@ def working_layer(
 
     None where there is none, or all of them are zero everywhere.
     """
-    names = [layer.name for layer in survey(model, tuple(model_input.tensor.shape[1:])).convs]
+    names = [layer.name for layer in survey_input(model, model_input).convs]
     run = Pass(model, model_input, quantity, names, ignore)
     gradients = run.run(model_input.tensor)
     for name in reversed(names):

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hookviz.capturing.survey import survey
+from hookviz.capturing.survey import survey_input
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.explaining.scoring import scores_in
 from hookviz.hooking import hooks, replicas
@@ -80,7 +80,7 @@ class Pass:
         self._model, self._model_input, self._quantity = model, model_input, quantity
         self._wanted, self._guided = frozenset(wanted), guided
         self._telling = Telling(progress)
-        convs = survey(model, tuple(model_input.tensor.shape[1:])).convs
+        convs = survey_input(model, model_input).convs
         self._watched = {layer.name for layer in convs} | self._wanted - {INPUT}
         self._calls = max(1, sum(layer.calls for layer in convs))
         self._there = self._back = 0
@@ -198,7 +198,7 @@ def check_maps(model: Model, model_input: ModelInput, layer: str) -> tuple[int, 
         UnknownLayerError: a pass runs no layer of that name.
         ModelError: the layer puts out something else.
     """
-    layers = survey(model, tuple(model_input.tensor.shape[1:])).layers
+    layers = survey_input(model, model_input).layers
     shapes = {info.name: info.output_shape for info in layers}
     if layer not in shapes:
         raise UnknownLayerError(f"layer in {model.title}", layer, shapes)
@@ -222,11 +222,13 @@ def _check_part(quantity: Quantity, shape: tuple[int, ...]) -> None:
 
 
 def map_of(model: Model, model_input: ModelInput, layer: str, output: Tensor) -> Tensor:
-    """The maps in a layer's output, ``(C, H, W)``.
+    """The maps in a layer's output, ``(C, H, W)``, which a convolution may put out without a batch.
 
     Raises:
         ModelError: it is something else; a layer that puts out maps is named.
     """
+    if output.ndim == 3 and tuple(output.shape) == check_maps(model, model_input, layer):
+        return output
     if output.ndim != 4 or len(output) != 1:
         raise _no_maps(model, model_input, layer, tuple(map(str, output.shape)))
     return output[0]
@@ -235,7 +237,7 @@ def map_of(model: Model, model_input: ModelInput, layer: str, output: Tensor) ->
 def _no_maps(
     model: Model, model_input: ModelInput, layer: str, shape: tuple[str, ...]
 ) -> ModelError:
-    convs = survey(model, tuple(model_input.tensor.shape[1:])).convs
+    convs = survey_input(model, model_input).convs
     fit = [info.name for info in convs if len(info.output_shape) == 3 and info.name != layer]
     hint = f" {fit[-1]!r} puts out maps, for example." if fit else ""
     return ModelError(

@@ -5,10 +5,11 @@ from typing import Any
 
 from torch import Tensor
 
-from hookviz.capturing.survey import survey
+from hookviz.capturing.survey import survey_input
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
+from hookviz.hooking.torch_functions import version
 from hookviz.types import Model, ModelInput, Progress, ignore
 
 Copies = tuple[tuple[tuple[str, ...], Tensor], ...]
@@ -50,9 +51,7 @@ def call_tensors(
         ModelError: the network can't take this input.
         HookVizError: this pass did not come to that call.
     """
-    calls = {
-        info.name: info.calls for info in survey(model, tuple(model_input.tensor.shape[1:])).layers
-    }
+    calls = {info.name: info.calls for info in survey_input(model, model_input).layers}
     if layer not in calls:
         raise UnknownLayerError(f"layer in {model.title}", layer, calls)
     if not 0 <= call < calls[layer]:
@@ -110,4 +109,4 @@ def _copies(value: Any) -> Copies:
 
 
 def _versions(value: Any) -> list[int]:
-    return [tensor._version for _, tensor in hooks.tensors_in(value)]
+    return [version(tensor) for _, tensor in hooks.tensors_in(value)]

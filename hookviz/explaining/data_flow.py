@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.capturing import layers
-from hookviz.capturing.survey import survey
+from hookviz.capturing.survey import survey_input
 from hookviz.errors import HookVizError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, device_and_dtype, forward_pass, private_replica
-from hookviz.hooking.torch_functions import EveryFunction, TensorMarks, not_followed
+from hookviz.hooking.torch_functions import EveryFunction, TensorMarks, not_followed, version
 from hookviz.types import Address, Model, ModelInput, Progress, ignore
 from hookviz.wording import times
 
@@ -66,7 +66,7 @@ def data_flow(
         ModelError: the network can't take this input.
         HookVizError: it runs no layer.
     """
-    calls = sum(layer.calls for layer in survey(model, tuple(model_input.tensor.shape[1:])).layers)
+    calls = sum(layer.calls for layer in survey_input(model, model_input).layers)
     telling = Telling(progress, (1 + _TIMED) * calls)
     with private_replica(model) as replica:
         names = _outermost(replica)
@@ -119,13 +119,13 @@ class _Trace(EveryFunction):
     ) -> Any:
         """What `func` gives, known to come from all that its arguments come from."""
         operands = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
-        versions = [tensor._version for tensor in operands]
+        versions = [version(tensor) for tensor in operands]
         output = func(*args, **kwargs)
         sources = self._sources_of(operands)
         written = [
             tensor
-            for tensor, version in zip(operands, versions, strict=True)
-            if tensor._version != version
+            for tensor, earlier in zip(operands, versions, strict=True)
+            if version(tensor) != earlier
         ]
         new = [
             tensor
@@ -142,7 +142,7 @@ class _Trace(EveryFunction):
             inputs = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
             address, kind = Address(call.layer, call.index), self._kinds[call.layer]
             self.steps.append(LayerStep(address, kind, self._sources_of(inputs), _shapes(inputs)))
-            self._open.append((len(self.steps), [tensor._version for tensor in inputs]))
+            self._open.append((len(self.steps), [version(tensor) for tensor in inputs]))
 
     def after(self, call: hooks.Call) -> Any:
         """Take in a call that has run."""
@@ -155,7 +155,7 @@ class _Trace(EveryFunction):
             step.output_shapes = _shapes(outputs)
             step.nbytes = sum(tensor.nbytes for tensor in outputs)
             output = call.output
-            untouched = [tensor._version for tensor in inputs] == versions
+            untouched = [version(tensor) for tensor in inputs] == versions
             if untouched and any(output is tensor for tensor in inputs):
                 # An Identity: the way on gets an object of its own, so that whatever else goes on
                 # with the input is still known to come from before this call.

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hookviz.capturing.survey import survey
+from hookviz.capturing.survey import survey_input
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
 from hookviz.types import Address, Model, ModelInput, Progress, ignore
@@ -106,7 +106,7 @@ def network_health(
     Raises:
         ModelError: the network can't take this input.
     """
-    layers = survey(model, tuple(model_input.tensor.shape[1:])).layers
+    layers = survey_input(model, model_input).layers
     with private_replica(model) as replica:
         watch = _Watch(replica, {info.name: info.calls for info in layers}, layer, progress)
         with (

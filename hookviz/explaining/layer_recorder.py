@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hookviz.capturing import engine, layers
-from hookviz.capturing.survey import survey
+from hookviz.capturing import inputs, layers
+from hookviz.capturing.survey import survey_input
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.explaining.layer_call import Following, LayerCall, check_range, layer_call, own
 from hookviz.hooking import hooks
@@ -28,6 +28,7 @@ from hookviz.hooking.torch_functions import (
     EveryFunction,
     function_name,
     not_followed,
+    version,
 )
 from hookviz.types import Address, Model, ModelInput
 
@@ -42,7 +43,7 @@ def record_input(model: Model, image: Any, layer: str, call: int = 0) -> LayerCa
 
     Args:
         model: from `load_model` or `wrap`.
-        image: anything that `engine.prepare` takes.
+        image: anything that `inputs.prepare` takes.
         layer: name of a conv layer.
         call: which of the layer's calls, from 0.
 
@@ -52,7 +53,7 @@ def record_input(model: Model, image: Any, layer: str, call: int = 0) -> LayerCa
         ImageError: the image can't be read.
         ModelError: the network can't take this input, or the layer is more than a convolution.
     """
-    model_input = engine.prepare(model, image)
+    model_input = inputs.prepare(model, image)
     _check_layer(model, model_input, layer, call)
     with private_replica(model) as replica:
         watch = _Watch(replica, layer, call)
@@ -71,7 +72,7 @@ def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -
     modules.pop("")
     if layer not in modules:
         raise UnknownLayerError(f"layer in {model.title}", layer, modules)
-    run = survey(model, tuple(model_input.tensor.shape[1:]))
+    run = survey_input(model, model_input)
     if not isinstance(modules[layer], nn.Conv2d):
         convs = [info.name for info in run.convs if info.kind == "Conv2d"]
         hint = f" The first one of {model.title} is {convs[0]!r}." if convs else ""
@@ -123,12 +124,12 @@ class _Watch(EveryFunction):
             for position, (ref, _) in enumerate(self._way)
             if any(tensor is ref() for tensor in operands)
         ]
-        versions = [tensor._version for tensor in operands] if positions else []
+        versions = [version(tensor) for tensor in operands] if positions else []
         output = func(*args, **kwargs)
         if self.record is None:
             self._remember(function_name(func), args, kwargs, output)
         elif positions:
-            written = [tensor._version for tensor in operands] != versions
+            written = [version(tensor) for tensor in operands] != versions
             self._follow(func, args, kwargs, output, positions[0], written=written)
         # A tensor further back that is still alive may yet go a second way.
         if self._ended and all(ref() is None for ref, _ in self._way[:-1]):

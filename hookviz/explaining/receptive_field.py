@@ -28,7 +28,7 @@ from hookviz.explaining.reach import Operation, Reach, of_pixels, total, union
 from hookviz.explaining.receptive_rules import through
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import device_and_dtype, pass_without_data
-from hookviz.hooking.torch_functions import EveryFunction, TensorMarks, not_followed
+from hookviz.hooking.torch_functions import EveryFunction, TensorMarks, not_followed, version
 from hookviz.types import Address, Model
 
 Box = tuple[int, int, int, int]
@@ -88,11 +88,14 @@ def receptive_fields(model: Model, shape: tuple[int, ...]) -> Fields:
 
     Args:
         model: from `load_model` or `wrap`.
-        shape: ``(C, H, W)``.
+        shape: ``(C, H, W)``; an input of another kind, sound or a volume, has no pixels to see, and
+            nothing is told of it.
 
     Raises:
         ModelError: the network can't take an input of that shape.
     """
+    if len(shape) != 3:
+        return MappingProxyType({})
     with _lock:
         known = _known.setdefault(model.network, {})
         if shape in known:
@@ -132,14 +135,15 @@ class _Tracer(EveryFunction):
         if not any(map(self.reach, operands)):
             return func(*args, **kwargs)
         reaches = [self.reach(tensor) for tensor in operands]
-        shapes, versions = ([t.shape for t in operands], [t._version for t in operands])
+        shapes, versions = ([t.shape for t in operands], [version(t) for t in operands])
         output = func(*args, **kwargs)
         results = [tensor for _, tensor in hooks.tensors_in(output)]
         op = Operation(func, args, kwargs, shapes, reaches, results)
         for tensor, reach in zip(results, through(op), strict=True):
             self._reaches[tensor] = reach
-        for tensor, version in zip(operands, versions, strict=True):
-            if tensor._version != version and (len(list(filter(None, reaches))) > 1 or not results):
+        several = len(list(filter(None, reaches))) > 1
+        for tensor, before in zip(operands, versions, strict=True):
+            if version(tensor) != before and (several or not results):
                 self._spread(tensor, total(reaches, 0), but=results)
         return output
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hookviz.capturing.survey import survey
+from hookviz.capturing.survey import survey_input
 from hookviz.errors import ModelError
 from hookviz.hooking.forward_pass import Telling, device_and_dtype, forward_pass
 from hookviz.types import Model, ModelInput
@@ -68,7 +68,7 @@ def images_at_once(
         model_input: an image of the size that is meant.
         logits: its scores in a pass of its own, ``(classes,)``.
     """
-    layers = survey(model, tuple(model_input.tensor.shape[1:])).layers
+    layers = survey_input(model, model_input).layers
     work = sum(layer.multiply_adds * layer.calls for layer in layers)
     on_gpu = device_and_dtype(model.network)[0].type != "cpu"
     many = _MOST_AT_ONCE if on_gpu else int(min(_MOST_AT_ONCE, _WORK // max(1, work)))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hookviz.capturing.survey import survey
+from hookviz.capturing.survey import survey_input
 from hookviz.errors import ModelError
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks, replicas
@@ -95,7 +95,7 @@ def weight_gradients(
         ModelError: no layer has weights of its own, the network puts out no class scores, or it
             can't be differentiated.
     """
-    run = survey(model, tuple(model_input.tensor.shape[1:]))
+    run = survey_input(model, model_input)
     convs = {info.name for info in run.convs}
     replica = replicas.for_gradients(model.network, trainable=True)
     modules = dict(replica.named_modules())

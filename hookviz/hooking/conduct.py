@@ -17,22 +17,48 @@ from functools import partial
 from inspect import signature
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from hookviz.hooking.copies import insides
 from hookviz.hooking.torch_functions import EveryFunction, function_name
 
 _only_computes: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
+_known_code: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 _lock = threading.Lock()
+
+_LIBRARIES = ("torch", "torchvision", "timm", "hookviz")
 
 
 def only_computes(network: nn.Module) -> bool:
     """Whether every pass of this network that was watched only computed."""
     with _lock:
         return _only_computes.get(network, False)
+
+
+def is_known_code(network: nn.Module) -> bool:
+    """Whether every module of the network is as torch, torchvision, timm or HookViz wrote it.
+
+    A person's own code has ways to write into memory that no watched pass shows: another thread, a
+    script, a compiled extension.
+    """
+    with _lock:
+        known = _known_code.get(network)
+    if known is None:
+        known = all(map(_is_as_written, network.modules()))
+        with _lock:
+            _known_code[network] = known
+    return known
+
+
+def _is_as_written(module: nn.Module) -> bool:
+    functions = (part for part in vars(module).values() if isinstance(part, FunctionType))
+    return all(
+        str(part.__module__).partition(".")[0] in _LIBRARIES for part in (type(module), *functions)
+    )
 
 
 def take_down(network: nn.Module, *, only_computes: bool) -> None:
@@ -103,6 +129,7 @@ class _State:
     def __init__(self, network: nn.Module) -> None:
         self._kept: list[Any] = []  # alive, or its identity could go to another
         self._unknown = False
+        self._modules = {id(module) for module in network.modules()}
         self._parts = [self._of(vars(module)) for module in network.modules()]
 
     def same(self, later: "_State") -> bool:
@@ -115,7 +142,8 @@ class _State:
         self._kept.append(value)
         if isinstance(value, Tensor):
             return id(value), None if value.is_inference() else value._version, value.shape
-        parts = _parts(value)
+        hidden = isinstance(value, nn.Module) and id(value) not in self._modules
+        parts = vars(value).items() if hidden else _parts(value)
         if parts is None or depth > _DEEPEST:
             self._unknown = True
             return id(value)
@@ -136,12 +164,18 @@ def _parts(value: Any) -> Iterable[Any] | None:  # noqa: PLR0911 - one for each 
         return (value.tobytes(),)
     if isinstance(value, partial):
         return value.func, value.args, value.keywords
+    if isinstance(value, FunctionType):
+        return insides(value)
+    if isinstance(value, MethodType):
+        return (value.__self__,)
+    if isinstance(value, ref):
+        return (value(),)
     return _parts(vars(value)) if hasattr(value, "__dict__") else None
 
 
 _DEEPEST = 8
 _PLAIN = (bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.layout, Enum)
 _BY_IDENTITY = (
-    *(nn.Module, type, ModuleType, FunctionType, BuiltinFunctionType, MethodType),
+    *(nn.Module, type, ModuleType, BuiltinFunctionType),
     *(torch.memory_format, property),
 )

@@ -143,8 +143,10 @@ def pass_without_data(
                 raise refused(model, shape, error) from error
 
 
-def own_shape(model: Model) -> tuple[int, int, int]:
-    """``(C, H, W)`` of the input that the model's own preprocessing makes."""
+def own_shape(model: Model) -> tuple[int, ...]:
+    """Of the model's own input, ``(C, H, W)``; ``(C, L)`` of sound, ``(C, D, H, W)`` of volumes."""
+    if model.input_shape:
+        return model.input_shape
     if isinstance(model.preprocess, Preprocess):
         return model.preprocess.channels, model.preprocess.crop, model.preprocess.crop
     return 3, 224, 224

@@ -6,7 +6,6 @@ network that does more than compute (see `hookviz.hooking.conduct`), every repli
 all tensors too and is thrown away after one pass: nothing that a pass does outlives it.
 """
 
-import copy
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.hooking.conduct import only_computes
+from hookviz.hooking.copies import deep_copy
 from hookviz.hooking.foreign_hooks import foreign_hooks, remove
 
 Network = TypeVar("Network", bound=nn.Module)
@@ -71,9 +71,9 @@ def replicate(network: Network, tensor: Callable[[Tensor], Tensor] | None = None
     memo: dict[int, Any] = {key: tensor(value) for key, value in shared.items()}
     foreign = foreign_hooks(network)
     memo.update({id(hook): None for hook in foreign.values()})  # nothing of theirs is copied
-    made = copy.deepcopy(network, memo)
-    remove(made, foreign)
-    return made
+    replica = deep_copy(network, memo)
+    remove(replica, foreign)
+    return replica
 
 
 def full_copy(network: Network) -> Network:

@@ -52,6 +52,14 @@ def function_name(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__name__", "")).strip("_")
 
 
+def version(tensor: Tensor) -> int:
+    """How often something was written into the tensor's memory.
+
+    Tensors of `torch.inference_mode` do not count: theirs is 0 for ever.
+    """
+    return 0 if tensor.is_inference() else tensor._version
+
+
 def not_followed() -> Any:
     """A block in which no `EveryFunction` sees anything: hooks are no part of a pass."""
     return torch._C.DisableTorchFunction()
@@ -69,14 +77,14 @@ class TensorMarks(Generic[Mark]):
         self._marks: dict[int, tuple[weakref.ref[Tensor], int, Mark]] = {}
 
     def __setitem__(self, tensor: Tensor, mark: Mark) -> None:
-        self._marks[id(tensor)] = (weakref.ref(tensor), tensor._version, mark)
+        self._marks[id(tensor)] = (weakref.ref(tensor), version(tensor), mark)
 
     def get(self, tensor: Tensor) -> Mark | None:
         """The tensor's mark; None without one."""
         entry = self._marks.get(id(tensor))
         if entry is None or entry[0]() is not tensor:
             return None
-        if self._while_unwritten and entry[1] != tensor._version:
+        if self._while_unwritten and entry[1] != version(tensor):
             return None
         return entry[2]
 

@@ -114,8 +114,11 @@ def prepare(
     return _input(values.unsqueeze(0), shown, crop)
 
 
-def from_tensor(tensor: Tensor) -> ModelInput:
+def from_tensor(tensor: Tensor, form: str = "C, H, W") -> ModelInput:
     """A float tensor of ``(C, H, W)`` or ``(1, C, H, W)`` as an input, its values untouched.
+
+    `form` names the dimensions that the network takes: ``"C, L"`` for sound, ``"C, D, H, W"`` for
+    volumes.
 
     It stays float64 where it is that; half precisions become float32, which holds all of them.
 
@@ -125,13 +128,13 @@ def from_tensor(tensor: Tensor) -> ModelInput:
     Raises:
         ImageError: it has another shape, more than one image, no values, or whole numbers.
     """
-    wrong = _fault(tensor)
+    wrong = _fault(tensor, form)
     if wrong:
         raise ImageError(
-            f"The input is {wrong}; give one image as a float tensor of (C, H, W) or (1, C, H, W), "
+            f"The input is {wrong}; give one image as a float tensor of ({form}) or (1, {form}), "
             "normalised as the model expects it."
         )
-    return _input(tensor if tensor.dim() == 4 else tensor.unsqueeze(0), None, None)
+    return _input(_batched(tensor, form), None, None)
 
 
 def _from_function(image: InputImage, function: Callable[[Image.Image], Tensor]) -> ModelInput:
@@ -151,15 +154,32 @@ def _from_function(image: InputImage, function: Callable[[Image.Image], Tensor])
             f"The model's preprocess {label} returned {wrong} for {shorten(image.name)!r}; "
             "it must return a float tensor of (C, H, W) or (1, C, H, W)."
         )
-    return _input(returned if returned.dim() == 4 else returned.unsqueeze(0), None, None)
+    return _input(_batched(returned), None, None)
 
 
-def _fault(value: Any) -> str:
+def _batched(tensor: Tensor, form: str = "C, H, W") -> Tensor:
+    return tensor.unsqueeze(0) if tensor.dim() == _dimensions(form) else tensor
+
+
+def _dimensions(form: str) -> int:
+    return len(form.split(","))
+
+
+def _fault(value: Any, form: str = "C, H, W") -> str:  # noqa: PLR0911 - one for each fault
     """What keeps `value` from being one image as a tensor; empty where nothing does."""
     if not isinstance(value, Tensor):
         return f"a {type(value).__name__}"
+    if value.is_nested:
+        return "a nested tensor, which holds several of different shapes"
     shape = f"a tensor of {tuple(value.shape)}"
-    if value.dim() not in (3, 4) or (value.dim() == 4 and len(value) != 1) or not value.numel():
+    if value.layout != torch.strided:
+        return f"a sparse {shape.removeprefix('a ')} (tensor.to_dense() is not)"
+    if value.is_meta:
+        return f"{shape} on the meta device, without values"
+    single, batched = _dimensions(form), _dimensions(form) + 1
+    if value.dim() not in (single, batched) or not value.numel():
+        return shape
+    if value.dim() == batched and len(value) != 1:
         return shape
     if not value.is_floating_point():
         return f"{shape} with values of {value.dtype}"
@@ -203,6 +223,11 @@ def _check(preprocess: Preprocess) -> None:
 
 def _checked_size(size: int, min_size: int) -> int:
     largest = settings().max_input
+    if isinstance(size, bool) or not isinstance(size, int | np.integer):
+        raise ImageError(
+            f"size={shorten(repr(size))} is not a whole number of pixels; "
+            f"this model takes {min_size} to {largest}."
+        )
     if not min_size <= size <= largest:
         raise ImageError(
             f"An input size of {size} pixels is out of range; "

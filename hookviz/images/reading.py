@@ -25,6 +25,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from hookviz.errors import ImageError, nearest_names, shorten
 from hookviz.images.formats import FORMATS, HEAD, find_reader
 from hookviz.images.srgb import BROKEN_METADATA, split, to_srgb
+from hookviz.paths import fault_of, path_of
 from hookviz.settings import settings
 from hookviz.types import InputImage, Pixels
 
@@ -45,22 +46,24 @@ def read(source: Source, *, background: RGB = _WHITE) -> InputImage:
         background: RGB in 0…255, what shows through where the image is transparent.
 
     Raises:
-        ImageError: there is no such file, or its bytes can't be decoded; see `decode`.
+        ImageError: there is no such file, its bytes can't be decoded (see `decode`), or
+            `background` is no colour.
 
     >>> image = hookviz.read_image("assets/samples/cat.jpg")
     >>> image.name, image.pixels.shape  # (H, W, 3)
     ('cat.jpg', (300, 451, 3))
     """
+    colour = _colour(background)
     if isinstance(source, InputImage):
         return source
     if isinstance(source, Image.Image):
         name = Path(str(getattr(source, "filename", ""))).name or "image"
-        return _guarded(lambda: _pixels_of(source, name, _colour(background)), name)
+        return _guarded(lambda: _pixels_of(source, name, colour), name)
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return decode(bytes(source), background=background)
+        return decode(bytes(source), background=colour)
     if isinstance(source, (str, os.PathLike)):
-        path = Path(source)
-        return decode(_bytes_of(path), path.name, background=background)
+        path = path_of(source)
+        return decode(_bytes_of(path), path.name, background=colour)
     raise ImageError(
         f"An image can't be read from {type(source).__name__!r}; give a path, bytes or a picture."
     )
@@ -85,8 +88,9 @@ def decode(data: bytes, name: str = "image", *, background: RGB = _WHITE) -> Inp
         ImageError: `data` is empty, of another format, damaged, or decodes to more pixels than
             ``settings().max_pixels``. No other exception comes from whatever bytes there are.
     """
+    colour = _colour(background)
     reader = find_reader(data[:HEAD], name)
-    return _guarded(lambda: _decoded(data, reader, name, _colour(background)), name)
+    return _guarded(lambda: _decoded(data, reader, name, colour), name)
 
 
 def _guarded(work: Callable[[], Pixels], name: str) -> InputImage:
@@ -127,6 +131,8 @@ def _bytes_of(path: Path) -> bytes:
 
 def _no_file(path: Path) -> str:
     quoted, folder = _quoted(str(path)), path if path.is_dir() else path.parent
+    if folder != path and (fault := fault_of(path)):
+        return f"{quoted} is {fault}; give a file with a picture in it."
     if not folder.is_dir():
         return f"There is no file {quoted}: its folder doesn't exist."
     names = [entry.name for entry in islice(folder.iterdir(), 2000)]  # enough to look through
@@ -247,9 +253,16 @@ def _rounded(image: ImageFile, twin: ImageFile, raw_mode: str) -> Image.Image:
 
 def _colour(background: RGB) -> RGB:
     """`background`, or an `ImageError` where it is not three whole numbers in 0…255."""
-    if len(background) == 3 and all(level in range(256) for level in background):
-        return background
-    raise ImageError(f"{background!r} is no colour; give red, green and blue, each in 0…255.")
+    try:
+        levels = tuple(background)
+        if len(levels) == 3 and all(level in range(256) for level in levels):
+            return int(levels[0]), int(levels[1]), int(levels[2])
+    except (TypeError, ValueError):  # one number, or three of something else
+        pass
+    raise ImageError(
+        f"The background {shorten(repr(background))} is no colour; give red, green and blue, each "
+        "in 0…255, for example (255, 255, 255)."
+    )
 
 
 def _quoted(name: str) -> str:

@@ -16,12 +16,14 @@ class Sample:
         name: short and stable, for links.
         title: what to call it on the screen.
         alt: what it shows, in a sentence.
+        kind: ``"photo"`` or ``"drawn"``.
         path: the file.
     """
 
     name: str
     title: str
     alt: str
+    kind: str
     path: Path
 
 
@@ -31,6 +33,12 @@ def samples() -> tuple[Sample, ...]:
     folder = ASSETS / "samples"
     listed = json.loads((folder / "samples.json").read_text("utf-8"))
     return tuple(
-        Sample(Path(item["file"]).stem, item["title"], item["alt"], folder / item["file"])
+        Sample(
+            name=Path(item["file"]).stem,
+            title=item["title"],
+            alt=item["alt"],
+            kind=item["kind"],
+            path=folder / item["file"],
+        )
         for item in listed
     )

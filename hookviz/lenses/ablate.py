@@ -31,7 +31,10 @@ _HEAD = ("class", "before (%)", "after (%)", "change (points)")
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """What is done to an output ``(1, C, …)``: y = x·factor on `channels`, or 0 if |x| ≤ limit."""
+    """What is done to maps ``(1, C, H, W)``: y = x·factor on `channels`, or 0 if |x| ≤ limit.
+
+    A layer that was called without a batch puts out ``(C, H, W)``.
+    """
 
     mode: str
     channels: tuple[int, ...]
@@ -39,8 +42,9 @@ class _Edit:
     limit: float
 
     def __call__(self, output: Tensor) -> Tensor:
-        edited = output.clone()
-        chosen = torch.zeros(output.shape[1], dtype=torch.bool, device=output.device)
+        result = output.clone()
+        edited = result[None] if result.ndim == 3 else result
+        chosen = torch.zeros(edited.shape[1], dtype=torch.bool, device=output.device)
         chosen[list(self.channels)] = True
         if self.mode == "threshold":
             weak = edited[:, chosen].abs() <= self.limit
@@ -49,7 +53,7 @@ class _Edit:
             edited[:, chosen] *= self.factor
         else:  # written, not multiplied: 0 × NaN would stay NaN
             edited[:, chosen if self.mode == "switch off" else ~chosen] = 0
-        return edited
+        return result
 
 
 def run(
@@ -156,7 +160,8 @@ def _edited_pass(
     def change(call: hooks.Call) -> Tensor | None:
         output = edit(call.output) if call.layer == layer else call.output
         if call.index == 0:  # a copy, since an in-place layer can come next
-            maps[call.layer] = output[0].to("cpu", torch.float32, copy=True).numpy()
+            one = output[0] if output.shape[0] == 1 else output  # it may run without a batch
+            maps[call.layer] = one.to("cpu", torch.float32, copy=True).numpy()
         return output if call.layer == layer else None
 
     subject.progress(0.4)

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from hookviz.capturing import engine
 from hookviz.capturing.features import POOLS, Features, features, named
+from hookviz.capturing.inputs import prepare
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, shorten
@@ -74,7 +74,7 @@ def _prepared(subject: Subject, listed: Mapping[str, Any], telling: Telling) -> 
             inputs[name] = subject.model_input
             continue
         try:
-            inputs[name] = engine.prepare(subject.model, image, **options)
+            inputs[name] = prepare(subject.model, image, **options)
         except HookVizError:
             inputs[name] = image
     telling.step()
@@ -95,12 +95,12 @@ def _same_way(subject: Subject) -> dict[str, Any]:
     ]
     for way in ways if subject.image is not None else []:
         try:
-            model_input = engine.prepare(subject.model, subject.image, **way)
+            model_input = prepare(subject.model, subject.image, **way)
         except HookVizError:
             continue
         if model_input.digest == subject.model_input.digest:
             return way
-    square = subject.shape[1] == subject.shape[2]
+    square = len(subject.shape) == 3 and subject.shape[1] == subject.shape[2]
     return {"size": side} if square and side >= subject.model.min_size else {}
 
 

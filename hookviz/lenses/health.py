@@ -10,7 +10,7 @@ import torch
 
 from hookviz.drawing.histogram import Histogram, histogram
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
-from hookviz.errors import ModelError
+from hookviz.errors import HookVizError, ModelError
 from hookviz.explaining.layer_health import NetworkHealth, OutputHealth, network_health
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice
@@ -35,7 +35,13 @@ def run(subject: Subject, *, layer: str | None) -> LensOutput:
 
     Raises:
         ModelError: the network can't take this input, or the chosen layer puts out no real numbers.
+        HookVizError: it runs no layer.
     """
+    if not subject.survey.layers:
+        raise HookVizError(
+            f"{subject.model.title} runs no layer whose numbers could be looked at. Every model of "
+            "the catalog does, for example shapesnet."
+        )
     last = subject.convs[-1].name if subject.convs else subject.survey.layers[-1].name
     health = network_health(subject.model, subject.model_input, layer or last, subject.progress)
     outputs, first = health.outputs, health.first_bad

@@ -5,9 +5,13 @@ in CNNs via Ablation" (2018). Many channels go through the network at once: row 
 channel cᵢ at 0. So the rows must not depend on each other, which is checked on the way: the first
 and the last channel are switched off alone as well, and where a batch gives anything else, the
 next plainer way is taken, in the end one channel at a time.
+
+How long it takes: mostly the part of the network behind the layer, once per channel. Where only the
+plainer ways are left, it is a whole pass per channel.
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -24,6 +28,7 @@ from hookviz.errors import HookVizError, ModelError
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, device_and_dtype, private_replica
+from hookviz.hooking.rows import GrowingRows
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice
 from hookviz.types import LayerInfo
@@ -112,7 +117,7 @@ class _Runner:
         """The scores without each channel, float64 ``(C, classes)``; `before` are those with all.
 
         First with one image up to the layer and a row per channel from there on, where anything
-        from before the layer, such as a residual connection, is broadcast. Then with a row per
+        from before the layer, such as a residual connection, is repeated. Then with a row per
         channel all the way. Then one by one, as for a network that takes one image alone.
         """
         count = self._layer.output_shape[0]
@@ -161,12 +166,18 @@ class _Runner:
             self._telling.share((self._done + share) / self._layer.output_shape[0])
             if call.layer != self._layer.name:
                 return None
-            rows: Tensor = call.output.expand(len(channels), *call.output.shape[1:]).clone()
+            output: Tensor = call.output
+            if output.ndim == len(self._layer.output_shape):  # the network took the batch off
+                output = output[None]
+                if len(channels) > 1:
+                    raise ValueError("there is no batch for more than one row")
+            rows = output.expand(len(channels), *output.shape[1:]).clone()
             rows[range(len(channels)), channels] = 0
-            return rows
+            return rows.reshape(call.output.shape) if len(channels) == 1 else rows
 
         batch = self._subject.model_input.tensor.expand(images, *self._subject.shape)
-        with hooks.edit(self._network, self._calls, change):
+        growing = GrowingRows() if images < len(channels) else nullcontext()
+        with hooks.edit(self._network, self._calls, change), growing:
             scores = class_scores(
                 self._subject.model, self._network, batch, self._telling, count=len(channels)
             )

@@ -6,6 +6,7 @@ import torch
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
+from hookviz.errors import HookVizError
 from hookviz.explaining.attribution import Gradient, input_gradient
 from hookviz.explaining.backward import Quantity
 from hookviz.hooking.forward_pass import Telling
@@ -17,7 +18,7 @@ from hookviz.lenses.contract.parameters import (
     RealNumber,
     WholeNumber,
 )
-from hookviz.wording import number
+from hookviz.wording import number, times
 
 _SEED = 0  # of SmoothGrad's noise
 _BRIGHT = 99  # percentile that has the brightest colour; a few pixels would darken all others
@@ -54,9 +55,14 @@ def run(
     ``(C, H, W)``) and ``value`` (q).
 
     Raises:
-        HookVizError: no gradient gets from q to the input.
+        HookVizError: no gradient gets from q to the input, or the input is no image.
         ModelError: no layer is chosen and the network puts out no class scores.
     """
+    if len(subject.shape) != 3:
+        raise HookVizError(
+            f"{subject.model.title} takes {times(subject.shape)}, which has no pixels to weigh: "
+            "this lens needs images, (C, H, W)."
+        )
     if layer is None and target is None:
         subject.scored  # noqa: B018 - says that there are no scores
     quantity = Quantity(target, layer, channel) if layer else Quantity(target)

@@ -1,6 +1,5 @@
 """A catalog name → the network of that architecture, and what belongs to it by itself."""
 
-import inspect
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -9,11 +8,16 @@ from typing import Any
 import torch
 from PIL import Image
 from torch import Tensor, nn
-from torchvision import models
 
 from hookviz.hooking.torch_functions import EveryFunction
-from hookviz.models import bundled, catalog, timm_models
+from hookviz.models import timm_models, torchvision_models
+from hookviz.models.bundled import BUNDLED
 from hookviz.types import Preprocess
+
+
+def is_borrowed(name: str) -> bool:
+    """Whether a model's architecture is in the catalog under a name of its own as well."""
+    return name in BUNDLED and bool(BUNDLED[name].architecture)
 
 
 def spec_classes(name: str) -> int:
@@ -31,50 +35,36 @@ def classes_of(name: str, network: nn.Module) -> int:
 
 def has_training_heads(name: str) -> bool:
     """Whether a catalog model has heads that only training uses: GoogLeNet and Inception."""
-    if name == catalog.BUNDLED or name.startswith(timm_models.PREFIX):
+    if name in BUNDLED or name.startswith(timm_models.PREFIX):
         return False
-    network_class = inspect.signature(models.get_model_builder(name)).return_annotation
-    return "aux_logits" in inspect.signature(network_class).parameters
+    return torchvision_models.has_training_heads(name)
 
 
 def categories(name: str) -> tuple[str, ...]:
     """The labels of the data that a catalog model's own weights were trained on."""
+    if name in BUNDLED:
+        return BUNDLED[name].categories
     if name.startswith(timm_models.PREFIX):
         return timm_models.categories(name)
-    own = bundled.CATEGORIES if name == catalog.BUNDLED else None
-    return own or tuple(models.get_model_weights(name).DEFAULT.meta["categories"])
+    return torchvision_models.categories(name)
 
 
 def preprocess(name: str) -> Preprocess | Callable[[Image.Image], Tensor]:
     """The steps from image to input that come with a catalog model's weights."""
-    if name == catalog.BUNDLED:
-        return bundled.PREPROCESS
+    if name in BUNDLED:
+        return BUNDLED[name].preprocess
     if name.startswith(timm_models.PREFIX):
         return timm_models.preprocess(name)
-    steps = models.get_model_weights(name).DEFAULT.transforms()
-    return Preprocess(
-        resize=steps.resize_size[0],
-        crop=steps.crop_size[0],
-        mean=tuple(steps.mean),
-        std=tuple(steps.std),
-        interpolation=steps.interpolation.value,
-        antialias=bool(steps.antialias),
-    )
+    return torchvision_models.preprocess(name)
 
 
 def build(name: str, classes: int, *, training_heads: bool) -> nn.Module:
     """An untrained network, with its auxiliary heads for training where these are asked for."""
-    if name == catalog.BUNDLED:
-        return bundled.ShapesNet(classes)
+    if name in BUNDLED:
+        return BUNDLED[name].build(classes)
     if name.startswith(timm_models.PREFIX):
         return timm_models.build(name, classes)
-    options: dict[str, Any] = {"num_classes": classes}
-    if has_training_heads(name):
-        # GoogLeNet and Inception: their weights come with extra heads and with inputs in another
-        # range, and they warn unless told whether they are to be initialised.
-        options |= {"aux_logits": training_heads, "transform_input": True, "init_weights": True}
-    builder: Callable[..., nn.Module] = models.get_model_builder(name)
-    return builder(**options)
+    return torchvision_models.build(name, classes, training_heads=training_heads)
 
 
 def build_without_memory(name: str, classes: int, *, training_heads: bool = False) -> nn.Module:

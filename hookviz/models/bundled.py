@@ -1,105 +1,108 @@
-"""The small CNN that ships with HookViz: its architecture and the facts about its weights.
+"""The networks that ship with HookViz, weights and all: a table, and the only place they are named.
 
-It tells drawn shapes and textures apart. `scripts.train_bundled` draws the data, trains it and
-writes the weights, the figures and the model card in `assets/`.
+Whoever asks what belongs to a catalog name looks it up here first.
 """
 
-from torch import Tensor, nn
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
+from torch import nn
+
+from hookviz.models import shapesnet, torchvision_models
 from hookviz.settings import ASSETS
-from hookviz.types import Preprocess
+from hookviz.types import ModelSpec, Preprocess
 
-SHAPES = (
-    *("circle", "triangle", "square", "star", "cross"),
-    *("ring", "heart", "arrow", "crescent", "flower"),
-)
-TEXTURES = (
-    *("horizontal stripes", "vertical stripes", "rising stripes", "falling stripes", "checks"),
-    *("dots", "waves", "grid", "gradient", "rainbow"),
-)
-CATEGORIES: tuple[str, ...] = SHAPES + TEXTURES
-"""A label per class, in the order of the network's outputs."""
-
-INPUT_SIZE = 128
-"""Side in pixels of the images that it was trained on."""
-
-MIN_SIZE = 32
-"""The smallest height and width in pixels that the network is meant to take."""
-
-PREPROCESS = Preprocess(
-    resize=INPUT_SIZE, crop=INPUT_SIZE, mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25)
-)
-WEIGHTS_FILE = ASSETS / "bundled.safetensors"
-FIGURES_FILE = ASSETS / "bundled.json"
-"""What `scripts.train_bundled` measured; ``"accuracy"`` is top-1 in percent on unseen draws."""
+FAMILY = "In the box"
+"""The family that they are listed under."""
 
 
-class ConvNorm(nn.Sequential):
-    """A convolution and its batch norm: ``(N, C, H, W)`` to ``(N, channels, H/stride, W/stride)``.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BundledNetwork:
+    """A network whose weights lie in `assets/`.
 
-    The convolution has no bias, since the batch norm adds one.
+    Attributes:
+        name: in the catalog.
+        title: on the screen.
+        trained_on: the data, in a few words.
+        image_kind: what it was trained on, ``"photo"`` or ``"drawn"``, as for samples.
+        architecture: torchvision's name of it; empty for one whose code is HookViz's own.
+        categories: a label per class, in the order of its outputs.
+        preprocess: the steps from image to input.
+        min_size: the smallest height and width in pixels that it is meant to take.
+        weights_file: a safetensors file; half precision is loaded as float32.
+        figures_file: JSON with ``"parameters"`` and ``"accuracy"``, top-1 in percent.
     """
 
-    def __init__(self, inputs: int, channels: int, kernel: int, stride: int = 1) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(inputs, channels, kernel, stride, padding=kernel // 2, bias=False)
-        self.norm = nn.BatchNorm2d(channels)
+    name: str
+    title: str
+    trained_on: str
+    image_kind: str
+    architecture: str = ""
+    categories: tuple[str, ...]
+    preprocess: Preprocess
+    min_size: int
+    weights_file: Path
+    figures_file: Path
+
+    def build(self, classes: int) -> nn.Module:
+        """An untrained network with that many classes."""
+        if self.architecture:
+            return torchvision_models.build(self.architecture, classes, training_heads=False)
+        return shapesnet.ShapesNet(classes)
+
+    def spec(self) -> ModelSpec:
+        """What the catalog says of it."""
+        figures: dict[str, Any] = json.loads(self.figures_file.read_text("utf-8"))
+        return ModelSpec(
+            name=self.name,
+            title=self.title,
+            family=FAMILY,
+            parameters=figures["parameters"],
+            download_bytes=0,
+            accuracy=figures["accuracy"],
+            trained_on=self.trained_on,
+            min_size=self.min_size,
+            on_disk=True,
+        )
 
 
-class Stem(nn.Module):
-    """Large kernels on the image itself: ``(N, 3, H, W)`` to ``(N, channels, H/2, W/2)``."""
+_SQUEEZENET = "squeezenet1_1"
 
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.first = ConvNorm(3, channels, kernel=7, stride=2)
-        self.relu = nn.ReLU()
+SQUEEZENET = BundledNetwork(
+    name="squeezenet",
+    title="SqueezeNet (photographs)",
+    trained_on="ImageNet-1K",
+    image_kind="photo",
+    architecture=_SQUEEZENET,
+    categories=torchvision_models.categories(_SQUEEZENET),
+    preprocess=torchvision_models.preprocess(_SQUEEZENET),
+    min_size=torchvision_models.min_size(_SQUEEZENET),
+    weights_file=ASSETS / "squeezenet.safetensors",
+    figures_file=ASSETS / "squeezenet.json",
+)
+"""SqueezeNet 1.1 with ImageNet weights; `scripts.make_squeezenet` writes its files."""
 
-    def forward(self, images: Tensor) -> Tensor:
-        """Activations of at least 0, ``(N, channels, H/2, W/2)``."""
-        rectified: Tensor = self.relu(self.first(images))
-        return rectified
+SHAPESNET = BundledNetwork(
+    name="shapesnet",
+    title="ShapesNet",
+    trained_on="drawn shapes and textures",
+    image_kind="drawn",
+    categories=shapesnet.CATEGORIES,
+    preprocess=shapesnet.PREPROCESS,
+    min_size=shapesnet.MIN_SIZE,
+    weights_file=shapesnet.WEIGHTS_FILE,
+    figures_file=shapesnet.FIGURES_FILE,
+)
+"""HookViz's own; `scripts.train_bundled` writes its files."""
 
+BUNDLED: Mapping[str, BundledNetwork] = MappingProxyType(
+    {network.name: network for network in (SQUEEZENET, SHAPESNET)}
+)
+"""By name, in the order in which they are listed; the first is the one to start with."""
 
-class ResidualStage(nn.Module):
-    """Halves the image, then adds what two 3×3 convolutions find to a plain view of the input.
-
-    ``(N, inputs, H, W)`` to ``(N, channels, H/2, W/2)``, sides rounded up. As in He et al., "Deep
-    residual learning for image recognition" (2015), figure 5, with a projection shortcut.
-    """
-
-    def __init__(self, inputs: int, channels: int) -> None:
-        super().__init__()
-        self.first = ConvNorm(inputs, channels, kernel=3, stride=2)
-        self.relu = nn.ReLU()
-        self.second = ConvNorm(channels, channels, kernel=3)
-        self.shortcut = ConvNorm(inputs, channels, kernel=1, stride=2)
-        self.relu_out = nn.ReLU()
-
-    def forward(self, activations: Tensor) -> Tensor:
-        """Activations of at least 0, ``(N, channels, H/2, W/2)``."""
-        residual = self.second(self.relu(self.first(activations)))
-        rectified: Tensor = self.relu_out(residual + self.shortcut(activations))
-        return rectified
-
-
-class ShapesNet(nn.Module):
-    """A residual CNN of ten convolutions for drawn shapes and textures, any input from 32 px up.
-
-    ``(N, 3, H, W)``, normalised as `PREPROCESS` says, to one score per class, ``(N, classes)``.
-    """
-
-    def __init__(self, classes: int = len(CATEGORIES)) -> None:
-        super().__init__()
-        self.stem = Stem(32)
-        self.stage1 = ResidualStage(32, 48)
-        self.stage2 = ResidualStage(48, 96)
-        self.stage3 = ResidualStage(96, 128)
-        self.pool = nn.AdaptiveAvgPool2d(1)
-        self.flatten = nn.Flatten()
-        self.head = nn.Linear(128, classes)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """One score per class and image, ``(N, classes)``."""
-        activations = self.stage3(self.stage2(self.stage1(self.stem(images))))
-        scores: Tensor = self.head(self.flatten(self.pool(activations)))
-        return scores
+DEFAULT = next(iter(BUNDLED))
+"""Name of the model to start with."""

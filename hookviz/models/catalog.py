@@ -1,11 +1,10 @@
-"""Which models there are: the CNN that ships with HookViz and torchvision's convolutional networks.
+"""Which models there are: those that ship with HookViz and torchvision's convolutional networks.
 
 torchvision is asked for its list, its builders and the figures that come with its weights; no
 model is named here by hand.
 """
 
 import inspect
-import json
 import re
 import sys
 from dataclasses import replace
@@ -16,16 +15,14 @@ import torch
 from torchvision import models
 
 from hookviz.errors import UnknownModelError
-from hookviz.models import bundled, timm_models
+from hookviz.models import timm_models, torchvision_models
+from hookviz.models.bundled import BUNDLED
 from hookviz.settings import settings
 from hookviz.types import ModelSpec
 
-BUNDLED = "shapesnet"
-"""Name of the CNN that ships with HookViz and needs no download."""
-
 
 def list_models() -> tuple[ModelSpec, ...]:
-    """Every model in the catalog: the bundled one, torchvision's by family and size, timm's.
+    """Every model in the catalog: the bundled ones, torchvision's by family and size, timm's.
 
     >>> [spec.name for spec in hookviz.list_models() if spec.family == "VGG"][:2]
     ['vgg11', 'vgg11_bn']
@@ -54,7 +51,7 @@ def is_on_disk(name: str) -> bool:
     """Whether the pretrained weights of a catalog model are on this machine."""
     if name.startswith(timm_models.PREFIX):
         return False  # timm keeps its own weights, and does not say where
-    return name == BUNDLED or weights_path(name).is_file()
+    return name in BUNDLED or weights_path(name).is_file()
 
 
 def weights_url(name: str) -> str:
@@ -77,7 +74,7 @@ def _specs() -> tuple[ModelSpec, ...]:
         if not _has_attention(models.get_model_builder(name).__module__)
     ]
     specs.sort(key=lambda spec: (spec.family.casefold(), spec.parameters))
-    return (_bundled_spec(), *specs)
+    return (*(network.spec() for network in BUNDLED.values()), *specs)
 
 
 def _has_attention(module: str) -> bool:
@@ -101,23 +98,8 @@ def _torchvision_spec(name: str) -> ModelSpec:
         download_bytes=round(meta["_file_size"] * 1024 * 1024),
         accuracy=float(figures["acc@1"]),
         trained_on=trained_on,
-        min_size=max(meta["min_size"]),
+        min_size=torchvision_models.min_size(name),
         on_disk=False,
-    )
-
-
-def _bundled_spec() -> ModelSpec:
-    figures = json.loads(bundled.FIGURES_FILE.read_text("utf-8"))
-    return ModelSpec(
-        name=BUNDLED,
-        title="ShapesNet",
-        family="Bundled",
-        parameters=figures["parameters"],
-        download_bytes=0,
-        accuracy=figures["accuracy"],
-        trained_on="drawn shapes and textures",
-        min_size=bundled.MIN_SIZE,
-        on_disk=True,
     )
 
 

@@ -12,13 +12,14 @@ def list_devices() -> tuple[str, ...]:
     return (*cuda, *mps, "cpu")
 
 
-def find_device(name: str, *, half: bool = False) -> torch.device:
+def find_device(name: str | torch.device, *, half: bool = False) -> torch.device:
     """The device called `name`; ``"auto"`` is the fastest there is, ``"cuda"`` the first GPU.
 
     Raises:
         ModelError: it is not there, or can't compute in half precision where that is asked for.
     """
     devices = list_devices()
+    name = str(name)
     plain = name.strip().casefold()
     device = {"auto": devices[0], "cuda": "cuda:0", "gpu": devices[0]}.get(plain, plain)
     if device not in devices or (plain == "gpu" and device == "cpu"):

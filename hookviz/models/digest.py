@@ -6,29 +6,33 @@ be hashed makes a digest that no other network ever has.
 """
 
 import hashlib
-import re
 import secrets
+import sys
 from collections import deque
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-_HOOKS = re.compile(r"_(state_dict|load_state_dict|forward|backward|non_persistent)_?.*")
-_LIBRARIES = ("torch", "torchvision", "timm", "numpy", "hookviz", "builtins", "math", "collections")
+_OWN_HOOKS = ("_forward_pre_hooks", "_forward_hooks")
+_OF_EVERY_MODULE = frozenset(vars(nn.Module())).difference(
+    ("training", "_parameters", "_buffers", *_OWN_HOOKS)
+)
 _DEEPEST = 24
 
 
 def network_digest(network: nn.Module) -> str:
     """Hash of weights, buffers, structure, options and a person's own code, as 32 hex digits.
 
-    Equal for networks that compute the same by construction, in any process. Code of torch,
-    torchvision and timm counts by name; code of anybody else by its instructions, with the
+    Equal for networks that compute the same by construction, in any process. Code of Python
+    and of installed packages counts by name; code of anybody else by its instructions, with the
     functions and constants that it refers to.
     """
     return _Digest().of_network(network)
@@ -51,6 +55,7 @@ class _Digest:
         self._hash = hashlib.blake2b(digest_size=16)
         self._numbers: dict[int, int] = {}  # of what has been fed already, so that circles end
         self._kept: list[Any] = []  # alive, or an identity could come twice
+        self._names: dict[int, str] = {}  # of the network's modules, each fed in its turn
 
     def hexdigest(self) -> str:
         """The hash of all that was fed."""
@@ -61,17 +66,22 @@ class _Digest:
         data = text.encode("utf-8", "backslashreplace")
         self._hash.update(f"{len(data)}:".encode() + data)
 
-    def of_network(self, network: nn.Module) -> str:
-        """Feed a network, and the hash of it."""
-        for name, module in network.named_modules(remove_duplicate=False):
+    def of_network(self, network: nn.Module, prefix: str = "") -> str:
+        """Feed a network, its modules named after `prefix`, and the hash of it."""
+        named = list(network.named_modules(prefix=prefix, remove_duplicate=False))
+        for name, module in named:
+            self._names.setdefault(id(module), name)
+        for name, module in named:
             self.add(f"module {name}")
-            if not self._is_new(module):
+            if self._names[id(module)] != name:
+                self.add(f"is {self._names[id(module)]}")
                 continue
             self._of_type(type(module))
             for key, value in sorted(vars(module).items()):
-                if not _HOOKS.fullmatch(key) and key != "_modules":
+                if key not in _OF_EVERY_MODULE:
                     self.add(key)
-                    self.of(value)
+                    # the keys of hooks count up over all that were ever registered
+                    self.of(list(value.values()) if key in _OWN_HOOKS else value)
         return self.hexdigest()
 
     def of_tensor(self, tensor: Tensor) -> None:
@@ -90,6 +100,8 @@ class _Digest:
             self.add(f"{type(value).__name__} {value!r}")
         elif isinstance(value, torch.dtype | torch.device | torch.layout | torch.Size | Enum):
             self.add(repr(value))
+        elif id(value) in self._names:
+            self.add(f"module at {self._names[id(value)]}")
         elif not self._is_new(value):
             return
         elif isinstance(value, Tensor):
@@ -97,7 +109,8 @@ class _Digest:
         elif depth > _DEEPEST:
             self._unlike_any()
         elif isinstance(value, nn.Module):
-            self.add(f"submodule {type(value).__qualname__}")  # fed by its name in the network
+            # one that the network holds past torch, in a list or a closure
+            self.of_network(value, f"hidden {len(self._kept)}")
         elif isinstance(value, type):
             self._of_type(value)
         elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
@@ -124,7 +137,7 @@ class _Digest:
         """A library's class by its name; a person's own with the code of its methods."""
         self.add(f"{kind.__module__}.{kind.__qualname__}")
         for base in kind.__mro__:
-            if _is_library(base) or not self._is_new(base):
+            if _is_library(base.__module__) or not self._is_new(base):
                 continue
             self.add(base.__qualname__)
             for key, value in sorted(vars(base).items()):
@@ -139,7 +152,7 @@ class _Digest:
     def _of_function(self, function: FunctionType, depth: int) -> None:
         module = str(function.__module__)
         self.add(function.__qualname__ if "<lambda>" not in function.__qualname__ else "lambda")
-        if module.partition(".")[0] in _LIBRARIES:
+        if _is_library(module):
             self.add(module)
             return
         self._of_code(function.__code__)
@@ -153,7 +166,15 @@ class _Digest:
         for name in sorted(_names(function.__code__)):
             if name in function.__globals__:
                 self.add(name)
-                self.of(function.__globals__[name], depth + 1)
+                self._of_global(function.__globals__[name], function.__code__, depth)
+
+    def _of_global(self, value: Any, code: CodeType, depth: int) -> None:
+        """A name that a function refers to; of a person's module what the code may take of it."""
+        self.of(value, depth + 1)
+        if isinstance(value, ModuleType) and not _is_library(value.__name__):
+            for name in sorted(_names(code).intersection(vars(value))):
+                self.add(name)
+                self.of(vars(value)[name], depth + 1)
 
     def _of_code(self, code: CodeType) -> None:
         self._hash.update(code.co_code)
@@ -161,6 +182,8 @@ class _Digest:
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
                 self._of_code(constant)
+            elif isinstance(constant, frozenset):  # another order in every process
+                self.add(repr(sorted(map(repr, constant))))
             else:
                 self.add(repr(constant))
 
@@ -186,10 +209,12 @@ def _parts(value: Any) -> Iterable[Any] | None:  # noqa: PLR0911 - one for each 
         return value
     if isinstance(value, set | frozenset):
         return sorted(map(repr, value))
+    if isinstance(value, ref):  # recurrent layers keep some to their weights
+        return (value(),)
     if isinstance(value, partial):
         return value.func, value.args, value.keywords
     if isinstance(value, MethodType):
-        return (value.__func__,)
+        return value.__func__, value.__self__
     if isinstance(value, BuiltinFunctionType | ModuleType):
         return ()
     if not hasattr(value, "__dict__"):
@@ -197,8 +222,13 @@ def _parts(value: Any) -> Iterable[Any] | None:  # noqa: PLR0911 - one for each 
     return (type(value), *(part for pair in sorted(vars(value).items()) for part in pair))
 
 
-def _is_library(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] in _LIBRARIES
+@cache
+def _is_library(module: str) -> bool:
+    """Whether a module is Python's, HookViz's or of an installed package, and no person's own."""
+    top = module.partition(".")[0]
+    file = getattr(sys.modules.get(top), "__file__", None) or ""
+    installed = not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
+    return top == "hookviz" or top in sys.stdlib_module_names or installed
 
 
 def _names(code: CodeType) -> set[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hookviz.errors import WeightsError, shorten
+from hookviz.paths import fault_of, path_of
 
 _MOST_LABELS = 4_000_000  # bytes of a file of labels; ImageNet-21K's takes 0.5 MB
 
@@ -24,6 +25,7 @@ def read_labels(source: Path | bytes, name: str = "") -> tuple[str, ...]:
         WeightsError: it can't be read, or its numbers are not 0, 1, 2 and so on.
     """
     name = shorten(name or (source.name if isinstance(source, Path) else "the file of labels"))
+    source = path_of(source) if isinstance(source, Path) else source
     text = _text(source, name)
     labels: Iterable[Any]
     try:
@@ -49,10 +51,15 @@ def _text(source: Path | bytes, name: str) -> str:
         if isinstance(source, bytes):
             data = source
         else:
+            if fault := fault_of(source):
+                raise WeightsError(
+                    f"{name} can't be read: it is {fault}. Labels come from a text file or JSON."
+                )
             with source.open("rb") as stream:
                 data = stream.read(_MOST_LABELS + 1)
-    except OSError as error:
-        raise WeightsError(f"{name} can't be read: {error.strerror or error}.") from error
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        reason = getattr(error, "strerror", None) or str(error)
+        raise WeightsError(f"{name} can't be read: {reason}.") from error
     if len(data) > _MOST_LABELS:
         raise WeightsError(f"{name} is larger than {_MOST_LABELS:,} bytes, too large for labels.")
     wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))  # as Windows' Notepad may save it

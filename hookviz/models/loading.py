@@ -5,14 +5,18 @@ from pathlib import Path
 
 import torch
 from torch import nn
+from torchvision import models
+from torchvision.models import WeightsEnum
 
 from hookviz.errors import WeightsError, shorten
-from hookviz.models import architectures, bundled, catalog, networks, timm_models
+from hookviz.models import architectures, catalog, networks, timm_models
+from hookviz.models.bundled import BUNDLED
 from hookviz.models.checkpoints.reading import read_state_dict
 from hookviz.models.devices import find_device
 from hookviz.models.digest import network_digest
 from hookviz.models.fetching import downloads
 from hookviz.models.labels import read_labels
+from hookviz.paths import path_of
 from hookviz.types import Model, ModelSpec
 
 Labels = Path | str | bytes | Sequence[str]
@@ -22,9 +26,9 @@ Labels = Path | str | bytes | Sequence[str]
 @torch.inference_mode(mode=False)  # its tensors are ordinary ones wherever it is called
 def load_model(
     name: str,
-    weights: str | Path = "pretrained",
+    weights: str | Path | WeightsEnum = "pretrained",
     *,
-    device: str = "cpu",
+    device: str | torch.device = "cpu",
     half: bool = False,
     labels: Labels | None = None,
     progress: downloads.Report | None = None,
@@ -35,7 +39,8 @@ def load_model(
         name: one of `list_models`, for example ``"resnet34"``.
         weights: ``"pretrained"``, downloaded once; ``"random"`` (the same on every call); or the
             path of a checkpoint, ``.safetensors`` or a state dict that torch saved, with any
-            number of classes.
+            number of classes. A member of torchvision's, such as
+            ``ResNet18_Weights.DEFAULT``, is "pretrained" where it is the catalog's.
         device: ``"auto"`` (the first there is of cuda, mps and cpu), ``"cpu"``, ``"cuda"``,
             ``"cuda:1"`` or ``"mps"``.
         half: compute in half precision, on a GPU only.
@@ -56,13 +61,20 @@ def load_model(
     """
     spec = catalog.find_model(name)
     on_device = find_device(device, half=half)
+    if isinstance(weights, WeightsEnum):
+        weights = _of_torchvision(spec, weights)
+    if not isinstance(weights, str | Path):
+        raise WeightsError(
+            f"weights={shorten(repr(weights))} is none of 'pretrained', 'random' and the path of a "
+            "checkpoint."
+        )
     if weights == "random":
         network, origin = networks.with_random_weights(spec), "random"
     elif weights == "pretrained":
         networks.refuse_too_large(spec, spec.parameters)
         network, origin = _pretrained(spec, progress), "pretrained"
     else:
-        path = Path(weights).expanduser()
+        path = path_of(weights)
         state_dict = read_state_dict(path)
         network = networks.with_weights(spec, state_dict, shorten(path.name))
         origin = path.name
@@ -76,7 +88,7 @@ def load_checkpoint(
     file_name: str,
     *,
     labels: Labels | None = None,
-    device: str = "cpu",
+    device: str | torch.device = "cpu",
     half: bool = False,
 ) -> Model:
     """A model of the catalog with the weights in an uploaded file.
@@ -99,11 +111,30 @@ def load_checkpoint(
     return _as_model(spec, network, file_name, labels, on_device, half=half)
 
 
+def _of_torchvision(spec: ModelSpec, weights: WeightsEnum) -> str:
+    """``"pretrained"``, where these are the weights that the catalog's model comes with.
+
+    Raises:
+        WeightsError: they are others.
+    """
+    own = None
+    if spec.name in models.list_models(module=models):
+        own = models.get_model_weights(spec.name).DEFAULT
+    if weights is own:
+        return "pretrained"
+    hint = f"{own} are" if own else "weights='pretrained' is"
+    raise WeightsError(
+        f"{weights} are not the weights that {spec.title} comes with here; {hint}. A file with "
+        "others, downloaded first, can be given by its path."
+    )
+
+
 def _pretrained(spec: ModelSpec, progress: downloads.Report | None) -> nn.Module:
     """The network with its own weights, from this machine or downloaded to torch's own folder."""
     title = f"The pretrained weights of {spec.title}"
-    if spec.name == catalog.BUNDLED:
-        return networks.with_weights(spec, read_state_dict(bundled.WEIGHTS_FILE), title)
+    if spec.name in BUNDLED:
+        state_dict = read_state_dict(BUNDLED[spec.name].weights_file)
+        return networks.with_weights(spec, state_dict, title)
     if spec.name.startswith(timm_models.PREFIX):
         return timm_models.build_pretrained(spec.name)
     path = catalog.weights_path(spec.name)
@@ -113,8 +144,8 @@ def _pretrained(spec: ModelSpec, progress: downloads.Report | None) -> nn.Module
         except WeightsError as error:
             raise WeightsError(
                 f"{title} ({spec.download_bytes / 1e6:.0f} MB) can't be had: "
-                f"{str(error).rstrip('.')}. Random weights and the bundled model work without a "
-                "network."
+                f"{str(error).rstrip('.')}. Random weights and the bundled models work without "
+                "a network."
             ) from error
     try:
         return networks.with_weights(spec, read_state_dict(path), path.name)
@@ -155,7 +186,7 @@ def _categories(name: str, classes: int, labels: Labels | None) -> tuple[str, ..
         return own if len(own) == classes else ()
     source = "the list of labels"
     if isinstance(labels, str):
-        labels = Path(labels).expanduser()
+        labels = path_of(labels)
     if isinstance(labels, Path | bytes):
         source = shorten(labels.name) if isinstance(labels, Path) else "the file of labels"
         labels = read_labels(labels)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from hookviz.errors import WeightsError, shorten
 from hookviz.models import catalog
-from hookviz.models.architectures import spec_classes
+from hookviz.models.architectures import is_borrowed, spec_classes
 from hookviz.models.matching import Faults, match
 from hookviz.types import ModelSpec
 
@@ -84,7 +84,12 @@ def _of_similar_size(spec: ModelSpec, state_dict: Mapping[str, Tensor]) -> list[
         sizes = [total, *(total + (classes - own) * width for own, width in heads)]
         return min(abs(size - other.parameters) for size in sizes)
 
-    others = [other for other in catalog.described_models() if other.name != spec.name]
+    # An architecture that is there twice, with other weights, is suggested under its own name.
+    others = [
+        other
+        for other in catalog.described_models()
+        if other.name != spec.name and not is_borrowed(other.name)
+    ]
     return sorted(others, key=distance)[:_NEAREST]
 
 

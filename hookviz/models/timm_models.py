@@ -67,7 +67,7 @@ def build_pretrained(name: str) -> nn.Module:
     except Exception as error:
         raise WeightsError(
             f"The pretrained weights of {name} can't be had by timm: {shorten(str(error), 200)}. "
-            "Random weights and the bundled model work without a network."
+            "Random weights and the bundled models work without a network."
         ) from error
     return network
 

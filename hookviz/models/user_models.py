@@ -13,6 +13,7 @@ from types import MappingProxyType
 from torch import nn
 
 from hookviz.errors import ModelError, nearest_names, shorten
+from hookviz.models.exported import is_file, load_exported
 from hookviz.models.wrapping import wrap
 from hookviz.settings import settings
 from hookviz.types import Model, ModelSpec
@@ -64,14 +65,19 @@ def add_from_settings() -> None:
 
 
 def build(path: str) -> Model:
-    """The model that ``package.module:factory`` makes.
+    """The model that ``package.module:factory`` makes, or that a file of ``torch.export`` holds.
 
     The factory is called without arguments and returns a module or a `Model`; a module or a
-    `Model` under that name will do as well.
+    `Model` under that name will do as well. A ``.pt2`` file is code as well.
 
     Raises:
-        ModelError: it can't be imported, has no such name, fails, or makes something else.
+        ModelError: it can't be imported, has no such name, fails, or makes something else; or the
+            file holds no exported program.
     """
+    if is_file(path):
+        file = Path(path).expanduser()
+        program, example = load_exported(file)
+        return wrap(program, name=file.stem, example=example)
     module_name, _, name = path.partition(":")
     if not (name.isidentifier() and all(module_name.split("."))):
         raise ModelError(

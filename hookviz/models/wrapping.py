@@ -1,19 +1,21 @@
 """A person's own module → a frozen `Model` in eval mode, with the steps to its likeliest input."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
 from PIL import Image
 from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
 
-from hookviz.errors import ModelError
+from hookviz.errors import ModelError, shorten
 from hookviz.hooking import replicas
+from hookviz.hooking.forward_pass import own_shape, pass_without_data
+from hookviz.models.adapter import Example, adapt
 from hookviz.models.digest import network_digest
+from hookviz.models.guessing import Guess, guess_input, guess_of
+from hookviz.models.unsuitable import refuse_unsuitable
 from hookviz.types import Model, Preprocess
-
-_SIDES = (224, 28, 32, 48, 64, 96, 128, 160, 192, 256, 299, 384, 512)  # likeliest inputs first
 
 
 def wrap(
@@ -22,69 +24,107 @@ def wrap(
     categories: Sequence[str] = (),
     *,
     name: str | None = None,
+    example: Example | None = None,
 ) -> Model:
     """A person's own network as a `Model`, as it is now.
 
     It is a copy: training the module further changes nothing here, and nothing here changes it.
-    Hooks that you have put on the module stay on it and off the copy.
+    Hooks that you have put on the module stay on it and off the copy. A single layer, such as a
+    bare ``nn.Conv2d``, becomes the one layer of an ``nn.Sequential`` and is called ``"0"``.
 
     Args:
-        module: any module that takes one ``(1, C, H, W)`` float tensor. A `Model` is given back
-            as it is, with what else is given here put in.
+        module: any module that takes one ``(1, C, H, W)`` float tensor, or sound ``(1, C, L)`` or
+            a volume ``(1, C, D, H, W)``, which are given as tensors. A `Model` is given back as it
+            is, with what else is given here put in.
         preprocess: the steps to its input, or a function from an RGB Pillow image to a
-            ``(C, H, W)`` tensor. By default as many channels as the first conv layer takes: 3 with
-            ImageNet's mean and deviation, 1 as grey from -1 to 1, and any other number from
-            tensors alone; at 224 pixels, or at another usual size where the network takes no 224.
+            ``(C, H, W)`` tensor. By default as many channels as the first conv layer that runs
+            takes: 3 with ImageNet's mean and deviation, 1 as grey from -1 to 1, and any other
+            number from tensors alone; at 224 pixels, or at another usual size where the network
+            takes no 224.
         categories: a label per class.
         name: what to call it; the class's name by default.
+        example: for a network of several inputs, of inputs by name or in dictionaries: a tuple of
+            its positional arguments, or a dict of those by name. The first float tensor of
+            ``(1, C, H, W)`` in it (or else of ``(1, C, D, H, W)``, or of ``(1, C, L)``) is the
+            image, whose place every later image takes; all else is given as it is at every pass.
 
     Raises:
-        ModelError: `module` is no module, or can't be copied.
+        ModelError: `module` is no module, or one whose layers can't be seen (scripted, traced,
+            lazy, meta, sparse, quantised), or can't be copied; or there is not one label per class.
 
     >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
     >>> model = hookviz.wrap(network, hookviz.Preprocess(resize=64, crop=64), name="two layers")
     >>> hookviz.capture(model, "assets/samples/cat.jpg")["0"].values.shape  # (C, H, W)
     torch.Size([8, 62, 62])
     """
+    labels = _labels(categories)
     if isinstance(module, Model):
-        arguments: dict[str, Any] = {"preprocess": preprocess, "categories": tuple(categories)}
+        if example is not None:
+            raise ModelError(
+                f"{module.title} is a Model already; an example goes with the torch.nn.Module that "
+                "it was made from."
+            )
+        arguments: dict[str, Any] = {"preprocess": preprocess, "categories": labels}
         arguments |= {"name": name, "title": name}
         changes = {key: value for key, value in arguments.items() if value}
-        return replace(module, **changes) if changes else module
-    if not isinstance(module, nn.Module):
-        raise ModelError(f"wrap takes a torch.nn.Module, not {type(module).__name__}.")
+        return _with_a_label_per_class(replace(module, **changes)) if changes else module
+    refuse_unsuitable(module)
     try:
         network = replicas.full_copy(module)
     except Exception as error:
         raise ModelError(f"{type(module).__name__} can't be copied: {error}") from error
     network.eval().requires_grad_(False)
-    return Model(
-        name=name or type(module).__name__,
-        title=name or type(module).__name__,
-        network=network,
-        digest=network_digest(network),
-        weights="own",
-        categories=tuple(categories),
-        preprocess=preprocess or _usual_preprocess(network),
+    guess = Guess(preprocess) if isinstance(preprocess, Preprocess) else None
+    if example is not None:
+        shape = adapt(network, example)
+        guess = guess if guess and len(shape) == 3 else guess_of(shape)
+    elif isinstance(network, _ConvNd) or not any(network.children()):
+        network = nn.Sequential(network)
+    guess = guess or guess_input(network)
+    return _with_a_label_per_class(
+        Model(
+            name=name or type(module).__name__,
+            title=name or type(module).__name__,
+            network=network,
+            digest=network_digest(network),
+            weights="own",
+            categories=labels,
+            preprocess=preprocess or guess.preprocess,
+            input_shape=guess.shape,
+        )
     )
 
 
-def _usual_preprocess(network: nn.Module) -> Preprocess:
-    """What a network most likely takes, by its first conv layer and by which sizes run at all."""
-    convs = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
-    first = next((part for part in network.modules() if isinstance(part, convs)), None)
-    channels = first.in_channels if first is not None and first.in_channels > 0 else 3
-    usual = Preprocess(resize=256, crop=224)
-    if channels == 1:
-        usual = replace(usual, mean=(0.5,), std=(0.5,))
-    elif channels != 3:  # no image has these; `prepare` says so and asks for a tensor
-        usual = replace(usual, mean=(0.0,) * channels, std=(1.0,) * channels)
-    shapes_alone = replicas.shapes_only(network)
-    for side in _SIDES:
-        try:
-            with torch.no_grad():
-                shapes_alone(torch.empty(1, channels, side, side, device="meta"))
-        except Exception:  # noqa: BLE001, S112 - a person's own code can raise anything
-            continue
-        return usual if side == usual.crop else replace(usual, resize=side, crop=side)
-    return usual
+def _labels(categories: Sequence[str]) -> tuple[str, ...]:
+    """The labels, each a text."""
+    if isinstance(categories, str) or not isinstance(categories, Iterable):
+        raise ModelError(
+            f"categories={shorten(repr(categories))} is no sequence of labels; give one label per "
+            "class, such as ['cat', 'dog']."
+        )
+    labels = tuple(categories)
+    wrong = next((label for label in labels if not isinstance(label, str)), None)
+    if wrong is not None:
+        raise ModelError(
+            f"categories holds {shorten(repr(wrong))}, which is no text; give one label per class, "
+            "such as ['cat', 'dog']."
+        )
+    return labels
+
+
+def _with_a_label_per_class(model: Model) -> Model:
+    """The model, where a pass does not show another number of classes than there are labels."""
+    if not model.categories:
+        return model
+    try:
+        output = pass_without_data(model, own_shape(model), lambda network, images: network(images))
+    except ModelError:
+        return model  # it takes another size: then nobody knows how many classes there are
+    if isinstance(output, Tensor) and output.ndim == 2 and len(output) == 1:
+        labels, classes = len(model.categories), output.shape[1]
+        if labels != classes:
+            raise ModelError(
+                f"categories has {labels:,} labels, and {model.title} puts out {classes:,} classes;"
+                " give one label per class, in the order of its outputs."
+            )
+    return model

@@ -6,7 +6,8 @@ from torchvision import models
 
 from hookviz.drawing.grid import Grid
 from hookviz.errors import HookVizError
-from hookviz.models import architectures, catalog, timm_models
+from hookviz.models import architectures, timm_models
+from hookviz.models.bundled import BUNDLED
 from hookviz.types import Address, Model, Preprocess
 
 
@@ -55,11 +56,24 @@ class Recipe:
         """Where the architecture comes from: bundled, timm, torchvision or own."""
         if self.weights == "own":
             return "own"
-        if self.model == catalog.BUNDLED:
+        if self.model in BUNDLED and not BUNDLED[self.model].architecture:
             return "bundled"
         if self.model.startswith(timm_models.PREFIX):
             return "timm"
-        return "torchvision" if self.model in models.list_models(module=models) else "own"
+        return "torchvision" if self.architecture in models.list_models(module=models) else "own"
+
+    @property
+    def architecture(self) -> str:
+        """What the library that the architecture comes from calls it."""
+        shipped = BUNDLED.get(self.model)
+        if shipped is not None and shipped.architecture:
+            return shipped.architecture
+        return self.model.removeprefix(timm_models.PREFIX)
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether the weights are those in a file that ships with HookViz."""
+        return self.model in BUNDLED and self.weights == "pretrained"
 
     @property
     def is_checkpoint(self) -> bool:

@@ -4,7 +4,8 @@ import inspect
 import re
 from functools import cache
 
-from hookviz.models import architectures, bundled, timm_models
+from hookviz.models import architectures, shapesnet
+from hookviz.models.bundled import BUNDLED
 from hookviz.recipe.facts import Recipe
 from hookviz.recipe.wording import call, quoted, to_fill_in
 from hookviz.settings import settings
@@ -20,8 +21,9 @@ def _network(recipe: Recipe) -> str:
     lines = [_bundled_source()] if recipe.origin == "bundled" else []
     lines += ["# eval() makes batch norm and dropout work as in use, not as in training."]
     if _brings_steps(recipe):
-        unused = "" if recipe.weights == "pretrained" else "  # for their preprocessing alone"
-        lines += [f"weights = models.get_model_weights({quoted(recipe.model)}).DEFAULT{unused}"]
+        unused = "" if _from_library(recipe) else "  # for their preprocessing alone"
+        name = quoted(recipe.architecture)
+        lines += [f"weights = models.get_model_weights({name}).DEFAULT{unused}"]
     if recipe.weights == "random":
         lines += ["torch.manual_seed(0)  # the same random weights every time"]
     lines += [f"model = {_architecture(recipe)}.eval()"]
@@ -33,7 +35,7 @@ def _network(recipe: Recipe) -> str:
 
 def _architecture(recipe: Recipe) -> str:
     """The call that makes the network, with its weights where a library has them."""
-    pretrained = recipe.weights == "pretrained"
+    pretrained = _from_library(recipe)
     options: dict[str, object] = {}
     if recipe.is_checkpoint:
         options["num_classes"] = recipe.classes
@@ -41,15 +43,19 @@ def _architecture(recipe: Recipe) -> str:
         return call("ShapesNet", *map(str, options.values()))
     if recipe.origin == "timm":
         options |= {"pretrained": True} if pretrained else {}
-        name = recipe.model.removeprefix(timm_models.PREFIX)
-        return call("timm.create_model", quoted(name), **options)
+        return call("timm.create_model", quoted(recipe.architecture), **options)
     if pretrained:
         options["weights"] = "weights" if _brings_steps(recipe) else '"DEFAULT"'
     elif _has_training_heads(recipe):  # the heads draw random numbers too, a checkpoint needs none
         heads = recipe.weights == "random"
         options |= {"aux_logits": heads, "transform_input": True, "init_weights": heads}
-    line = call("models.get_model", quoted(recipe.model), **options)
+    line = call("models.get_model", quoted(recipe.architecture), **options)
     return line if len(line) < _WIDTH else line.replace("(", "(\n    ")[:-1] + "\n)"
+
+
+def _from_library(recipe: Recipe) -> bool:
+    """Whether the library that has the architecture looks after its weights as well."""
+    return recipe.weights == "pretrained" and not recipe.is_shipped
 
 
 def _has_training_heads(recipe: Recipe) -> bool:
@@ -60,9 +66,9 @@ def _has_training_heads(recipe: Recipe) -> bool:
 @cache
 def _bundled_source() -> str:
     """The classes of the network that ships with HookViz, docstrings cut to their first lines."""
-    parts = (bundled.ConvNorm, bundled.Stem, bundled.ResidualStage, bundled.ShapesNet)
+    parts = (shapesnet.ConvNorm, shapesnet.Stem, shapesnet.ResidualStage, shapesnet.ShapesNet)
     source = "\n\n".join(inspect.getsource(part) for part in parts)
-    source = source.replace("len(CATEGORIES)", str(len(bundled.CATEGORIES)))
+    source = source.replace("len(CATEGORIES)", str(len(shapesnet.CATEGORIES)))
     cut = re.sub(r'("""(?:(?!""")[^\n])+)\n.*?"""', r'\1"""', source, flags=re.DOTALL)
     return f"\n{cut}\n"
 
@@ -71,8 +77,7 @@ def weights_file(recipe: Recipe) -> str | None:
     """Which file of weights the script reads by itself; None where a library looks after that."""
     if recipe.is_checkpoint:
         return recipe.weights
-    shipped = recipe.origin == "bundled" and recipe.weights == "pretrained"
-    return bundled.WEIGHTS_FILE.name if shipped else None
+    return BUNDLED[recipe.model].weights_file.name if recipe.is_shipped else None
 
 
 def _load_weights(recipe: Recipe, file: str) -> list[str]:

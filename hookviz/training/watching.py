@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from hookviz.errors import HookVizError, ModelError
 from hookviz.hooking import hooks
+from hookviz.hooking.torch_functions import version
 from hookviz.types import Address, Model
 
 _ROOT = "model"
@@ -148,8 +149,8 @@ class _Watcher:
         if tensor.is_inference():  # without a version counter: it may have been written to since
             return False
         last = self._last
-        same = last is not None and last[0]() is tensor and last[1] == tensor._version
-        self._last = ref(tensor), tensor._version
+        same = last is not None and last[0]() is tensor and last[1] == version(tensor)
+        self._last = ref(tensor), version(tensor)
         return same
 
     def _check(self, address: Address, phase: str, name: str, tensor: Tensor) -> None:

@@ -3,17 +3,19 @@
 import io
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import streamlit as st
+import torch
 from PIL import Image
 from streamlit.delta_generator import DeltaGenerator
 
 from hookviz.capturing.survey import survey_input
 from hookviz.drawing.colours import ACCENT, CONTRAST
+from hookviz.drawing.dimensions import as_maps
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.errors import HookVizError
 from hookviz.explaining.layer_facts import facts as layer_facts
@@ -187,6 +189,14 @@ def _pick_scene(
         layers = surveyed.convs if layer_kind(lens) == "conv" else surveyed.layers
     if lens is not None:
         start_at(lens, model, surveyed.layers)
+        layers = layers or surveyed.layers  # a lens that needs a conv layer says so itself
+    if not layers:
+        raise HookVizError(
+            f"{model.title} runs no conv layer whose channels could be shown. Lenses such as Step "
+            "by step and Summary look at its other layers."
+            if surveyed.layers
+            else f"{model.title} runs no layer to look at."
+        )
     layer, step, facts_line = show_layer(layers, surveyed, with_steps=lens is None)
     return _Scene(shown, model, model_input, size, whole, layers, layer, step), facts_line
 
@@ -195,11 +205,22 @@ def _show_channels(scene: _Scene, capture: Capture) -> _Drawing:
     """How the channels are drawn, the channels, and beside them the one that is picked up."""
     grid_column, inspector_column = st.columns([5, 3], gap="medium")
     started = time.perf_counter()
-    activation = capture[str(scene.step)]
+    recorded = capture[str(scene.step)]
+    volume = recorded.values.ndim == 4  # of which the middle slice is shown
+    depth = recorded.values.shape[1] // 2 if volume else None
+    maps = torch.from_numpy(as_maps(recorded.values.numpy(), depth)[0])
+    activation = replace(recorded, values=maps)
     with grid_column:
         view = pick_view(activation.values.shape[0])
         scale, colormap = resolve(view, activation)
-        grid = make_grid(activation, sort=view.sort, top=view.top, scale=scale, colormap=colormap)
+        grid = make_grid(
+            recorded,
+            sort=view.sort,
+            top=view.top,
+            scale=scale,
+            colormap=colormap,
+            depth=depth,
+        )
         show_grid(grid, scene.shown)
     with inspector_column, st.container(key="hv-inspector"):
         shape = tuple(scene.model_input.tensor.shape[1:])

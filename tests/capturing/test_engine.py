@@ -11,7 +11,7 @@ from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing import engine
+from hookviz.capturing import engine, inputs
 from hookviz.capturing.cache import Budget, ByteCache
 from hookviz.errors import UnknownLayerError
 from hookviz.types import Model
@@ -355,7 +355,7 @@ def test_shared_weights_are_never_touched(tiny: Model, noise: Tensor) -> None:
 
 def test_what_is_kept_can_be_asked_for_without_running(tiny: Model, noise: Tensor) -> None:
     cache = Budget(1_000_000).cache(1_000_000)
-    made = engine.prepare(tiny, noise)
+    made = inputs.prepare(tiny, noise)
     assert not engine.is_cached(tiny, made, "conv1", cache)
     engine.capture(tiny, made, "conv1", logits=False, cache=cache)
     assert engine.is_cached(tiny, made, ["conv1", "conv2"], cache, logits=False)

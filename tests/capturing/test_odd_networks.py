@@ -1,6 +1,7 @@
 """Networks that do more than compute: each against plain hooks on a deep copy."""
 
 import copy
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations, weight_norm
+from torch.nn.utils.parametrize import register_parametrization
 
 import hookviz
 from hookviz.drawing.panels import TextPanel
@@ -61,6 +63,23 @@ class WritesThroughStorage(Odd):
         return activation
 
 
+class WritesInAnotherThread(Odd):
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        thread = threading.Thread(target=lambda: activation.data.mul_(0.5))
+        thread.start()
+        thread.join()
+        return activation
+
+
+class WritesInAScript(Odd):
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        halved: Tensor = _script.halve(activation)
+        return halved
+
+
+_script = torch.jit.CompilationUnit("def halve(x):\n    x.data.mul_(0.5)\n    return x\n")
+
+
 class CountsInABuffer(Odd):
     def odd(self, activation: Tensor, images: Tensor) -> Tensor:
         self.count += 1
@@ -88,6 +107,62 @@ class ReplacesABuffer(Odd):
 class NormalisesInTraining(Odd):
     def odd(self, activation: Tensor, images: Tensor) -> Tensor:
         return F.batch_norm(activation, self.average, self.spread, training=True, momentum=0.5)
+
+
+class _Counter(nn.Module):
+    calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return x / self.calls
+
+
+class _Part(nn.Module):
+    """Counts as a layer, as it holds numbers of its own, and so does what is inside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+        self.counter = _Counter()
+
+    def forward(self, x: Tensor) -> Tensor:
+        counted: Tensor = self.counter(self.counter(x))
+        return counted * self.scale
+
+
+class CountsInAPart(Odd):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = _Part()
+
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        counted: Tensor = self.part(activation)
+        return counted
+
+
+class CountsOutOfSight(Odd):
+    """In a module that the network does not know of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden = [_Counter()]
+
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        counted: Tensor = self.hidden[0](activation)
+        return counted
+
+
+class CountsInAParametrisation(Odd):
+    def __init__(self) -> None:
+        super().__init__()
+        register_parametrization(self.conv, "weight", _Counter())
+
+
+class ReplacedForward(Odd):
+    def __init__(self) -> None:
+        super().__init__()
+        own = self.conv.forward
+        self.conv.forward = lambda x: own(x) * 2  # type: ignore[assignment,method-assign]
 
 
 class ClipsItsWeights(Odd):
@@ -137,7 +212,8 @@ ODD: list[type[Odd]] = [
     *(Odd, ClampsData, WritesThroughNumPy, WritesThroughStorage, CountsInABuffer),
     *(CountsInAnAttribute, RemembersInAList, ReplacesABuffer, NormalisesInTraining),
     *(ClipsItsWeights, TakesAWayByValue, CallsByValue, WithoutGradients, OldWeightNorm),
-    SpectralNorm,
+    *(SpectralNorm, WritesInAnotherThread, WritesInAScript, CountsInAPart),
+    *(CountsOutOfSight, CountsInAParametrisation, ReplacedForward),
 ]
 pytestmark = pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
 
@@ -220,6 +296,7 @@ def test_a_record_that_writes_have_spoilt_is_found_by_the_seal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(conduct.Conduct, "only_computed", True)  # as though nobody had watched
+    monkeypatch.setattr(conduct, "is_known_code", lambda _network: True)
     verdict = hookviz.run_lens("verify", as_model(seeded(ClampsData)), bright()).panels[0]
     assert isinstance(verdict, TextPanel)
     assert verdict.tone == "bad"
@@ -230,5 +307,7 @@ def test_what_only_computes_is_known_to() -> None:
     for build in ODD:
         model = as_model(seeded(build))
         hookviz.list_layers(model)
-        plain = build in (Odd, WithoutGradients)
+        # Writes in threads and scripts cannot be seen: captures copy whatever a person's code does.
+        unseen = (WritesInAnotherThread, WritesInAScript)
+        plain = build in (Odd, WithoutGradients, ReplacedForward, *unseen)
         assert conduct.only_computes(model.network) is plain, build.__name__

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing.survey import survey
+from hookviz.capturing.survey import steps_after, survey
 from hookviz.hooking.forward_pass import own_shape
 from hookviz.types import Model
 from tests.conftest import Tiny, as_model, seeded
@@ -97,3 +97,25 @@ def test_a_survey_knows_what_is_overwritten_later(tiny: Model) -> None:
     for model, convs in ((vgg, 8), (resnet, 0)):
         seen = survey(model, (3, 64, 64))
         assert len(seen.overwritten & {layer.name for layer in seen.convs}) == convs
+
+
+def test_the_steps_after_a_layer_go_up_to_the_next_conv_layer() -> None:
+    model = hookviz.load_model("resnet18", "random")
+    surveyed = survey(model, (3, 64, 64))
+    steps = [str(step) for step in steps_after(surveyed, "layer1.0.conv2")]
+    assert steps == ["layer1.0.bn2", "layer1.0.relu#1"]  # behind the sum with the shortcut
+    assert [str(step) for step in steps_after(surveyed, "conv1")] == ["bn1", "relu", "maxpool"]
+    assert steps_after(surveyed, "layer4.1.conv2")[-1].layer == "avgpool"
+    assert steps_after(surveyed, "nowhere") == ()
+
+
+def test_a_layer_that_runs_without_a_batch_has_its_whole_shape() -> None:
+    class Squeezed(nn.Sequential):
+        def forward(self, images: Tensor) -> Tensor:
+            found: Tensor = self[1](self[0](images).squeeze(0))
+            return found
+
+    network = seeded(lambda: Squeezed(nn.Conv2d(3, 4, 1), nn.Conv2d(4, 5, 1)))
+    layers = hookviz.list_layers(as_model(network))
+    assert [layer.output_shape[0] for layer in layers] == [4, 5]
+    assert layers[1].input_shape == layers[0].output_shape

@@ -53,7 +53,7 @@ def test_a_sound_installation_is_usable_without_a_network() -> None:
     assert findings["torch"]["text"] == torch.__version__
     assert {subject for subject in findings if findings[subject]["state"] == "ok"} >= {
         *("HookViz", "Python", "torch", "torchvision", "streamlit", "torch builds", "cpu"),
-        *("settings", "bundled model", "weights folder", "weights here"),
+        *("settings", "bundled models", "weights folder", "weights here"),
     }
     assert findings["download"]["state"] == "warning"
     assert "HOOKVIZ_WEIGHTS_URL" in findings["download"]["advice"]

@@ -61,9 +61,10 @@ def test_weights_are_downloaded_once(
     path = publish(server, monkeypatch, NAME, BODY)
     assert output_of("fetch", NAME) == f"{NAME}: downloaded 200.0 kB.\n"
     assert path.read_bytes() == BODY
-    assert output_of("fetch", NAME, "shapesnet") == (
+    assert output_of("fetch", NAME, "shapesnet", "squeezenet") == (
         f"{NAME}: already there, 200.0 kB, verified by the SHA-256 in its name.\n"
         "shapesnet: ships with HookViz.\n"
+        "squeezenet: ships with HookViz.\n"
     )
     assert len(server.requests) == 1
 

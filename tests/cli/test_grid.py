@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 import hookviz
-from hookviz.models.bundled import WEIGHTS_FILE
+from hookviz.models.shapesnet import WEIGHTS_FILE
 from tests.cli.command import in_terminal, invoke, mistake, output_of, save_pictures
 
 

@@ -122,3 +122,24 @@ def test_what_would_fail_with_every_image_ends_it(error: HookVizError) -> None:
     with pytest.raises(type(error)):
         each([Path("a"), Path("b")], work)
     assert tried == [Path("a")]
+
+
+def test_an_empty_argument_is_not_the_folder_that_one_is_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save_pictures(tmp_path, "a.png")
+    assert expand(["."]) == (Path("a.png"),)
+    for nothing in ("", "  "):
+        with pytest.raises(ImageError, match="names no image"):
+            expand([nothing])
+        with pytest.raises(SettingError, match="names no file"):
+            destinations(nothing, [Path("a.png")], (".png",))
+
+
+def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (picture,) = save_pictures(tmp_path, "a.png")
+    for given in ("~", "~/a.png", "~/*.png"):
+        assert expand([given]) == (picture,)
+    assert destinations("~/maps/", [picture], (".png",)) == {picture: tmp_path / "maps" / "a.png"}

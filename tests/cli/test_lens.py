@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from hookviz.lenses.contract import running
-from tests.cli.command import mistake, output_of
+from tests.cli.command import mistake, output_of, process
 from tests.conftest import picture
 
 
@@ -57,3 +57,30 @@ def test_what_does_not_work(photo: Path) -> None:
     assert "'Grad-CAM++'" in mistake("lens", "grad-cam", photo, "--set", "method=GradCAM")
     assert "no parameter 'layers'" in mistake("lens", "grad-cam", photo, "--set", "layers=x")
     assert "no.png" in mistake("lens", "summary", "no.png")
+
+
+def test_json_is_the_same_in_a_terminal_without_umlauts(tmp_path: Path) -> None:
+    picture().save(tmp_path / "größe.png")
+    arguments = ("--model", "shapesnet", "--json")
+    asked = (
+        ("capture", tmp_path / "größe.png", "--layers", "stem.first.conv"),
+        ("lens", "grad-cam", tmp_path / "größe.png", "--set", "layer=stage3.second.conv"),
+    )
+    for command in asked:
+        plain = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+        run = process(*command, *arguments, environment=plain)
+        assert run.returncode == 0, run.stderr
+        json.loads(run.stdout)
+        assert "?" not in run.stdout
+        assert command[0] == "lens" or json.loads(run.stdout)[0]["image"].endswith("größe.png")
+
+
+def test_the_list_and_a_lens_as_json() -> None:
+    listed = json.loads(output_of("lens", "--json"))
+    assert [each["lens"] for each in listed] == [lens.slug for lens in running.list_lenses()]
+    one = json.loads(output_of("lens", "ablate", "--json"))
+    assert one["parameters"]["factor"] == "Factor to scale by"
+
+
+def test_a_folder_without_a_name_is_refused(photo: Path) -> None:
+    assert "names no folder" in mistake("lens", "summary", photo, "-o", "")

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 import hookviz
-from hookviz.capturing import engine
+from hookviz.capturing import inputs
 from hookviz.drawing.overlay import over_image, over_input, overlay
 from hookviz.images import reading
 from hookviz.types import Crop, InputImage
@@ -69,7 +69,7 @@ def test_over_the_input_covers_all_of_it_whatever_its_shape() -> None:
 def test_over_the_image_covers_the_crop_alone() -> None:
     image = reading.read(picture(width=64, height=32))
     model = as_model(seeded(Tiny))  # resizes to 16×32 and takes the 16×16 in the middle
-    seen = engine.prepare(model, image)
+    seen = inputs.prepare(model, image)
     red = np.array([[(255, 0, 0)]], np.uint8)
     shown = over_image(seen, image, red, opacity=1)
     covered = (shown == (255, 0, 0)).all(2)

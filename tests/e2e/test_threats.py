@@ -19,7 +19,7 @@ from websockets.typing import Origin, Subprotocol
 from hookviz.images.samples import samples
 from hookviz.lenses.contract import running
 from hookviz.lenses.contract.lens import Lens
-from hookviz.models import bundled
+from hookviz.models import shapesnet
 from scripts.browsing import wait_for_grid
 from scripts.servers import ROOT, free_port, serve
 from tests.conftest import encoded, picture
@@ -122,9 +122,9 @@ def give(page: Page, label: str, name: str, content: bytes) -> None:
 
 def test_hostile_names_and_words_of_files_are_text(page: Page, server: str) -> None:
     page.goto(f"{server}/?weights=yours")
-    give(page, WEIGHTS, f"{PAYLOAD}.safetensors", bundled.WEIGHTS_FILE.read_bytes())
+    give(page, WEIGHTS, f"{PAYLOAD}.safetensors", shapesnet.WEIGHTS_FILE.read_bytes())
     wait_for_grid(page)
-    classes = len(bundled.CATEGORIES)
+    classes = len(shapesnet.CATEGORIES)
     give(page, LABELS, f"{PAYLOAD}.txt", "\n".join([PAYLOAD] * classes).encode())
     expect(page.locator(".hv-classes").get_by_text(PAYLOAD).first).to_be_visible()
     expect_no_markup(page)
@@ -370,9 +370,9 @@ def test_the_server_fetches_nothing_that_a_visitor_names(browser: Browser, serve
             asked(server, "GET", f"{url}/absolute")
         page = browser.new_page()
         page.goto(f"{server}/?weights=yours")
-        give(page, WEIGHTS, f"![a]({url}).safetensors", bundled.WEIGHTS_FILE.read_bytes())
+        give(page, WEIGHTS, f"![a]({url}).safetensors", shapesnet.WEIGHTS_FILE.read_bytes())
         wait_for_grid(page)
-        labels = [f"![a]({url}/label) <img src={url}/label>"] * len(bundled.CATEGORIES)
+        labels = [f"![a]({url}/label) <img src={url}/label>"] * len(shapesnet.CATEGORIES)
         give(page, LABELS, "labels.txt", "\n".join(labels).encode())
         expect(page.locator(".hv-classes").get_by_text(url).first).to_be_visible()
         page.get_by_role("radio", name="Upload").click()

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing import engine
+from hookviz.capturing import inputs
 from hookviz.explaining.attribution import input_gradient, layer_gradient, working_layer
 from hookviz.explaining.backward import Quantity
 from tests.conftest import Tiny, as_model, hook_count, random_input, seeded
@@ -36,7 +36,7 @@ class InPlace(nn.Module):
 
 
 def prepared(model: hookviz.Model, given: Tensor) -> hookviz.ModelInput:
-    return engine.prepare(model, given)
+    return inputs.prepare(model, given)
 
 
 def differences(function: Callable[[Tensor], Tensor], at: Tensor) -> Tensor:
@@ -226,3 +226,28 @@ def test_a_network_without_scores_can_be_asked_about_a_channel(noise: Tensor) ->
     with pytest.raises(hookviz.ModelError, match="puts out no class scores"):
         layer_gradient(model, made, "0", Quantity(0))
     assert layer_gradient(model, made, "0", Quantity(layer="1")).gradient.any()
+
+
+@pytest.mark.parametrize("slug", ["grad-cam", "gradients", "saliency"])
+def test_a_layer_without_a_batch_has_the_same_gradients(slug: str) -> None:
+    class Plain(Tiny):
+        def forward(self, images: Tensor) -> Tensor:
+            found = self.conv2(self.at_work(self.conv1(images).relu()))
+            scores: Tensor = self.head(found.mean((-2, -1)).reshape(1, -1))
+            return scores
+
+        def at_work(self, found: Tensor) -> Tensor:
+            return found
+
+    class Squeezed(Plain):
+        def at_work(self, found: Tensor) -> Tensor:
+            return found.squeeze(0)
+
+    image = random_input(1)
+    squeezed, plain = (
+        hookviz.run_lens(slug, as_model(seeded(kind)), image, layer="conv2")
+        for kind in (Squeezed, Plain)
+    )
+    assert squeezed.values.keys() == plain.values.keys()
+    for name, values in plain.values.items():
+        np.testing.assert_allclose(squeezed.values[name], values, rtol=1e-4, atol=1e-6)

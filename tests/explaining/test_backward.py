@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing import engine
+from hookviz.capturing import inputs
 from hookviz.explaining.attribution import input_gradient, layer_gradient
 from hookviz.explaining.backward import INPUT, Pass, Quantity
 from hookviz.types import ignore
@@ -18,7 +18,7 @@ from tests.conftest import Tiny, as_model, hook_count, random_input, seeded
 
 
 def prepared(model: hookviz.Model, given: Tensor) -> hookviz.ModelInput:
-    return engine.prepare(model, given)
+    return inputs.prepare(model, given)
 
 
 def test_several_layers_in_one_pass(tiny: hookviz.Model, noise: Tensor) -> None:

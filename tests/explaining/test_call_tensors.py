@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 import hookviz
-from hookviz.capturing.engine import prepare
+from hookviz.capturing.inputs import prepare
 from hookviz.explaining.call_tensors import call_tensors
 from hookviz.types import Model
 from tests.conftest import all_hooks

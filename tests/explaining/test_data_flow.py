@@ -3,7 +3,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing.engine import prepare
+from hookviz.capturing.inputs import prepare
 from hookviz.explaining.data_flow import IMAGE, data_flow
 from hookviz.types import Model
 from tests.conftest import as_model, seeded

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hookviz.capturing.engine import prepare
+from hookviz.capturing.inputs import prepare
 from hookviz.explaining.layer_health import network_health
 from hookviz.types import Model
 from tests.conftest import Tiny, all_hooks, as_model, seeded

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hookviz.capturing.engine import prepare
+from hookviz.capturing.inputs import prepare
 from hookviz.explaining.score_cam import score_cam
 from hookviz.types import Model
 

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing.engine import prepare
+from hookviz.capturing.inputs import prepare
 from hookviz.explaining.scoring import class_scores, images_at_once, scores_in
 from hookviz.hooking.forward_pass import private_replica
 from hookviz.types import Model

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import hookviz
-from hookviz.capturing.engine import prepare
+from hookviz.capturing.inputs import prepare
 from hookviz.explaining.weight_gradients import (
     clip_factor,
     nearest_strength,

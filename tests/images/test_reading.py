@@ -624,11 +624,35 @@ def test_read_names_the_nearest_files(tmp_path: Path) -> None:
 def test_read_refuses_what_is_no_file_and_what_is_no_source(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.png"
     os.mkfifo(pipe)  # to open it would wait for ever
+    with pytest.raises(ImageError, match=r"pipe\.png' is no ordinary file but a pipe"):
+        read(pipe)
+    link = tmp_path / "link.png"
+    link.symlink_to(tmp_path / "gone.png")
+    with pytest.raises(ImageError, match="is a link to a file that isn't there"):
+        read(link)
     for source in (pipe, "a\0b.png", "x" * 5000):
         with pytest.raises(ImageError):
             read(source)
     with pytest.raises(ImageError, match="can't be read from 'int'"):
         read(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "background", [5, None, "red", (1, 2), (1, 2, 300), (1.5, 2, 3), [[1], 2, 3]]
+)
+def test_a_wrong_background_is_told_as_such(background: Any, tmp_path: Path) -> None:
+    path = tmp_path / "photo.png"
+    Image.fromarray(noise()).save(path)
+    for source in (path, path.read_bytes(), Image.fromarray(noise())):
+        with pytest.raises(ImageError, match=r"^The background .* is no colour; give red, green"):
+            read(source, background=background)
+
+
+def test_a_background_may_be_any_three_levels() -> None:
+    clear = Image.new("RGBA", (2, 2), (0, 0, 0, 0))
+    for levels in ([1, 2, 3], np.array([1, 2, 3], np.uint8), (1.0, 2.0, 3.0)):
+        found = read(clear, background=levels)  # type: ignore[arg-type]
+        assert found.pixels[0, 0].tolist() == [1, 2, 3]
 
 
 def test_read_reports_a_closed_pillow_image() -> None:

@@ -191,3 +191,32 @@ def test_a_layer_without_maps_is_refused() -> None:
     network(random_input(0))
     with pytest.raises(hookviz.HookVizError, match="two-dimensional kernel"):
         hookviz.run_lens("ablate", as_model(network), picture())
+
+
+@pytest.mark.parametrize("mode", ["switch off", "keep only", "scale", "threshold"])
+def test_a_layer_without_a_batch_is_edited_like_any_other(mode: str) -> None:
+    class Squeezed(Tiny):
+        def forward(self, images: Tensor) -> Tensor:
+            found = self.conv2(self.conv1(images).relu().squeeze(0))
+            scores: Tensor = self.head(found.mean((-2, -1)).reshape(1, -1))
+            return scores
+
+    class Plain(Squeezed):
+        def forward(self, images: Tensor) -> Tensor:
+            found = self.conv2(self.conv1(images).relu())
+            scores: Tensor = self.head(found.mean((-2, -1)))
+            return scores
+
+    image = random_input(1)
+    for layer in ("conv1", "conv2"):
+        squeezed, plain = (
+            hookviz.run_lens(
+                "ablate", as_model(seeded(kind)), image, layer=layer, channels="1", mode=mode
+            )
+            for kind in (Squeezed, Plain)
+        )
+        assert squeezed.values["after"].shape == plain.values["after"].shape
+        for name in ("before", "after", "logits_after"):
+            np.testing.assert_allclose(
+                squeezed.values[name], plain.values[name], rtol=1e-5, atol=1e-6
+            )

@@ -47,13 +47,48 @@ class Block(Counted):
 
 
 class Branches(Block):
-    """Joins two branches, so that both need as many rows."""
+    """Joins two branches, one of which has the layer."""
 
     def forward(self, images: Tensor) -> Tensor:
         self.count(images)
         stem = self.stem(images)
         joined = torch.cat([self.conv(stem)[:, :3], stem[:, :3]], 1)
         scores: Tensor = self.head(joined.relu().mean((2, 3)))
+        return scores
+
+
+class Grown(Block):
+    """Adds to a branch without the layer in place, and joins it to one with the layer."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.count(images)
+        stem = self.stem(images)
+        found, more = stem.relu(), self.conv(stem)
+        found += more
+        joined = torch.cat([found[:, :3], stem[:, 3:] * 2], 1)
+        scores: Tensor = self.head(joined.mean((2, 3)))
+        return scores
+
+
+class WrittenInto(Block):
+    """Adds to a tensor in place and goes on with that tensor, which can't grow."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.count(images)
+        stem = self.stem(images)
+        found = self.conv(stem)
+        stem.add_(found)
+        scores: Tensor = self.head(stem.mean((2, 3)))
+        return scores
+
+
+class Unbatched(Block):
+    """Takes the batch off before the layer."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.count(images)
+        found = self.conv(self.stem(images).squeeze(0))
+        scores: Tensor = self.head(found.relu().mean((-2, -1)).reshape(1, 6))
         return scores
 
 
@@ -99,7 +134,10 @@ def without(network: nn.Module, channel: int) -> nn.Module:
     [
         (Block, []),
         (Twice, []),
-        (Branches, [6]),
+        (Branches, []),
+        (Grown, []),
+        (WrittenInto, [6]),
+        (Unbatched, [6] + [1] * 6),
         (OneImage, [1] * 6),
         (BatchStatistics, [6] + [1] * 6),
     ],

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torchvision import models
 
-from hookviz.models import bundled, catalog, networks
+from hookviz.models import catalog, networks, shapesnet
 from hookviz.models.misfits import MisfitError
 from tests.conftest import seeded
 
@@ -17,7 +17,7 @@ State = dict[str, Tensor]
 
 
 SMALL: dict[str, Callable[..., nn.Module]] = {
-    "shapesnet": bundled.ShapesNet,
+    "shapesnet": shapesnet.ShapesNet,
     "squeezenet1_1": models.squeezenet1_1,
     "mnasnet0_5": models.mnasnet0_5,  # looks at the version of its file
     "regnet_y_400mf": models.regnet_y_400mf,  # computes its widths with tensors

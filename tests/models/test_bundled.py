@@ -1,208 +1,93 @@
-"""The CNN that ships: its limits as architecture, its weights, its figures and its samples."""
+"""The networks that ship: first in the catalog, loaded without a download, and often right."""
 
-import json
-from dataclasses import replace
-from typing import Any
+from pathlib import Path
 
 import pytest
 import torch
-from PIL import Image
-from safetensors import safe_open
-from torch import nn
+from safetensors.torch import load_file, save_file
+from torchvision import models
 
-from hookviz.models.bundled import (
-    CATEGORIES,
-    FIGURES_FILE,
-    INPUT_SIZE,
-    MIN_SIZE,
-    PREPROCESS,
-    WEIGHTS_FILE,
-    ShapesNet,
+import hookviz
+from hookviz.images.samples import samples
+from hookviz.models import bundled
+from hookviz.models.bundled import BUNDLED
+from tests.conftest import seeded
+from tests.models.state_dicts import misfit
+
+SAMPLES = {sample.name: sample.path for sample in samples()}
+
+
+@pytest.fixture(autouse=True)
+def no_downloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+
+
+def test_they_are_listed_first_as_one_family_that_needs_no_download() -> None:
+    specs = hookviz.list_models()
+    boxed = [spec.name for spec in specs if spec.family == bundled.FAMILY]
+    assert boxed == ["squeezenet", "shapesnet"] == list(BUNDLED)
+    assert [spec.name for spec in specs[: len(BUNDLED)]] == boxed
+    assert all(spec.on_disk and not spec.download_bytes for spec in specs[: len(BUNDLED)])
+    assert specs[0].name == bundled.DEFAULT == "squeezenet"
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_what_the_table_says_is_what_is_loaded(name: str) -> None:
+    listed, spec = BUNDLED[name], BUNDLED[name].spec()
+    model = hookviz.load_model(name)
+    assert (model.name, model.title, model.weights) == (name, listed.title, "pretrained")
+    assert (model.categories, model.preprocess) == (listed.categories, listed.preprocess)
+    assert model.min_size == spec.min_size == listed.min_size
+    parameters = list(model.network.parameters())
+    assert spec.parameters == sum(tensor.numel() for tensor in parameters)
+    assert {tensor.dtype for tensor in parameters} == {torch.float32}
+    assert model.digest == hookviz.load_model(name).digest
+
+
+@pytest.mark.parametrize(
+    ("sample", "label", "least"),
+    [("cat", "Egyptian cat", 0.5), ("coffee", "espresso", 0.8), ("rocket", "missile", 0.4)],
 )
-from hookviz.settings import ASSETS
-from scripts.draw import HARD_SEEDS, TEST_SEEDS, TRAIN_SEEDS
-from scripts.train_bundled import (
-    CARD_FILE,
-    LESSONS,
-    TEST_PER_CLASS,
-    Drawings,
-    Figures,
-    Training,
-    card,
-    confusion,
-    differences,
-    hard_set,
-    load,
-    normalise,
-    unseen_set,
-)
+def test_the_first_model_recognises_photographs(sample: str, label: str, least: float) -> None:
+    cap = hookviz.capture(hookviz.load_model(bundled.DEFAULT), SAMPLES[sample])
+    assert len(cap) == 26
+    said, probability = cap.predictions(1)[0]
+    assert said == label
+    assert probability > least
 
 
-def _figures() -> tuple[Figures, Training]:
-    on_file = json.loads(FIGURES_FILE.read_text(encoding="utf-8"))
-    training = Training(**on_file.pop("training"))
-    return Figures(**on_file), training
+def test_the_first_sample_is_one_that_the_first_model_knows() -> None:
+    assert (samples()[0].name, samples()[0].kind) == ("cat", bundled.SQUEEZENET.image_kind)
+    assert {network.image_kind for network in BUNDLED.values()} == {each.kind for each in samples()}
 
 
-# Architecture
+def test_half_precision_on_file_becomes_the_same_numbers_in_float32() -> None:
+    on_file = load_file(bundled.SQUEEZENET.weights_file)
+    loaded = hookviz.load_model("squeezenet").network.state_dict()
+    assert set(on_file) == set(loaded)
+    for name, tensor in on_file.items():
+        assert tensor.dtype == torch.float16
+        assert torch.equal(loaded[name], tensor.float())
+    assert bundled.SQUEEZENET.weights_file.stat().st_size < 2_500_000
 
 
-def _convolutions(network: ShapesNet) -> list[nn.Conv2d]:
-    return [module for module in network.modules() if isinstance(module, nn.Conv2d)]
+def test_torchvisions_own_of_that_architecture_stays_what_it_is() -> None:
+    own = next(spec for spec in hookviz.list_models() if spec.name == "squeezenet1_1")
+    assert (own.title, own.family, own.on_disk) == ("SqueezeNet 1.1", "SqueezeNet", False)
+    assert own.download_bytes > 4_000_000
+    assert own.accuracy == 58.178
+    random, same = (hookviz.load_model(name, "random") for name in ("squeezenet", "squeezenet1_1"))
+    assert random.digest == same.digest  # one architecture
+    assert random.digest != hookviz.load_model("squeezenet").digest
 
 
-def test_it_is_small_and_has_what_a_modern_cnn_has() -> None:
-    network = ShapesNet()
-    convolutions = _convolutions(network)
-    assert 6 <= len(convolutions) <= 10
-    assert sum(weights.numel() for weights in network.parameters()) < 600_000
-    assert any(convolution.stride == (2, 2) for convolution in convolutions)
-    assert any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
-    assert not any(module.inplace for module in network.modules() if isinstance(module, nn.ReLU))
+def test_a_checkpoint_of_ones_own_fits_with_its_own_classes(tmp_path: Path) -> None:
+    path = tmp_path / "three.safetensors"
+    save_file(seeded(lambda: models.squeezenet1_1(num_classes=3)).state_dict(), path)
+    model = hookviz.load_model("squeezenet", path, labels=["a", "b", "c"])
+    assert (model.weights, model.categories) == ("three.safetensors", ("a", "b", "c"))
 
 
-def test_its_parts_read_as_a_tree() -> None:
-    children = [name for name, _ in ShapesNet().named_children()]
-    assert children == ["stem", "stage1", "stage2", "stage3", "pool", "flatten", "head"]
-
-
-def test_a_stage_adds_its_input_to_what_it_finds() -> None:
-    stage = ShapesNet().eval().stage1
-    nn.init.zeros_(stage.second.conv.weight)  # with nothing found only the shortcut is left
-    activations = torch.randn(1, 32, 16, 16)
-    with torch.no_grad():
-        assert torch.equal(stage(activations), stage.shortcut(activations).relu())
-
-
-def test_each_stage_halves_the_image() -> None:
-    network = ShapesNet().eval()
-    with torch.no_grad():
-        stem = network.stem(torch.zeros(1, 3, INPUT_SIZE, INPUT_SIZE))
-        assert stem.shape == (1, 32, 64, 64)
-        assert network.stage1(stem).shape == (1, 48, 32, 32)
-
-
-@pytest.mark.parametrize("sides", [(32, 32), (33, 33), (96, 96), (200, 64), (64, 201), (512, 40)])
-def test_it_takes_any_size_from_the_smallest_up(sides: tuple[int, int]) -> None:
-    assert min(sides) >= MIN_SIZE
-    with torch.no_grad():
-        scores = ShapesNet().eval()(torch.rand(2, 3, *sides))
-    assert scores.shape == (2, len(CATEGORIES))
-    assert scores.isfinite().all()
-
-
-def test_preprocessing_keeps_the_shorter_side() -> None:
-    assert PREPROCESS.resize == PREPROCESS.crop == INPUT_SIZE
-    pixels = torch.tensor([0, 255], dtype=torch.uint8).view(1, 1, 1, 2).expand(1, 3, 1, 2)
-    assert normalise(pixels)[0, 0, 0].tolist() == pytest.approx([-2, 2])
-
-
-# Weights and figures
-
-
-def test_the_weights_fit_and_stay_small() -> None:
-    assert WEIGHTS_FILE.stat().st_size <= 2_000_000
-    network = load()  # strict: a missing or a superfluous tensor raises
-    assert all(weights.isfinite().all() for weights in network.state_dict().values())
-    assert {weights.dtype for weights in network.parameters()} == {torch.float32}
-    with safe_open(WEIGHTS_FILE, framework="pt") as file:
-        metadata = file.metadata()
-    assert metadata["accuracy"] == f"{_figures()[0].accuracy:.2f}"
-
-
-def test_the_kernels_of_the_first_layer_are_smooth() -> None:
-    kernels = load().stem.first.conv.weight.detach()
-    step = (kernels[..., 1:] - kernels[..., :-1]).square().mean()
-    assert step < 0.8 * kernels.var()  # 2 × the variance would be noise
-
-
-def test_it_recognises_drawings_that_it_never_saw() -> None:
-    # the figures on file are measured on the first seeds of the range, these are further on
-    seeds = TEST_SEEDS[500_000 : 500_000 + 20 * len(CATEGORIES)]
-    counts = confusion(load(), Drawings(seeds), workers=0)
-    assert counts.sum() == 20 * len(CATEGORIES)
-    assert counts.trace() / counts.sum() >= 0.95
-
-
-def test_figures_are_good_enough_and_honest() -> None:
-    figures, training = _figures()
-    assert figures.accuracy >= 97
-    assert figures.hard_accuracy < figures.accuracy
-    assert tuple(figures.per_class) == tuple(figures.hard_per_class) == CATEGORIES
-    mean = sum(figures.per_class.values()) / len(CATEGORIES)
-    assert mean == pytest.approx(figures.accuracy, abs=0.02)
-    assert figures.parameters == sum(weights.numel() for weights in ShapesNet().parameters())
-    assert figures.test_per_class == TEST_PER_CLASS >= 200
-    assert training.seconds <= 20 * 60
-
-
-def test_the_card_says_what_the_figures_say() -> None:
-    assert CARD_FILE.read_text(encoding="utf-8") == card(*_figures())
-
-
-def test_figures_that_moved_are_noticed() -> None:
-    figures, _ = _figures()
-    assert differences(figures, figures) == []
-    moved = replace(figures, hard_accuracy=figures.hard_accuracy - 3)
-    assert [line.split(":")[0] for line in differences(moved, figures)] == ["hard accuracy"]
-    blind = replace(figures, per_class=figures.per_class | {"star": 0.0})
-    assert [line.split(":")[0] for line in differences(blind, figures)] == ["star"]
-
-
-def test_the_sets_are_drawn_from_their_own_seeds() -> None:
-    assert set(unseen_set(2).seeds) <= set(TEST_SEEDS[:100])
-    assert set(hard_set(2).seeds) <= set(HARD_SEEDS[:100])
-
-
-def test_a_picture_follows_from_its_number_alone() -> None:
-    def lessons() -> Drawings:
-        return Drawings(TRAIN_SEEDS[:60], LESSONS, size=48, share=0.5, disturbance=(0.0, 0.6))
-
-    forwards = [lessons()[index] for index in (0, 31, 59)]
-    backwards = [lessons()[index] for index in (59, 31, 0)][::-1]
-    for (pixels, label), (again, same) in zip(forwards, backwards, strict=True):
-        assert torch.equal(pixels, again)
-        assert label == same
-    assert [label for _, label in forwards] == [CATEGORIES.index(LESSONS[i]) for i in (0, 1, 29)]
-
-
-# Samples
-
-
-def _samples() -> list[dict[str, Any]]:
-    listed: list[dict[str, Any]] = json.loads(
-        (ASSETS / "samples" / "samples.json").read_text(encoding="utf-8")
-    )
-    return listed
-
-
-def test_the_first_sample_is_a_photograph_and_there_are_enough_of_each_kind() -> None:
-    kinds = [sample["kind"] for sample in _samples()]
-    assert kinds[0] == "photo"
-    assert kinds.count("photo") >= 4
-    assert kinds.count("drawn") >= 4
-    assert set(kinds) == {"photo", "drawn"}
-
-
-@pytest.mark.parametrize("sample", _samples(), ids=lambda sample: sample["file"])
-def test_every_sample_opens_and_may_be_passed_on(sample: dict[str, Any]) -> None:
-    path = ASSETS / "samples" / sample["file"]
-    assert path.stat().st_size < 120_000
-    with Image.open(path) as image:
-        image.load()
-        assert image.mode == "RGB"
-        assert MIN_SIZE <= min(image.size) <= max(image.size) <= 512
-    assert sample["licence"] in {"CC0 1.0", "Public domain"}
-    assert sample["source"]
-    assert sample["title"]
-    assert sample["alt"].endswith(".")
-
-
-def test_every_sample_is_listed_where_people_read() -> None:
-    page = (ASSETS / "README.md").read_text(encoding="utf-8")
-    files = {path.name for path in (ASSETS / "samples").iterdir()} - {"samples.json"}
-    assert files == {sample["file"] for sample in _samples()}
-    for sample in _samples():
-        assert sample["file"] in page
-        assert sample["source"] in page
-    assert CARD_FILE.name in page
+def test_a_file_that_fits_the_architecture_is_sent_to_torchvisions_name_for_it() -> None:
+    error = misfit("resnet18", seeded(models.squeezenet1_1).state_dict())
+    assert error.fits == "squeezenet1_1"

@@ -11,12 +11,6 @@ import hookviz
 from hookviz.models import catalog
 
 
-def test_the_bundled_model_comes_first_and_is_on_disk() -> None:
-    first = hookviz.list_models()[0]
-    assert (first.name, first.on_disk, first.download_bytes) == ("shapesnet", True, 0)
-    assert first.accuracy >= 97
-
-
 def test_figures_are_those_of_torchvisions_own_weights() -> None:
     spec = catalog.find_model("resnet34")
     assert (spec.title, spec.family, spec.parameters) == ("ResNet-34", "ResNet", 21_797_672)

@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,15 @@ def test_a_broken_json_file_of_labels_is_no_list_of_lines() -> None:
         read_labels(json.dumps(["a", "b"])[:-1].encode(), "up.json")
     with pytest.raises(hookviz.WeightsError, match=r"none\.txt can't be read: No such file"):
         read_labels(Path("none.txt"))
+    with pytest.raises(hookviz.WeightsError, match="can't be read: embedded null byte"):
+        read_labels(Path("a\0b.txt"))
+
+
+@pytest.mark.timeout(20)
+def test_labels_from_a_pipe_are_refused_at_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.txt"
+    os.mkfifo(pipe)  # to open it would wait for ever
+    with pytest.raises(hookviz.WeightsError, match=r"pipe\.txt can't be read: it is no ordinary"):
+        read_labels(pipe)
+    with pytest.raises(hookviz.WeightsError, match="it is a folder"):
+        read_labels(tmp_path)

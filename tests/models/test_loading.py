@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from torchvision import models
 
 import hookviz
-from hookviz.models import bundled, catalog, loading
+from hookviz.models import catalog, loading, shapesnet
 from hookviz.models.digest import weights_digest
 from hookviz.models.fetching import downloads
 from hookviz.settings import settings
@@ -63,14 +63,14 @@ def test_a_checkpoint_of_another_architecture_or_no_checkpoint_at_all(tmp_path: 
     with pytest.raises(hookviz.WeightsError, match="There is no checkpoint 'pretraind'"):
         hookviz.load_model("squeezenet1_1", "pretraind")
     with pytest.raises(hookviz.UnknownModelError):
-        loading.load_checkpoint("squeezenet", state, "up.pt")
+        loading.load_checkpoint("squeezenett", state, "up.pt")
 
 
 # Labels
 
 
 def three_classes() -> bytes:
-    return saved(seeded(lambda: bundled.ShapesNet(3)).state_dict())
+    return saved(seeded(lambda: shapesnet.ShapesNet(3)).state_dict())
 
 
 def test_labels_come_along_in_any_form(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_labels_come_along_in_any_form(tmp_path: Path) -> None:
 
 
 def map_to_upper() -> list[str]:
-    return [label.upper() for label in bundled.CATEGORIES]
+    return [label.upper() for label in shapesnet.CATEGORIES]
 
 
 def test_another_class_count_has_no_labels_unless_they_are_given() -> None:
@@ -152,7 +152,7 @@ def test_weights_with_a_wrong_hash_are_refused_and_leave_nothing(
 
 @pytest.mark.usefixtures("server")
 def test_weights_that_are_not_there_say_what_works() -> None:
-    wanted = r"SqueezeNet 1\.1 \(5 MB\).*404.*Random weights and the bundled model work without"
+    wanted = r"SqueezeNet 1\.1 \(5 MB\).*404.*Random weights and the bundled models work without"
     with pytest.raises(hookviz.WeightsError, match=wanted):
         hookviz.load_model("squeezenet1_1")
 

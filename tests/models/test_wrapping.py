@@ -12,14 +12,14 @@ from tests.conftest import Tiny, picture, random_input, seeded
 
 def test_wrap_takes_a_copy() -> None:
     module = seeded(Tiny).train()
-    model = hookviz.wrap(module, categories=["a", "b"])
+    model = hookviz.wrap(module, categories=list("abcde"))
     before = hookviz.capture(model, random_input(1))["conv1"].values
     with torch.no_grad():
         module.conv1.weight.zero_()
     assert torch.equal(hookviz.capture(model, random_input(1))["conv1"].values, before)
     assert module.training
     assert all(parameter.requires_grad for parameter in module.parameters())
-    assert model.categories == ("a", "b")
+    assert model.categories == tuple("abcde")
 
 
 def test_wrap_refuses_what_is_no_module() -> None:
@@ -37,8 +37,8 @@ def test_wrap_refuses_what_is_no_module() -> None:
 
 def test_wrap_gives_a_model_back(tiny: hookviz.Model) -> None:
     assert hookviz.wrap(tiny) is tiny
-    changed = hookviz.wrap(tiny, categories=["a"], name="mine")
-    assert (changed.categories, changed.name, changed.title) == (("a",), "mine", "mine")
+    changed = hookviz.wrap(tiny, categories=list("vwxyz"), name="mine")
+    assert (changed.categories, changed.name, changed.title) == (tuple("vwxyz"), "mine", "mine")
     assert changed.network is tiny.network
     assert changed.preprocess is tiny.preprocess
 
@@ -97,3 +97,50 @@ def test_a_networks_own_failures_leave_the_usual_preprocess() -> None:
             raise LookupError
 
     assert hookviz.wrap(Never()).preprocess == hookviz.Preprocess(resize=256, crop=224)
+
+
+@pytest.mark.parametrize(
+    ("labels", "reason"),
+    [
+        ("cat", "no sequence of labels"),
+        (5, "no sequence of labels"),
+        ([0, 1, 2, 3, 4], "holds 0, which is no text"),
+        (["cat", "dog"], "2 labels, and Tiny puts out 5 classes"),
+    ],
+)
+def test_categories_are_one_label_per_class(labels: Any, reason: str, tiny: hookviz.Model) -> None:
+    for module in (seeded(Tiny), tiny):
+        with pytest.raises(hookviz.ModelError, match=reason):
+            hookviz.wrap(module, categories=labels)
+
+
+def test_labels_are_taken_where_nobody_knows_how_many_classes_there_are() -> None:
+    maps = nn.Sequential(nn.Conv2d(3, 2, 3))
+    assert hookviz.wrap(maps, categories=["a", "b", "c"]).categories == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("build", [lambda: nn.Conv2d(3, 8, 3), lambda: nn.ConvTranspose2d(3, 8, 3)])
+def test_a_single_layer_is_called_0(build: Callable[[], nn.Module]) -> None:
+    layer = seeded(build)
+    model = hookviz.wrap(layer)
+    assert (model.title, model.network[0].weight.shape) == (  # type: ignore[index]
+        type(layer).__name__,
+        layer.weight.shape,
+    )
+    assert [each.name for each in hookviz.list_layers(model)] == ["0"]
+    cap = hookviz.capture(model, random_input(1))
+    assert torch.equal(cap["0"].values, layer(random_input(1))[0].detach())
+
+
+def test_sound_and_volumes_are_taken_as_tensors() -> None:
+    sound = hookviz.wrap(seeded(lambda: nn.Sequential(nn.Conv1d(2, 4, 9))))
+    assert hookviz.list_layers(sound)[0].output_shape == (4, 15_992)
+    for tensor in (torch.zeros(2, 100), torch.zeros(1, 2, 100)):
+        assert hookviz.capture(sound, tensor)["0"].values.shape == (4, 92)
+    volume = hookviz.wrap(seeded(lambda: nn.Sequential(nn.Conv3d(1, 4, 3))))
+    assert hookviz.capture(volume, torch.zeros(1, 8, 9, 10))["0"].values.shape == (4, 6, 7, 8)
+    for model, form in ((sound, "C, L"), (volume, "C, D, H, W")):
+        with pytest.raises(hookviz.ImageError, match=f"takes no image but .*{form}"):
+            hookviz.capture(model, picture())
+        with pytest.raises(hookviz.ImageError, match=f"float tensor of .{form}"):
+            hookviz.capture(model, torch.zeros(3))

@@ -20,8 +20,8 @@ from torch import Tensor
 from torchvision import models
 
 import hookviz
-from hookviz.models import bundled, catalog
-from hookviz.models.bundled import WEIGHTS_FILE
+from hookviz.models import catalog, shapesnet
+from hookviz.models.bundled import BUNDLED
 from hookviz.recipe.facts import Recipe, recipe_of
 from hookviz.recipe.script import script
 from hookviz.settings import ASSETS
@@ -131,8 +131,12 @@ def save_three_classes(path: Path) -> None:
     torch.save({"state_dict": {f"module.{key}": value for key, value in state.items()}}, path)
 
 
+def save_squeezenet(path: Path) -> None:
+    save_file(seeded(lambda: models.squeezenet1_1(num_classes=3)).state_dict(), path)
+
+
 def save_three_shapes(path: Path) -> None:
-    save_file(seeded(lambda: bundled.ShapesNet(3)).state_dict(), path)
+    save_file(seeded(lambda: shapesnet.ShapesNet(3)).state_dict(), path)
 
 
 def save_googlenet(path: Path) -> None:
@@ -141,11 +145,23 @@ def save_googlenet(path: Path) -> None:
 
 CASES = {
     "the first thing on the screen": Case(
-        lambda: hookviz.load_model("shapesnet"),
-        "stem.first.conv",
+        lambda: hookviz.load_model("squeezenet"),
+        "features.0",
         drawn={"scale": "percentile"},
         image=lambda: Image.open(ASSETS / "samples" / "cat.jpg"),
         name="cat.jpg",
+    ),
+    "the bundled one for photographs, the whole image": Case(
+        lambda: hookviz.load_model("squeezenet"),
+        "features.6.expand3x3",
+        seen={"size": 160, "whole": True},
+        drawn={"scale": "symmetric", "sort": "max", "top": 9},
+    ),
+    "a checkpoint for the bundled one": Case(
+        checkpoint("squeezenet", "own.safetensors", save_squeezenet),
+        "features.3.squeeze",
+        seen={"size": 96},
+        files=lambda folder: save_squeezenet(folder / "own.safetensors"),
     ),
     "the first of the highest, and one alone": Case(
         lambda: hookviz.load_model("shapesnet"),
@@ -195,6 +211,9 @@ CASES = {
     ),
     "so many values that a last digit would show": Case(
         lambda: hookviz.load_model("resnet18", "random"), "layer1.0.conv2"
+    ),
+    "random in the bundled one's architecture": Case(
+        lambda: hookviz.load_model("squeezenet", "random"), "classifier.1", seen={"size": 64}
     ),
     "random shapes": Case(
         lambda: hookviz.load_model("shapesnet", "random"), "stage2.shortcut.conv"
@@ -288,7 +307,8 @@ def made(torch_home: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     done = {}
     for name, case in CASES.items():
         folder = tmp_path_factory.mktemp("recipe")
-        (folder / WEIGHTS_FILE.name).symlink_to(WEIGHTS_FILE)
+        for network in BUNDLED.values():
+            (folder / network.weights_file.name).symlink_to(network.weights_file)
         image = case.image()
         image.save(folder / case.name, exif=image.getexif())
         case.files(folder)
@@ -350,7 +370,7 @@ def test_a_script_stops_at_values_that_have_no_colour(
     made: dict[str, Made], tmp_path: Path
 ) -> None:
     found = made["a checkpoint of shapes"]
-    state = bundled.ShapesNet(3).state_dict()
+    state = shapesnet.ShapesNet(3).state_dict()
     state["stem.first.conv.weight"].fill_(torch.nan)
     save_file(state, tmp_path / "mine.safetensors")
     picture().save(tmp_path / "photo.png")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hookviz.models.bundled import CATEGORIES, INPUT_SIZE, SHAPES, TEXTURES
+from hookviz.models.shapesnet import CATEGORIES, INPUT_SIZE, SHAPES, TEXTURES
 from scripts.draw import HARD_SEEDS, SAMPLE_SEEDS, TEST_SEEDS, TRAIN_SEEDS, draw
 
 

@@ -40,15 +40,38 @@ def texts(elements: Any) -> str:
     return "\n".join(element.value for element in elements).replace("\\", "")
 
 
-def test_the_first_page_shows_the_bundled_model_on_a_sample() -> None:
+def test_the_first_page_shows_a_model_that_knows_photographs_on_a_sample() -> None:
     page = opened()
-    assert page.selectbox(key="model").value == "ShapesNet"
-    assert page.selectbox(key="layer").value == "stem.first.conv"
+    assert page.selectbox(key="model").value == "SqueezeNet (photographs)"
+    assert page.selectbox(key="layer").value == "features.0"
     assert not page.error
     assert not page.warning
     captions = texts(page.caption)
-    assert "All 32 channels." in captions
-    assert "conv layer 1 of 10 · 7×7 convolution · stride 2 · 3 → 32 channels of 64×64" in captions
+    assert "All 64 channels." in captions
+    assert (
+        "conv layer 1 of 26 · 3×3 convolution · stride 2 · 3 → 64 channels of 111×111" in captions
+    )
+    assert not [button.label for button in page.button if "knows" in button.label]
+
+
+def test_the_bundled_model_that_knows_such_images_is_one_click_away() -> None:
+    page = opened(sample="star")
+    click(page, "ShapesNet knows drawings")
+    assert page.selectbox(key="model").value == "ShapesNet"
+    assert not [button.label for button in page.button if "knows" in button.label]
+    page = opened(model="ShapesNet")
+    click(page, "SqueezeNet knows photographs")
+    assert page.selectbox(key="model").value == "SqueezeNet (photographs)"
+    assert not page.error
+    assert not page.warning
+
+
+@pytest.mark.parametrize(
+    "query", [{"weights": "random"}, {"model": "ResNet-18", "weights": "random"}]
+)
+def test_what_has_not_learned_from_either_offers_nothing(query: dict[str, str]) -> None:
+    page = opened(sample="star", **query)
+    assert not [button.label for button in page.button if "knows" in button.label]
 
 
 def test_what_was_not_seen_before_takes_one_pass() -> None:
@@ -57,14 +80,14 @@ def test_what_was_not_seen_before_takes_one_pass() -> None:
 
 
 def test_another_layer_comes_from_the_cache() -> None:
-    page = opened()
+    page = opened(model="ShapesNet")
     page.selectbox(key="layer").select("stage3.second.conv").run()
     assert "from this session's cache" in texts(page.caption)
     assert "All 128 channels." in texts(page.caption)
 
 
 def test_next_and_previous_walk_through_the_layers() -> None:
-    page = opened()
+    page = opened(model="ShapesNet")
     buttons = {button.label: button for button in page.button}
     assert buttons["Previous"].disabled
     buttons["Next"].click().run()
@@ -102,17 +125,17 @@ def test_a_link_brings_back_the_view() -> None:
 
 
 def test_top_channels_say_how_many_of_how_many() -> None:
-    page = opened(layer="stage3.first.conv", top="16", sort="mean")
+    page = opened(model="ShapesNet", layer="stage3.first.conv", top="16", sort="mean")
     assert "16 of 128 shown." in texts(page.caption)
 
 
 def test_a_link_to_what_is_not_here_says_so_and_goes_on() -> None:
-    page = opened(model="ResNet-35", layer="stem.frist.conv")
+    page = opened(model="ResNet-35", layer="features.O")
     assert "model 'ResNet-35', which is not here. The nearest: ResNet-50, ResNet-34" in texts(
         page.warning
     )
-    assert "stem.first.conv" in texts(page.warning)
-    assert page.selectbox(key="model").value == "ShapesNet"
+    assert "features.0" in texts(page.warning)
+    assert page.selectbox(key="model").value == "SqueezeNet (photographs)"
 
 
 def refused(**query: str) -> AppTest:
@@ -169,7 +192,7 @@ def test_own_models_are_listed_first() -> None:
 
 
 def test_input_size_and_whole_image_change_the_layers() -> None:
-    page = opened()
+    page = opened(model="ShapesNet")
     page.selectbox(key="size").select("256 px").run()
     assert "32 channels of 128×128" in texts(page.caption)
     page.toggle(key="whole").set_value(True).run()

@@ -59,10 +59,10 @@ def shown(**query: str) -> AppTest:
 def test_rubbish_in_every_parameter_of_the_view_leaves_a_page(offline: None, value: str) -> None:
     for name in VIEW:
         page = shown(**{name: value})
-        assert page.selectbox(key="model").value == "ShapesNet"
+        assert page.selectbox(key="model").value == "SqueezeNet (photographs)"
         assert all(len(element.value) < 1000 for element in (*page.warning, *page.error))
     page = shown(**dict.fromkeys(VIEW, value))
-    assert page.selectbox(key="layer").value == "stem.first.conv"
+    assert page.selectbox(key="layer").value == "features.0"
 
 
 @pytest.mark.parametrize("lens", running.list_lenses(), ids=lambda lens: lens.slug)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hookviz.capturing import engine
 from hookviz.capturing.cache import ByteCache
-from hookviz.capturing.survey import Survey, survey
+from hookviz.capturing.survey import Survey, survey_input
 from hookviz.drawing.panels import Panel
 from hookviz.errors import ModelError
 from hookviz.lenses.contract.parameters import Parameter
@@ -45,7 +45,7 @@ class Subject:
     @cached_property
     def survey(self) -> Survey:
         """What a pass over this input runs."""
-        return survey(self.model, self.shape)
+        return survey_input(self.model, self.model_input)
 
     @property
     def convs(self) -> tuple[LayerInfo, ...]:

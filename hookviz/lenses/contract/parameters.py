@@ -6,6 +6,7 @@ Over 300 lines: one small class for each kind, and a front end has a control for
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, Protocol
 
 from hookviz.capturing.survey import Survey
@@ -299,9 +300,11 @@ class Channels(Parameter):
         wanted, asked = 'channel numbers such as "0, 3-7"', 0
         if isinstance(value, str) and len(value) > _MOST_CHANNELS:
             raise self.refuse(value, wanted)
-        parts: Any = value.split(",") if isinstance(value, str) else value
-        if not isinstance(parts, Iterable):
-            parts = (value,)
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = (value,)
+        if not isinstance(value, Iterable):
+            raise self.refuse(value, wanted)
+        parts: Iterable[Any] = value.split(",") if isinstance(value, str) else value
         for part in parts:
             text = str(part).strip()
             span = re.fullmatch(r"(\d{1,6})(?:\s*[-–]\s*(\d{1,6}))?", text, re.ASCII)
@@ -326,6 +329,9 @@ class MoreImages(Parameter):
         """The images, unread; one that is no sequence stands for itself."""
         if value is None:
             return ()
-        if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-            return (value,)
+        if isinstance(value, str | bytes | PathLike) or not isinstance(value, Iterable):
+            value = (value,)
+        wrong = next((image for image in value if isinstance(image, int | float | None)), ...)
+        if wrong is not ...:
+            raise self.refuse(value, "images or a sequence of them, such as ['cat.jpg', 'dog.jpg']")
         return tuple(value)

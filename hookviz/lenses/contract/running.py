@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hookviz.capturing import engine
+from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
 from hookviz.errors import SettingError, UnknownNameError, nearest_names
 from hookviz.images import reading
@@ -90,7 +90,7 @@ def run_lens(
     source = image if isinstance(image, ModelInput | Tensor) else reading.read(image)
     subject = Subject(
         model=model,
-        model_input=engine.prepare(model, source, size=size, whole=whole),
+        model_input=inputs.prepare(model, source, size=size, whole=whole),
         image=source if isinstance(source, InputImage) else None,
         cache=cache,
         progress=progress,

@@ -16,6 +16,7 @@ from hookviz.models.checkpoints.file_kinds import kind_of
 from hookviz.models.checkpoints.guards import check_archive, check_pickles
 from hookviz.models.checkpoints.refusals import damaged, refused, unreadable
 from hookviz.models.checkpoints.state_dicts import find_state_dict
+from hookviz.paths import fault_of, path_of
 
 _HEAD = 4096  # bytes at the start of a file that tell its kind
 _TORCH_MAGIC = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"  # opens every file of torch.save's old format
@@ -39,9 +40,9 @@ def read_state_dict(source: Path | bytes, name: str = "") -> dict[str, Tensor]:
     if isinstance(source, bytes):
         return _read(io.BytesIO(source), name)
     try:
-        if source.exists() and not source.is_file():
-            what = "a folder" if source.is_dir() else "no ordinary file"
-            raise unreadable(name, f"it is {what}")
+        source = path_of(source)
+        if fault := fault_of(source):
+            raise unreadable(name, f"it is {fault}")
         with source.open("rb") as stream:
             return _read(stream, name)
     except FileNotFoundError as error:
@@ -49,8 +50,8 @@ def read_state_dict(source: Path | bytes, name: str = "") -> dict[str, Tensor]:
             f"There is no checkpoint {shorten(str(source), 200)!r}; "
             'weights are "pretrained", "random" or the path of a file.'
         ) from error
-    except OSError as error:
-        raise unreadable(name, error.strerror or str(error)) from error
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        raise unreadable(name, getattr(error, "strerror", None) or str(error)) from error
 
 
 def _read(stream: BinaryIO, name: str) -> dict[str, Tensor]:

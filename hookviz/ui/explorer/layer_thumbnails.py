@@ -5,7 +5,7 @@ from PIL import Image
 
 from hookviz.capturing import engine
 from hookviz.capturing.cache import ByteCache
-from hookviz.capturing.survey import survey
+from hookviz.capturing.survey import survey_input
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.types import Model, ModelInput
 from hookviz.ui.serving.turns import turn
@@ -22,7 +22,7 @@ def previews(model: Model, model_input: ModelInput, cache: ByteCache) -> Grid | 
     grid: Grid | None = cache.get(key)
     if grid is not None:
         return grid
-    surveyed = survey(model, tuple(model_input.tensor.shape[1:]))
+    surveyed = survey_input(model, model_input)
     names = [layer.name for layer in surveyed.convs]
     if sum(surveyed.nbytes[name] for name in names) > cache.limit // 2:
         return None

@@ -4,9 +4,10 @@ from html import escape
 
 import streamlit as st
 
-from hookviz.models import catalog
+from hookviz.images.samples import samples
+from hookviz.models.bundled import BUNDLED
 from hookviz.types import Capture, Model, ModelInput
-from hookviz.ui.state import Shown
+from hookviz.ui.state import ALL_FAMILIES, Shown, choose
 
 _SIDE = 76  # pixels
 
@@ -35,8 +36,30 @@ def show_predictions(capture: Capture, model: Model, shown: Shown) -> None:
         for label, chance in capture.predictions(5)
     )
     st.html(f'<div class="hv-classes" title="{escape(_about(capture, shown))}">{rows}</div>')
-    if model.name == catalog.BUNDLED:
-        st.caption("it knows drawings alone")
+    _offer_another(model, shown)
+
+
+def _offer_another(model: Model, shown: Shown) -> None:
+    """Where a bundled model does not know such images, a button for the one that does."""
+    bundled = BUNDLED.get(model.name)
+    if bundled is None or model.weights != "pretrained":
+        return
+    # What people bring themselves is most often a photograph.
+    kind = next((sample.kind for sample in samples() if sample.path == shown.file), "photo")
+    if kind == bundled.image_kind:
+        return
+    other = next(network for network in BUNDLED.values() if network.image_kind == kind)
+    st.button(
+        f"{other.title.partition(' (')[0]} knows {_NOUNS[kind]}",
+        icon=":material/swap_horiz:",
+        type="tertiary",
+        help=f"{model.title} knows {_NOUNS[bundled.image_kind]} alone.",
+        on_click=choose,
+        kwargs={"family": ALL_FAMILIES, "model": other.title, "weights": "pretrained"},
+    )
+
+
+_NOUNS = {"photo": "photographs", "drawn": "drawings"}
 
 
 def _about(capture: Capture, shown: Shown) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from hookviz.models import bundled, catalog
+from hookviz.models.bundled import BUNDLED
 from hookviz.recipe.script import Recipe, script
 from hookviz.types import Model
 from hookviz.ui.state import Shown
@@ -12,9 +12,9 @@ from hookviz.ui.state import Shown
 
 def show_code(recipe: Recipe, shown: Shown, model: Model) -> None:
     """The picture as a script to copy, and the files of ours that it reads."""
-    own_weights = model.name == catalog.BUNDLED and model.weights == "pretrained"
+    shipped = BUNDLED.get(model.name) if model.weights == "pretrained" else None
     # not the model itself: what a fragment is given stays in memory until the page runs again
-    _show_popover(recipe, shown.file, bundled.WEIGHTS_FILE if own_weights else None)
+    _show_popover(recipe, shown.file, shipped.weights_file if shipped else None)
 
 
 @st.fragment

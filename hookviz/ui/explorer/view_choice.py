@@ -41,7 +41,7 @@ def resolve(view: View, activation: Activation) -> tuple[str, str]:
         return scale, view.colormap
     if signed:
         return scale, diverging()
-    return scale, "inferno" if dark else "Reds"
+    return scale, "inferno" if dark else "gray_r"
 
 
 def diverging() -> str:

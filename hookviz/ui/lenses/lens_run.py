@@ -19,6 +19,7 @@ from hookviz.ui.lenses.lens_widgets import pick_parameters
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.turns import turn
 from hookviz.ui.state import Shown, plain
+from hookviz.wording import time_left
 
 _PATIENCE = 0.5  # seconds after which a person wants to know how far it is
 
@@ -67,9 +68,11 @@ def _run(lens: Lens, subject: Subject, chosen: dict[str, Any], key: tuple[str, .
 
     def report(share: float) -> None:
         nonlocal offered
-        if time.perf_counter() - started < _PATIENCE:
+        elapsed = time.perf_counter() - started
+        if elapsed < _PATIENCE:
             return
-        bar.progress(min(1.0, max(0.0, share)), f"{lens.title}…")
+        done = min(1.0, max(0.0, share))
+        bar.progress(done, f"{lens.title}… {time_left(done, elapsed)}".rstrip())
         if not offered:  # a click on it starts the page again, which ends this run here
             button.button("Stop", on_click=_stop, args=(key,), icon=":material/stop:")
             offered = True

@@ -13,7 +13,7 @@ from streamlit.runtime import get_instance
 
 from hookviz.capturing import engine
 from hookviz.images.samples import samples
-from hookviz.models import catalog
+from hookviz.models import bundled, catalog
 from hookviz.serving import capacity
 from hookviz.ui.serving import resources
 from hookviz.ui.state import ModelChoice
@@ -79,13 +79,13 @@ async def script() -> str:
 
 
 async def capture() -> str:
-    """Captures every conv layer of the bundled model for a sample."""
+    """Captures every conv layer of the model to start with, for a sample."""
     return await asyncio.to_thread(_capture)
 
 
 def _capture() -> str:
-    bundled = ModelChoice(catalog.find_model(catalog.BUNDLED), "pretrained")
-    with resources.use_model(bundled) as model:
+    first = ModelChoice(catalog.find_model(bundled.DEFAULT), "pretrained")
+    with resources.use_model(first) as model:
         captured = engine.capture(model, samples()[0].path)
     sound = captured.logits is not None and all(
         bool(torch.isfinite(activation.values).all()) and bool(activation.values.any())

@@ -16,7 +16,7 @@ from hookviz.capturing import engine
 from hookviz.drawing.grid import make_grid
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.images.samples import samples
-from hookviz.models import catalog, user_models
+from hookviz.models import bundled, catalog, user_models
 from hookviz.serving import capacity, logs
 from hookviz.settings import settings
 from hookviz.ui.serving import deep_health, resources
@@ -67,8 +67,8 @@ def share_cores() -> None:
 
 def warm_up() -> None:
     """Do everything that the first page does, once."""
-    bundled = ModelChoice(catalog.find_model(catalog.BUNDLED), "pretrained")
-    with resources.use_model(bundled) as model:
+    first = ModelChoice(catalog.find_model(bundled.DEFAULT), "pretrained")
+    with resources.use_model(first) as model:
         capture = engine.capture(model, samples()[0].path)
         receptive_fields(model, tuple(capture.input.shape[1:]))
     make_grid(next(iter(capture.values()))).png()

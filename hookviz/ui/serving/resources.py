@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from hookviz.capturing import engine
+from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
 from hookviz.images import reading
 from hookviz.models import loading, user_models
@@ -65,7 +65,7 @@ def prepare(model: Model, image: InputImage, *, size: int | None, whole: bool) -
     key = ("input", model.name, model.digest, image.digest, size, whole)
     model_input: ModelInput | None = cache.get(key)
     if model_input is None:
-        model_input = engine.prepare(model, image, size=size, whole=whole)
+        model_input = inputs.prepare(model, image, size=size, whole=whole)
         picture_bytes = 0 if model_input.picture is None else model_input.picture.nbytes
         cache.put(key, model_input, model_input.tensor.nbytes + picture_bytes)
     return model_input

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hookviz.capturing.engine import prepare
+from hookviz.capturing.inputs import prepare
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError
 from hookviz.lenses.contract import parameters
 from hookviz.lenses.contract.lens import Subject

@@ -17,6 +17,6 @@ def test_where_a_channel_comes_from_is_in_the_link() -> None:
 
 
 def test_a_cell_says_what_it_sees() -> None:
-    page = opened(channel="1", layer="stage2.second.conv")
+    page = opened(model="ShapesNet", channel="1", layer="stage2.second.conv")
     assert not page.info
     assert "framed: what the cell sees, 43×43 px" in texts(page.caption)

@@ -13,15 +13,15 @@ def test_every_lens_is_offered_under_its_group() -> None:
 
 
 def test_a_lens_begins_at_the_layer_that_it_is_made_for() -> None:
-    page = opened(lens=GRAD_CAM)
+    page = opened(model="ShapesNet", lens=GRAD_CAM)
     assert page.selectbox(key="layer").value == "stage3.relu_out"
     assert "stage3.relu_out speaks for it" in texts(page.markdown)
-    page = opened(lens=GRAD_CAM, layer="stage1.first.conv")
+    page = opened(model="ShapesNet", lens=GRAD_CAM, layer="stage1.first.conv")
     assert page.selectbox(key="layer").value == "stage1.first.conv"
 
 
 def test_back_at_the_channels_the_conv_layer_before_is_shown() -> None:
-    page = opened(lens=GRAD_CAM)
+    page = opened(model="ShapesNet", lens=GRAD_CAM)
     page.selectbox(key="lens").select("Channels").run()
     assert page.selectbox(key="layer").value == "stage3.shortcut.conv"
     assert not page.warning

@@ -3,9 +3,12 @@
 from tests.ui.lenses.test_lens_choice import GRAD_CAM
 from tests.ui.test_page import opened, texts
 
+ABLATION = "What if: Switch channels off"
+
 
 def test_choices_come_from_the_link() -> None:
-    page = opened(lens=GRAD_CAM, **{"grad-cam-method": "LayerCAM", "grad-cam-target": "star"})
+    choices = {"grad-cam-method": "LayerCAM", "grad-cam-target": "star"}
+    page = opened(model="ShapesNet", lens=GRAD_CAM, **choices)
     assert page.selectbox(key="grad-cam-method").value == "LayerCAM"
     assert texts(page.markdown).startswith("star: score")
     page.selectbox(key="grad-cam-method").select("Eigen-CAM").run()
@@ -13,7 +16,7 @@ def test_choices_come_from_the_link() -> None:
 
 
 def test_a_choice_that_means_nothing_is_explained() -> None:
-    page = opened(lens="What if: Switch channels off", layer="stem.first.conv")
+    page = opened(model="ShapesNet", lens=ABLATION, layer="stem.first.conv")
     page.text_input(key="ablate-channels").set_value("7-5").run()
     assert "channel numbers such as" in texts(page.info)
     page.text_input(key="ablate-channels").set_value("5-7").run()

@@ -5,7 +5,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from hookviz.hooking import replicas
-from hookviz.models import catalog
+from hookviz.models import bundled, catalog
 from hookviz.ui.serving import lifecycle, resources
 from hookviz.ui.state import ModelChoice
 
@@ -14,9 +14,9 @@ def test_the_server_runs_the_page_s_script() -> None:
     assert lifecycle.SCRIPT.is_file()
 
 
-def test_warming_up_loads_the_bundled_model_and_leaves_nothing_kept() -> None:
+def test_warming_up_loads_the_model_to_start_with_and_leaves_nothing_kept() -> None:
     lifecycle.warm_up()
-    choice = ModelChoice(catalog.find_model("shapesnet"), "pretrained")
+    choice = ModelChoice(catalog.find_model(bundled.DEFAULT), "pretrained")
     with resources.use_model(choice) as model, resources.use_model(choice) as again:
         assert again is model
         assert len(replicas._idle[model.network]) >= 1

@@ -1,0 +1,57 @@
+"""What is given to look at, made into the input that a model takes."""
+
+from typing import Any
+
+from torch import Tensor
+
+from hookviz.errors import ImageError, shorten
+from hookviz.hooking.forward_pass import own_shape
+from hookviz.images import preprocess, reading
+from hookviz.types import Model, ModelInput
+from hookviz.wording import times
+
+_FORMS = {2: "C, L", 4: "C, D, H, W"}  # of sound and of volumes, by their dimensions
+
+
+def prepare(
+    model: Model, image: Any, *, size: int | None = None, whole: bool = False
+) -> ModelInput:
+    """The input that `capture` gives the network for `image`.
+
+    Args:
+        model: whose preprocessing is used.
+        image: a path, the bytes of a file, a Pillow image, an `InputImage`, a ``(C, H, W)`` or
+            ``(1, C, H, W)`` float tensor that is used as it is, or a `ModelInput`.
+        size: side of the input in pixels, in place of the model's own.
+        whole: take in the whole image instead of its centre crop.
+
+    Raises:
+        ImageError: the image can't be read, or can't be brought to that size; or `size` or `whole`
+            is given with a tensor or a `ModelInput`, which is used as it is.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> model_input = hookviz.prepare(model, "assets/samples/cat.jpg")
+    >>> model_input.tensor.shape  # (1, C, H, W)
+    torch.Size([1, 3, 128, 128])
+    >>> model_input.picture.shape  # (H, W, 3)
+    (128, 128, 3)
+    """
+    if isinstance(image, ModelInput | Tensor) and (size is not None or whole):
+        kind = "tensor" if isinstance(image, Tensor) else "ModelInput"
+        asked = f"size={shorten(repr(size))}" if size is not None else "whole=True"
+        raise ImageError(
+            f"{asked} is for images: a {kind} is used as it is. Leave it out, or give the image."
+        )
+    if isinstance(image, ModelInput):
+        return image
+    form = _FORMS.get(len(own_shape(model)), "C, H, W")
+    if isinstance(image, Tensor):
+        return preprocess.from_tensor(image, form)
+    if len(own_shape(model)) != 3:
+        raise ImageError(
+            f"{model.title} takes no image but a float tensor of ({form}), such as "
+            f"{times(own_shape(model))}."
+        )
+    return preprocess.prepare(
+        reading.read(image), model.preprocess, size=size, whole=whole, min_size=model.min_size
+    )

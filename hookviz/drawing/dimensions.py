@@ -1,0 +1,34 @@
+"""Activations of sound and of volumes as maps: what is drawn of them, and what to say of it."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.errors import SettingError, shorten
+
+
+def as_maps(values: NDArray[np.generic], depth: int | None) -> tuple[NDArray[Any], str]:
+    """The maps to draw, ``(C, H, W)``, and a sentence on what they are where that is not plain.
+
+    Args:
+        values: ``(C, L)`` becomes a strip for each channel, ``(C, 1, L)``; of ``(C, D, H, W)`` one
+            slice is drawn where `depth` is given; any other shape stays as it is.
+        depth: which slice of a volume, from 0.
+
+    Raises:
+        SettingError: there is no such slice, or `depth` is given for what is no volume.
+    """
+    if depth is not None:
+        slices = values.shape[1] if values.ndim == 4 else 0
+        if isinstance(depth, bool) or not isinstance(depth, int) or not 0 <= depth < slices:
+            wanted = (
+                f"a slice of this volume, 0 to {slices - 1}"
+                if slices
+                else f"of use here: it is for volumes, (C, D, H, W), and this is {values.shape}"
+            )
+            raise SettingError(f"depth={shorten(repr(depth))} is not {wanted}.")
+        return values[:, depth], f"Slice {depth} of {slices} in depth, counted from 0."
+    if values.ndim == 2:
+        return values[:, None], "Each strip is a channel, from left to right along its length."
+    return values, ""

@@ -1,0 +1,54 @@
+"""More rows from a layer on than went into it: what one image has beside them is repeated."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from hookviz.hooking.torch_functions import EveryFunction
+
+_IN_PLACE = frozenset(("add_", "sub_", "mul_", "div_"))
+"""What torch calls for ``a += b`` and its like, whose result takes the name of `a`."""
+
+_JOINS = frozenset(("cat", "concat", "concatenate"))
+
+
+class GrowingRows(EveryFunction):
+    """While it is entered, one row is joined to many as if it were as many.
+
+    A hook can put out N rows where one image went in, and broadcasting adds what comes from before
+    the layer, such as a residual connection, to each of them. It does not where one row is written
+    into (``one += many``) or both are concatenated; here the one is repeated.
+
+    A network that goes on with `one` itself (``one.add_(many)``, which torch can't tell from the
+    former), or whose code depends on the number of rows, fails or computes something else: callers
+    have to compare.
+    """
+
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """What `func` gives, with N rows where any operand has N."""
+        name = getattr(func, "__name__", "")
+        if name in _IN_PLACE and len(args) > 1:
+            one, many, *more = args
+            if isinstance(many, Tensor) and _is_one_of(one, many):
+                args = (one.expand(len(many), *one.shape[1:]).clone(), many, *more)
+        elif name in _JOINS and isinstance(args[0] if args else None, list | tuple):
+            dim = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else 0))
+            if dim % max(1, args[0][0].ndim):
+                args = (_as_many(args[0]), *args[1:])
+        return func(*args, **kwargs)
+
+
+def _as_many(tensors: list[Tensor] | tuple[Tensor, ...]) -> list[Tensor]:
+    longest = max(tensors, key=lambda tensor: len(tensor) if tensor.ndim else 0)
+    return [
+        tensor.expand(len(longest), *tensor.shape[1:]) if _is_one_of(tensor, longest) else tensor
+        for tensor in tensors
+    ]
+
+
+def _is_one_of(one: Tensor, many: Tensor) -> bool:
+    """Whether `one` has a single row and `many` has more, of as many dimensions."""
+    return one.ndim == many.ndim > 1 and len(one) == 1 < len(many)

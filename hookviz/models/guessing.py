@@ -1,0 +1,149 @@
+"""What a network most likely takes: told by which inputs run through it, without data if possible.
+
+A pass over shapes alone takes milliseconds. Where the network looks at values (``.item()``, an
+``assert``) it can't be made, and a few inputs of zeros run through a copy of its own.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules.conv import _ConvNd
+
+from hookviz.hooking import hooks, replicas
+from hookviz.hooking.forward_pass import device_and_dtype
+from hookviz.types import Preprocess
+
+_SIDES = (224, 28, 32, 48, 64, 96, 128, 160, 192, 256, 299, 384, 512)  # likeliest inputs first
+_SIDES_WITH_DATA = (224, 28, 32, 64, 96, 128)
+_LENGTHS = (16_000, 1024, 128, 256, 512, 2048, 4096, 8000, 22_050, 44_100, 48_000)  # of sound
+_VOLUMES = ((16, 112, 112), (32, 32, 32), (64, 64, 64), (8, 64, 64), (16, 224, 224), (16, 16, 16))
+_MOST_CHANNELS = 6  # different counts that are tried
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A network's likeliest input.
+
+    Attributes:
+        preprocess: the steps from an image to it.
+        shape: ``(C, L)`` or ``(C, D, H, W)`` where the network takes no image, ``(C, H, W)`` where
+            that is no square; else empty.
+    """
+
+    preprocess: Preprocess
+    shape: tuple[int, ...] = ()
+
+
+def guess_input(network: nn.Module) -> Guess:
+    """The first of the usual inputs that runs through the network and keeps a batch of 1.
+
+    Channels are those of the conv layer that runs first, or of another one where those do not go
+    through. A network that puts out more than one row for one image, as ``x.view(-1, 128)`` does
+    at a wrong size, takes that size only where no other runs.
+    """
+    device, dtype = device_and_dtype(network)
+    for probe, sides in (
+        (_Probe(replicas.shapes_only(network), torch.device("meta"), dtype), _SIDES),
+        (_Probe(replicas.full_copy(network), device, dtype), _SIDES_WITH_DATA),
+    ):
+        shape = probe.first_fit(sides)
+        if shape is not None:
+            return guess_of(shape)
+    return Guess(_steps(probe.channels()[0], 224))
+
+
+def guess_of(shape: tuple[int, ...]) -> Guess:
+    """The guess for a network that takes ``(C, …)`` inputs of this shape."""
+    square = len(shape) == 3 and shape[1] == shape[2]
+    side = min(shape[1:]) if len(shape) == 3 else 224
+    return Guess(_steps(shape[0], side), () if square else shape)
+
+
+def _steps(channels: int, side: int) -> Preprocess:
+    steps = Preprocess(resize=256 if side == 224 else side, crop=side)
+    if channels == 1:
+        return replace(steps, mean=(0.5,), std=(0.5,))
+    if channels == 3:
+        return steps
+    # no image has these; `prepare` says so and asks for a tensor
+    return replace(steps, mean=(0.0,) * channels, std=(1.0,) * channels)
+
+
+class _Probe:
+    """A copy of a network of its own, through which inputs are tried."""
+
+    def __init__(self, network: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
+        self._network = network
+        self._options: dict[str, Any] = {"device": device, "dtype": dtype}
+        self._convs = {
+            name: part for name, part in network.named_modules() if isinstance(part, _ConvNd)
+        }
+        self._first = self._first_conv()
+
+    def channels(self) -> tuple[int, ...]:
+        """Counts of input channels, likeliest first."""
+        convs = [*([self._first] if self._first is not None else []), *self._convs.values()]
+        counts = [conv.in_channels for conv in convs if conv.in_channels > 0]
+        # the first conv may take in something else than the image, such as several frames of it
+        usual = (*counts[:1], 3, 1, *counts[1:])
+        return tuple(islice(dict.fromkeys(usual), _MOST_CHANNELS))
+
+    def first_fit(self, sides: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The first shape that runs and keeps a batch of 1; else the first that runs at all."""
+        second_best: tuple[int, ...] | None = None
+        for count in self.channels():
+            for extent in self._extents(sides):
+                output = self._output((count, *extent))
+                if output is None:
+                    continue
+                if all(len(part) == 1 for _, part in hooks.tensors_in(output) if part.ndim):
+                    return (count, *extent)
+                second_best = second_best or (count, *extent)
+            if second_best:
+                return second_best
+        return None
+
+    def _extents(self, sides: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Inputs without batch and channels, likeliest first."""
+        if isinstance(self._first, nn.Conv1d):
+            return tuple((length,) for length in _LENGTHS)
+        if isinstance(self._first, nn.Conv3d):
+            return _VOLUMES
+        return tuple((side, side) for side in sides)
+
+    def _first_conv(self) -> _ConvNd | None:
+        """The conv layer that a pass of an image reaches first, or one of sound or of a volume.
+
+        None where none does. A conv that takes the batch for its channels, as it may where a
+        dimension is missing, has not been reached.
+        """
+        reached: list[_ConvNd] = []
+
+        def see(call: hooks.Call) -> None:
+            conv = self._convs[call.layer]
+            dims = [part.ndim for _, part in hooks.tensors_in(call.inputs)]
+            if dims[:1] == [2 + len(conv.kernel_size)]:
+                reached.append(conv)
+            raise hooks.StopForward
+
+        counts = dict.fromkeys((3, 1, *(conv.in_channels for conv in self._convs.values())))
+        with hooks.before(self._network, filter(None, self._convs), see):
+            for extent in ((224, 224), (16, 32, 32), (1024,)):
+                for count in islice(counts, _MOST_CHANNELS):
+                    self._output((count, *extent))
+                    if reached:
+                        return reached[0]
+        return None
+
+    def _output(self, shape: tuple[int, ...]) -> Any:
+        """What a pass over zeros of ``shape`` puts out; None where it fails."""
+        try:
+            with torch.inference_mode(mode=False), torch.no_grad():
+                return self._network(torch.zeros(1, *shape, **self._options))
+        except hooks.StopForward:
+            return None
+        except Exception:  # noqa: BLE001 - a person's own code can raise anything
+            return None

@@ -1,0 +1,34 @@
+"""Paths as people write them."""
+
+import os
+from pathlib import Path
+
+
+def path_of(given: str | os.PathLike[str]) -> Path:
+    """The path that was given, with the home folder in place of ``~`` or ``~user``.
+
+    A shell puts it in by itself, but not in ``--out=~/maps``, in quotes or in a notebook. Where
+    there is no such user the path stays as it was written.
+    """
+    path = Path(given)
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
+
+
+def fault_of(path: Path) -> str:
+    """What a path is that is no ordinary file, to follow "it is"; empty for one, and for nothing.
+
+    To open a named pipe waits for whoever writes into it, and a device can go on for ever.
+
+    Raises:
+        OSError: the path can't be looked up.
+    """
+    if path.is_file():
+        return ""
+    if path.is_dir():
+        return "a folder"
+    if path.exists():
+        return "no ordinary file but a pipe, a socket or a device"
+    return "a link to a file that isn't there" if path.is_symlink() else ""

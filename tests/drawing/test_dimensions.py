@@ -1,0 +1,53 @@
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import hookviz
+from hookviz.drawing.dimensions import as_maps
+from hookviz.types import Activation, Address
+
+
+def activation(*shape: int) -> Activation:
+    return Activation(Address("conv"), torch.arange(float(np.prod(shape))).reshape(shape))
+
+
+def test_sound_is_a_strip_for_each_channel() -> None:
+    sound = activation(6, 50)
+    grid = hookviz.make_grid(sound, sort="max", top=3)
+    assert grid.shape == (6, 1, 50)
+    assert grid.order.tolist() == [5, 4, 3]
+    assert grid.legend.startswith("Each strip is a channel, from left to right")
+    assert grid.geometry.tile_width == 50
+    assert grid.stats.maximum.tolist() == sound.values.amax(1).tolist()
+    assert grid.png()[1:4] == b"PNG"
+
+
+def test_a_volume_is_drawn_by_its_slices() -> None:
+    volume = activation(4, 5, 6, 7)
+    grid = hookviz.make_grid(volume, depth=3)
+    assert grid.shape == (4, 6, 7)
+    assert grid.legend.startswith("Slice 3 of 5 in depth")
+    assert np.array_equal(grid.levels, hookviz.make_grid(volume.values[:, 3]).levels)
+    assert hookviz.make_grid(volume.values, depth=0).shape == (4, 6, 7)
+    with pytest.raises(hookviz.HookVizError, match="depth="):
+        hookviz.make_grid(volume)
+
+
+@pytest.mark.parametrize("depth", [-1, 5, True, "2"])
+def test_a_slice_that_is_not_there_is_refused(depth: Any) -> None:
+    with pytest.raises(hookviz.SettingError, match="a slice of this volume, 0 to 4"):
+        as_maps(activation(4, 5, 6, 7).values.numpy(), depth)
+
+
+def test_a_depth_is_for_volumes() -> None:
+    with pytest.raises(hookviz.SettingError, match="it is for volumes"):
+        hookviz.make_grid(torch.rand(4, 5, 6), depth=1)
+
+
+def test_maps_stay_as_they_are() -> None:
+    maps = activation(4, 5, 6).values.numpy()
+    drawn, about = as_maps(maps, None)
+    assert drawn is maps
+    assert about == ""

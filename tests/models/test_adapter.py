@@ -1,0 +1,107 @@
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.models.adapter import Example
+from tests.conftest import Tiny, random_input, seeded
+
+
+class Two(nn.Module):
+    """An image and a vector that scales its channels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.scale = nn.Linear(2, 4)
+        self.head = nn.Linear(4, 5)
+
+    def forward(self, images: Tensor, about: Tensor, *, power: float = 1.0) -> Tensor:
+        scales = self.scale(about)[:, :, None, None]
+        scores: Tensor = self.head((self.conv(images) * scales).mean((2, 3)) ** power)
+        return scores
+
+
+class OfADictionary(Two):
+    def forward(self, batch: Mapping[str, Any]) -> Tensor:  # type: ignore[override]
+        return super().forward(batch["image"], batch["more"]["about"])
+
+
+ABOUT = torch.tensor([[1.0, 2.0]])
+IMAGE = random_input(5, 24)
+EXAMPLES: dict[str, tuple[type[Two], Example]] = {
+    "positional": (Two, (IMAGE, ABOUT)),
+    "by name": (Two, {"about": ABOUT, "images": IMAGE, "power": 2.0}),
+    "dictionary": (OfADictionary, ({"more": {"about": ABOUT}, "image": IMAGE},)),
+}
+
+
+@pytest.mark.parametrize(("build", "example"), EXAMPLES.values(), ids=EXAMPLES)
+def test_a_network_of_several_inputs_takes_the_image(build: type[Two], example: Example) -> None:
+    network = seeded(build).eval()
+    model = hookviz.wrap(network, example=example)
+    assert model.preprocess == hookviz.Preprocess(resize=24, crop=24)
+    listed = [layer.name for layer in hookviz.list_layers(model, kind="all")]
+    assert listed == ["scale", "conv", "head"]
+    image = random_input(1, 24)
+    cap = hookviz.capture(model, image)
+    if isinstance(example, Mapping):
+        expected = network(image, ABOUT, power=2.0)
+    elif build is OfADictionary:
+        expected = network({"image": image, "more": {"about": ABOUT}})
+    else:
+        expected = network(image, ABOUT)
+    assert cap.logits is not None
+    assert torch.equal(cap.logits, expected[0].detach())
+    assert torch.equal(cap["conv"].values, network.conv(image)[0].detach())
+
+
+@pytest.mark.parametrize("lens", [lens.slug for lens in hookviz.list_lenses()])
+def test_every_lens_works_on_it(lens: str) -> None:
+    model = hookviz.wrap(seeded(Two), example=(IMAGE, ABOUT))
+    hookviz.run_lens(lens, model, random_input(1, 24))
+
+
+def test_other_inputs_are_part_of_what_the_network_is() -> None:
+    one, other, again = (
+        hookviz.wrap(seeded(Two), example=(IMAGE, about)) for about in (ABOUT, -ABOUT, ABOUT)
+    )
+    assert one.digest == again.digest != other.digest
+    assert one.title == "Two"
+
+
+def test_the_persons_own_tensors_and_module_stay_apart() -> None:
+    about = ABOUT.clone()
+    network = seeded(Two)
+    model = hookviz.wrap(network, example=(IMAGE, about))
+    before = hookviz.capture(model, IMAGE).logits
+    about.zero_()
+    after = hookviz.capture(model, IMAGE).logits
+    assert before is not None
+    assert after is not None
+    assert torch.equal(before, after)
+    assert type(network) is Two
+    assert not dict(network.named_buffers())
+
+
+@pytest.mark.parametrize(
+    ("example", "reason"),
+    [
+        (IMAGE, "neither a tuple .* nor a dict"),
+        ((ABOUT,), r"no image in it .1×2"),
+        ((), "no image in it .no tensor at all"),
+        ((torch.zeros(2, 3, 8, 8), ABOUT), "2 images; give an example of one"),
+        ((IMAGE, torch.zeros(1, 7)), "Two can't take the example"),
+    ],
+)
+def test_an_example_that_does_not_do_is_refused(example: Any, reason: str) -> None:
+    with pytest.raises(hookviz.ModelError, match=reason):
+        hookviz.wrap(seeded(Two), example=example)
+
+
+def test_a_model_takes_no_example() -> None:
+    with pytest.raises(hookviz.ModelError, match="is a Model already"):
+        hookviz.wrap(hookviz.wrap(seeded(Tiny)), example=(IMAGE,))

@@ -1,0 +1,117 @@
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.models.guessing import guess_input
+from tests.conftest import seeded
+
+
+def rgb(side: int = 224) -> hookviz.Preprocess:
+    return hookviz.Preprocess(resize=256 if side == 224 else side, crop=side)
+
+
+class Views(nn.Module):
+    """At 224 pixels it takes one image for 49; it wants 32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convs = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.MaxPool2d(8))
+        self.head = nn.Linear(8 * 4 * 4, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.head(self.convs(images).view(-1, 8 * 4 * 4))
+        return scores
+
+
+def test_a_size_that_makes_several_rows_of_one_image_is_not_taken() -> None:
+    assert guess_input(seeded(Views)).preprocess == rgb(32)
+
+
+def of_one_size(kind: torch.dtype) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3, stride=2, padding=1), nn.Flatten(), nn.Linear(4 * 24 * 24, 2)
+    ).to(kind)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
+def test_a_network_is_probed_in_its_own_precision(kind: torch.dtype) -> None:
+    assert guess_input(of_one_size(kind)).preprocess == rgb(48)
+
+
+class RunsAnother(nn.Module):
+    """The conv that is declared first takes features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.late = nn.Conv2d(8, 4, 3)
+        self.early = nn.Conv2d(3, 8, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        features: Tensor = self.late(self.early(images))
+        return features
+
+
+class Shuffles(nn.Module):
+    """The first conv takes 12 channels, which are made of 3."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unshuffle = nn.PixelUnshuffle(2)
+        self.conv = nn.Conv2d(12, 4, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        features: Tensor = self.conv(self.unshuffle(images))
+        return features
+
+
+def test_channels_are_those_of_the_image() -> None:
+    assert guess_input(seeded(RunsAnother)).preprocess == rgb()
+    assert guess_input(seeded(Shuffles)).preprocess == rgb()
+
+
+class Looks(nn.Module):
+    """It looks at a value, which a pass over shapes alone does not have."""
+
+    def __init__(self, side: int, look: Callable[[Tensor], object]) -> None:
+        super().__init__()
+        self.other = nn.Conv2d(8, 4, 3)
+        self.conv = nn.Conv2d(3, 8, 3)
+        self.head = nn.Linear(4 * (side - 4) ** 2, 2)
+        self.look = look
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.look(images)
+        scores: Tensor = self.head(self.other(self.conv(images)).flatten(1))
+        return scores
+
+
+def below_ten(images: Tensor) -> None:
+    assert (images < 10).all()
+
+
+@pytest.mark.parametrize("look", [below_ten, lambda images: images.mean().item()])
+def test_a_network_that_looks_at_values_is_probed_with_some(
+    look: Callable[[Tensor], object],
+) -> None:
+    assert guess_input(seeded(lambda: Looks(32, look))).preprocess == rgb(32)
+
+
+def test_a_network_without_a_conv_is_told_by_its_size() -> None:
+    digits = nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 10))
+    assert guess_input(digits).preprocess == hookviz.Preprocess(
+        resize=28, crop=28, mean=(0.5,), std=(0.5,)
+    )
+
+
+def test_sound_and_volumes_have_shapes_of_their_own() -> None:
+    sound = nn.Sequential(nn.Conv1d(2, 4, 9, stride=4), nn.AdaptiveAvgPool1d(1), nn.Flatten())
+    volume = nn.Sequential(nn.Conv3d(1, 4, 3, padding=1), nn.AdaptiveAvgPool3d(1), nn.Flatten())
+    assert guess_input(sound).shape == (2, 16_000)
+    assert guess_input(volume).shape == (1, 16, 112, 112)
+
+
+def test_what_never_runs_keeps_the_usual_input() -> None:
+    assert guess_input(nn.Sequential(nn.Linear(7, 7))).preprocess == rgb()

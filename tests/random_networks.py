@@ -1,0 +1,255 @@
+"""Random networks, built from a small description so that a failure can be made smaller."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from tests.random_blocks import BLOCKS
+from tests.random_operations import OPERATIONS, WIDTH, Holder
+
+SIDE = 12
+DTYPES = ("float32", "float64", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One feature of a network.
+
+    Attributes:
+        feature: an operation, a block or a junction, by its name.
+        number: picks among the feature's options.
+        inner: of a junction, the chains that it joins.
+    """
+
+    feature: str
+    number: int = 0
+    inner: tuple[tuple["Step", ...], ...] = ()
+
+    def features(self) -> Iterator[str]:
+        """Its own feature and those of all the steps inside it."""
+        yield self.feature
+        for chain in self.inner:
+            for step in chain:
+                yield from step.features()
+
+
+@dataclass(frozen=True)
+class Description:
+    """All that a network is built from: equal descriptions build equal networks."""
+
+    steps: tuple[Step, ...]
+    dtype: str = "float32"
+    seed: int = 0
+    writes_its_input: bool = False
+
+    @property
+    def features(self) -> frozenset[str]:
+        """Every feature in it, by name, the type of its weights among them."""
+        inner = {feature for step in self.steps for feature in step.features()}
+        own = {self.dtype, *("writes_its_input",) * self.writes_its_input}
+        return frozenset(inner | own)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether two passes over one image differ on purpose."""
+        return "Noise" in self.features
+
+
+class Chain(Holder):
+    """Steps one after another, operations in its own ``forward`` and blocks as modules."""
+
+    def __init__(self, steps: tuple[Step, ...]) -> None:
+        super().__init__()
+        self.plan: list[str] = []
+        for index, step in enumerate(steps):
+            if step.feature in OPERATIONS:
+                self.plan.append(step.feature)
+                continue
+            name = f"{step.feature}{index}"
+            self.add_module(name, _module(step))
+            self.plan.append(name)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for name in self.plan:
+            x = OPERATIONS[name](self, x) if name in OPERATIONS else self.get_submodule(name)(x)
+        return x
+
+
+class RandomNetwork(nn.Module):
+    """A conv layer, a chain of steps, and five classes."""
+
+    def __init__(self, steps: tuple[Step, ...], *, writes_its_input: bool = False) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, WIDTH, 3)
+        self.body = Chain(steps)
+        self.head = nn.Linear(WIDTH, 5)
+        self.writes_its_input = writes_its_input
+
+    def forward(self, images: Tensor) -> Any:
+        if self.writes_its_input:
+            images.mul_(0.5)
+        return self.head(self.body(self.stem(images)).mean((2, 3)))
+
+
+def build(description: Description) -> nn.Module:
+    """The network, in eval mode; the same weights for the same description in any process."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(description.seed)
+        network = RandomNetwork(description.steps, writes_its_input=description.writes_its_input)
+    return network.to(getattr(torch, description.dtype)).eval()
+
+
+class Junction(nn.Module):
+    """Some chains, and a number that picks how they are used."""
+
+    def __init__(self, number: int, *chains: Chain) -> None:
+        super().__init__()
+        self.number = number
+        self.chains = nn.ModuleList(chains)
+
+    def branches(self, x: Tensor) -> list[Tensor]:
+        """What each chain makes of `x`, all of the size of the first."""
+        outputs = [chain(x.clone() if index else x) for index, chain in enumerate(self.chains)]
+        size = outputs[0].shape[-2:]
+        return [y if y.shape[-2:] == size else F.adaptive_avg_pool2d(y, size) for y in outputs]
+
+
+class Adds(Junction):
+    def forward(self, x: Tensor) -> Tensor:
+        first, *others = self.branches(x)
+        for other in others:
+            first = first.add_(other) if self.number % 2 else first + other
+        return first
+
+
+class Concatenates(Junction):
+    def __init__(self, number: int, *chains: Chain) -> None:
+        super().__init__(number, *chains)
+        self.mix = nn.Conv2d(WIDTH * len(chains), WIDTH, 1)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.mix(torch.cat(self.branches(x), 1))
+
+
+class Gates(Junction):
+    def forward(self, x: Tensor) -> Tensor:
+        first, *others = self.branches(x)
+        for other in others:
+            gate = torch.sigmoid(other.mean((2, 3), keepdim=True))
+            first = first.mul_(gate) if self.number % 2 else first * gate
+        return first
+
+
+class Residual(Junction):
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.chains[0](x)
+        return x + y if y.shape == x.shape else y
+
+
+class CalledTwice(Junction):
+    def forward(self, x: Tensor) -> Any:
+        for _ in range(2 + self.number % 2):
+            x = self.chains[0](x)
+        return x
+
+
+class Checkpointed(Junction):
+    def forward(self, x: Tensor) -> Any:
+        return checkpoint(self.chains[0], x, use_reentrant=self.number % 2 == 0)
+
+
+class InInference(Junction):
+    def forward(self, x: Tensor) -> Any:
+        with torch.inference_mode():
+            return self.chains[0](x)
+
+
+class ByValue(Junction):
+    def forward(self, x: Tensor) -> Any:
+        value = x.mean() if self.number % 2 else x.flatten()[0]
+        return self.chains[0 if value > 0 else -1](x)
+
+
+class LoopByValue(Junction):
+    def forward(self, x: Tensor) -> Any:
+        for _ in range(int(x.abs().mean().clamp(0, 1).mul(3).nan_to_num(0).item())):
+            x = self.chains[0](x)
+        return x
+
+
+class ByShape(Junction):
+    def forward(self, x: Tensor) -> Any:
+        return self.chains[0 if x.shape[-1] > 8 else -1](x)
+
+
+class Tries(Junction):
+    """Goes another way where one fails, as code for optional libraries does."""
+
+    def forward(self, x: Tensor) -> Any:
+        try:
+            y = self.chains[0](x)
+            if not torch.isfinite(y).all():
+                raise ValueError("not finite")
+        except Exception:  # noqa: BLE001 - what is tried here is that nothing else is swallowed
+            return x
+        return y
+
+
+_JUNCTIONS: dict[str, tuple[type[Junction], int]] = {
+    kind.__name__: (kind, chains)
+    for kind, chains in (
+        *((Adds, 2), (Concatenates, 2), (Gates, 2), (Residual, 1), (CalledTwice, 1)),
+        *((Checkpointed, 1), (InInference, 1), (ByValue, 2), (LoopByValue, 1), (ByShape, 2)),
+        (Tries, 1),
+    )
+}
+FEATURES = (*OPERATIONS, *BLOCKS, *_JUNCTIONS)
+
+
+def _module(step: Step) -> nn.Module:
+    if step.feature in BLOCKS:
+        return BLOCKS[step.feature](step.number)
+    kind, _ = _JUNCTIONS[step.feature]
+    return kind(step.number, *map(Chain, step.inner))
+
+
+def random_description(random: Random) -> Description:
+    """A network of one to six steps, some of which join chains of up to three steps."""
+    return Description(
+        _chain(random, 6, depth=2),
+        # most people's networks are of single precision
+        random.choice((*DTYPES, *("float32",) * 4)),
+        random.randrange(4),
+        writes_its_input=random.randrange(6) == 5,
+    )
+
+
+def _chain(random: Random, longest: int, depth: int) -> tuple[Step, ...]:
+    return tuple(_step(random, depth) for _ in range(random.randint(1, longest)))
+
+
+def _step(random: Random, depth: int) -> Step:
+    kind = random.randrange(8)
+    if kind >= 6 and depth:
+        feature = random.choice(tuple(_JUNCTIONS))
+        inner = tuple(_chain(random, 3, depth - 1) for _ in range(_JUNCTIONS[feature][1]))
+        return Step(feature, random.randrange(4), inner)
+    if kind >= 4:
+        return Step("conv", random.randrange(9))
+    names = [name for name in BLOCKS if name != "Noise" or random.randrange(4) == 0]
+    return Step(random.choice(tuple(OPERATIONS) if kind < 2 else names), random.randrange(9))
+
+
+def nearby(description: Description) -> Iterator[Description]:
+    """Networks that differ in one option or in the order of two steps."""
+    for index, step in enumerate(description.steps):
+        before, after = description.steps[:index], description.steps[index + 1 :]
+        yield replace(description, steps=(*before, replace(step, number=step.number + 1), *after))
+        if after and after[0] != step:
+            yield replace(description, steps=(*before, after[0], step, *after[1:]))

@@ -1,0 +1,104 @@
+"""Single layers, networks without a conv layer or any layer, sound and volumes, all through."""
+
+import json
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import hookviz
+from tests.cli.command import output_of
+from tests.conftest import as_model, seeded
+
+
+class WithoutLayers(nn.Module):
+    """All of it in functions; the one part that it has is never run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unused = nn.ReLU()
+        self.weight = nn.Parameter(torch.randn(4, 3, 3, 3))
+
+    def forward(self, images: Tensor) -> Tensor:
+        return F.conv2d(images, self.weight).mean((2, 3))
+
+
+class WithoutParts(nn.Module):
+    def forward(self, images: Tensor) -> Tensor:
+        return images.mean((2, 3))
+
+
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "bare conv": (lambda: nn.Conv2d(3, 8, 3), (3, 16, 16)),
+    "no conv": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(768, 5)), (3, 16, 16)),
+    "no layer": (WithoutLayers, (3, 16, 16)),
+    "no part": (WithoutParts, (3, 16, 16)),
+    "sound": (
+        lambda: nn.Sequential(
+            nn.Conv1d(2, 4, 9), nn.ReLU(), nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(4, 3)
+        ),
+        (2, 64),
+    ),
+    "volume": (
+        lambda: nn.Sequential(
+            nn.Conv3d(1, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(4, 3)
+        ),
+        (1, 6, 8, 10),
+    ),
+}
+EVERY = pytest.mark.parametrize(("build", "shape"), NETWORKS.values(), ids=NETWORKS)
+
+
+def model_of(build: Callable[[], nn.Module], shape: tuple[int, ...]) -> hookviz.Model:
+    network = seeded(build)
+    return as_model(network) if len(shape) == 3 else hookviz.wrap(network)
+
+
+def input_of(shape: tuple[int, ...]) -> Tensor:
+    return torch.randn(1, *shape, generator=torch.Generator().manual_seed(0))
+
+
+@EVERY
+def test_layers_and_captures(build: Callable[[], nn.Module], shape: tuple[int, ...]) -> None:
+    model = model_of(build, shape)
+    convs = hookviz.list_layers(model, input_shape=shape)
+    hookviz.list_layers(model, kind="all", input_shape=shape)
+    assert list(hookviz.capture(model, input_of(shape))) == [layer.name for layer in convs]
+
+
+@EVERY
+@pytest.mark.parametrize("lens", [lens.slug for lens in hookviz.list_lenses()])
+def test_every_lens_shows_something_or_says_why_not(
+    lens: str, build: Callable[[], nn.Module], shape: tuple[int, ...]
+) -> None:
+    model = model_of(build, shape)
+    try:
+        assert hookviz.run_lens(lens, model, input_of(shape)).panels
+    except hookviz.HookVizError as error:
+        said = str(error)
+    else:
+        return
+    assert model.title in said or "layer" in said
+    assert said.endswith(".")
+
+
+@EVERY
+def test_the_shell_lists_its_layers(
+    build: Callable[[], nn.Module],
+    shape: tuple[int, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A class or a function of this file is a factory that the command line can name."""
+    name = f"odd_{'_'.join(map(str, shape))}_{abs(hash(str(build)))}"
+    module = types.ModuleType(name)
+    vars(module)["make"] = lambda: model_of(build, shape)
+    monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.chdir(tmp_path)
+    assert "kind" in output_of("layers", f"{name}:make")
+    assert json.loads(output_of("layers", f"{name}:make", "--all", "--json")) is not None
