@@ -114,6 +114,7 @@ def test_a_sample_is_chosen_by_click_or_key_and_kept_in_the_link(page: Page, ser
 def test_keys_step_through_the_layers(page: Page, server: str) -> None:
     page.goto(f"{server}/{SHAPESNET}")
     first = wait_for_grid(page)
+    expect(page.get_by_role("button", name="Next")).to_be_enabled()  # it may come after the grid
     page.get_by_text("HookViz").first.click()
     page.keyboard.press("n")
     second = wait_for_grid(page, first)
