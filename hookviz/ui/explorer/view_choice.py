@@ -53,12 +53,8 @@ def _choice(label: str, options: tuple[str, ...], key: str) -> str:
     return st.selectbox(
         label,
         options,
-        format_func=lambda option: f"{_SHORT[key]} {option}",
         key=key,
         bind="query-params",
         label_visibility="collapsed",
         width=158,
     )
-
-
-_SHORT = {"sort": "sort:", "top": "show:", "scale": "scale:", "colours": "colours:"}
