@@ -20,7 +20,7 @@ LAYERS = {"Layer": "stage2.first.conv"}
 
 
 def opened(page: Page, server: str, lens: Lens, **query: str) -> None:
-    link = {"lens": f"{lens.group}: {lens.title}", **query}
+    link = {"model": "ShapesNet", "lens": f"{lens.group}: {lens.title}", **query}
     page.goto(f"{server}/?{urllib.parse.urlencode(link)}")
     page.get_by_role("heading", name=lens.title, exact=True).wait_for()
     settle(page)

@@ -38,12 +38,12 @@ def by_hand(image: Path | bytes, model: hookviz.Model, layer: str) -> Tensor:
 def test_the_first_page_shows_the_right_grid(page: Page, server: str) -> None:
     page.goto(server)
     shown = wait_for_grid(page)
-    model = hookviz.load_model("shapesnet")
-    values = by_hand(samples()[0].path, model, "stem.first.conv")
+    model = hookviz.load_model("squeezenet")
+    values = by_hand(samples()[0].path, model, "features.0")
     assert shown == hookviz.make_grid(values, scale="percentile").png()
-    expect_caption(page, "All 32 channels.")
+    expect_caption(page, "All 64 channels.")
     alt = page.locator("figure img.picture").get_attribute("alt") or ""
-    assert "all 32 channels of layer stem.first.conv" in alt
+    assert "all 64 channels of layer features.0" in alt
     assert samples()[0].alt in alt
 
 
@@ -56,10 +56,10 @@ def test_an_uploaded_photograph_is_seen(page: Page, server: str) -> None:
         {"name": "holiday.jpg", "mimeType": "image/jpeg", "buffer": photograph}
     )
     shown = wait_for_grid(page, before)
-    model = hookviz.load_model("shapesnet")
-    values = by_hand(photograph, model, "stem.first.conv")
+    model = hookviz.load_model("squeezenet")
+    values = by_hand(photograph, model, "features.0")
     assert shown == hookviz.make_grid(values, scale="percentile").png()
-    expect_caption(page, "128×128 of 300×200 pixels")
+    expect_caption(page, "224×224 of 300×200 pixels")
 
 
 def test_model_layer_and_scale_change_the_pixels_as_they_should(page: Page, server: str) -> None:
@@ -114,7 +114,7 @@ def test_keys_step_through_the_layers(page: Page, server: str) -> None:
     page.get_by_text("HookViz").first.click()
     page.keyboard.press("n")
     second = wait_for_grid(page, first)
-    assert "layer=stage1.first.conv" in page.url
+    assert "layer=features.3.squeeze" in page.url
     page.keyboard.press("p")
     assert wait_for_grid(page, second) == first
 
@@ -160,8 +160,8 @@ def test_downloads_are_the_files_they_say(page: Page, server: str) -> None:
     assert Image.open(io.BytesIO(download("Figure as PNG"))).width > 2000
     assert download("Figure as PDF").startswith(b"%PDF")
     with np.load(io.BytesIO(download("Activations as NPZ"))) as arrays:
-        values = by_hand(samples()[0].path, hookviz.load_model("shapesnet"), "stem.first.conv")
-        np.testing.assert_array_equal(arrays["stem.first.conv"], values.numpy())
+        values = by_hand(samples()[0].path, hookviz.load_model("squeezenet"), "features.0")
+        np.testing.assert_array_equal(arrays["features.0"], values.numpy())
 
 
 def test_the_camera_takes_a_photograph(page: Page, server: str) -> None:
@@ -178,13 +178,13 @@ def test_the_camera_takes_a_photograph(page: Page, server: str) -> None:
 def test_two_people_see_their_own_images(browser: Browser, server: str) -> None:
     contexts = [browser.new_context() for _ in range(2)]
     pages = [context.new_page() for context in contexts]
-    for opened, sample in zip(pages, ("coffee", "heart"), strict=True):
+    for opened, sample in zip(pages, ("coffee", "rocket"), strict=True):
         opened.goto(f"{server}/?sample={sample}")
     grids = [wait_for_grid(opened) for opened in pages]
-    model = hookviz.load_model("shapesnet")
-    for shown, name in zip(grids, ("coffee", "heart"), strict=True):
+    model = hookviz.load_model("squeezenet")
+    for shown, name in zip(grids, ("coffee", "rocket"), strict=True):
         path = next(sample.path for sample in samples() if sample.name == name)
-        values = by_hand(path, model, "stem.first.conv")
+        values = by_hand(path, model, "features.0")
         assert shown == hookviz.make_grid(values, scale="percentile").png()
     for context in contexts:
         context.close()

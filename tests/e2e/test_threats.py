@@ -121,7 +121,7 @@ def give(page: Page, label: str, name: str, content: bytes) -> None:
 
 
 def test_hostile_names_and_words_of_files_are_text(page: Page, server: str) -> None:
-    page.goto(f"{server}/?weights=yours")
+    page.goto(f"{server}/?model=ShapesNet&weights=yours")
     give(page, WEIGHTS, f"{PAYLOAD}.safetensors", shapesnet.WEIGHTS_FILE.read_bytes())
     wait_for_grid(page)
     classes = len(shapesnet.CATEGORIES)
@@ -369,7 +369,7 @@ def test_the_server_fetches_nothing_that_a_visitor_names(browser: Browser, serve
                 asked(server, "GET", f"/{path}/{url}/p")
             asked(server, "GET", f"{url}/absolute")
         page = browser.new_page()
-        page.goto(f"{server}/?weights=yours")
+        page.goto(f"{server}/?model=ShapesNet&weights=yours")
         give(page, WEIGHTS, f"![a]({url}).safetensors", shapesnet.WEIGHTS_FILE.read_bytes())
         wait_for_grid(page)
         labels = [f"![a]({url}/label) <img src={url}/label>"] * len(shapesnet.CATEGORIES)
