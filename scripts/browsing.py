@@ -1,20 +1,57 @@
 """Driving the real app in an installed Chromium: for tests, the benchmark and the pictures."""
 
 import base64
+import hashlib
+import json
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, FloatRect, Locator, Page, sync_playwright
 
 NO_CHROMIUM = (
     "No Chromium on this machine. On Debian and Ubuntu: apt-get install chromium; "
     "elsewhere install Chromium or Google Chrome so that it is on the PATH."
 )
 PICTURE = "figure img.picture"
+STAGE = "figure .stage"
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+_PATIENCE = 30.0  # seconds for what is on its way
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """How the tiles of the grid lie on the screen, in CSS pixels.
+
+    Attributes:
+        columns: how many stand in a row.
+        wide, high: the size of a tile.
+        gap: what lies between two of them.
+        left, top: where the first begins in the window.
+        count: how many there are.
+    """
+
+    columns: int
+    wide: float
+    high: float
+    gap: float
+    left: float
+    top: float
+    count: int
+
+    def box(self, position: int) -> FloatRect:
+        """Where the tile at a position of the order lies in the window."""
+        row, column = divmod(position, self.columns)
+        return {
+            "x": self.left + column * (self.wide + self.gap),
+            "y": self.top + row * (self.high + self.gap),
+            "width": self.wide,
+            "height": self.high,
+        }
 
 
 def chromium() -> str | None:
@@ -34,28 +71,62 @@ def browsing(path: str, *flags: str) -> Iterator[Browser]:
 
 
 def grid_bytes(page: Page) -> bytes:
-    """The PNG of the grid on the screen."""
+    """The PNG that the grid on the screen is painted from."""
     source = page.locator(PICTURE).get_attribute("src") or ""
     return base64.b64decode(source.partition(",")[2])
 
 
 def wait_for_grid(page: Page, previous: bytes = b"") -> bytes:
-    """The grid's PNG once it is painted, and another one than before."""
-    known = base64.b64encode(previous).decode() if previous else "nothing"
-    page.locator(PICTURE).wait_for()
-    page.wait_for_function(
-        """([find, known]) => {
-            const picture = eval(find);
-            return picture && picture.naturalWidth > 0 && picture.src.split(",")[1] !== known;
-        }""",
-        arg=[FIND_PICTURE, known],
-    )
-    return grid_bytes(page)
+    """The grid's PNG once it is painted, and another one than before.
+
+    Raises:
+        TimeoutError: it was not within half a minute.
+    """
+    page.locator(PICTURE).wait_for(state="attached")
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        shown = grid_bytes(page)
+        painted = page.locator(STAGE).get_attribute("data-painted")
+        if shown != previous and painted == hashlib.blake2b(shown, digest_size=8).hexdigest():
+            return shown
+        page.wait_for_timeout(30)
+    raise TimeoutError("no other grid was painted")
+
+
+def settled_box(page: Page, what: Locator) -> FloatRect:
+    """Where something is, once nothing above it is still loading and moving it.
+
+    Raises:
+        TimeoutError: it never came to rest.
+    """
+    deadline, last = time.monotonic() + _PATIENCE, None
+    while time.monotonic() < deadline:
+        box = what.bounding_box()
+        if box is not None and box == last:
+            return box
+        last = box
+        page.wait_for_timeout(250)
+    raise TimeoutError("it never came to rest")
+
+
+def tiles(page: Page) -> Tiles:
+    """How the tiles lie, once the grid has come to rest."""
+    box = settled_box(page, page.locator(f"{STAGE} canvas"))
+    stage = page.locator(STAGE)
+    layout = json.loads(stage.get_attribute("data-layout") or "{}")
+    last = int(stage.get_attribute("aria-valuemax") or 0)
+    return Tiles(**layout, left=box["x"], top=box["y"], count=last + 1)
+
+
+def tile_centre(page: Page, position: int) -> tuple[float, float]:
+    """The middle of a tile in the window; in the order of the index its position is its channel."""
+    box = tiles(page).box(position)
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 # The grid lives in a component's shadow root, which document.querySelector does not enter.
-FIND_PICTURE = """
+FIND_STAGE = """
 [...document.querySelectorAll("*")]
-  .map((element) => element.shadowRoot && element.shadowRoot.querySelector("figure img.picture"))
+  .map((element) => element.shadowRoot && element.shadowRoot.querySelector("figure .stage"))
   .find(Boolean)
 """

@@ -32,6 +32,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 import hookviz
 from hookviz.types import Model
+from scripts.automatic_grid import automatic_grid
 from scripts.servers import serve
 
 CLICKS = 6
@@ -196,7 +197,7 @@ def is_own(model: Model, outcome: Outcome, shown: Shown) -> bool:
     if not shown.png:
         return False
     found = hookviz.capture(model, outcome.image, shown.layer)[shown.layer]
-    expected = _pixels(hookviz.make_grid(found, scale="percentile").png())
+    expected = _pixels(automatic_grid(found).png())
     pixels = _pixels(shown.png)
     return pixels.shape == expected.shape and bool((pixels == expected).mean() > _ALIKE)
 

@@ -1,4 +1,4 @@
-"""How long a person waits: from a server's start to the first grid, and from layer to layer."""
+"""How long a person waits: for the first grid, from layer to layer, and from a click to the sum."""
 
 import statistics
 import time
@@ -6,37 +6,39 @@ from collections.abc import Iterator
 
 from playwright.sync_api import Browser, Page
 
-from scripts.browsing import FIND_PICTURE, NO_CHROMIUM, browsing, chromium, wait_for_grid
+from scripts.browsing import FIND_STAGE, NO_CHROMIUM, browsing, chromium, tiles, wait_for_grid
 from scripts.servers import serve
 
 _SWITCHES = 9
 
-# Clicks "Next" and resolves with the milliseconds until another picture has been painted.
-_SWITCH = """(find) => new Promise((resolve) => {
-  const before = eval(find).src;
-  const next = [...document.querySelectorAll("button")].find((b) => b.innerText.includes("Next"));
+# Presses a key and resolves with the milliseconds until another picture has been painted.
+_SWITCH = """([find, key]) => new Promise((resolve) => {
+  const before = eval(find).dataset.painted;
   const started = performance.now();
-  next.click();
+  const code = "Key" + key.toUpperCase();
+  document.body.dispatchEvent(
+    new KeyboardEvent("keydown", { key, code, keyCode: code.charCodeAt(3), bubbles: true }),
+  );
   const look = () => {
-    const picture = eval(find);
-    if (picture && picture.src !== before && picture.complete)
+    if (eval(find).dataset.painted !== before)
       requestAnimationFrame(() => resolve(performance.now() - started));
     else requestAnimationFrame(look);
   };
   look();
 })"""
 
-# Clicks a channel of the grid and resolves with the milliseconds until its inspector is painted.
-_PICK = """([find, channel]) => new Promise((resolve) => {
-  const picture = eval(find);
-  const box = picture.getBoundingClientRect();
-  const at = { clientX: box.left + box.width * (channel + 0.5) / 8, clientY: box.top + 20 };
+# Clicks a tile and resolves with the milliseconds until its map and its sum are on the screen.
+_PICK = """([find, channel, x, y]) => new Promise((resolve) => {
+  const roots = () => [...document.querySelectorAll("*")].map((e) => e.shadowRoot).filter(Boolean);
+  const sum = () => roots().map((root) => root.querySelector(".why h4")).find(Boolean)?.textContent;
+  const before = sum();
   const started = performance.now();
-  picture.parentElement.dispatchEvent(new MouseEvent("click", at));
+  eval(find).dispatchEvent(new MouseEvent("click", { clientX: x, clientY: y }));
   const look = () => {
-    const headings = [...document.querySelectorAll("h3")].map((heading) => heading.innerText);
-    const shown = headings.includes(`Channel ${channel}`);
-    if (shown) requestAnimationFrame(() => resolve(performance.now() - started));
+    const map = roots().some((root) =>
+      root.querySelector(`.single [aria-label^="The map of channel ${channel}:"]`));
+    if (map && sum() && sum() !== before)
+      requestAnimationFrame(() => resolve(performance.now() - started));
     else requestAnimationFrame(look);
   };
   look();
@@ -53,19 +55,25 @@ def measure_screen() -> Iterator[tuple[str, float, str]]:
         launched = time.perf_counter()
         with serve() as address:
             ready = time.perf_counter()
-            _open(browser, address)
+            page = _open(browser, address)
             shown = time.perf_counter()
             yield "from launching the server to the first grid", shown - launched, ""
             yield "from a freshly started server to the first grid", shown - ready, "< 3"
             started = time.perf_counter()
             _open(browser, address)
             yield "first grid of the next visitor", time.perf_counter() - started, ""
-            small = f"{address}/?model=ShapesNet"
-            yield "next layer, ShapesNet", _switches(_open(browser, small)), "< 0.2"
-            page = _open(browser, small)
-            yield "from a click to the inspector with its cell", _picks(page), "< 0.2"
+            yield "N and P, bundled model", _switches(page), "< 0.15"
+            page = _open(browser, address)
+            yield "from a click to the map and the sum", _picks(page), "< 0.2"
+            yield "N and P with a channel picked", _switches(page), "< 0.2"
             page = _open(browser, f"{address}/?model=ResNet-34&weights=random")
-            yield "next layer, ResNet-34", _switches(page), "< 0.2"
+            yield "N and P, ResNet-34", _switches(page), "< 0.2"
+
+
+def main() -> None:
+    """Print a line for each."""
+    for what, seconds, aim in measure_screen():
+        print(f"{what:50} {seconds:6.3f} s  {aim}", flush=True)
 
 
 def _open(browser: Browser, address: str) -> Page:
@@ -76,18 +84,24 @@ def _open(browser: Browser, address: str) -> Page:
 
 
 def _switches(page: Page) -> float:
-    """Median seconds from a click on the next layer to its grid painted."""
+    """Median seconds from N or P to the neighbour's grid painted."""
     taken: list[float] = []
-    for _ in range(_SWITCHES):
-        page.wait_for_timeout(400)  # a person looks before clicking on
-        taken.append(float(page.evaluate(_SWITCH, FIND_PICTURE)) / 1000)
+    for key in ("npn" * _SWITCHES)[:_SWITCHES]:
+        page.wait_for_timeout(400)  # a person looks before pressing on
+        taken.append(float(page.evaluate(_SWITCH, [FIND_STAGE, key])) / 1000)
     return statistics.median(taken)
 
 
 def _picks(page: Page) -> float:
-    """Median seconds from a click on a channel of the first row to its inspector painted."""
-    taken: list[float] = []
-    for channel in range(8):  # ShapesNet's first layer has eight in a row
+    """Median seconds from a click on a tile to its map and its sum."""
+    lie, taken = tiles(page), list[float]()
+    for channel in range(9):
+        box = lie.box(channel)
         page.wait_for_timeout(400)
-        taken.append(float(page.evaluate(_PICK, [FIND_PICTURE, channel])) / 1000)
+        found = page.evaluate(_PICK, [FIND_STAGE, channel, box["x"] + 9.0, box["y"] + 20.0])
+        taken.append(float(found) / 1000)
     return statistics.median(taken[1:])  # the first one builds what the later ones keep
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,13 @@
 """Reading and operating the page as a person does."""
 
+import base64
 import io
 import re
 
+import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from scripts.browsing import grid_bytes
 
@@ -12,6 +15,13 @@ from scripts.browsing import grid_bytes
 def grid_pixels(page: Page) -> Image.Image:
     """The grid on the screen as RGBA pixels."""
     return Image.open(io.BytesIO(grid_bytes(page))).convert("RGBA")
+
+
+def pixels(canvas: Locator) -> NDArray[np.uint8]:
+    """What a canvas is painted with as RGBA ``(H, W, 4)``, in its own pixels."""
+    url = str(canvas.evaluate("element => element.toDataURL()"))
+    with Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) as painted:
+        return np.asarray(painted.convert("RGBA"))
 
 
 def choose(page: Page, label: str, option: str) -> None:

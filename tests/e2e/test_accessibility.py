@@ -13,7 +13,7 @@ from tests.e2e.test_lenses import settle
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.parametrize("origin", ["One cell", "Kernel", "Walk"])
+@pytest.mark.parametrize("origin", ["Kernel", "Walk", "Numbers"])
 def test_axe_finds_nothing_serious(
     browser: Browser, server: str, scheme: str, width: int, origin: str
 ) -> None:

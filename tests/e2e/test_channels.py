@@ -4,11 +4,12 @@ import re
 
 import pytest
 import torch
-from playwright.sync_api import Browser, FloatRect, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 import hookviz
 from hookviz.images.samples import samples
-from scripts.browsing import wait_for_grid
+from scripts.automatic_grid import automatic_grid
+from scripts.browsing import tiles, wait_for_grid
 from tests.e2e.screen import choose
 
 
@@ -19,28 +20,12 @@ def values() -> torch.Tensor:
     return cap["stem.first.conv"].values
 
 
-def settled_box(page: Page) -> FloatRect:
-    """Where the grid is, once nothing above it is still loading and moving it."""
-    picture, last = page.locator("figure img.picture"), None
-    for _ in range(40):
-        box = picture.bounding_box()
-        if box is not None and box == last:
-            return box
-        last = box
-        page.wait_for_timeout(250)
-    return pytest.fail("the grid never came to rest")
-
-
 def point(page: Page, channel: int, row: int = 5, column: int = 7) -> tuple[float, float]:
     """The middle of a cell of a channel on the screen, in the bundled model's first layer."""
-    geometry = hookviz.make_grid(torch.zeros(32, 64, 64)).geometry
-    left, top, _, _ = geometry.box(channel)
-    box = settled_box(page)
-    x = left + (column + 0.5) * geometry.magnification
-    y = top + (row + 0.5) * geometry.magnification
+    box = tiles(page).box(channel)
     return (
-        box["x"] + x / geometry.width * box["width"],
-        box["y"] + y / geometry.height * box["height"],
+        box["x"] + (column + 0.5) / 64 * box["width"],
+        box["y"] + (row + 0.5) / 64 * box["height"],
     )
 
 
@@ -52,16 +37,18 @@ def test_hover_reads_the_numbers_of_a_channel_and_the_value_under_the_pointer(
     channel, row, column = 10, 5, 7
     page.mouse.move(*point(page, channel, row, column))
     line = page.locator("figure output")
-    expect(line).to_contain_text(f"channel {channel} ·")
-    said = line.inner_text().replace("−", "-")
-    shown = [float(text) for text in re.findall(r"(?:min|mean|max) (-?[\d.]+)", said)]
+    expect(line).to_contain_text(f"channel {channel} · ≈")
+    spoken = page.get_by_role("slider", name="Channel").get_attribute("aria-valuetext") or ""
+    numbers = spoken.replace("−", "-")
+    shown = [float(text) for text in re.findall(r"(?:min|mean|max) (-?[\d.]+)", numbers)]
     exact = values[channel]
     expected = [exact.min().item(), exact.mean().item(), exact.max().item()]
     assert shown == pytest.approx(expected, rel=6e-3)
+    said = line.inner_text().replace("−", "-")
     place = re.search(r"≈ (-?[\d.e-]+) at row (\d+), column (\d+)", said)
     assert place is not None
     assert (int(place[2]), int(place[3])) == (row, column)
-    grid = hookviz.make_grid(values, scale="percentile")
+    grid = automatic_grid(values)
     low, high = grid.limits.low[channel], grid.limits.high[channel]
     clipped = exact[row, column].clamp(float(low), float(high)).item()
     step = float(high - low) / 253
@@ -94,14 +81,16 @@ def test_keys_move_the_cursor_and_pick(page: Page, server: str) -> None:
     wait_for_grid(page)
     stage = page.get_by_role("slider", name="Channel")
     stage.focus()
-    for key, place in (("End", 31), ("ArrowUp", 23), ("ArrowLeft", 22), ("Home", 0)):
+    columns = tiles(page).columns
+    moves = (("End", 31), ("ArrowUp", 31 - columns), ("ArrowLeft", 30 - columns), ("Home", 0))
+    for key, place in moves:
         page.keyboard.press(key)
         expect(stage).to_have_attribute("aria-valuenow", str(place))
     page.keyboard.press("ArrowLeft")  # there is nothing to the left of the first
     expect(stage).to_have_attribute("aria-valuenow", "0")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Channel 8")).to_be_visible()
+    expect(page.get_by_role("heading", name=f"Channel {columns}")).to_be_visible()
     stage.focus()
     page.keyboard.press("/")
     page.keyboard.type("99")
@@ -128,7 +117,7 @@ def test_a_tap_works_on_a_phone(browser: Browser, server: str) -> None:
 def test_a_link_to_no_channel_shows_the_grid_alone(page: Page, server: str, channel: str) -> None:
     page.goto(f"{server}/?model=ShapesNet&channel={channel}")
     wait_for_grid(page)
-    expect(page.get_by_text("Click a channel")).to_be_visible()
+    expect(page.get_by_text("Each tile is a channel")).to_be_visible()
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
@@ -138,26 +127,27 @@ def test_a_cell_is_multiplied_out_and_the_link_keeps_it(
     page.goto(f"{server}/?model=ShapesNet")
     wait_for_grid(page)
     page.mouse.click(*point(page, 9, 20, 33))
-    said = page.get_by_text("The network computed")
-    expect(said).to_be_visible()
+    why, said = page.locator(".why h4"), page.locator(".why .sum")
+    expect(why).to_contain_text("at row 20, column 33?")
+    expect(said).to_contain_text("as the network computed")
     expect(page.get_by_role("spinbutton", name="Row")).to_have_value("20")
     expect(page.get_by_role("spinbutton", name="Column")).to_have_value("33")
     text = said.inner_text().replace("−", "-")
-    computed = float(re.search(r"The network computed (-?[\d.e-]+\d)", text)[1])  # type: ignore[index]
+    computed = float(re.search(r"= (-?[\d.e-]+\d), as the network", text)[1])  # type: ignore[index]
     assert computed == pytest.approx(values[9, 20, 33].item(), rel=6e-3)
-    assert "which the sum gives too" in text
-    expect(page.get_by_text("BatchNorm2d").first).to_be_visible()
+    expect(page.locator(".why .steps").get_by_text("BatchNorm2d")).to_be_visible()
     assert "cell=20%2C33" in page.url
     page.reload()
     expect(page.get_by_role("spinbutton", name="Column")).to_have_value("33")
-    expect(page.get_by_text("The network computed")).to_have_text(said.inner_text())
+    expect(said).to_have_text(text.replace("-", "−"))
     page.get_by_role("spinbutton", name="Row").fill("21")
     page.keyboard.press("Enter")
     page.wait_for_url("**cell=21%2C33**")
-    # a smaller map has no such cell: the nearest one is taken
+    # a smaller map is looked at in the same place of the photograph
     choose(page, "Layer", "stage3.second.conv")
-    expect(page.get_by_role("spinbutton", name="Row")).to_have_value("7")
-    expect(page.get_by_text("which the sum gives too")).to_be_visible()
+    expect(page.get_by_role("spinbutton", name="Row")).to_have_value("2")
+    expect(why).to_contain_text("at row 2, column 4?")
+    expect(said).to_contain_text("as the network computed")
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
@@ -175,3 +165,22 @@ def test_a_strong_input_leads_to_that_channel_of_the_layer_before(page: Page, se
     )  # the image comes before the first layer, and is no layer
     wait_for_grid(page)
     expect(page.get_by_role("button", name=re.compile(r"^input \d+")).first).to_be_disabled()
+
+
+def test_a_row_of_the_sum_leads_upstream_and_the_trail_leads_back(page: Page, server: str) -> None:
+    page.goto(f"{server}/?layer=stage2.second.conv&channel=5&cell=3,4")
+    before = wait_for_grid(page)
+    row = page.locator(".why button.row").first
+    number = (re.search(r"in (\d+)", row.inner_text()) or [""])[1]
+    row.click()
+    upstream = wait_for_grid(page, before)
+    expect(page.get_by_role("heading", name=f"Channel {number}", exact=True)).to_be_visible()
+    expect(page.get_by_role("combobox", name="Layer")).to_have_value("stage2.first.conv")
+    page.get_by_role("button", name="channel 5 of stage2.second.conv").click()
+    assert wait_for_grid(page, upstream) == before
+    expect(page.get_by_role("heading", name="Channel 5", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile(r"^channel \d+ of"))).to_have_count(0)
+    page.goto(f"{server}/?channel=5")  # the image comes before the first layer, and is no layer
+    wait_for_grid(page)
+    expect(page.locator(".why .row").first).to_be_visible()
+    expect(page.locator(".why button.row")).to_have_count(0)

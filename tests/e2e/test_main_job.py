@@ -15,6 +15,7 @@ from torch import Tensor
 
 import hookviz
 from hookviz.images.samples import samples
+from scripts.automatic_grid import automatic_grid
 from scripts.browsing import grid_bytes, wait_for_grid
 from tests.conftest import encoded, picture
 from tests.e2e.screen import choose, expect_caption, grid_pixels
@@ -40,7 +41,7 @@ def test_the_first_page_shows_the_right_grid(page: Page, server: str) -> None:
     shown = wait_for_grid(page)
     model = hookviz.load_model("squeezenet")
     values = by_hand(samples()[0].path, model, "features.0")
-    assert shown == hookviz.make_grid(values, scale="percentile").png()
+    assert shown == automatic_grid(values).png()
     expect_caption(page, "All 64 channels.")
     alt = page.locator("figure img.picture").get_attribute("alt") or ""
     assert "all 64 channels of layer features.0" in alt
@@ -58,8 +59,10 @@ def test_an_uploaded_photograph_is_seen(page: Page, server: str) -> None:
     shown = wait_for_grid(page, before)
     model = hookviz.load_model("squeezenet")
     values = by_hand(photograph, model, "features.0")
-    assert shown == hookviz.make_grid(values, scale="percentile").png()
-    expect_caption(page, "224×224 of 300×200 pixels")
+    assert shown == automatic_grid(values).png()
+    expect(page.locator(".hv-classes")).to_have_attribute(
+        "title", re.compile("224×224 of 300×200 pixels")
+    )
 
 
 def test_model_layer_and_scale_change_the_pixels_as_they_should(page: Page, server: str) -> None:
@@ -69,17 +72,17 @@ def test_model_layer_and_scale_change_the_pixels_as_they_should(page: Page, serv
     second = wait_for_grid(page, first)
     sample = samples()[0].path
     model = hookviz.load_model("resnet18", "random")
-    assert second == hookviz.make_grid(by_hand(sample, model, "conv1"), scale="percentile").png()
+    assert second == automatic_grid(by_hand(sample, model, "conv1")).png()
     expect(page.get_by_text("random weights")).to_be_visible()
 
     choose(page, "Layer", "layer1.0.conv2")
     third = wait_for_grid(page, second)
     captured = hookviz.capture(model, sample, "layer1.0.conv2")["layer1.0.conv2"]
-    assert third == hookviz.make_grid(captured, scale="percentile").png()
+    assert third == automatic_grid(captured).png()
 
     choose(page, "Scale", "symmetric")
     fourth = wait_for_grid(page, third)
-    assert fourth == hookviz.make_grid(captured, scale="symmetric").png()
+    assert fourth == hookviz.make_grid(captured, scale="symmetric", colormap="RdBu_r").png()
     assert grid_pixels(page).size == Image.open(io.BytesIO(third)).size
 
     query = parse_qs(urlsplit(page.url).query)
@@ -185,7 +188,7 @@ def test_two_people_see_their_own_images(browser: Browser, server: str) -> None:
     for shown, name in zip(grids, ("coffee", "rocket"), strict=True):
         path = next(sample.path for sample in samples() if sample.name == name)
         values = by_hand(path, model, "features.0")
-        assert shown == hookviz.make_grid(values, scale="percentile").png()
+        assert shown == automatic_grid(values).png()
     for context in contexts:
         context.close()
 
@@ -206,7 +209,7 @@ def test_nothing_sticks_out_of_the_page(
     wait_for_grid(opened)
     wide = opened.evaluate("document.documentElement.scrollWidth")
     assert wide <= width
-    box = opened.locator("figure img.picture").bounding_box()
+    box = opened.locator("figure .stage canvas").bounding_box()
     assert box is not None
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= width

@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Page
 
 import hookviz
 from hookviz.images.samples import samples
+from scripts.automatic_grid import automatic_grid
 from scripts.browsing import wait_for_grid
 from scripts.children import child
 from scripts.servers import ROOT, serve
@@ -42,7 +43,7 @@ def test_explore_shows_a_network_of_a_running_program(page: Page) -> None:
         shown = wait_for_grid(page)
     model = hookviz.wrap(seeded(Tiny), hookviz.Preprocess(resize=32, crop=32))
     expected = hookviz.capture(model, samples()[0].path, "conv1")["conv1"]
-    assert shown == hookviz.make_grid(expected, scale="percentile").png()
+    assert shown == automatic_grid(expected).png()
 
 
 def test_run_shows_a_greyscale_network_of_a_module(browser: Browser, tmp_path: Path) -> None:

@@ -61,8 +61,8 @@ def test_people_see_their_place_move_up_and_are_served(browser: Browser) -> None
         expect(third.get_by_text("You are number 2 in the queue")).to_be_visible()
         until(lambda: waiting() == 2)
         # a click while one waits starts the page again, and keeps the place
-        choose(first, "Scale", "symmetric")
-        expect(first).to_have_url(re.compile("scale=symmetric"))
+        choose(first, "Layer", "stage1.first.conv")
+        expect(first).to_have_url(re.compile("layer=stage1.first.conv"))
         expect(first.get_by_text("You are number 1 in the queue")).to_be_visible()
 
         get(f"{address}/go")

@@ -15,6 +15,7 @@ from torchvision import models
 
 import hookviz
 from hookviz.images.samples import samples
+from scripts.automatic_grid import automatic_grid
 from scripts.browsing import wait_for_grid
 from scripts.servers import serve
 from tests.conftest import encoded, picture
@@ -46,7 +47,7 @@ def grid_of(checkpoint: bytes, image: Path | bytes, tmp_path: Path) -> bytes:
     path.write_bytes(checkpoint)
     model = hookviz.load_model(NAME, path)
     found = hookviz.capture(model, image, LAYER)[LAYER]
-    return hookviz.make_grid(found, scale="percentile").png()
+    return automatic_grid(found).png()
 
 
 @pytest.fixture

@@ -196,7 +196,7 @@ def test_input_size_and_whole_image_change_the_layers() -> None:
     page.selectbox(key="size").select("256 px").run()
     assert "32 channels of 128×128" in texts(page.caption)
     page.toggle(key="whole").set_value(True).run()
-    assert "256 of 451×300" in texts(page.caption)
+    assert "256 of 451×300 pixels" in "".join(str(element.proto) for element in page.get("html"))
     assert not page.exception
 
 

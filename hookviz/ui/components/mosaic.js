@@ -30,6 +30,7 @@ const PHONE_COLUMNS = 6;
 const MOST_PIXELS = 24e6; // of the canvas, however far one zooms in
 
 const watched = new WeakMap(); // figures and what watches their size
+const latest = new WeakMap(); // figures and what lays them out, of the newest run
 
 // Columns and tile size, so that all tiles fit the window if they can.
 const fit = (count, aspect, width, height) => {
@@ -91,7 +92,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   };
 
   const paint = () => {
-    if (!picture.naturalWidth) return;
+    if (picture.dataset.key !== data.key) return; // it is of the run before, cut otherwise
     pen.clearRect(0, 0, canvas.width, canvas.height);
     pen.imageSmoothingEnabled = wide * devicePixelRatio < sprite.tile[1];
     pen.imageSmoothingQuality = "high";
@@ -116,7 +117,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const layOut = () => {
     const zoom = Number(stage.dataset.zoom ?? 1);
     const room = scroller.clientWidth;
-    if (!room) return;
+    if (!room || picture.dataset.key !== data.key) return;
     // From where the tiles begin, at the top of the page, to the lower edge of the window.
     const main = document.querySelector("[data-testid='stMain']");
     const top = scroller.getBoundingClientRect().top + (main ? main.scrollTop : 0);
@@ -290,6 +291,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     }
   };
 
+  latest.set(figure, layOut);
   picture.alt = data.alt;
   stage.title = "";
   if (picture.dataset.wanted !== data.picture) {
@@ -299,7 +301,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
     next.decode().then(() => {
       if (picture.dataset.wanted !== data.picture) return; // a newer one is on its way
       picture.src = data.picture;
-      picture.decode().then(layOut, layOut);
+      const done = () => {
+        picture.dataset.key = data.key;
+        latest.get(figure)(); // of the newest run, which may have another channel chosen
+      };
+      picture.decode().then(done, done);
     });
   }
   colourBar(find, data.bar, data.ticks);

@@ -50,6 +50,10 @@ def diverging() -> str:
 
 
 def _choice(label: str, options: tuple[str, ...], key: str) -> str:
+    """One of the options; what it is a choice of stands before it by the style sheet alone.
+
+    With a `format_func` the link would hold what is shown in place of the option.
+    """
     return st.selectbox(
         label,
         options,

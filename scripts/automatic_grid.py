@@ -1,0 +1,16 @@
+"""The grid that the page draws of a layer while nobody has chosen how."""
+
+from torch import Tensor
+
+from hookviz.drawing.grid import Grid, make_grid
+from hookviz.types import Activation
+
+
+def automatic_grid(activation: Activation | Tensor, *, dark: bool = False) -> Grid:
+    """Signed values ``(C, H, W)`` diverge about zero, others begin at the page's white or black."""
+    values = activation if isinstance(activation, Tensor) else activation.values
+    if (values < 0).any():
+        colormap = "berlin" if dark else "RdBu_r"
+    else:
+        colormap = "inferno" if dark else "Reds"
+    return make_grid(activation, scale="balanced", colormap=colormap)
