@@ -97,9 +97,6 @@ SHOWN_ELSEWHERE = {
     "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
     "run on every kind of layer and network in lenses/test_verify.py and "
     "capturing/test_odd_networks.py": "explaining/layer_check explaining/recomputation",
-    "every capture and lens goes through it, and capturing/test_engine.py says what it takes": (
-        "capturing/inputs"
-    ),
     "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
         "models/fetching/timing models/torchvision_models"
     ),
