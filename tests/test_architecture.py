@@ -124,6 +124,7 @@ SHOWN_ELSEWHERE = {
 OF_SEVERAL = {
     "capturing/test_odd_networks.py",
     "capturing/test_random_networks.py",
+    "capturing/test_timm_families.py",
     "lenses/test_every_lens.py",
     "lenses/test_every_model.py",
     "lenses/test_together.py",
