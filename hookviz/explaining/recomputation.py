@@ -15,16 +15,16 @@ is at most ``‖w‖₁ · max |x| + |b|`` anywhere in a channel.
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from hookviz.errors import shorten
+from hookviz.explaining.double_precision import doubles, in_double
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.conduct import only_computes
 from hookviz.hooking.forward_pass import Telling, forward_pass
@@ -32,7 +32,6 @@ from hookviz.types import Address, Model, ModelInput
 
 _ROUNDING = 1e-5  # of single precision, see the head of this file
 _TF32_EPSILON = 2.0**-10  # what a GPU may compute float32 convolutions with
-_MOST_DOUBLES = 1 << 20  # weights at a time
 
 
 @dataclass(slots=True)
@@ -124,17 +123,15 @@ class _Recomputation:
 
     def before(self, call: hooks.Call) -> None:
         """Copy what a layer is about to take in."""
+        module = self._modules[call.layer]
         try:
-            # A deep copy keeps the strides, so the second call takes the same way through torch.
-            arguments = copy.deepcopy(call.arguments)
+            if self._weights_stay:
+                # A deep copy keeps the strides, so the second call takes the same way as the first.
+                arguments = copy.deepcopy(call.arguments)
+            else:
+                module, arguments = _copied_together(self._running[call.layer], call.arguments)
         except Exception:  # noqa: BLE001 - whatever it is, it is no tensor, and said on the page
             arguments = None
-        module = self._modules[call.layer]
-        if not self._weights_stay:
-            try:
-                module = _as_it_is(self._running[call.layer])
-            except Exception:  # noqa: BLE001 - whatever it holds, and said on the page
-                arguments = None
         self._waiting[call.layer].append((module, arguments))
 
     def after(self, call: hooks.Call) -> None:
@@ -173,15 +170,14 @@ class _Recomputation:
     def _against_itself(
         self, check: LayerCheck, module: nn.Module, arguments: Any, output: "Tensors"
     ) -> None:
-        positional, named = arguments
         try:
-            again = list(hooks.tensors_in(_called(module, positional, named)))
+            again = self._called(module, arguments)
         except Exception as error:  # noqa: BLE001 - the network's own, and said on the page
             check.problem = check.problem or f"can't be called again: {shorten(str(error))}"
             return
         if not _compare(check, output, again):
             check.agrees = False
-            twice = list(hooks.tensors_in(_called(module, positional, named)))
+            twice = self._called(module, arguments)
             check.problem = check.problem or (
                 "puts out the same again for this input, but not what was recorded"
                 if _compare(LayerCheck(""), again, twice)
@@ -189,20 +185,26 @@ class _Recomputation:
             )
         elif not self._weights_stay and is_parametrized(module):
             pass  # another look at its weights may make others of them
-        elif again and not _close_in_double(check, module, positional, named, output):
+        elif again and not _close_in_double(check, module, arguments, output):
             check.agrees = False
             check.problem = "is further from the exact sums than rounding explains"
 
+    def _called(self, module: nn.Module, arguments: Any) -> "Tensors":
+        """What the module puts out, which is as new afterwards, and so are the arguments."""
+        if self._weights_stay:
+            positional, named = copy.deepcopy(arguments)
+        else:
+            module, (positional, named) = _copied_together(module, arguments)
+        return list(hooks.tensors_in(module(*positional, **named)))
 
-def _as_it_is(module: nn.Module) -> nn.Module:
+
+def _copied_together(module: nn.Module, arguments: Any) -> tuple[nn.Module, Any]:
+    """Copies that share memory where these do: a layer may write to an input that it remembers."""
+    memo: dict[int, Any] = {}
     with torch.inference_mode(mode=False):  # a network's own may be on
-        copied = replicas.full_copy(module)
+        copied = replicas.full_copy(module, memo)
     hooks.forget(copied)
-    return copied
-
-
-def _called(module: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    return module(*copy.deepcopy(positional), **copy.deepcopy(named))
+    return copied, copy.deepcopy(arguments, memo)
 
 
 Tensors = list[tuple[tuple[str, ...], Tensor]]
@@ -241,20 +243,20 @@ def _distance(ours: Tensor, theirs: Tensor) -> Tensor:
 def _close_in_double(
     check: LayerCheck,
     module: nn.Module,
-    positional: tuple[Any, ...],
-    named: Mapping[str, Any],
+    arguments: tuple[tuple[Any, ...], Mapping[str, Any]],
     outputs: Tensors,
 ) -> bool:
     """Whether a sum of products is what double precision makes of it; True for other layers."""
+    positional, named = arguments
     image = positional[0] if len(positional) == 1 and not named else None
     output = outputs[0][1]
     if not (isinstance(image, Tensor) and image.is_floating_point()):
         return True
-    exact = _in_double(module, image)
+    exact = in_double(module, image)
     if exact is None:
         return True
     assert isinstance(module.weight, Tensor)
-    sizes = [part.abs().flatten(1).sum(1) for part in _doubles(module.weight)]
+    sizes = [part.abs().flatten(1).sum(1) for part in doubles(module.weight)]
     bound = torch.cat(sizes) * image.abs().max().double()
     if isinstance(module.bias, Tensor):
         bound += module.bias.double().abs()
@@ -267,40 +269,6 @@ def _close_in_double(
     relative = float(distance.max()) / (largest or 1.0)
     check.relative = relative if math.isnan(check.relative) else max(check.relative, relative)
     return bool((distance <= (_rounding(output) * bound).nan_to_num(math.inf)).all())
-
-
-def _in_double(module: nn.Module, image: Tensor) -> Tensor | None:
-    """What a Conv2d or Linear makes of `image`, float64, where it is no more than its kind."""
-    if "forward" in vars(module):  # somebody has put a function in its place
-        return None
-    forward = type(module).forward
-    if isinstance(module, nn.Linear) and forward is nn.Linear.forward:
-        given = image.double()
-        exact = torch.cat([given @ part.T for part in _doubles(module.weight)], -1)
-        return exact if module.bias is None else exact + module.bias.double()
-    if not isinstance(module, nn.Conv2d) or forward is not nn.Conv2d.forward:
-        return None
-    if type(module)._conv_forward is not nn.Conv2d._conv_forward:
-        return None
-    padded, padding = image.double(), module.padding
-    if module.padding_mode != "zeros":
-        pads = module._reversed_padding_repeated_twice
-        padded, padding = F.pad(padded, pads, mode=module.padding_mode), (0, 0)
-    return F.conv2d(
-        padded,
-        module.weight.double(),
-        None if module.bias is None else module.bias.double(),
-        module.stride,
-        padding,
-        module.dilation,
-        module.groups,
-    )
-
-
-def _doubles(weight: Tensor) -> Iterator[Tensor]:
-    """Some rows of a layer's weights at a time in double precision: there can be 100 million."""
-    for part in torch.split(weight, max(1, _MOST_DOUBLES // weight[0].numel())):
-        yield part.double()
 
 
 def _rounding(tensor: Tensor) -> float:

@@ -51,7 +51,11 @@ def borrow(network: Network) -> Iterator[Network]:
                 idle.append(replica)
 
 
-def replicate(network: Network, tensor: Callable[[Tensor], Tensor] | None = None) -> Network:
+def replicate(
+    network: Network,
+    tensor: Callable[[Tensor], Tensor] | None = None,
+    memo: dict[int, Any] | None = None,
+) -> Network:
     """New modules around `network`'s tensors, or around what `tensor` makes of each of them.
 
     Without `tensor` they are the very same tensors where the network only computes, else copies.
@@ -66,12 +70,18 @@ def replicate(network: Network, tensor: Callable[[Tensor], Tensor] | None = None
         for value in group.values()
         if isinstance(value, Tensor)
     }
-    return deep_copy(network, {key: tensor(value) for key, value in shared.items()})
+    memo = {} if memo is None else memo
+    memo.update((key, tensor(value)) for key, value in shared.items())
+    return deep_copy(network, memo)
 
 
-def full_copy(network: Network) -> Network:
-    """New modules around copies of every tensor: nothing is shared with anybody."""
-    return replicate(network, _copy)
+def full_copy(network: Network, memo: dict[int, Any] | None = None) -> Network:
+    """New modules around copies of every tensor: nothing is shared with anybody.
+
+    What `copy.deepcopy` copies with the same `memo` later shares memory with the copy as it does
+    with the network.
+    """
+    return replicate(network, _copy, memo)
 
 
 def shapes_only(network: nn.Module) -> nn.Module:
