@@ -96,7 +96,7 @@ SHOWN_ELSEWHERE = {
     "cli/options",
     "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
     "run on every kind of layer and network in lenses/test_verify.py and "
-    "capturing/test_odd_networks.py": "explaining/layer_check explaining/recomputation",
+    "capturing/test_odd_networks.py": "explaining/double_precision explaining/recomputation",
     "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
         "models/fetching/timing models/torchvision_models"
     ),
