@@ -12,5 +12,5 @@ def automatic_grid(activation: Activation | Tensor, *, dark: bool = False) -> Gr
     if (values < 0).any():
         colormap = "berlin" if dark else "RdBu_r"
     else:
-        colormap = "inferno" if dark else "Reds"
+        colormap = "inferno" if dark else "gray_r"
     return make_grid(activation, scale="balanced", colormap=colormap)

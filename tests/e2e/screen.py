@@ -11,6 +11,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from scripts.browsing import grid_bytes
 
+SHAPESNET = "?model=ShapesNet"
+"""The link to the network whose layers and numbers a test knows by name."""
+
 
 def grid_pixels(page: Page) -> Image.Image:
     """The grid on the screen as RGBA pixels."""

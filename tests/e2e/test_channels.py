@@ -10,7 +10,7 @@ import hookviz
 from hookviz.images.samples import samples
 from scripts.automatic_grid import automatic_grid
 from scripts.browsing import tiles, wait_for_grid
-from tests.e2e.screen import choose
+from tests.e2e.screen import SHAPESNET, choose
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def point(page: Page, channel: int, row: int = 5, column: int = 7) -> tuple[floa
 def test_hover_reads_the_numbers_of_a_channel_and_the_value_under_the_pointer(
     page: Page, server: str, values: torch.Tensor
 ) -> None:
-    page.goto(f"{server}/?model=ShapesNet")
+    page.goto(f"{server}/{SHAPESNET}")
     wait_for_grid(page)
     channel, row, column = 10, 5, 7
     page.mouse.move(*point(page, channel, row, column))
@@ -58,7 +58,7 @@ def test_hover_reads_the_numbers_of_a_channel_and_the_value_under_the_pointer(
 def test_a_click_picks_a_channel_up_and_the_link_keeps_it(
     page: Page, server: str, values: torch.Tensor
 ) -> None:
-    page.goto(f"{server}/?model=ShapesNet")
+    page.goto(f"{server}/{SHAPESNET}")
     wait_for_grid(page)
     page.mouse.click(*point(page, 12))
     heading = page.get_by_role("heading", name="Channel 12")
@@ -77,7 +77,7 @@ def test_a_click_picks_a_channel_up_and_the_link_keeps_it(
 
 
 def test_keys_move_the_cursor_and_pick(page: Page, server: str) -> None:
-    page.goto(f"{server}/?model=ShapesNet")
+    page.goto(f"{server}/{SHAPESNET}")
     wait_for_grid(page)
     stage = page.get_by_role("slider", name="Channel")
     stage.focus()
@@ -105,7 +105,7 @@ def test_keys_move_the_cursor_and_pick(page: Page, server: str) -> None:
 def test_a_tap_works_on_a_phone(browser: Browser, server: str) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
     opened = context.new_page()
-    opened.goto(f"{server}/?model=ShapesNet")
+    opened.goto(f"{server}/{SHAPESNET}")
     wait_for_grid(opened)
     opened.touchscreen.tap(*point(opened, 3))
     expect(opened.get_by_role("heading", name="Channel 3")).to_be_visible()
@@ -115,7 +115,7 @@ def test_a_tap_works_on_a_phone(browser: Browser, server: str) -> None:
 
 @pytest.mark.parametrize("channel", ["99", "-1", "x", "²", "1e3", "9" * 40])
 def test_a_link_to_no_channel_shows_the_grid_alone(page: Page, server: str, channel: str) -> None:
-    page.goto(f"{server}/?model=ShapesNet&channel={channel}")
+    page.goto(f"{server}/{SHAPESNET}&channel={channel}")
     wait_for_grid(page)
     expect(page.get_by_text("Each tile is a channel")).to_be_visible()
     expect(page.get_by_role("alert")).to_have_count(0)
@@ -124,7 +124,7 @@ def test_a_link_to_no_channel_shows_the_grid_alone(page: Page, server: str, chan
 def test_a_cell_is_multiplied_out_and_the_link_keeps_it(
     page: Page, server: str, values: torch.Tensor
 ) -> None:
-    page.goto(f"{server}/?model=ShapesNet")
+    page.goto(f"{server}/{SHAPESNET}")
     wait_for_grid(page)
     page.mouse.click(*point(page, 9, 20, 33))
     why, said = page.locator(".why h4"), page.locator(".why .sum")
@@ -152,7 +152,7 @@ def test_a_cell_is_multiplied_out_and_the_link_keeps_it(
 
 
 def test_a_strong_input_leads_to_that_channel_of_the_layer_before(page: Page, server: str) -> None:
-    page.goto(f"{server}/?model=ShapesNet&layer=stage2.second.conv&channel=5&origin=Kernel")
+    page.goto(f"{server}/{SHAPESNET}&layer=stage2.second.conv&channel=5&origin=Kernel")
     before = wait_for_grid(page)
     link = page.get_by_role("button", name=re.compile(r"^input \d+")).first
     number = (re.search(r"input (\d+)", link.inner_text()) or [""])[1]
@@ -161,14 +161,14 @@ def test_a_strong_input_leads_to_that_channel_of_the_layer_before(page: Page, se
     expect(page.get_by_role("heading", name=f"Channel {number}")).to_be_visible()
     assert "layer=stage2.first.conv" in page.url
     page.goto(
-        f"{server}/?model=ShapesNet&channel=5&origin=Kernel"
+        f"{server}/{SHAPESNET}&channel=5&origin=Kernel"
     )  # the image comes before the first layer, and is no layer
     wait_for_grid(page)
     expect(page.get_by_role("button", name=re.compile(r"^input \d+")).first).to_be_disabled()
 
 
 def test_a_row_of_the_sum_leads_upstream_and_the_trail_leads_back(page: Page, server: str) -> None:
-    page.goto(f"{server}/?layer=stage2.second.conv&channel=5&cell=3,4")
+    page.goto(f"{server}/{SHAPESNET}&layer=stage2.second.conv&channel=5&cell=3,4")
     before = wait_for_grid(page)
     row = page.locator(".why button.row").first
     number = (re.search(r"in (\d+)", row.inner_text()) or [""])[1]
@@ -180,7 +180,9 @@ def test_a_row_of_the_sum_leads_upstream_and_the_trail_leads_back(page: Page, se
     assert wait_for_grid(page, upstream) == before
     expect(page.get_by_role("heading", name="Channel 5", exact=True)).to_be_visible()
     expect(page.get_by_role("button", name=re.compile(r"^channel \d+ of"))).to_have_count(0)
-    page.goto(f"{server}/?channel=5")  # the image comes before the first layer, and is no layer
+    page.goto(
+        f"{server}/{SHAPESNET}&channel=5"
+    )  # the image comes before the first layer, and is no layer
     wait_for_grid(page)
     expect(page.locator(".why .row").first).to_be_visible()
     expect(page.locator(".why button.row")).to_have_count(0)

@@ -16,7 +16,7 @@ import hookviz
 from hookviz.explaining.layer_recorder import record_input
 from hookviz.images.samples import samples
 from scripts.browsing import tiles, wait_for_grid
-from tests.e2e.screen import pixels
+from tests.e2e.screen import SHAPESNET, pixels
 
 LAYER = "stem.first.conv"
 
@@ -32,7 +32,7 @@ def values(model: hookviz.Model) -> torch.Tensor:
 
 
 def test_the_tree_finds_and_picks_a_layer(page: Page, server: str) -> None:
-    page.goto(f"{server}/?model=ShapesNet")
+    page.goto(f"{server}/{SHAPESNET}")
     before = wait_for_grid(page)
     tree = page.get_by_role("navigation", name="Layers of the network")
     expect(tree.locator("summary")).to_have_count(4)
@@ -57,7 +57,7 @@ def test_the_tree_finds_and_picks_a_layer(page: Page, server: str) -> None:
 def test_the_tree_shows_the_mean_activation_of_each_layer(
     page: Page, server: str, values: torch.Tensor
 ) -> None:
-    page.goto(f"{server}/?model=ShapesNet")
+    page.goto(f"{server}/{SHAPESNET}")
     wait_for_grid(page)
     preview = page.locator('nav button[aria-current="true"] .preview')
     expect(preview).to_have_css("background-image", re.compile("data:image/png"))
@@ -72,7 +72,7 @@ def test_the_tree_shows_the_mean_activation_of_each_layer(
 
 
 def test_zooming_keeps_every_cell_sharp_and_the_numbers_right(page: Page, server: str) -> None:
-    page.goto(f"{server}/?model=ShapesNet")
+    page.goto(f"{server}/{SHAPESNET}")
     wait_for_grid(page)
     canvas = page.locator("figure .stage canvas")
     before = tiles(page)
@@ -101,7 +101,7 @@ def test_zooming_keeps_every_cell_sharp_and_the_numbers_right(page: Page, server
 def test_the_large_map_reads_exact_values_and_picks_cells(
     page: Page, server: str, values: torch.Tensor
 ) -> None:
-    page.goto(f"{server}/?model=ShapesNet&channel=9&cell=3,4")
+    page.goto(f"{server}/{SHAPESNET}&channel=9&cell=3,4")
     wait_for_grid(page)
     stage = page.get_by_role("application", name=re.compile("The map of channel 9"))
     line = page.locator(".single output")
@@ -129,7 +129,7 @@ def _six(value: torch.Tensor) -> str:
 
 
 def test_the_kernel_is_shown_in_colour_and_its_inputs_are_ranked(page: Page, server: str) -> None:
-    page.goto(f"{server}/?model=ShapesNet&channel=9&origin=Kernel")
+    page.goto(f"{server}/{SHAPESNET}&channel=9&origin=Kernel")
     wait_for_grid(page)
     expect(page.get_by_text("3 × 7 × 7 weights")).to_be_visible()
     expect(page.get_by_role("img", name="The kernel of channel 9 in colour.")).to_be_visible()
@@ -140,7 +140,7 @@ def test_the_kernel_is_shown_in_colour_and_its_inputs_are_ranked(page: Page, ser
 def test_the_walk_steps_and_plays_and_its_sums_are_the_values(
     page: Page, server: str, values: torch.Tensor
 ) -> None:
-    page.goto(f"{server}/?model=ShapesNet&channel=9&origin=Walk")
+    page.goto(f"{server}/{SHAPESNET}&channel=9&origin=Walk")
     wait_for_grid(page)
     says = page.locator(".walk .says")
     for column in range(3):
@@ -160,7 +160,7 @@ def test_the_walk_steps_and_plays_and_its_sums_are_the_values(
 def test_who_wants_no_motion_gets_the_steps_alone(browser: Browser, server: str) -> None:
     context = browser.new_context(reduced_motion="reduce")
     opened = context.new_page()
-    opened.goto(f"{server}/?model=ShapesNet&channel=9&origin=Walk")
+    opened.goto(f"{server}/{SHAPESNET}&channel=9&origin=Walk")
     wait_for_grid(opened)
     opened.get_by_title("One step on").click()
     expect(opened.locator(".walk .says")).to_contain_text("row 0, column 1:")
@@ -171,7 +171,7 @@ def test_who_wants_no_motion_gets_the_steps_alone(browser: Browser, server: str)
 def test_the_walk_is_over_the_strongest_input_as_the_layer_was_given_it(
     page: Page, server: str, model: hookviz.Model
 ) -> None:
-    page.goto(f"{server}/?model=ShapesNet&channel=9&origin=Walk&layer=stage1.first.conv")
+    page.goto(f"{server}/{SHAPESNET}&channel=9&origin=Walk&layer=stage1.first.conv")
     wait_for_grid(page)
     call = record_input(model, samples()[0].path, "stage1.first.conv")
     said = page.locator(".walk .input-says").inner_text()
@@ -186,7 +186,7 @@ def test_the_walk_is_over_the_strongest_input_as_the_layer_was_given_it(
 def test_a_channel_can_be_kept_as_a_page_and_as_numbers(
     page: Page, server: str, values: torch.Tensor, tmp_path: Path
 ) -> None:
-    page.goto(f"{server}/?model=ShapesNet&channel=9")
+    page.goto(f"{server}/{SHAPESNET}&channel=9")
     wait_for_grid(page)
     page.get_by_role("button", name="Keep").click()
     for label, head in (("PNG", b"\x89PNG"), ("PDF", b"%PDF")):
@@ -203,7 +203,7 @@ def test_the_code_of_a_view_draws_what_is_on_the_screen(
     page: Page, server: str, tmp_path: Path
 ) -> None:
     page.goto(
-        f"{server}/?model=ShapesNet&layer=stage1.first.conv&scale=symmetric&sort=max&top=16&channel=2"
+        f"{server}/{SHAPESNET}&layer=stage1.first.conv&scale=symmetric&sort=max&top=16&channel=2"
     )
     shown = wait_for_grid(page)
     page.get_by_role("button", name="Copy as code").click()

@@ -78,8 +78,17 @@ def test_every_control_of_every_lens_works(
     expect(page.get_by_text(lens.sentence)).to_be_visible()
     shown: Locator = page.get_by_test_id("stMain").locator("img, [data-testid=stDataFrame]")
     expect(shown.first).to_be_visible()
+    one_of = {each.name: each for each in lens.parameters if isinstance(each, parameters.OneOf)}
+    chosen = {name: each.choices[0] for name, each in one_of.items()}
     for parameter in lens.parameters:
+        if not parameter.matters(chosen) and parameter.matters_for is not None:
+            name, choices = parameter.matters_for  # it is not asked for until then
+            choose(page, one_of[name].label, choices[0])
+            chosen[name] = choices[0]
+            settle(page, or_refused=True)
         use(page, parameter, tmp_path)
+        used = one_of.get(parameter.name)
+        chosen[parameter.name] = used.choices[-1] if used else "something"
         page.wait_for_timeout(300)
         settle(page, or_refused=True)
     for picture_ in page.get_by_test_id("stMain").locator("img").all():

@@ -18,7 +18,7 @@ from hookviz.images.samples import samples
 from scripts.automatic_grid import automatic_grid
 from scripts.browsing import grid_bytes, wait_for_grid
 from tests.conftest import encoded, picture
-from tests.e2e.screen import choose, expect_caption, grid_pixels
+from tests.e2e.screen import SHAPESNET, choose, expect_caption, grid_pixels
 
 
 def by_hand(image: Path | bytes, model: hookviz.Model, layer: str) -> Tensor:
@@ -39,7 +39,7 @@ def by_hand(image: Path | bytes, model: hookviz.Model, layer: str) -> Tensor:
 def test_the_first_page_shows_the_right_grid(page: Page, server: str) -> None:
     page.goto(server)
     shown = wait_for_grid(page)
-    model = hookviz.load_model("squeezenet")
+    model = hookviz.load_model(hookviz.list_models()[0].name)
     values = by_hand(samples()[0].path, model, "features.0")
     assert shown == automatic_grid(values).png()
     expect_caption(page, "All 64 channels.")
@@ -49,7 +49,7 @@ def test_the_first_page_shows_the_right_grid(page: Page, server: str) -> None:
 
 
 def test_an_uploaded_photograph_is_seen(page: Page, server: str) -> None:
-    page.goto(server)
+    page.goto(f"{server}/{SHAPESNET}")
     before = wait_for_grid(page)
     photograph = encoded(picture(5, 300, 200), "JPEG", quality=95)
     page.get_by_role("radio", name="Upload").click()
@@ -57,16 +57,16 @@ def test_an_uploaded_photograph_is_seen(page: Page, server: str) -> None:
         {"name": "holiday.jpg", "mimeType": "image/jpeg", "buffer": photograph}
     )
     shown = wait_for_grid(page, before)
-    model = hookviz.load_model("squeezenet")
-    values = by_hand(photograph, model, "features.0")
+    model = hookviz.load_model("shapesnet")
+    values = by_hand(photograph, model, "stem.first.conv")
     assert shown == automatic_grid(values).png()
     expect(page.locator(".hv-classes")).to_have_attribute(
-        "title", re.compile("224×224 of 300×200 pixels")
+        "title", re.compile("128×128 of 300×200 pixels")
     )
 
 
 def test_model_layer_and_scale_change_the_pixels_as_they_should(page: Page, server: str) -> None:
-    page.goto(f"{server}/?weights=random")
+    page.goto(f"{server}/?model=ShapesNet&weights=random")
     first = wait_for_grid(page)
     choose(page, "Model of this family", "ResNet-18")
     second = wait_for_grid(page, first)
@@ -97,7 +97,7 @@ def test_model_layer_and_scale_change_the_pixels_as_they_should(page: Page, serv
 
 
 def test_a_sample_is_chosen_by_click_or_key_and_kept_in_the_link(page: Page, server: str) -> None:
-    page.goto(server)
+    page.goto(f"{server}/{SHAPESNET}")
     first = wait_for_grid(page)
     second, third = samples()[1:3]
     page.get_by_role("radio", name=second.title).click()
@@ -112,12 +112,12 @@ def test_a_sample_is_chosen_by_click_or_key_and_kept_in_the_link(page: Page, ser
 
 
 def test_keys_step_through_the_layers(page: Page, server: str) -> None:
-    page.goto(server)
+    page.goto(f"{server}/{SHAPESNET}")
     first = wait_for_grid(page)
     page.get_by_text("HookViz").first.click()
     page.keyboard.press("n")
     second = wait_for_grid(page, first)
-    assert "layer=features.3.squeeze" in page.url
+    assert "layer=stage1.first.conv" in page.url
     page.keyboard.press("p")
     assert wait_for_grid(page, second) == first
 
@@ -134,7 +134,7 @@ def test_keys_step_through_the_layers(page: Page, server: str) -> None:
 def test_a_broken_file_is_explained_and_the_page_goes_on(
     page: Page, server: str, name: str, content: bytes, reason: str
 ) -> None:
-    page.goto(server)
+    page.goto(f"{server}/{SHAPESNET}")
     wait_for_grid(page)
     page.get_by_role("radio", name="Upload").click()
     page.locator("input[type=file]").set_input_files(
@@ -149,7 +149,7 @@ def test_a_broken_file_is_explained_and_the_page_goes_on(
 
 
 def test_downloads_are_the_files_they_say(page: Page, server: str) -> None:
-    page.goto(server)
+    page.goto(f"{server}/{SHAPESNET}")
     shown = wait_for_grid(page)
 
     def download(label: str) -> bytes:
@@ -163,12 +163,12 @@ def test_downloads_are_the_files_they_say(page: Page, server: str) -> None:
     assert Image.open(io.BytesIO(download("Figure as PNG"))).width > 2000
     assert download("Figure as PDF").startswith(b"%PDF")
     with np.load(io.BytesIO(download("Activations as NPZ"))) as arrays:
-        values = by_hand(samples()[0].path, hookviz.load_model("squeezenet"), "features.0")
-        np.testing.assert_array_equal(arrays["features.0"], values.numpy())
+        values = by_hand(samples()[0].path, hookviz.load_model("shapesnet"), "stem.first.conv")
+        np.testing.assert_array_equal(arrays["stem.first.conv"], values.numpy())
 
 
 def test_the_camera_takes_a_photograph(page: Page, server: str) -> None:
-    page.goto(server)
+    page.goto(f"{server}/{SHAPESNET}")
     before = wait_for_grid(page)
     page.get_by_role("radio", name="Camera").click()
     page.wait_for_function("document.querySelector('video')?.readyState >= 3")  # it films
@@ -181,13 +181,13 @@ def test_the_camera_takes_a_photograph(page: Page, server: str) -> None:
 def test_two_people_see_their_own_images(browser: Browser, server: str) -> None:
     contexts = [browser.new_context() for _ in range(2)]
     pages = [context.new_page() for context in contexts]
-    for opened, sample in zip(pages, ("coffee", "rocket"), strict=True):
-        opened.goto(f"{server}/?sample={sample}")
+    for opened, sample in zip(pages, ("coffee", "heart"), strict=True):
+        opened.goto(f"{server}/{SHAPESNET}&sample={sample}")
     grids = [wait_for_grid(opened) for opened in pages]
-    model = hookviz.load_model("squeezenet")
-    for shown, name in zip(grids, ("coffee", "rocket"), strict=True):
+    model = hookviz.load_model("shapesnet")
+    for shown, name in zip(grids, ("coffee", "heart"), strict=True):
         path = next(sample.path for sample in samples() if sample.name == name)
-        values = by_hand(path, model, "features.0")
+        values = by_hand(path, model, "stem.first.conv")
         assert shown == automatic_grid(values).png()
     for context in contexts:
         context.close()
@@ -205,7 +205,7 @@ def test_nothing_sticks_out_of_the_page(
     opened = context.new_page()
     failed: list[str] = []
     opened.on("requestfailed", lambda request: failed.append(request.url))
-    opened.goto(server)
+    opened.goto(f"{server}/{SHAPESNET}")
     wait_for_grid(opened)
     wide = opened.evaluate("document.documentElement.scrollWidth")
     assert wide <= width

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, expect
 
 from scripts.browsing import wait_for_grid
 from scripts.servers import serve
-from tests.e2e.screen import choose
+from tests.e2e.screen import SHAPESNET, choose
 
 COMMAND = (
     *(sys.executable, "-m", "streamlit", "run", "tests/e2e/queue_app.py"),
@@ -49,7 +49,7 @@ def test_people_see_their_place_move_up_and_are_served(browser: Browser) -> None
         pages = []
         for number in (1, 2, 3):
             page = browser.new_page()
-            page.goto(address)
+            page.goto(f"{address}/{SHAPESNET}")
             expect(page.get_by_text(f"You are number {number} in the queue")).to_be_visible()
             pages.append(page)
         first, second, third = pages

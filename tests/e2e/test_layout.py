@@ -1,0 +1,326 @@
+"""What a click did is seen without scrolling: at a laptop, a projector and a phone, on each theme.
+
+Nothing here knows which network or which sample comes first, unless its link names them.
+"""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
+
+from scripts.browsing import Tiles, settled_box, tile_centre, tiles, wait_for_grid
+from tests.e2e.screen import pixels
+from tests.e2e.test_accessibility import serious
+
+SIZES = {"laptop": (1440, 900), "projector": (1280, 720), "phone": (390, 844)}
+SHEET = 0.62  # of the phone's height, from below
+LINK = "model=ShapesNet&sample=coffee&layer=stage1.first.conv"
+
+
+@pytest.fixture(
+    params=[(size, scheme) for size in SIZES for scheme in ("light", "dark")], ids="-".join
+)
+def screen(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A page of each size in each theme."""
+    size, scheme = request.param
+    yield from _opened(browser, size, scheme)
+
+
+@pytest.fixture(params=list(SIZES))
+def sized(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A page of each size."""
+    yield from _opened(browser, request.param, "light")
+
+
+def _opened(browser: Browser, size: str, scheme: str) -> Iterator[Page]:
+    width, height = SIZES[size]
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if scheme == "dark" else "light",
+        has_touch=size == "phone",
+    )
+    page = context.new_page()
+    page.set_default_timeout(30_000)
+    yield page
+    context.close()
+
+
+def is_phone(page: Page) -> bool:
+    return window(page)["width"] < 640
+
+
+def window(page: Page) -> FloatRect:
+    """The viewport."""
+    size = page.viewport_size
+    assert size is not None
+    return {"x": 0, "y": 0, "width": size["width"], "height": size["height"]}
+
+
+def lies_in(inner: FloatRect, outer: FloatRect) -> bool:
+    """Whether all of one box is within the other, to a pixel."""
+    return (
+        inner["x"] >= outer["x"] - 1
+        and inner["y"] >= outer["y"] - 1
+        and inner["x"] + inner["width"] <= outer["x"] + outer["width"] + 1
+        and inner["y"] + inner["height"] <= outer["y"] + outer["height"] + 1
+    )
+
+
+def expect_seen(page: Page, what: Locator) -> None:
+    """It is in the viewport, and nothing lies over it."""
+    expect(what).to_be_visible()
+    box = settled_box(page, what)
+    assert lies_in(box, window(page)), (box, what)
+    assert what.evaluate(
+        """element => {
+            const box = element.getBoundingClientRect();
+            const at = [box.left + box.width / 2, box.top + box.height / 2];
+            let top = document.elementFromPoint(...at);
+            while (top?.shadowRoot?.elementFromPoint(...at)) {
+                const inner = top.shadowRoot.elementFromPoint(...at);
+                if (inner === top) break;
+                top = inner;
+            }
+            return element.contains(top) || top.parentElement.contains(element);
+        }"""
+    ), what
+
+
+def expect_picked(page: Page, channel: int) -> None:
+    """The channel's map and its sum are seen without scrolling, in the sheet on a phone."""
+    expect(page.get_by_role("heading", name=f"Channel {channel}", exact=True)).to_be_visible()
+    picture, why = page.locator(".single .picture"), page.locator(".why")
+    title, row = why.locator("h4"), why.locator(".row").first
+    expect(page.get_by_role("application")).to_have_accessible_name(
+        re.compile(rf"^The map of channel {channel}:")
+    )
+    for what in (picture, title, row):
+        expect_seen(page, what)
+    assert picture.evaluate("image => image.naturalWidth > 0")
+    if is_phone(page):
+        sheet = page.get_by_test_id("stColumn").filter(has=page.locator(".st-key-hv-picked"))
+        box, height = settled_box(page, sheet), window(page)["height"]
+        assert box["height"] <= SHEET * height + 1
+        assert box["y"] + box["height"] == pytest.approx(height, abs=1)
+        for what in (picture, title):
+            assert lies_in(settled_box(page, what), box)
+
+
+def pick(page: Page, position: int) -> None:
+    """Point at a tile, from the top of the page, as a person does; on a phone with a finger."""
+    if page.locator(".st-key-hv-picked").count() and is_phone(page):
+        page.get_by_role("button", name="Close").click()
+        expect(page.locator(".st-key-hv-picked")).to_have_count(0)
+    x, y = tile_centre(page, position)
+    if y > window(page)["height"] - 5:
+        page.mouse.move(x, 300)
+        page.mouse.wheel(0, y - 400)
+        page.wait_for_timeout(300)
+        x, y = tile_centre(page, position)
+    if is_phone(page):
+        page.touchscreen.tap(x, y)
+    else:
+        page.mouse.click(x, y)
+    expect(page.get_by_role("slider", name="Channel")).to_have_attribute(
+        "aria-valuetext", re.compile(rf"^channel {position} .*selected$")
+    )
+
+
+def frame_colours(page: Page, lie: Tiles, position: int) -> set[tuple[int, ...]]:
+    """The colours along the middle of a tile's upper edge, where the frame of the chosen one is."""
+    scale = float(page.evaluate("devicePixelRatio"))
+    painted = pixels(page.locator("figure .stage canvas"))
+    box = lie.box(position)
+    y = round((box["y"] - lie.top) * scale)
+    x = round((box["x"] - lie.left + 0.55 * lie.wide) * scale)
+    return {tuple(colour) for colour in painted[y : y + 5, x : x + 5].reshape(-1, 4).tolist()}
+
+
+BLACK, WHITE = (0, 0, 0, 255), (255, 255, 255, 255)
+
+
+def test_a_click_is_answered_in_view(screen: Page, server: str) -> None:
+    page = screen
+    page.goto(server)
+    wait_for_grid(page)
+    expect_seen(page, page.locator("figure .scale img"))
+    expect_seen(page, page.locator("figure output"))
+    count = tiles(page).count
+    for channel in (0, count // 2, count - 1):
+        pick(page, channel)
+        expect_picked(page, channel)
+        page.mouse.move(2, 2)  # away from the tiles, so that no cursor is painted
+        page.wait_for_timeout(100)
+        lie = tiles(page)
+        assert {BLACK, WHITE} <= frame_colours(page, lie, channel)
+        assert not {BLACK, WHITE} <= frame_colours(page, lie, channel - 1 if channel else 1)
+    assert serious(page) == []
+
+
+def test_the_first_look_is_whole_and_clean(screen: Page, server: str) -> None:
+    page = screen
+    page.goto(server)
+    wait_for_grid(page)
+    canvas, column = page.locator("figure .stage canvas"), page.locator("figure .window")
+    assert settled_box(page, canvas)["width"] <= settled_box(page, column)["width"]
+    assert column.evaluate("box => box.scrollWidth <= box.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") <= window(page)["width"]
+    hints = page.get_by_text("Each tile is a channel")
+    if is_phone(page):
+        expect(hints).to_be_visible()
+    else:
+        expect_seen(page, hints)
+        assert tiles(page).box(tiles(page).count - 1)["y"] < window(page)["height"]
+    expect_seen(page, page.locator(".hv-classes .class").first)
+    expect_seen(page, page.get_by_role("combobox", name="Layer"))
+    assert serious(page) == []
+
+
+def test_between_two_tiles_the_nearest_counts(sized: Page, server: str) -> None:
+    page = sized
+    page.goto(f"{server}/?{LINK}")
+    wait_for_grid(page)
+    lie = tiles(page)
+    box = lie.box(1)
+    middle = box["y"] + box["height"] / 2
+    right = box["x"] + box["width"]
+    slider = page.get_by_role("slider", name="Channel")
+    for x, y, channel in (
+        (right + 0.3, middle, 1),
+        (right + lie.gap - 0.3, middle, 2),
+        (right - 5, box["y"] + box["height"] + 0.3, 1),
+        (right - 5, box["y"] + box["height"] + lie.gap - 0.3, 1 + lie.columns),
+    ):
+        page.mouse.move(x, y)
+        expect(slider).to_have_attribute("aria-valuenow", str(channel))
+    page.mouse.click(right + lie.gap - 0.3, middle)
+    expect_picked(page, 2)
+
+
+def query_of(page: Page) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(page.url).query)
+
+
+def test_back_leads_to_what_was_seen_before(sized: Page, server: str) -> None:
+    page = sized
+    page.goto(f"{server}/?{LINK}")
+    wait_for_grid(page)
+    pick(page, 3)
+    expect_picked(page, 3)
+    first = query_of(page)
+    assert first["channel"] == ["3"]
+    title = page.locator(".why h4").inner_text()
+    pick(page, 4)
+    expect_picked(page, 4)
+    page.go_back()
+    if is_phone(page):  # where the sheet was closed in between
+        expect(page.locator(".st-key-hv-picked")).to_have_count(0)
+        page.go_back()
+    expect_picked(page, 3)
+    assert query_of(page) == first
+    expect(page.locator(".why h4")).to_have_text(title)
+    page.go_back()
+    expect(page.get_by_text("Each tile is a channel")).to_be_visible()
+    assert "channel" not in query_of(page)
+    page.go_forward()
+    expect_picked(page, 3)
+
+
+def test_a_reload_and_a_shared_link_show_the_same(
+    sized: Page, browser: Browser, server: str
+) -> None:
+    page = sized
+    page.goto(f"{server}/?{LINK}")
+    wait_for_grid(page)
+    lie = tiles(page)
+    box = lie.box(5)
+    page.mouse.click(box["x"] + 0.3 * box["width"], box["y"] + 0.7 * box["height"])
+    expect_picked(page, 5)
+    seen, grid = what_is_seen(page), wait_for_grid(page)
+    page.reload()
+    assert wait_for_grid(page) == grid
+    expect_picked(page, 5)
+    assert what_is_seen(page) == seen
+    if is_phone(page):
+        link = page.url  # there is no room for the button
+    else:
+        page.get_by_role("button", name="Share").click()
+        link = page.get_by_test_id("stPopoverBody").locator("code").inner_text().strip()
+    assert query_of(page) == parse_qs(urlsplit(link).query)
+    other = browser.new_context(viewport={"width": 1440, "height": 900})
+    theirs = other.new_page()
+    theirs.goto(link)
+    assert wait_for_grid(theirs) == grid
+    expect_picked(theirs, 5)
+    assert what_is_seen(theirs) == seen
+    other.close()
+
+
+def what_is_seen(page: Page) -> dict[str, str | None]:
+    """Model, layer, channel and cell, as the page says them."""
+    return {
+        "model": page.locator(
+            "[data-testid=stSidebar] input[aria-label='Model of this family']"
+        ).input_value(),
+        "layer": page.get_by_role("combobox", name="Layer").input_value(),
+        "channel": page.get_by_role("slider", name="Channel").get_attribute("aria-valuetext"),
+        "sum": page.locator(".why .sum").inner_text(),
+        "cell": page.locator(".why h4").inner_text(),
+        "sample": page.locator(".st-key-hv-header img").get_attribute("alt"),
+    }
+
+
+def test_n_and_p_keep_the_channel_in_view(sized: Page, server: str) -> None:
+    page = sized
+    page.goto(f"{server}/?{LINK}&channel=7&cell=20,33,64,64")
+    before = wait_for_grid(page)
+    expect_picked(page, 7)
+    place = settled_box(page, page.locator(".single .picture"))
+    page.locator("body").press("n")
+    after = wait_for_grid(page, before)
+    expect_picked(page, 7)
+    assert query_of(page)["layer"] == ["stage1.second.conv"]
+    assert query_of(page)["cell"] == ["20,33,64,64"]
+    assert settled_box(page, page.locator(".single .picture")) == place  # nothing jumps
+    page.locator("body").press("p")
+    assert wait_for_grid(page, after) == before
+    expect_picked(page, 7)
+
+
+def test_keys_work_without_looking_for_the_focus(page: Page, server: str) -> None:
+    page.goto(f"{server}/?{LINK}")
+    wait_for_grid(page)
+    lie = tiles(page)
+    slider = page.get_by_role("slider", name="Channel")
+    assert page.evaluate("document.activeElement === document.body")
+    for key, position in (("ArrowRight", 1), ("ArrowDown", 1 + lie.columns)):
+        page.keyboard.press(key)
+        expect(slider).to_have_attribute("aria-valuenow", str(position))
+    page.keyboard.press("Enter")
+    expect_picked(page, 1 + lie.columns)
+    page.reload()
+    wait_for_grid(page)
+    page.keyboard.press("/")
+    page.keyboard.type("11")
+    page.keyboard.press("Enter")
+    expect_picked(page, 11)
+
+
+def test_the_frame_is_seen_on_every_map(page: Page, server: str) -> None:
+    """White on black and black on white, so that no map hides it; and above the cursor's."""
+    for scale, colours in (("channel", "gray"), ("channel", "RdBu_r"), ("symmetric", "berlin")):
+        page.goto(f"{server}/?{LINK}&channel=6&scale={scale}&colours={colours}")
+        wait_for_grid(page)
+        lie = tiles(page)
+        assert {BLACK, WHITE} <= frame_colours(page, lie, 6)
+        alone = pixels(page.locator("figure .stage canvas"))
+        page.mouse.move(*tile_centre(page, 6))
+        expect(page.locator("figure output")).to_contain_text("channel 6 · ≈")
+        box = lie.box(6)
+        left, top = round(box["x"] - lie.left), round(box["y"] - lie.top)
+        both = pixels(page.locator("figure .stage canvas"))
+        edge = np.s_[top + 1 : top + 2, left + 30 : left + 60]
+        np.testing.assert_array_equal(both[edge], alone[edge])
