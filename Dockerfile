@@ -64,7 +64,7 @@ files = [catalog.weights_path(spec.name) for spec in specs if spec.download_byte
 FROM python:3.11-slim-bookworm
 LABEL org.opencontainers.image.title="HookViz" \
       org.opencontainers.image.description="See what a convolutional network computes" \
-      org.opencontainers.image.licenses="MIT"
+      org.opencontainers.image.licenses="MIT AND Apache-2.0"
 # a fixed number, so that whoever mounts a folder knows whose it must be
 RUN useradd --uid 10001 --user-group --create-home --shell /usr/sbin/nologin app
 COPY --from=packages /opt/hookviz /opt/hookviz

@@ -30,10 +30,16 @@ class Shot:
 
 SHOTS = (
     Shot("screen.png", ""),
-    Shot("screen-dark.png", "sample=coffee&layer=stage1.first.conv&scale=symmetric", "dark"),
+    Shot("screen-dark.png", "sample=coffee&layer=features.3.expand3x3&scale=symmetric", "dark"),
     Shot("channel.png", "channel=12&cell=20,33", "light", 1440, 2150),
-    Shot("phone.png", "sample=flower", "light", 390, 844),
-    Shot("walk.png", "channel=12&origin=Walk&layer=stage1.second.conv", "dark", 1440, 2000),
+    Shot("phone.png", "sample=coffee", "light", 390, 844),
+    Shot(
+        "walk.png",
+        "model=ShapesNet&channel=12&origin=Walk&layer=stage1.second.conv",
+        "dark",
+        1440,
+        2000,
+    ),
 )
 
 SAMPLES = {"grad-cam": "star", "saliency": "star", "gradients": "star", "embedding": "cat"}
@@ -57,6 +63,7 @@ def take_lens(browser: Browser, address: str, lens: Lens) -> None:
     """Save what a lens shows, without the sidebar, once it has run."""
     page = browser.new_page(viewport={"width": 1440, "height": 1000}, color_scheme="light")
     query = {
+        "model": "ShapesNet",  # the samples are drawings
         "lens": f"{lens.group}: {lens.title}",
         "sample": SAMPLES.get(lens.slug, "flower"),
     }

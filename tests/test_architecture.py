@@ -96,10 +96,7 @@ SHOWN_ELSEWHERE = {
     "cli/options",
     "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
     "run on every kind of layer and network in lenses/test_verify.py and "
-    "capturing/test_odd_networks.py": "explaining/layer_check explaining/recomputation",
-    "every capture and lens goes through it, and capturing/test_engine.py says what it takes": (
-        "capturing/inputs"
-    ),
+    "capturing/test_odd_networks.py": "explaining/double_precision explaining/recomputation",
     "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
         "models/fetching/timing models/torchvision_models"
     ),
@@ -127,6 +124,7 @@ SHOWN_ELSEWHERE = {
 OF_SEVERAL = {
     "capturing/test_odd_networks.py",
     "capturing/test_random_networks.py",
+    "capturing/test_timm_families.py",
     "lenses/test_every_lens.py",
     "lenses/test_every_model.py",
     "lenses/test_together.py",

@@ -11,7 +11,15 @@ from hookviz.models import catalog
 from hookviz.types import Model
 
 EVERY = [spec.name for spec in catalog.described_models()]
-QUICK = ["shapesnet", "resnet18", "vgg11", "squeezenet1_1", "shufflenet_v2_x0_5", "mnasnet0_5"]
+QUICK = [
+    "squeezenet",
+    "shapesnet",
+    "resnet18",
+    "vgg11",
+    "squeezenet1_1",
+    "shufflenet_v2_x0_5",
+    "mnasnet0_5",
+]
 
 
 def assert_captures_are_exact(model: Model) -> None:

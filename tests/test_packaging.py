@@ -19,7 +19,9 @@ from pathlib import Path
 import hookviz
 assert Path(hookviz.__file__).is_relative_to(sys.prefix), hookviz.__file__
 from hookviz.images.samples import samples
-capture = hookviz.capture(hookviz.load_model("shapesnet"), samples()[0].path)
+for name in ("shapesnet", "squeezenet"):
+    capture = hookviz.capture(hookviz.load_model(name), samples()[0].path)
+assert capture.predictions(1)[0][0] == "Egyptian cat"
 grid = hookviz.make_grid(next(iter(capture.values())))
 assert grid.png().startswith(b"\\x89PNG")
 print(len(capture), "conv layers")
@@ -42,6 +44,9 @@ def test_the_wheel_carries_what_it_needs(wheel: Path) -> None:
         "hookviz/ui/.streamlit/config.toml",
         "hookviz/ui/components/mosaic.js",
         "hookviz/assets/bundled.safetensors",
+        "hookviz/assets/squeezenet.safetensors",
+        "hookviz/assets/squeezenet.json",
+        "hookviz/assets/LICENSE-squeezenet",
         "hookviz/assets/samples/samples.json",
     } <= names
     assert not any(name.startswith(("tests/", "scripts/")) for name in names)
@@ -70,7 +75,7 @@ def test_an_installed_wheel_captures(wheel: Path, tmp_path: Path, alone: bool) -
         capture_output=True,
         text=True,
     )
-    assert run.stdout == "10 conv layers\n", run.stderr
+    assert run.stdout == "26 conv layers\n", run.stderr
     command = python.with_name("hookviz")
     version = subprocess.run([command, "--version"], check=True, capture_output=True, text=True)
     assert version.stdout.startswith("hookviz, version")

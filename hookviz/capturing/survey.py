@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from hookviz.capturing import layers
-from hookviz.errors import SettingError
+from hookviz.errors import ModelError, SettingError
 from hookviz.hooking import conduct, hooks
 from hookviz.hooking.forward_pass import forward_pass, own_shape, pass_without_data, private_replica
 from hookviz.hooking.torch_functions import not_followed
@@ -139,9 +140,10 @@ def survey_input(model: Model, model_input: ModelInput) -> Survey:
     Raises:
         ModelError: the network can't take this input.
     """
-    general = survey(model, tuple(model_input.tensor.shape[1:]))
-    if general.only_computes:
-        return general
+    with suppress(ModelError):  # where only zeros fail, the input still may not
+        general = survey(model, tuple(model_input.tensor.shape[1:]))
+        if general.only_computes:
+            return general
     with _lock:
         known = _surveys.setdefault(model.network, {})
         if model_input.digest in known:

@@ -69,7 +69,7 @@ def data_flow(
     calls = sum(layer.calls for layer in survey_input(model, model_input).layers)
     telling = Telling(progress, (1 + _TIMED) * calls)
     with private_replica(model) as replica:
-        names = _outermost(replica)
+        names = _innermost(replica)
         trace = _Trace(replica, telling)
         trace.know(model_input.tensor, frozenset((IMAGE,)))  # and so any copy of it
         with (
@@ -93,14 +93,14 @@ def data_flow(
     return tuple(trace.steps)
 
 
-def _outermost(network: nn.Module) -> list[str]:
-    """The layers without parts; of a convolution with parts, itself and not the parts."""
-    leaves = layers.leaf_names(network)
-    return [
-        name
-        for name in leaves
-        if not any(name[:at] in leaves for at, sign in enumerate(name) if sign == ".")
-    ]
+def _innermost(network: nn.Module) -> list[str]:
+    """The layers that have no layers inside: a block with weights of its own is told by its parts.
+
+    Of a convolution with parts, such as a weight norm, it is the convolution.
+    """
+    names = layers.leaf_names(network)
+    blocks = {name[:end] for name in names for end, sign in enumerate(name) if sign == "."}
+    return [name for name in names if name not in blocks]
 
 
 class _Trace(EveryFunction):

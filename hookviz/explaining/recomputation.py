@@ -7,11 +7,16 @@ against three things: what HookViz recorded of that call for people to see, what
 another full copy makes of the copied input, and for sums of products the same sum in double
 precision by other code. Of a network that does more than compute, the other copy is made of the
 layer as it is just before its call, with all that it remembers by then.
+
+By the usual bound on a sum's rounding error (Higham, "Accuracy and Stability of Numerical
+Algorithms", section 3.1) the network may be off by a small multiple of ``Σ |w · x| + |b|``, which
+is at most ``‖w‖₁ · max |x| + |b|`` anywhere in a channel.
 """
 
 import copy
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,11 +24,47 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from hookviz.errors import shorten
-from hookviz.explaining.layer_check import LayerCheck, Tensors, close_in_double, compare
+from hookviz.explaining.double_precision import doubles, in_double
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.conduct import only_computes
 from hookviz.hooking.forward_pass import Telling, forward_pass
 from hookviz.types import Address, Model, ModelInput
+
+_ROUNDING = 1e-5  # of single precision, see the head of this file
+_TF32_EPSILON = 2.0**-10  # what a GPU may compute float32 convolutions with
+
+
+@dataclass(slots=True)
+class LayerCheck:
+    """What was found about one layer, over all its calls.
+
+    Attributes:
+        kind: the module's class.
+        compared: how many numbers.
+        difference: the largest between the layer's output, the record and the second computation.
+        relative: the largest distance from the double-precision result, by that result's largest
+            size; NaN where there is no such result.
+        agrees: whether every call is within rounding of all of them.
+        recorded: whether what people see of it was among what was compared.
+        problem: why it does not agree, or why nothing was compared.
+    """
+
+    kind: str
+    compared: int = 0
+    difference: float = 0.0
+    relative: float = math.nan
+    agrees: bool = True
+    recorded: bool = False
+    problem: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """In a word or two."""
+        if not self.agrees:
+            return "differs"
+        if not self.compared:
+            return "not checked"
+        return "within rounding" if self.difference else "exact"
 
 
 def recompute(
@@ -82,17 +123,15 @@ class _Recomputation:
 
     def before(self, call: hooks.Call) -> None:
         """Copy what a layer is about to take in."""
+        module = self._modules[call.layer]
         try:
-            # A deep copy keeps the strides, so the second call takes the same way through torch.
-            arguments = copy.deepcopy(call.arguments)
+            if self._weights_stay:
+                # A deep copy keeps the strides, so the second call takes the same way as the first.
+                arguments = copy.deepcopy(call.arguments)
+            else:
+                module, arguments = _copied_together(self._running[call.layer], call.arguments)
         except Exception:  # noqa: BLE001 - whatever it is, it is no tensor, and said on the page
             arguments = None
-        module = self._modules[call.layer]
-        if not self._weights_stay:
-            try:
-                module = _as_it_is(self._running[call.layer])
-            except Exception:  # noqa: BLE001 - whatever it holds, and said on the page
-                arguments = None
         self._waiting[call.layer].append((module, arguments))
 
     def after(self, call: hooks.Call) -> None:
@@ -115,7 +154,7 @@ class _Recomputation:
             check.agrees, check.difference = False, math.inf
             check.problem = f"was recorded as {address}, and a second pass does not run that"
 
-    def _against_record(self, check: LayerCheck, call: hooks.Call, output: Tensors) -> None:
+    def _against_record(self, check: LayerCheck, call: hooks.Call, output: "Tensors") -> None:
         for path, tensor in output:
             recorded = self._record.pop(str(Address(call.layer, call.index, path)), None)
             if recorded is None:
@@ -123,41 +162,119 @@ class _Recomputation:
             alone = tensor[0] if tensor.ndim > 1 and len(tensor) == 1 else tensor
             check.recorded = True
             beside = LayerCheck("")
-            if not compare(beside, [(path, recorded)], [(path, alone.to("cpu", recorded.dtype))]):
+            if not _compare(beside, [(path, recorded)], [(path, alone.to("cpu", recorded.dtype))]):
                 check.agrees = False
                 check.problem = "puts out something else than what was recorded of it"
             check.difference = max(check.difference, beside.difference)
 
     def _against_itself(
-        self, check: LayerCheck, module: nn.Module, arguments: Any, output: Tensors
+        self, check: LayerCheck, module: nn.Module, arguments: Any, output: "Tensors"
     ) -> None:
-        positional, named = arguments
         try:
-            again = list(hooks.tensors_in(_called(module, positional, named)))
+            again = self._called(module, arguments)
         except Exception as error:  # noqa: BLE001 - the network's own, and said on the page
             check.problem = check.problem or f"can't be called again: {shorten(str(error))}"
             return
-        if not compare(check, output, again):
+        if not _compare(check, output, again):
             check.agrees = False
-            twice = list(hooks.tensors_in(_called(module, positional, named)))
+            twice = self._called(module, arguments)
             check.problem = check.problem or (
                 "puts out the same again for this input, but not what was recorded"
-                if compare(LayerCheck(""), again, twice)
+                if _compare(LayerCheck(""), again, twice)
                 else "puts out other numbers each time: it is random or remembers something"
             )
         elif not self._weights_stay and is_parametrized(module):
             pass  # another look at its weights may make others of them
-        elif again and not close_in_double(check, module, positional, named, output):
+        elif again and not _close_in_double(check, module, arguments, output):
             check.agrees = False
             check.problem = "is further from the exact sums than rounding explains"
 
+    def _called(self, module: nn.Module, arguments: Any) -> "Tensors":
+        """What the module puts out, which is as new afterwards, and so are the arguments."""
+        if self._weights_stay:
+            positional, named = copy.deepcopy(arguments)
+        else:
+            module, (positional, named) = _copied_together(module, arguments)
+        return list(hooks.tensors_in(module(*positional, **named)))
 
-def _as_it_is(module: nn.Module) -> nn.Module:
+
+def _copied_together(module: nn.Module, arguments: Any) -> tuple[nn.Module, Any]:
+    """Copies that share memory where these do: a layer may write to an input that it remembers."""
+    memo: dict[int, Any] = {}
     with torch.inference_mode(mode=False):  # a network's own may be on
-        copied = replicas.full_copy(module)
+        copied = replicas.full_copy(module, memo)
     hooks.forget(copied)
-    return copied
+    return copied, copy.deepcopy(arguments, memo)
 
 
-def _called(module: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    return module(*copy.deepcopy(positional), **copy.deepcopy(named))
+Tensors = list[tuple[tuple[str, ...], Tensor]]
+"""Tensors by their paths inside what holds them."""
+
+
+def _compare(check: LayerCheck, recorded: Tensors, again: Tensors) -> bool:
+    """Whether both are the same but for rounding; counts and differences go into `check`."""
+    if [(path, tensor.shape) for path, tensor in recorded] != [
+        (path, tensor.shape) for path, tensor in again
+    ]:
+        check.difference = math.inf
+        return False
+    agrees = True
+    for (_, ours), (_, theirs) in zip(recorded, again, strict=True):
+        check.compared += ours.numel()
+        if torch.equal(ours, theirs):
+            continue
+        difference = float(_distance(ours, theirs).max())
+        size = float(torch.nan_to_num(ours.abs().double(), 0, 0, 0).max())
+        check.difference = max(check.difference, difference)
+        agrees &= difference <= _rounding(ours) * size
+    return agrees
+
+
+def _distance(ours: Tensor, theirs: Tensor) -> Tensor:
+    """How far apart two tensors are, float64: 0 for equal or both NaN, ∞ where only one is NaN."""
+    ours, theirs = (
+        tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
+        for tensor in (ours, theirs)
+    )
+    same = (ours == theirs) | (ours.isnan() & theirs.isnan())
+    return (ours - theirs).abs().nan_to_num(math.inf, math.inf).masked_fill(same, 0)
+
+
+def _close_in_double(
+    check: LayerCheck,
+    module: nn.Module,
+    arguments: tuple[tuple[Any, ...], Mapping[str, Any]],
+    outputs: Tensors,
+) -> bool:
+    """Whether a sum of products is what double precision makes of it; True for other layers."""
+    positional, named = arguments
+    image = positional[0] if len(positional) == 1 and not named else None
+    output = outputs[0][1]
+    if not (isinstance(image, Tensor) and image.is_floating_point()):
+        return True
+    exact = in_double(module, image)
+    if exact is None:
+        return True
+    assert isinstance(module.weight, Tensor)
+    sizes = [part.abs().flatten(1).sum(1) for part in doubles(module.weight)]
+    bound = torch.cat(sizes) * image.abs().max().double()
+    if isinstance(module.bias, Tensor):
+        bound += module.bias.double().abs()
+    if isinstance(module, nn.Conv2d):  # its channels are not the last dimension
+        bound = bound[:, None, None]
+    # what overflows in the network's own precision is as infinite in ours
+    far = exact.to(output.dtype).isinf()
+    distance = _distance(output, torch.where(far, exact.to(output.dtype).double(), exact))
+    largest = float(exact.abs().nan_to_num(0, 0, 0).max())
+    relative = float(distance.max()) / (largest or 1.0)
+    check.relative = relative if math.isnan(check.relative) else max(check.relative, relative)
+    return bool((distance <= (_rounding(output) * bound).nan_to_num(math.inf)).all())
+
+
+def _rounding(tensor: Tensor) -> float:
+    if not tensor.is_floating_point():
+        return 0.0 if not tensor.is_complex() else _ROUNDING
+    epsilon = torch.finfo(tensor.dtype).eps
+    if tensor.device.type != "cpu":
+        epsilon = max(epsilon, _TF32_EPSILON)
+    return max(_ROUNDING, 2 * epsilon)

@@ -86,7 +86,11 @@ class Conduct(EveryFunction):
             or _moves_averages(func, args, kwargs)
         ):
             self._looked_past = True
-        return func(*args, **kwargs)
+        try:
+            return func(*args, **kwargs)
+        except Exception:
+            self._looked_past = True  # with data it may work, and the network may go on without
+            raise
 
     @property
     def only_computed(self) -> bool:

@@ -52,7 +52,11 @@ def borrow(network: Network) -> Iterator[Network]:
                 idle.append(replica)
 
 
-def replicate(network: Network, tensor: Callable[[Tensor], Tensor] | None = None) -> Network:
+def replicate(
+    network: Network,
+    tensor: Callable[[Tensor], Tensor] | None = None,
+    memo: dict[int, Any] | None = None,
+) -> Network:
     """New modules around `network`'s tensors, or around what `tensor` makes of each of them.
 
     Without `tensor` they are the very same tensors where the network only computes, else copies.
@@ -68,7 +72,8 @@ def replicate(network: Network, tensor: Callable[[Tensor], Tensor] | None = None
         for value in group.values()
         if isinstance(value, Tensor)
     }
-    memo: dict[int, Any] = {key: tensor(value) for key, value in shared.items()}
+    memo = {} if memo is None else memo
+    memo.update((key, tensor(value)) for key, value in shared.items())
     foreign = foreign_hooks(network)
     memo.update({id(hook): None for hook in foreign.values()})  # nothing of theirs is copied
     replica = deep_copy(network, memo)
@@ -76,13 +81,15 @@ def replicate(network: Network, tensor: Callable[[Tensor], Tensor] | None = None
     return replica
 
 
-def full_copy(network: Network) -> Network:
+def full_copy(network: Network, memo: dict[int, Any] | None = None) -> Network:
     """New modules around copies of every tensor: nothing is shared with anybody.
 
     They are ordinary tensors, whatever block the copy is made in and whatever the network's are.
+    What `copy.deepcopy` copies with the same `memo` later shares memory with the copy as it does
+    with the network.
     """
     with torch.inference_mode(mode=False), torch.no_grad():
-        return replicate(network, _copy)
+        return replicate(network, _copy, memo)
 
 
 def shapes_only(network: nn.Module) -> nn.Module:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
+from torch import Tensor
 
 from hookviz.capturing.features import POOLS, Features, features, named
 from hookviz.capturing.inputs import prepare
@@ -64,6 +65,10 @@ def run(subject: Subject, *, layer: str | None, pool: str, images: tuple[Any, ..
     return (*panels, *_fingerprints(embedded), *failed), values
 
 
+def _is_input(image: Any) -> bool:
+    return isinstance(image, Tensor | ModelInput)
+
+
 def _prepared(subject: Subject, listed: Mapping[str, Any], telling: Telling) -> dict[str, Any]:
     """The images as inputs; one that can't be made an input stays, and `features` tells why."""
     options = _same_way(subject)
@@ -74,7 +79,8 @@ def _prepared(subject: Subject, listed: Mapping[str, Any], telling: Telling) -> 
             inputs[name] = subject.model_input
             continue
         try:
-            inputs[name] = prepare(subject.model, image, **options)
+            # a tensor is an input already, which nothing can make larger or smaller
+            inputs[name] = prepare(subject.model, image, **({} if _is_input(image) else options))
         except HookVizError:
             inputs[name] = image
     telling.step()

@@ -14,8 +14,7 @@ from torch.nn.modules.conv import _ConvNd
 from hookviz.capturing import engine
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
-from hookviz.explaining.layer_check import LayerCheck
-from hookviz.explaining.recomputation import recompute
+from hookviz.explaining.recomputation import LayerCheck, recompute
 from hookviz.hooking.forward_pass import Telling
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.wording import number

@@ -11,8 +11,9 @@ from hookviz.models.architectures import class_keys, outline, spec_classes
 
 # Layers that torchvision's DenseNet files spell "norm.1", and its code today "norm1".
 _OLD_DENSENET = re.compile(r"(denselayer\d+\.(?:norm|relu|conv))\.([12]\.)")
-# What DataParallel, torch.compile and FSDP put into names, at the start or in the middle.
-_WRAPPERS = {"module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
+WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+"""What DataParallel, torch.compile and FSDP put into names, at the start or in the middle."""
+
 # What only counts training steps: older files lack it, and nothing reads it here.
 _COUNTERS = re.compile(r"(^|\.)(num_batches_tracked|n_averaged)$")
 _MOST_CLASSES = 1_000_000
@@ -128,7 +129,7 @@ def _with_plain_head(
 
 def _without_wrappers(key: str) -> str:
     parts = key.split(".")
-    plain = ".".join(part for part in parts if part not in _WRAPPERS)
+    plain = ".".join(part for part in parts if part not in WRAPPERS)
     return _OLD_DENSENET.sub(r"\1\2", plain)
 
 

@@ -2,10 +2,13 @@
 
 import inspect
 import re
+from collections.abc import Iterable
 from functools import cache
 
 from hookviz.models import architectures, shapesnet
 from hookviz.models.bundled import BUNDLED
+from hookviz.models.checkpoints.state_dicts import USUAL_KEYS
+from hookviz.models.matching import WRAPPERS
 from hookviz.recipe.facts import Recipe
 from hookviz.recipe.wording import call, quoted, to_fill_in
 from hookviz.settings import settings
@@ -82,23 +85,67 @@ def weights_file(recipe: Recipe) -> str | None:
 
 def _load_weights(recipe: Recipe, file: str) -> list[str]:
     """Fill ``model`` from the file."""
-    own = recipe.is_checkpoint
-    if file.endswith(".safetensors"):
-        lines = ["state = load_file(WEIGHTS)"]
-    else:
-        lines = ['state = torch.load(WEIGHTS, map_location="cpu", weights_only=True)']
-    if own:
-        lines += [
-            'state = state.get("state_dict", state)  # some save more beside the weights',
-            "# DataParallel puts a prefix before every name; write yours here if it is another.",
-            'state = {name.removeprefix("module."): value for name, value in state.items()}',
-        ]
-    if own and _has_training_heads(recipe):
-        lines += [
-            'for name in [name for name in state if name.lower().startswith("aux")]:',
-            "    del state[name]  # heads for training alone",
-        ]
-    return [*lines, "model.load_state_dict(state)"]
+    safe = file.endswith(".safetensors")
+    read = "load_file(WEIGHTS)" if safe else _TORCH_LOAD
+    if not recipe.is_checkpoint:
+        return [f"model.load_state_dict({read})"]
+    lines = [] if safe else [_UNWRAP.format(keys=_written(USUAL_KEYS))]
+    found = read if safe else f"weights_in({read})"
+    lines += [_RENAME.format(found=found, wrappers=_written(WRAPPERS))]
+    if recipe.model.startswith("densenet"):
+        lines += [_OLD_DENSENET]
+    return [*lines, _FILL]
+
+
+def _written(names: Iterable[str]) -> str:
+    """Names in a line or, where that would be too long, in as many lines as ruff makes of them."""
+    words = [quoted(name) for name in names]
+    line = f"({', '.join(words)})"
+    return line if len(line) < _WIDTH else "(\n    " + ",\n    ".join(words) + ",\n)"
+
+
+_TORCH_LOAD = 'torch.load(WEIGHTS, map_location="cpu", weights_only=True)'
+_UNWRAP = '''
+KEYS = {keys}  # where training scripts put the weights
+AVERAGES = ("ema", "swa", "averag")  # kept beside them, and taken where there is nothing else
+
+
+def weights_in(saved):
+    """The tensors by their names, whatever is saved around and beside them."""
+    inner = {{str(key).lower(): value for key, value in saved.items() if isinstance(value, dict)}}
+    for key in KEYS:
+        if key in inner and (tensors := weights_in(inner[key])):
+            return tensors
+    order = sorted(inner, key=lambda key: any(word in key for word in AVERAGES))
+    tensors = {{str(key): value for key, value in saved.items() if isinstance(value, torch.Tensor)}}
+    return max([tensors, *(weights_in(inner[key]) for key in order)], key=len)
+
+'''
+_RENAME = """\
+own = model.state_dict()
+# Names without what DataParallel, torch.compile or a class around the network put into them.
+WRAPPERS = {wrappers}
+state = {{}}
+for name, value in {found}.items():
+    parts = [part for part in name.split(".") if part not in WRAPPERS]
+    state[name if name in own else ".".join(parts)] = value\
+"""
+_OLD_DENSENET = """\
+for old in ("norm.1", "norm.2", "conv.1", "conv.2"):  # as older files spell norm1 and the like
+    new = old.replace(".", "")
+    state = {name.replace(f".{old}.", f".{new}."): value for name, value in state.items()}\
+"""
+_FILL = """\
+before = [s.removesuffix(name) for s in state for name in own if f".{s}".endswith(f".{name}")]
+prefix = max(dict.fromkeys(["", *before]), key=before.count)  # the most common one
+lacks = [name for name in own if prefix + name not in state]
+lacks = [name for name in lacks if not name.endswith("num_batches_tracked")]  # counts steps
+if lacks:
+    names = [name for name in state if name.removeprefix(prefix) not in own]
+    raise SystemExit(f"{WEIGHTS} has no {lacks[:3]}; rename what it calls so, of {names[:9]}.")
+own.update({name: state[prefix + name] for name in own if prefix + name in state})
+model.load_state_dict(own)\
+"""
 
 
 def _brings_steps(recipe: Recipe) -> bool:

@@ -152,6 +152,49 @@ class CountsOutOfSight(Odd):
         return counted
 
 
+class _Remembers(nn.Module):
+    """Keeps its input, and writes into the next one, which can be the same memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[str, Tensor] = {}
+
+    def forward(self, x: Tensor) -> Tensor:
+        x.mul_(0.5)
+        last = self.kept.get("last")
+        self.kept["last"] = x.detach()
+        return x if last is None else x + last
+
+
+class RemembersItsInput(Odd):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = _Remembers()
+
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        added: Tensor = self.part(self.part(activation))
+        return added
+
+
+class GoesOnWithout(Odd):
+    """Swallows what only goes wrong without data."""
+
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        try:
+            activation[activation > 0] *= 0.5
+            other: Tensor = self.other(images)
+        except Exception:  # noqa: BLE001 - as code for optional libraries does
+            return activation
+        return activation + other
+
+
+class FailsOnZeros(Odd):
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        if not images.any():
+            raise ValueError("no image")
+        return activation
+
+
 class CountsInAParametrisation(Odd):
     def __init__(self) -> None:
         super().__init__()
@@ -213,6 +256,7 @@ ODD: list[type[Odd]] = [
     *(CountsInAnAttribute, RemembersInAList, ReplacesABuffer, NormalisesInTraining),
     *(ClipsItsWeights, TakesAWayByValue, CallsByValue, WithoutGradients, OldWeightNorm),
     *(SpectralNorm, WritesInAnotherThread, WritesInAScript, CountsInAPart),
+    *(RemembersItsInput, GoesOnWithout, FailsOnZeros),
     *(CountsOutOfSight, CountsInAParametrisation, ReplacedForward),
 ]
 pytestmark = pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
@@ -306,7 +350,7 @@ def test_a_record_that_writes_have_spoilt_is_found_by_the_seal(
 def test_what_only_computes_is_known_to() -> None:
     for build in ODD:
         model = as_model(seeded(build))
-        hookviz.list_layers(model)
+        hookviz.capture(model, bright())
         # Writes in threads and scripts cannot be seen: captures copy whatever a person's code does.
         unseen = (WritesInAnotherThread, WritesInAScript)
         plain = build in (Odd, WithoutGradients, ReplacedForward, *unseen)

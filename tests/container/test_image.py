@@ -112,12 +112,12 @@ def test_the_image_carries_no_secret_and_no_setting() -> None:
 
 def test_what_its_own_programs_take_from_hookviz_exists() -> None:
     text = (ROOT / "Dockerfile").read_text().replace("\\\n", "")
-    taken = re.findall(r"from (hookviz[\w.]*) import (\w+); files = ([^;]+);", text)
-    assert [(module, name) for module, name, _ in taken] == [("hookviz.models", "catalog")]
-    for module, name, files in taken:
+    programs = re.findall(r"from (hookviz[\w.]*) import (\w+); (.*?)\"", text)
+    assert [(module, name) for module, name, _ in programs] == [("hookviz.models", "catalog")]
+    for module, name, program in programs:
         found = importlib.import_module(f"{module}.{name}")
-        used = set(re.findall(rf"\b{name}\.(\w+)", files))
-        assert used == {"weights_path", "BUNDLED"}
+        used = set(re.findall(rf"\b{name}\.(\w+)", program))
+        assert used == {"find_model", "weights_path"}
         assert used <= set(vars(found))
 
 

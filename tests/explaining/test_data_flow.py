@@ -44,6 +44,10 @@ def test_every_call_is_timed_three_times(tiny: Model, noise: Tensor) -> None:
 
 def test_a_network_without_layers_is_refused(noise: Tensor) -> None:
     class Bare(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.unused = nn.Linear(2, 2)
+
         def forward(self, images: Tensor) -> Tensor:
             return images.mean((2, 3))
 

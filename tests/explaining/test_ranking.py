@@ -247,8 +247,7 @@ def test_a_network_that_reads_values_is_run_for_real(tiny: Model) -> None:
     model = as_model(Choosy())
     assert dict(sources(model)) == {"conv2": "conv1"} == dict(sources(tiny))
     assert sources(model) is sources(model)
-    idle = replicas._idle[model.network]
-    assert [hook_count(replica.network) for replica in idle] == [0]
+    assert model.network not in replicas._idle  # what reads values gets a copy for one pass
     assert hook_count(model.network) == 0
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import hookviz
 from hookviz.lenses.contract import running
+from hookviz.models.bundled import BUNDLED
 from tests.conftest import hook_count, picture
 
 
@@ -14,7 +15,7 @@ from tests.conftest import hook_count, picture
     "name", [spec.name for spec in hookviz.list_models() if not spec.name.startswith("timm")]
 )
 def test_every_lens_works_on(name: str) -> None:
-    model = hookviz.load_model(name, "pretrained" if name == "shapesnet" else "random")
+    model = hookviz.load_model(name, "pretrained" if name in BUNDLED else "random")
     side = max(64, model.min_size)
     versions = [parameter._version for parameter in model.network.parameters()]
     for lens in running.list_lenses():

@@ -179,17 +179,20 @@ def test_writing_into_a_tensor_adds_to_where_it_comes_from() -> None:
     assert edges(look(seeded(lambda: Convs(compute)))) == [(0, 1), (0, 2), (2, 3), (1, 4), (3, 4)]
 
 
+SEEN: list[Tensor] = []  # what a function closes over is copied with its network, and this is not
+
+
 def test_an_identity_changes_nothing_of_what_a_pass_computes() -> None:
     def compute(network: Convs, images: Tensor) -> Any:
         found = network.a(images)
         again = network.same(found)
         again += 1  # also seen through the other name
-        seen.append(found.clone())
+        SEEN.append(found.clone())
         return network.b(found)
 
-    seen: list[Tensor] = []
+    SEEN.clear()
     look(seeded(lambda: Convs(compute)))
-    first, *rest = (tensor for tensor in seen if tensor.device.type != "meta")
+    first, *rest = (tensor for tensor in SEEN if tensor.device.type != "meta")
     assert len(rest) == 3
     assert all(torch.equal(first, other) for other in rest)
 
@@ -255,6 +258,10 @@ def test_the_arcs_are_drawn_where_data_goes_past_calls(tiny: hookviz.Model) -> N
 
 def test_a_network_without_layers() -> None:
     class Bare(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.unused = nn.Linear(2, 2)
+
         def forward(self, images: Tensor) -> Tensor:
             return images * 2
 

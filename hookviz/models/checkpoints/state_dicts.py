@@ -11,10 +11,12 @@ from torch import Tensor
 from hookviz.errors import WeightsError, shorten
 
 _DEEPEST = 6  # wrappings around a state dict
-_PLAIN = (  # where training scripts put the state dict, likeliest first
+USUAL_KEYS = (
     *("state_dict", "model_state_dict", "model_state", "model", "network_state_dict", "network"),
     *("net_state_dict", "net", "module", "params", "weights"),
 )
+"""Where training scripts put the state dict, in small letters, likeliest first."""
+
 _AVERAGED = re.compile(r"(^|_)(ema|swa|averaged?)(_|$)|params_ema", re.IGNORECASE)
 _NO_WEIGHTS = re.compile(  # what lies beside the weights and can hold tensors too
     r"optim|sched|scaler|rng|callback|loops|hyper_?param|hparams|args|config|amp$", re.IGNORECASE
@@ -55,7 +57,7 @@ def _unwrapped(node: Mapping[Any, Any], depth: int, seen: set[int]) -> dict[str,
         for key, value in node.items()
         if isinstance(key, str) and isinstance(value, Mapping)
     }
-    for key in _PLAIN:
+    for key in USUAL_KEYS:
         if key in inner:
             tensors = _unwrapped(inner.pop(key), depth - 1, seen)
             if tensors:

@@ -19,7 +19,7 @@ ADAM = {"state": {0: {"step": torch.ones(1), "exp_avg": torch.ones(9)}}, "param_
 
 
 WRAPPED: list[dict[Any, Any]] = [
-    *({key: STATE, "epoch": 3} for key in state_dicts._PLAIN),
+    *({key: STATE, "epoch": 3} for key in state_dicts.USUAL_KEYS),
     {"epoch": 3, "arch": "tiny", "state_dict": STATE, "best_acc1": torch.tensor(71.0)},
     {"model": STATE, "optimizer": ADAM, "args": {"lr": 0.1, "size": torch.ones(2)}},
     {"model": {"state_dict": {"module": STATE}}},
