@@ -19,31 +19,38 @@ FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 
 @dataclass(frozen=True)
 class Shot:
-    """One screenshot: its file, the view's link, and the screen."""
+    """One screenshot: its file, the view's link, the screen, and what is scrolled into view."""
 
     file: str
     query: str
     scheme: Literal["light", "dark"] = "light"
     width: int = 1440
     height: int = 900
+    scroll_to: str = ""
 
 
 SHOTS = (
-    Shot("screen.png", ""),
-    Shot("screen-dark.png", "sample=coffee&layer=features.3.expand3x3&scale=symmetric", "dark"),
-    Shot("channel.png", "channel=12&cell=20,33", "light", 1440, 2150),
-    Shot("phone.png", "sample=coffee", "light", 390, 844),
+    Shot("screen.png", "channel=16&cell=48,36,111,111"),
+    Shot("screen-dark.png", "sample=coffee&layer=features.3.squeeze&channel=5", "dark"),
+    Shot("channel.png", "sample=rocket&layer=features.4.expand3x3&channel=12"),
+    Shot("phone.png", "channel=16&cell=48,36,111,111", width=390, height=844),
     Shot(
         "walk.png",
-        "model=ShapesNet&channel=12&origin=Walk&layer=stage1.second.conv",
+        "model=ShapesNet&sample=flower&layer=stage1.second.conv&channel=12&origin=Walk",
         "dark",
-        1440,
-        2000,
+        scroll_to=".walk .says",
     ),
 )
 
-SAMPLES = {"grad-cam": "star", "saliency": "star", "gradients": "star", "embedding": "cat"}
-"""Which sample a lens is shown with; the flower where none is named."""
+_DRAWING = {"model": "ShapesNet", "sample": "flower"}
+_PHOTOGRAPH = {"sample": "cat"}
+QUERIES = {
+    "grad-cam": _PHOTOGRAPH,
+    "saliency": _PHOTOGRAPH,
+    "gradients": {"model": "ShapesNet", "sample": "star"},
+    "embedding": _PHOTOGRAPH,
+}
+"""What a lens is shown with; a drawing where nothing is said."""
 
 
 def take(browser: Browser, address: str, shot: Shot) -> None:
@@ -53,7 +60,11 @@ def take(browser: Browser, address: str, shot: Shot) -> None:
     )
     page.goto(f"{address}/?{shot.query}")
     wait_for_grid(page)
-    page.wait_for_timeout(1000)  # let the sidebar finish sliding
+    page.locator(".why h4").wait_for()
+    page.wait_for_timeout(2000)  # let the sidebar finish sliding, and the tree come
+    if shot.scroll_to:
+        page.locator(shot.scroll_to).scroll_into_view_if_needed()
+    page.mouse.move(shot.width / 2, 1)  # from wherever a cursor would be painted
     page.screenshot(path=FOLDER / shot.file)
     page.close()
     print(FOLDER.name, shot.file)
@@ -62,13 +73,9 @@ def take(browser: Browser, address: str, shot: Shot) -> None:
 def take_lens(browser: Browser, address: str, lens: Lens) -> None:
     """Save what a lens shows, without the sidebar, once it has run."""
     page = browser.new_page(viewport={"width": 1440, "height": 1000}, color_scheme="light")
-    query = {
-        "model": "ShapesNet",  # the samples are drawings
-        "lens": f"{lens.group}: {lens.title}",
-        "sample": SAMPLES.get(lens.slug, "flower"),
-    }
+    query = {"lens": f"{lens.group}: {lens.title}", **QUERIES.get(lens.slug, _DRAWING)}
     page.goto(f"{address}/?{urlencode(query)}")
-    page.get_by_text(re.compile(r"^took ")).wait_for(timeout=60_000)
+    page.get_by_text(re.compile(r"^took ")).wait_for(timeout=180_000)
     page.wait_for_timeout(1500)
     box = page.get_by_test_id("stMainBlockContainer").bounding_box()
     assert box is not None
