@@ -6,7 +6,7 @@ WORKERS ?= 2
 # Each worker has a server and a browser of its own; one that is done takes tests from another.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: run test test-all sweep check format bench docs load fuzz pictures train lock help clean
+.PHONY: run test test-all sweep check format bench docs load fuzz networks pictures train lock help clean
 .DEFAULT_GOAL := help
 
 help: ## list what make can do
@@ -45,6 +45,9 @@ load: .venv/dev ## let classes of 1, 10 and 40 work on one server at once
 
 fuzz: .venv/dev ## hunt for bytes that break the image reader
 	$(BIN)/python -m scripts.fuzz
+
+networks: .venv/dev ## hold 2,000 random networks against plain hooks
+	$(BIN)/python -W ignore -m scripts.random_networks
 
 lock: .venv/dev ## pin what the image installs, with hashes
 	{ grep '^#' requirements.lock | head -6; { grep -vE '^torch' requirements.txt; printf '%s\n' filelock fsspec jinja2 networkx setuptools sympy typing-extensions; } | $(BIN)/uv pip compile - -q --generate-hashes --no-header --python-version 3.11 --python-platform x86_64-manylinux_2_28; } > .lock && mv .lock requirements.lock

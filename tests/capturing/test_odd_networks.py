@@ -347,6 +347,24 @@ def test_a_record_that_writes_have_spoilt_is_found_by_the_seal(
     assert "conv (Conv2d) puts out something else than what was recorded of it" in verdict.text
 
 
+class CountsInItsClass(Odd):
+    """State outside of the network, which every copy shares: nobody can take that back."""
+
+    total = 0
+
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        type(self).total += 1
+        other: Tensor = self.other(images * type(self).total)
+        return activation + other
+
+
+def test_state_outside_of_the_network_is_told_by_the_seal() -> None:
+    verdict = hookviz.run_lens("verify", as_model(seeded(CountsInItsClass)), bright()).panels[0]
+    assert isinstance(verdict, TextPanel)
+    assert verdict.tone == "bad"
+    assert "other (Conv2d) puts out something else than what was recorded of it" in verdict.text
+
+
 def test_what_only_computes_is_known_to() -> None:
     for build in ODD:
         model = as_model(seeded(build))
