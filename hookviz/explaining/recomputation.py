@@ -201,9 +201,7 @@ class _Recomputation:
 def _copied_together(module: nn.Module, arguments: Any) -> tuple[nn.Module, Any]:
     """Copies that share memory where these do: a layer may write to an input that it remembers."""
     memo: dict[int, Any] = {}
-    with torch.inference_mode(mode=False):  # a network's own may be on
-        copied = replicas.full_copy(module, memo)
-    hooks.forget(copied)
+    copied = replicas.full_copy(module, memo)
     return copied, copy.deepcopy(arguments, memo)
 
 

@@ -23,15 +23,16 @@ def deep_copy(network: Network, memo: dict[int, Any] | None = None) -> Network:
 
     Args:
         network: what to copy.
-        memo: what stands for an object, by its id; as of `copy.deepcopy`.
+        memo: what stands for an object, by its id; as of `copy.deepcopy`. Such an object is not
+            looked into.
     """
     memo = {} if memo is None else memo
     functions: list[FunctionType] = []
-    for value in _held(network):
+    for value in _held(network, memo):
         if isinstance(value, FunctionType) and _keeps_something(value):
             functions.append(value)
         elif isinstance(value, Tensor) and not value.is_leaf:
-            memo.setdefault(id(value), value.detach().clone())
+            memo[id(value)] = value.detach().clone()
     for function in functions:
         memo[id(function)] = _without_insides(function)
     copied = copy.deepcopy(network, memo)
@@ -55,8 +56,6 @@ def _content(cell: CellType) -> Any:
 
 
 def _keeps_something(function: FunctionType) -> bool:
-    if str(function.__module__).startswith(_HOOKVIZ):
-        return False  # our own hooks, on a network that is copied while it runs
     # A cell can be bound anew, so even a number in it is a thing that changes.
     return bool(function.__closure__) or any(
         not isinstance(part, _CONSTANT) for part in insides(function)
@@ -66,12 +65,9 @@ def _keeps_something(function: FunctionType) -> bool:
 _CONSTANT = (type(None), bool, int, float, complex, str, bytes, type)
 
 
-_HOOKVIZ = f"{__name__.partition('.')[0]}."
-
-
-def _held(network: nn.Module) -> Iterator[Any]:
-    """What the modules hold, directly, in containers, or inside of functions."""
-    seen: set[int] = set()
+def _held(network: nn.Module, memo: Mapping[int, Any]) -> Iterator[Any]:
+    """What the modules hold, in containers and inside of functions too; not what `memo` has."""
+    seen = set(memo)
     waiting = [value for module in network.modules() for value in vars(module).values()]
     while waiting:
         value = waiting.pop()

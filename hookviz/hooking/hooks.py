@@ -120,15 +120,6 @@ def before(
         yield
 
 
-def forget(network: nn.Module) -> None:
-    """Take off a copied network the hooks of this module that were copied with it."""
-    for module in network.modules():
-        for registered in (module._forward_hooks, module._forward_pre_hooks):
-            for key, hook in list(registered.items()):
-                if getattr(hook, "__module__", "") == __name__:
-                    del registered[key]
-
-
 @contextmanager
 def on_gradients(change: Callable[[str, Tensor], Tensor | None]) -> Iterator["GradientHooks"]:
     """Somewhere to name tensors whose gradients `change` shall see while the block runs.

@@ -31,11 +31,6 @@ def show_trail() -> None:
         )
 
 
-def forget() -> None:
-    """No way back from here: another layer was chosen by itself."""
-    st.session_state.pop(_KEY, None)
-
-
 def _back() -> None:
     layer, channel = st.session_state[_KEY].pop()
     choose(layer=layer)
