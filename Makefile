@@ -40,8 +40,9 @@ docs: .venv/dev ## build the API reference into out/docs
 bench: .venv/dev ## measure speed beside peers and print the table
 	$(BIN)/python -m scripts.bench
 
-load: .venv/dev ## let classes of 1, 10 and 40 work on one server at once
-	$(BIN)/python -m scripts.load 1 10 40
+load: .venv/dev ## let classes of 1 to 100 work on one server at once, and see how many it bears
+	$(BIN)/python -m scripts.load 1 10 40 100
+	$(BIN)/python -m scripts.load --bear --model ShapesNet
 
 fuzz: .venv/dev ## hunt for bytes that break the image reader
 	$(BIN)/python -m scripts.fuzz

@@ -1,190 +1,173 @@
-"""A class on one server: many sessions that upload images of their own and switch layers.
+"""A class on one server: many people who do what people do, each with an image of their own.
 
-    python -m scripts.load 1 10 40
+    python -m scripts.load 1 10 40 100
+    python -m scripts.load --url http://127.0.0.1:8501 40
+    python -m scripts.load --visits 1000
+    python -m scripts.load --bear
 
-Each session speaks the browser's own protocol (the WebSocket with its XSRF token, uploads, widget
-states) to a real server on this machine. It uploads an image that no other session has, picks the
-layers one after the other with a pause between clicks as a person makes them, and keeps every grid
-that it is sent. Afterwards each grid is compared with what the library draws for that image.
+Each visitor speaks the browser's own protocol to a real server: opens the page, uploads an image
+that nobody else has, picks layers and channels, goes through a lens, changes the model, leaves and
+comes back, with pauses between clicks as a person makes them. Every grid is compared with what the
+library draws for that image. A failure counts at whatever moment it comes: an error on the page, a
+grid that is missing or wrong, a connection that closes, an error in the server's log.
 """
 
+import argparse
 import asyncio
-import base64
 import io
-import json
-import os
 import random
 import statistics
 import sys
 import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
-from urllib.parse import urlencode
+from functools import cache
 
 import numpy as np
 import requests
 from PIL import Image
-from streamlit.proto.Alert_pb2 import Alert
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-from streamlit.proto.WidgetStates_pb2 import WidgetState
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import WebSocketException
 
 import hookviz
+from hookviz.images.samples import samples
+from hookviz.lenses import kernels
 from hookviz.types import Model
 from scripts.automatic_grid import automatic_grid
-from scripts.servers import serve
+from scripts.servers import Server, serve
+from scripts.visitor import Visitor, arrive
 
-CLICKS = 6
 PAUSE = (1.0, 5.0)
 """Seconds between two clicks of one person, evenly spread."""
 
+LIMIT = 2.0
+"""Seconds within which 95 of 100 clicks are answered on a server that bears its load."""
+
 _MODELS = {"ShapesNet": "shapesnet", "ResNet-18": "resnet18"}
-_PATIENCE = 60.0  # seconds after which a click has failed
+_OTHER = "SqueezeNet (in the box)"
 _ALIKE = 0.995  # share of pixels: another number of threads may round a value the other way
+_HEAD = (
+    "| model | sessions | clicks | failures | p50 s | p95 s | clicks/s | ms a run | MB/session "
+    "| MB left behind |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+)
+_LEFT = 130.0  # seconds: Streamlit keeps the session of a lost connection for two minutes
 
 
-@dataclass
-class Shown:
-    """One grid that a session was sent: for which layer, after how many seconds, and its PNG."""
+@dataclass(frozen=True, slots=True)
+class Click:
+    """One answer of the page.
 
-    layer: str
+    Attributes:
+        action: what was done.
+        seconds: from the click to the end of the run.
+        model: name of the model on the screen, as `load_model` takes it.
+        layer: the layer on the screen.
+        image: the file of the image on the screen.
+        png: the grid, where the page should show one; None where it should not.
+    """
+
+    action: str
     seconds: float
-    png: bytes
+    model: str
+    layer: str
+    image: bytes
+    png: bytes | None
 
 
 @dataclass
-class Outcome:
-    """What one session saw."""
+class Visit:
+    """What one person saw: clicks that were answered, failures, and runs of the page."""
 
-    image: bytes
-    grids: list[Shown] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-
-
-class Session:
-    """One browser tab: its connection, and the widgets and the grid that it was last sent."""
-
-    def __init__(self, address: str, socket: ClientConnection, token: str, query: str) -> None:
-        self._address, self._socket, self._token = address, socket, token
-        self._query = query
-        self._states: dict[str, WidgetState] = {}
-        self._id = ""
-        self.widgets: dict[str, str] = {}  # a widget's id by its label
-        self.grid = b""
-        self.problem = ""
-
-    async def run(self) -> None:
-        """Run the page with the widgets as they are, until it has finished."""
-        message = BackMsg()
-        message.rerun_script.query_string = self._query
-        message.rerun_script.widget_states.widgets.extend(self._states.values())
-        await self._socket.send(message.SerializeToString())
-        self.problem = ""
-        while True:
-            answer = await self._receive()
-            kind = answer.WhichOneof("type")
-            if kind == "new_session":
-                self._id = answer.new_session.initialize.session_id or self._id
-            elif kind == "delta":
-                self._see(answer)
-            elif kind == "script_finished":
-                return
-
-    async def choose(self, label: str, option: str) -> None:
-        """Pick an option of a select box."""
-        name = self.widgets[label]
-        self._states[name] = WidgetState(id=name, string_value=option)
-        await self.run()
-
-    async def upload(self, image: bytes) -> None:
-        """Change to uploads, and upload an image."""
-        name = self.widgets["Image"]
-        state = WidgetState(id=name)
-        state.string_array_value.data.append("Upload")
-        self._states[name] = state
-        await self.run()
-        message = BackMsg()
-        message.file_urls_request.request_id = "1"
-        message.file_urls_request.file_names.append("mine.png")
-        message.file_urls_request.session_id = self._id
-        await self._socket.send(message.SerializeToString())
-        while (answer := await self._receive()).WhichOneof("type") != "file_urls_response":
-            pass
-        place = answer.file_urls_response.file_urls[0]
-        headers = {"X-Xsrftoken": self._token, "Cookie": f"_streamlit_xsrf={self._token}"}
-        files = {"file": ("mine.png", image, "image/png")}
-        sent = await asyncio.to_thread(
-            requests.put,
-            self._address + place.upload_url,
-            files=files,
-            headers=headers,
-            timeout=_PATIENCE,
-        )
-        sent.raise_for_status()
-        name = self.widgets["An image file"]
-        state = WidgetState(id=name)
-        info = state.file_uploader_state_value.uploaded_file_info.add()
-        info.file_id, info.name, info.size = place.file_id, "mine.png", len(image)
-        info.file_urls.CopyFrom(place)
-        self._states[name] = state
-        await self.run()
-
-    async def _receive(self) -> ForwardMsg:
-        answer = ForwardMsg()
-        data = await asyncio.wait_for(self._socket.recv(), _PATIENCE)
-        answer.ParseFromString(data if isinstance(data, bytes) else data.encode())
-        return answer
-
-    def _see(self, answer: ForwardMsg) -> None:
-        element = answer.delta.new_element
-        kind = element.WhichOneof("type")
-        if kind in ("selectbox", "button_group", "file_uploader"):
-            widget = getattr(element, kind)
-            self.widgets[widget.label] = widget.id
-        elif kind == "alert" and element.alert.format == Alert.ERROR:
-            self.problem = element.alert.body
-        elif kind == "exception":
-            self.problem = element.exception.message
-        elif kind == "bidi_component" and element.bidi_component.component_name.endswith("mosaic"):
-            data = json.loads(element.bidi_component.json)
-            self.grid = base64.b64decode(data["picture"].partition(",")[2])
+    clicks: list[Click] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    runs: int = 0
 
 
-async def visit(address: str, model: str, layers: list[str], image: bytes, late: float) -> Outcome:
-    """One person's visit: an upload, then one layer after the other."""
-    outcome = Outcome(image)
+class _Person:
+    """One person at a tab: does things, and writes down what came of each."""
+
+    def __init__(self, visit: Visit, tab: Visitor, model: str, image: bytes) -> None:
+        self._visit, self._tab = visit, tab
+        self.model, self.layer, self.image = model, "", image
+
+    async def do(self, action: str, answer: Awaitable[None], *, grid: bool = True) -> None:
+        """Wait for the page's answer to a click, which should be a grid unless told otherwise."""
+        tab, visit = self._tab, self._visit
+        known = len(tab.problems)
+        tab.grid = b""
+        before, started = tab.runs, time.perf_counter()
+        try:
+            await answer
+        finally:
+            visit.runs += tab.runs - before
+            visit.failures += [f"{action}: {problem}" for problem in tab.problems[known:]]
+        seconds = time.perf_counter() - started
+        if grid and not tab.grid:
+            visit.failures.append(f"{action}: no grid came")
+        png = tab.grid if grid else None
+        visit.clicks.append(Click(action, seconds, self.model, self.layer, self.image, png))
+
+
+async def visit(
+    address: str, title: str, seed: int, *, late: float = 0.0, pause: tuple[float, float] = PAUSE
+) -> Visit:
+    """One person's visit with the model of that title, with everything that people do."""
+    choice = random.Random(seed)  # noqa: S311 - a person's whims
+    seen = Visit()
     await asyncio.sleep(late)
-    health = f"{address}/_stcore/health"
-    answer = await asyncio.to_thread(requests.get, health, timeout=_PATIENCE)
-    token = str(answer.cookies["_streamlit_xsrf"])
-    query = urlencode({"model": model} | ({"weights": "random"} if model != "ShapesNet" else {}))
+
+    async def wait() -> None:
+        await asyncio.sleep(choice.uniform(*pause))
+
+    query = {"model": title} | ({} if title == "ShapesNet" else {"weights": "random"})
+    layers = _layers(_MODELS[title])
+    first = samples()[0].path.read_bytes()
+    own = picture(seed)
     try:
-        async with connect(
-            address.replace("http", "ws", 1) + "/_stcore/stream",
-            subprotocols=["streamlit", token],  # type: ignore[list-item]
-            additional_headers={"Cookie": f"_streamlit_xsrf={token}"},
-            origin=address,  # type: ignore[arg-type]
-            max_size=None,
-        ) as socket:
-            session = Session(address, socket, token, query)
-            await session.run()
-            await session.upload(image)
-            for layer in layers:
-                await asyncio.sleep(random.uniform(*PAUSE))  # noqa: S311 - a person's pause
-                session.grid = b""
-                started = time.perf_counter()
-                await session.choose("Layer", layer)
-                outcome.grids.append(Shown(layer, time.perf_counter() - started, session.grid))
-                if session.problem:
-                    outcome.errors.append(session.problem)
-    except (OSError, TimeoutError, KeyError, requests.RequestException) as error:
-        outcome.errors.append(f"{type(error).__name__}: {error}")
-    return outcome
+        async with _person(seen, address, query, title, first) as (tab, person):
+            await person.do("first page", tab.run())
+            await wait()
+            person.image = own
+            await person.do("upload", tab.upload(own))
+            for _ in range(2):
+                person.layer = choice.choice(layers)
+                await wait()
+                await person.do("layer", tab.choose("Layer", person.layer))
+                await wait()
+                cell = (choice.randrange(4), choice.randrange(4))
+                await person.do("channel", tab.pick_channel(choice.randrange(8), cell))
+            lens = next(o for o in tab.options["Look at"] if kernels.LENS.title in o)
+            await wait()
+            await person.do("lens", tab.choose("Look at", lens), grid=False)
+            await wait()
+            await person.do("channels", tab.choose("Look at", tab.options["Look at"][0]))
+            person.model, person.layer = "squeezenet", ""
+            await wait()
+            await person.do("model", tab.choose("Model of this family", _OTHER))
+            person.layer = choice.choice(_layers("squeezenet"))
+            await wait()
+            await person.do("layer", tab.choose("Layer", person.layer))
+        await wait()
+        back = choice.choice(layers)
+        async with _person(seen, address, {**query, "layer": back}, title, first) as (tab, person):
+            person.layer = back
+            await person.do("return", tab.run())
+    except (OSError, LookupError, requests.RequestException, WebSocketException) as error:
+        seen.failures.append(f"{type(error).__name__}: {error}"[:200])
+    return seen
+
+
+@asynccontextmanager
+async def _person(
+    seen: Visit, address: str, query: dict[str, str], title: str, image: bytes
+) -> AsyncIterator[tuple[Visitor, _Person]]:
+    async with arrive(address, query) as tab:
+        yield tab, _Person(seen, tab, _MODELS[title], image)
 
 
 def picture(number: int) -> bytes:
-    """An image that belongs to one session alone."""
+    """An image that belongs to one visitor alone."""
     rng = np.random.default_rng(number)
     coarse = Image.fromarray(rng.integers(0, 256, (6, 8, 3), dtype=np.uint8))
     file = io.BytesIO()
@@ -192,14 +175,33 @@ def picture(number: int) -> bytes:
     return file.getvalue()
 
 
-def is_own(model: Model, outcome: Outcome, shown: Shown) -> bool:
-    """Whether a grid is the one of the session's own image."""
-    if not shown.png:
+@cache
+def _model(name: str) -> Model:
+    return hookviz.load_model(name, "random" if name == "resnet18" else "pretrained")
+
+
+@cache
+def _layers(name: str) -> tuple[str, ...]:
+    return tuple(layer.name for layer in hookviz.list_layers(_model(name)))
+
+
+def is_right(click: Click) -> bool:
+    """Whether the grid is what the library draws of that layer for that image."""
+    if click.png is None:
+        return True
+    if not click.png:
         return False
-    found = hookviz.capture(model, outcome.image, shown.layer)[shown.layer]
-    expected = _pixels(automatic_grid(found).png())
-    pixels = _pixels(shown.png)
+    layer = click.layer or _layers(click.model)[0]
+    expected = _expected(click.model, layer, click.image)
+    pixels = _pixels(click.png)
     return pixels.shape == expected.shape and bool((pixels == expected).mean() > _ALIKE)
+
+
+@cache
+def _expected(
+    model: str, layer: str, image: bytes
+) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    return _pixels(automatic_grid(hookviz.capture(_model(model), image, layer)[layer]).png())
 
 
 def _pixels(png: bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
@@ -207,63 +209,123 @@ def _pixels(png: bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
         return np.asarray(opened)
 
 
-async def _class(address: str, model: str, layers: list[str], count: int) -> list[Outcome]:
-    visits = []
-    for number in range(count):
-        order = random.Random(number).sample(layers, len(layers))  # noqa: S311
-        chosen = [order[turn % len(order)] for turn in range(CLICKS)]
-        late = number * PAUSE[1] / count
-        visits.append(visit(address, model, chosen, picture(number), late))
-    return await asyncio.gather(*visits)
-
-
-def resident() -> float:
-    """Megabytes that the server has in memory: a child process of this one. Linux only."""
-    for status in Path("/proc").glob("[0-9]*/status"):
-        try:
-            text = status.read_text()
-            command = (status.parent / "cmdline").read_text()
-        except OSError:
-            continue  # it has just ended
-        facts = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
-        if facts.get("PPid", "").strip() == str(os.getpid()) and "streamlit" in command:
-            return int(facts["VmRSS"].split()[0]) / 1000
-    return float("nan")
-
-
-def measure(title: str, count: int) -> str:
-    """One row of the table: so many people with one model on a server of their own."""
-    model = hookviz.load_model(_MODELS[title], "pretrained" if title == "ShapesNet" else "random")
-    layers = [layer.name for layer in hookviz.list_layers(model)]
-    with serve() as address:
-        asyncio.run(_class(address, title, layers, 1))  # a first visitor, and not counted
-        before, started = resident(), time.perf_counter()
-        outcomes = asyncio.run(_class(address, title, layers, count))
-        lasted, after = time.perf_counter() - started, resident()
-    grids = [(outcome, shown) for outcome in outcomes for shown in outcome.grids]
-    wrong = sum(not is_own(model, *one) for one in grids)
-    errors = [error for outcome in outcomes for error in outcome.errors]
-    taken = [shown.seconds for _, shown in grids] or [float("nan")]
-    late = sorted(taken)[max(0, round(0.95 * len(taken)) - 1)]
-    for error in sorted(set(errors))[:3]:
-        print(f"  {errors.count(error)} × {error}", file=sys.stderr)
-    return (
-        f"| {title} | {count} | {len(grids)} | {wrong} | {len(errors)} "
-        f"| {statistics.median(taken):.2f} | {late:.2f} | {len(grids) / lasted:.1f} "
-        f"| {(after - before) / count:.1f} |"
+async def _class(address: str, title: str, count: int) -> list[Visit]:
+    """So many people who come within five seconds."""
+    return await asyncio.gather(
+        *(visit(address, title, seed, late=seed * PAUSE[1] / count) for seed in range(count))
     )
 
 
+def _failures(visits: Sequence[Visit], server: Server | None) -> Counter[str]:
+    """Everything that went wrong, by what it was, from the page and from the server's log."""
+    failures = Counter(text for seen in visits for text in seen.failures)
+    for click in (click for seen in visits for click in seen.clicks):
+        if click.png and not is_right(click):
+            failures[f"{click.action}: the grid of another image, model or layer"] += 1
+    if server is not None:
+        failures.update(f"log: {line}" for line in server.errors())
+    return failures
+
+
+def _late(seconds: Sequence[float]) -> float:
+    """The 95th percentile."""
+    return sorted(seconds)[max(0, round(0.95 * len(seconds)) - 1)]
+
+
+def measure(title: str, count: int, url: str = "", *, leave: bool = False) -> tuple[str, bool]:
+    """One row of the table, and whether the server bore it, for a class on a server of its own.
+
+    Args:
+        title: the model.
+        count: how many people.
+        url: a server that runs already; nothing is known of its processor time and memory.
+        leave: wait until the sessions are gone, to tell what memory stays.
+    """
+    with nullcontext(None) if url else serve() as server:
+        address = server or url
+        asyncio.run(_wave(address, title, range(1)))  # a first visitor, and not counted
+        memory, processor = (server.megabytes(), server.processor()) if server else (0.0, 0.0)
+        started = time.perf_counter()
+        visits = asyncio.run(_class(address, title, count))
+        lasted = time.perf_counter() - started
+        runs = sum(seen.runs for seen in visits)
+        own = ["", "", ""]
+        if server:
+            own[0] = f"{(server.processor() - processor) / max(1, runs) * 1000:.0f}"
+            own[1] = f"{(server.megabytes() - memory) / count:.1f}"
+            if leave:
+                time.sleep(_LEFT)
+                asyncio.run(_wave(address, title, range(1)))  # whose coming lets go of the others
+                own[2] = f"{server.megabytes() - memory:.0f}"
+        failures = _failures(visits, server)
+    for text, number in failures.most_common(5):
+        print(f"  {number} × {text}", file=sys.stderr)
+    seconds = [click.seconds for seen in visits for click in seen.clicks] or [float("nan")]
+    row = (
+        f"| {title} | {count} | {len(seconds)} | {failures.total()} "
+        f"| {statistics.median(seconds):.2f} | {_late(seconds):.2f} "
+        f"| {len(seconds) / lasted:.1f} | {' | '.join(own)} |"
+    )
+    return row, _late(seconds) <= LIMIT and not failures
+
+
+async def _wave(address: str, title: str, seeds: range) -> list[Visit]:
+    quick = (0.0, 0.2)
+    return await asyncio.gather(*(visit(address, title, seed, pause=quick) for seed in seeds))
+
+
+def many_visits(title: str, count: int, together: int = 10) -> None:
+    """Print how much memory a server has after each tenth of so many visits without pauses."""
+    print("| visits | failures | ms a run | MB |\n|---:|---:|---:|---:|")
+    with serve() as server:
+        runs, before, visits = 0, server.processor(), list[Visit]()
+        for start in range(0, count, together):
+            wave = asyncio.run(_wave(server, title, range(start, start + together)))
+            runs += sum(seen.runs for seen in wave)
+            visits += [Visit(failures=seen.failures) for seen in wave]
+            if (start + together) % max(together, count // 10) < together:
+                spent = (server.processor() - before) / max(1, runs) * 1000
+                failures = _failures(visits, server).total()
+                print(
+                    f"| {start + together} | {failures} | {spent:.0f} | {server.megabytes():.0f} |",
+                    flush=True,
+                )
+
+
+def bear(title: str) -> None:
+    """Print rows with more and more people until 95 of 100 clicks take longer than `LIMIT`."""
+    print(_HEAD)
+    for count in range(40, 301, 20):
+        row, borne = measure(title, count)
+        print(row, flush=True)
+        if not borne:
+            break
+
+
 def main() -> None:
-    """Print a row for each number of sessions and each model."""
-    counts = [int(text) for text in sys.argv[1:]] or [1, 10, 40]
-    if max(counts) > 200:
-        sys.exit("At most 200 sessions: this is for a machine of one's own.")
-    print("| model | sessions | clicks | wrong | errors | p50 s | p95 s | clicks/s | MB/session |")
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
-    for title in _MODELS:
-        for count in counts:
-            print(measure(title, count), flush=True)
+    """Print what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("sessions", nargs="*", type=int, default=[1, 10, 40, 100])
+    parser.add_argument("--model", choices=_MODELS, help="one model instead of both")
+    parser.add_argument("--url", default="", help="a server that runs already, your own")
+    parser.add_argument("--leave", action="store_true", help="also: what memory stays behind")
+    parser.add_argument("--visits", type=int, metavar="N", help="memory over so many visits")
+    parser.add_argument("--bear", action="store_true", help="how many people one process bears")
+    asked = parser.parse_args()
+    if max(asked.sessions) > 400:
+        parser.error("at most 400 sessions: this is for a machine of one's own")
+    titles = [asked.model] if asked.model else list(_MODELS)
+    if asked.visits:
+        many_visits(titles[0], asked.visits)
+        return
+    if asked.bear:
+        bear(titles[0])
+        return
+    print(_HEAD)
+    for title in titles:
+        for count in asked.sessions:
+            row, _ = measure(title, count, asked.url, leave=asked.leave)
+            print(row, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Real servers of the app on loopback, for tests, benchmarks and pictures."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -25,10 +26,48 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+_TROUBLE = re.compile(r"Traceback|\b(?:ERROR|CRITICAL)\b|Error: |\"level\": \"(?:error|critical)\"")
+
+
+class Server(str):
+    """The address of a server of one's own, and what can be known of its process. Linux only."""
+
+    _guard: int
+    _output: IO[str]
+
+    @classmethod
+    def of(cls, address: str, guard: int, output: IO[str]) -> "Server":
+        """The server at an address, by the process that stands guard over it, and its output."""
+        server = cls(address)
+        server._guard, server._output = guard, output
+        return server
+
+    def pid(self) -> int:
+        """The server's process: the only one that its guard has started."""
+        children = Path(f"/proc/{self._guard}/task/{self._guard}/children").read_text()
+        return int(children.split()[0])
+
+    def megabytes(self) -> float:
+        """What the server has in memory."""
+        status = Path(f"/proc/{self.pid()}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) / 1000
+
+    def processor(self) -> float:
+        """Seconds of processor time that the server has taken, all threads together."""
+        fields = Path(f"/proc/{self.pid()}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def errors(self) -> list[str]:
+        """Lines of its output that tell of something that went wrong."""
+        self._output.seek(0)
+        lines = self._output.read().splitlines()
+        return [line[:200] for line in lines if _TROUBLE.search(line)]
+
+
 @contextmanager
 def serve(
     environment: Mapping[str, str] | None = None, command: Sequence[str] = ()
-) -> Iterator[str]:
+) -> Iterator[Server]:
     """The address of an app started for the block; its output is shown if it does not come up."""
     port = free_port()
     command = command or (
@@ -48,7 +87,7 @@ def serve(
         ) as server,
     ):
         _until_healthy(server, address, output)
-        yield address
+        yield Server.of(address, server.pid, output)
 
 
 def _until_healthy(server: subprocess.Popen[str], address: str, output: IO[str]) -> None:

@@ -1,0 +1,175 @@
+"""One browser tab on a real server, in the browser's own protocol and without its screen.
+
+It speaks the WebSocket with its XSRF token, uploads as a form does, sends the states of widgets,
+and keeps what the page shows: the widgets, the grid, and every failure at whatever moment.
+"""
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from urllib.parse import urlencode
+
+import requests
+from streamlit.proto.Alert_pb2 import Alert
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from websockets.asyncio.client import ClientConnection, connect
+
+PATIENCE = 60.0
+"""Seconds after which a click has failed."""
+
+_EVENTS = "$$STREAMLIT_INTERNAL_KEY_{}__events"  # where Streamlit looks for a component's events
+_KEPT_RUNS = 2  # for which a browser keeps messages that the server then need not send again
+
+
+class Visitor:
+    """What one tab was sent, and what can be done in it.
+
+    Attributes:
+        widgets: a widget's id by its label.
+        options: what a select box offers, by its label.
+        grid: the PNG of the last grid, empty where none was sent since `forget_grid`.
+        problems: every error that the page showed, in the order of their coming.
+        runs: how many runs of the page have ended.
+    """
+
+    def __init__(
+        self, address: str, socket: ClientConnection, token: str, query: Mapping[str, str]
+    ) -> None:
+        self._address, self._socket, self._token = address, socket, token
+        self._query = urlencode(query)
+        self._states: dict[str, WidgetState] = {}
+        self._session_id = ""
+        self._kept: dict[str, tuple[int, ForwardMsg]] = {}  # messages by hash, with their last run
+        self.widgets: dict[str, str] = {}
+        self.options: dict[str, list[str]] = {}
+        self.grid = b""
+        self.problems: list[str] = []
+        self.runs = 0
+
+    async def run(self, *events: WidgetState) -> None:
+        """Run the page with the widgets as they are, and these events, until it has finished."""
+        message = BackMsg()
+        message.rerun_script.query_string = self._query
+        message.rerun_script.widget_states.widgets.extend([*self._states.values(), *events])
+        self._kept = {
+            name: kept for name, kept in self._kept.items() if kept[0] > self.runs - _KEPT_RUNS
+        }
+        message.rerun_script.cached_message_hashes.extend(self._kept)
+        await self._socket.send(message.SerializeToString())
+        while True:
+            answer = await self._receive()
+            kind = answer.WhichOneof("type")
+            if kind == "new_session":
+                self._session_id = answer.new_session.initialize.session_id or self._session_id
+            elif kind == "delta":
+                self._see(answer)
+            elif kind == "script_finished":
+                self.runs += 1
+                return
+
+    async def choose(self, label: str, option: str) -> None:
+        """Pick an option of a select box."""
+        name = self._widget(label)
+        self._states[name] = WidgetState(id=name, string_value=option)
+        await self.run()
+
+    async def pick_channel(self, channel: int, cell: tuple[int, int]) -> None:
+        """Click a cell of a channel's tile in the grid."""
+        event = WidgetState(id=_EVENTS.format(self._widget("mosaic")))
+        value = {"channel": channel, "cell": list(cell)}
+        event.json_trigger_value = json.dumps([{"event": "picked", "value": value}])
+        await self.run(event)
+
+    async def upload(self, image: bytes) -> None:
+        """Change to uploads, and upload an image."""
+        name = self._widget("Image")
+        state = WidgetState(id=name)
+        state.string_array_value.data.append("Upload")
+        self._states[name] = state
+        await self.run()
+        message = BackMsg()
+        message.file_urls_request.request_id = "1"
+        message.file_urls_request.file_names.append("mine.png")
+        message.file_urls_request.session_id = self._session_id
+        await self._socket.send(message.SerializeToString())
+        while (answer := await self._receive()).WhichOneof("type") != "file_urls_response":
+            pass
+        place = answer.file_urls_response.file_urls[0]
+        headers = {"X-Xsrftoken": self._token, "Cookie": f"_streamlit_xsrf={self._token}"}
+        files = {"file": ("mine.png", image, "image/png")}
+        sent = await asyncio.to_thread(
+            requests.put,
+            self._address + place.upload_url,
+            files=files,
+            headers=headers,
+            timeout=PATIENCE,
+        )
+        sent.raise_for_status()
+        name = self._widget("An image file")
+        state = WidgetState(id=name)
+        info = state.file_uploader_state_value.uploaded_file_info.add()
+        info.file_id, info.name, info.size = place.file_id, "mine.png", len(image)
+        info.file_urls.CopyFrom(place)
+        self._states[name] = state
+        await self.run()
+
+    def forget_grid(self) -> None:
+        """Let the next grid be told from the last one."""
+        self.grid = b""
+
+    def _widget(self, label: str) -> str:
+        if label not in self.widgets:
+            raise LookupError(f"the page has no {label!r}")
+        return self.widgets[label]
+
+    async def _receive(self) -> ForwardMsg:
+        answer = ForwardMsg()
+        data = await asyncio.wait_for(self._socket.recv(), PATIENCE)
+        answer.ParseFromString(data if isinstance(data, bytes) else data.encode())
+        if answer.WhichOneof("type") == "ref_hash":
+            answer = self._kept[answer.ref_hash][1]
+        if answer.metadata.cacheable:
+            self._kept[answer.hash] = (self.runs, answer)
+        return answer
+
+    def _see(self, answer: ForwardMsg) -> None:
+        element = answer.delta.new_element
+        kind = element.WhichOneof("type")
+        if kind in ("selectbox", "button_group", "file_uploader"):
+            widget = getattr(element, kind)
+            self.widgets[widget.label] = widget.id
+            if kind == "selectbox":
+                self.options[widget.label] = list(widget.options)
+        elif kind == "alert" and element.alert.format == Alert.ERROR:
+            self.problems.append(element.alert.body)
+        elif kind == "exception":
+            self.problems.append(element.exception.message)
+        elif kind == "bidi_component" and element.bidi_component.component_name.endswith("mosaic"):
+            component = element.bidi_component
+            self.widgets["mosaic"] = component.id
+            self.grid = base64.b64decode(json.loads(component.json)["picture"].partition(",")[2])
+
+
+@asynccontextmanager
+async def arrive(address: str, query: Mapping[str, str]) -> AsyncIterator[Visitor]:
+    """A tab that opens the page by a link, for the block; nothing has run yet.
+
+    Raises:
+        OSError: no server answers there.
+    """
+    health = f"{address}/_stcore/health"
+    answer = await asyncio.to_thread(requests.get, health, timeout=PATIENCE)
+    token = str(answer.cookies["_streamlit_xsrf"])
+    async with connect(
+        address.replace("http", "ws", 1) + "/_stcore/stream",
+        subprotocols=["streamlit", token],  # type: ignore[list-item]
+        additional_headers={"Cookie": f"_streamlit_xsrf={token}"},
+        origin=address,  # type: ignore[arg-type]
+        max_size=None,
+        open_timeout=PATIENCE,
+    ) as socket:
+        yield Visitor(address, socket, token, query)
