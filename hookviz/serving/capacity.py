@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hookviz.capturing.cache import Budget
 from hookviz.machine import memory
 from hookviz.machine.memory import Memory
+from hookviz.serving.garbage import GarbageCollector
 from hookviz.serving.model_pool import ModelPool
 from hookviz.serving.run_queue import Admission, RunPlan, plan
 from hookviz.settings import MEGABYTE, settings
@@ -45,6 +46,12 @@ def run_plan() -> RunPlan:
 def admission() -> Admission:
     """The queue in which every run waits. Where memory is short, old activations go first."""
     return Admission(run_plan().runs, lambda: own_memory().make_room(activation_budget().give_back))
+
+
+@cache
+def garbage_collector() -> GarbageCollector:
+    """What collects the process's garbage while it serves."""
+    return GarbageCollector()
 
 
 @cache

@@ -1,5 +1,7 @@
 """The script that Streamlit runs for every interaction."""
 
+from hookviz.serving import capacity
 from hookviz.ui import page
 
-page.show()
+with capacity.garbage_collector().at_work():
+    page.show()

@@ -1,7 +1,6 @@
 """What happens around the page: warming up when the server starts, and errors of our own."""
 
 import asyncio
-import gc
 import logging
 import os
 from collections.abc import AsyncIterator
@@ -32,18 +31,22 @@ _log = logging.getLogger("hookviz")
 
 
 @asynccontextmanager
-async def lifespan(_app: Any) -> AsyncIterator[None]:
+async def lifespan(app: Any) -> AsyncIterator[None]:
+    """Prepare a process that does nothing but serve; its garbage is collected between clicks."""
+    async with guest_lifespan(app):
+        with capacity.garbage_collector().running():
+            yield
+
+
+@asynccontextmanager
+async def guest_lifespan(_app: Any) -> AsyncIterator[None]:
     """Load what the first visitor will see, and the starter's own model, before anybody comes.
 
     The first pass and the first picture of a process take half a second longer than all later
-    ones, while libraries set themselves up.
+    ones, while libraries set themselves up. For a process that has other things to do as well.
     """
     logs.set_up(settings().log)
     await asyncio.to_thread(warm_up)
-    # Streamlit collects garbage after every run of the page and holds the last messages back
-    # meanwhile: 250 ms with torch's objects to go through, and 10 ms without.
-    gc.collect()
-    gc.freeze()
     with ExitStack() as open_ports:
         metrics = capacity.metrics()
         if metrics is not None:

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 import uvicorn
+from streamlit import config
 from torch import nn
 
 from hookviz.errors import HookVizError
@@ -93,8 +94,11 @@ def _start(port: int) -> int:
     except OSError as error:
         listener.close()
         raise HookVizError(f"Port {port} can't be used: {error.strerror}. 0 is any.") from error
+    config.set_option("runner.postScriptGC", False)  # Python's own is enough, and no click waits
     app = st.App(
-        lifecycle.SCRIPT, lifespan=lifecycle.lifespan, on_script_error=lifecycle.on_script_error
+        lifecycle.SCRIPT,
+        lifespan=lifecycle.guest_lifespan,
+        on_script_error=lifecycle.on_script_error,
     )
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)

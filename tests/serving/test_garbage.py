@@ -1,0 +1,85 @@
+"""The collector, asked at chosen moments instead of by its own thread."""
+
+import gc
+import time
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from hookviz.serving import garbage
+from hookviz.serving.garbage import GarbageCollector
+
+
+class Ring:
+    """Refers to itself, so that only a collection frees it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture(autouse=True)
+def thresholds() -> Iterator[None]:
+    """What a process had before, so that these tests change nothing of the others."""
+    before = gc.get_threshold()
+    gc.set_threshold(0)  # nothing is collected but by what is tested
+    yield
+    gc.set_threshold(*before)
+    gc.unfreeze()
+
+
+def grow(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr(gc, "get_count", lambda: (0, 0, count))
+
+
+def test_new_garbage_is_collected_between_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    collector, now = GarbageCollector(), time.monotonic()
+    ring = weakref.ref(Ring())
+    grow(monkeypatch, garbage._DUE - 1)
+    assert collector.collect_if_due(now) == ""
+    grow(monkeypatch, garbage._DUE)
+    with collector.at_work():
+        assert collector.collect_if_due(now) == ""
+        assert ring() is not None
+    assert collector.collect_if_due(now) == "new"
+    assert ring() is None
+
+
+def test_a_server_that_never_rests_is_collected_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    collector, now = GarbageCollector(), time.monotonic()
+    ring = weakref.ref(Ring())
+    grow(monkeypatch, garbage._OVERDUE)
+    with collector.at_work():
+        assert collector.collect_if_due(now) == "new"
+        assert ring() is None
+        assert collector.collect_if_due(now + garbage._AT_LEAST + 1) == "everything"
+
+
+def test_what_was_frozen_alive_is_freed_once_the_server_is_idle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    collector = GarbageCollector()
+    kept = Ring()
+    ring = weakref.ref(kept)
+    grow(monkeypatch, garbage._DUE)
+    with collector.at_work():
+        pass
+    assert collector.collect_if_due(time.monotonic()) == "new"
+    del kept
+    assert collector.collect_if_due(time.monotonic()) == "new"
+    assert ring() is not None  # it was alive the first time, and frozen
+    later = time.monotonic() + garbage._EVERYTHING + 1
+    assert collector.collect_if_due(later) == "everything"
+    assert ring() is None
+    assert collector.collect_if_due(later + garbage._EVERYTHING + 1) == "new"  # nothing ran since
+
+
+def test_it_takes_the_place_of_python_s_own_and_gives_it_back() -> None:
+    gc.set_threshold(700, 10, 10)
+    ring = weakref.ref(Ring())
+    with GarbageCollector().running():
+        assert ring() is None
+        assert gc.get_freeze_count() > 1000
+        assert gc.get_threshold()[2] > 1_000_000
+    assert gc.get_threshold() == (700, 10, 10)
+    assert gc.get_freeze_count() == 0
