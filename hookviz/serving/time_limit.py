@@ -1,9 +1,13 @@
 """How long one run may take where many share a machine: ``HOOKVIZ_RUN_SECONDS``."""
 
 import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from hookviz.errors import HookVizError
+from hookviz.hooking.torch_functions import EveryFunction
 from hookviz.settings import settings
 from hookviz.types import Progress, ignore
 
@@ -40,12 +44,62 @@ class TimeLimit:
         """
 
         def checked(share: float) -> None:
-            if time.monotonic() > self.deadline:
-                raise TooLongError(
-                    f"{self.label} took longer than the {self.seconds} seconds that one run may "
-                    "take here (HOOKVIZ_RUN_SECONDS). A smaller input, model or number of steps "
-                    "takes less."
-                )
+            self.check()
             progress(share)
 
         return checked
+
+    def check(self) -> None:
+        """Nothing, within the time.
+
+        Raises:
+            TooLongError: it is over.
+        """
+        if time.monotonic() > self.deadline:
+            raise self._error()
+
+    @contextmanager
+    def over_torch(self) -> Iterator[None]:
+        """End the block at the first torch function that it calls once the time is over.
+
+        For work that tells no progress, such as loading a network.
+
+        Raises:
+            TooLongError: from the block.
+        """
+        try:
+            with _Clock(self.deadline):
+                yield
+        except _TimeIsOver:
+            raise self._error() from None
+
+    def _error(self) -> TooLongError:
+        return TooLongError(
+            f"{self.label} took longer than the {self.seconds} seconds that one run may "
+            "take here (HOOKVIZ_RUN_SECONDS). A smaller input, model or number of steps "
+            "takes less."
+        )
+
+
+class _TimeIsOver(BaseException):
+    """A `BaseException`, so that no ``except Exception`` on its way takes it for a broken file."""
+
+
+class _Clock(EveryFunction):
+    """Looks at the clock before every torch function."""
+
+    def __init__(self, deadline: float) -> None:
+        super().__init__()
+        self._deadline = deadline
+
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """What `func` gives, if there is time.
+
+        Raises:
+            _TimeIsOver: there is none.
+        """
+        if time.monotonic() > self._deadline:
+            raise _TimeIsOver
+        return func(*args, **kwargs)

@@ -2,7 +2,8 @@
 
 import io
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ from hookviz.explaining.layer_facts import facts as layer_facts
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.lenses.contract.lens import Lens
 from hookviz.recipe.script import recipe_of
+from hookviz.serving.time_limit import TimeLimit
 from hookviz.types import Address, Capture, LayerInfo, Model, ModelInput
 from hookviz.ui.explorer.channel_grid import show_grid
 from hookviz.ui.explorer.grid_files import show_downloads
@@ -38,6 +40,7 @@ from hookviz.ui.lenses.lens_choice import layer_kind, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.login import let_in
+from hookviz.ui.serving.turns import turn
 from hookviz.ui.sidebar.image_choice import ask_for_image, pick_image
 from hookviz.ui.sidebar.input_choice import pick_input
 from hookviz.ui.sidebar.model_choice import pick_model
@@ -95,9 +98,19 @@ def _icon() -> Image.Image:
 
 def _show_model(shown: Shown, choice: ModelChoice) -> None:
     """The model loaded, and in use until the page is drawn."""
-    with ExitStack() as in_use:
-        with st.spinner(f"Loading {choice.spec.title}…"):
-            model = in_use.enter_context(resources.use_model(choice))
+    queue_line = st.container()  # always there, so that what follows stays where it is
+
+    @contextmanager
+    def load_turn() -> Iterator[TimeLimit]:
+        title = f"Loading {choice.spec.title}"
+        with (
+            queue_line,
+            st.spinner(f"{title}…"),
+            turn(title, "load", model=choice.spec.name) as run,
+        ):
+            yield run
+
+    with resources.use_model(choice, load_turn) as model:
         _show_network(shown, model)
 
 
@@ -183,10 +196,13 @@ def _pick_scene(
     shown: Shown, model: Model, lens: Lens | None, *, size: int | None, whole: bool
 ) -> tuple[_Scene, DeltaGenerator]:
     """The network's layers read, and the one picked that is looked at; a line for its facts."""
-    with st.spinner("Reading the network…"):
+    read = (model.digest, shown.image.digest, size, whole)
+    known = st.session_state.get("_read") == read  # a spinner starts a thread
+    with nullcontext() if known else st.spinner("Reading the network…"):
         model_input = resources.prepare(model, shown.image, size=size, whole=whole)
         surveyed = survey_input(model, model_input)
         layers = surveyed.convs if layer_kind(lens) == "conv" else surveyed.layers
+    st.session_state["_read"] = read
     if lens is not None:
         start_at(lens, model, surveyed.layers)
         layers = layers or surveyed.layers  # a lens that needs a conv layer says so itself

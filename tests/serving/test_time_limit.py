@@ -1,7 +1,13 @@
+import io
 import time
 
 import pytest
+import torch
 
+import hookviz
+from hookviz.explaining.layer_recorder import record_input
+from hookviz.images.samples import samples
+from hookviz.models.loading import load_checkpoint
 from hookviz.serving.time_limit import TimeLimit, TooLongError
 from hookviz.settings import settings
 
@@ -29,3 +35,31 @@ def test_the_settings_say_how_long_a_run_may_take(monkeypatch: pytest.MonkeyPatc
         settings.cache_clear()
     assert limit.seconds == 7
     assert 6 < limit.deadline - time.monotonic() <= 7
+
+
+def test_loading_a_model_ends_when_the_time_is_over() -> None:
+    over = TimeLimit("Loading it", 9, time.monotonic() - 1)
+    with pytest.raises(TooLongError, match="Loading it took longer"), over.over_torch():
+        hookviz.load_model("shapesnet")
+    with TimeLimit.from_now("Loading it").over_torch():
+        assert hookviz.load_model("shapesnet").title == "ShapesNet"
+
+
+def test_a_checkpoint_is_not_called_damaged_when_the_time_is_over() -> None:
+    file = io.BytesIO()
+    torch.save(hookviz.load_model("shapesnet").network.state_dict(), file)
+    over = TimeLimit("Loading it", 9, time.monotonic() - 1)
+    with pytest.raises(TooLongError, match="Loading it took longer"), over.over_torch():
+        load_checkpoint("shapesnet", file.getvalue(), "mine.pth")
+
+
+def test_recording_a_layer_s_input_ends_and_leaves_no_hook() -> None:
+    model = hookviz.load_model("shapesnet")
+    photograph = samples()[0].path
+    first = record_input(model, photograph, "stage1.second.conv")
+    over = TimeLimit("Recording", 9, time.monotonic() - 1)
+    with pytest.raises(TooLongError, match="Recording took longer"), over.over_torch():
+        record_input(model, photograph, "stage1.second.conv")
+    with TimeLimit.from_now("Recording").over_torch():
+        again = record_input(model, photograph, "stage1.second.conv")
+    assert torch.equal(again.output, first.output)

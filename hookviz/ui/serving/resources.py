@@ -1,8 +1,8 @@
 """What outlives one run of the page: loaded models, and images and inputs in a session's cache."""
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 
 import streamlit as st
@@ -12,6 +12,7 @@ from hookviz.capturing.cache import ByteCache
 from hookviz.images import reading
 from hookviz.models import loading, user_models
 from hookviz.serving import capacity
+from hookviz.serving.time_limit import TimeLimit
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import InputImage, Model, ModelInput
 from hookviz.ui.serving.turns import turn
@@ -22,13 +23,21 @@ IMAGE_TYPES = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "avif"
 
 _FLOAT_BYTES = 4
 
+LoadTurn = Callable[[], AbstractContextManager[TimeLimit]]
+"""Waits for one's turn to load a model, and gives the limit of its time."""
+
 
 @contextmanager
-def use_model(choice: ModelChoice) -> Iterator[Model]:
+def use_model(choice: ModelChoice, load_turn: LoadTurn | None = None) -> Iterator[Model]:
     """The chosen model for the time of the block, shared with everybody who chose the same.
+
+    Args:
+        choice: the model.
+        load_turn: what loading it waits for, and how long that may take; nothing by default.
 
     Raises:
         ModelError: it does not fit into the memory for models.
+        TooLongError: loading it takes longer than `load_turn` allows.
         WeightsError: its weights can't be read, or don't fit.
     """
     spec = choice.spec
@@ -45,7 +54,15 @@ def use_model(choice: ModelChoice) -> Iterator[Model]:
         load = partial(
             loading.load_checkpoint, spec.name, data, choice.checkpoint.name, labels=labels
         )
-    with capacity.model_pool().use(key, spec.title, spec.parameters * _FLOAT_BYTES, load) as model:
+
+    def load_in_turn() -> Model:
+        if load_turn is None:
+            return load()
+        with load_turn() as limit, limit.over_torch():
+            return load()
+
+    size = spec.parameters * _FLOAT_BYTES
+    with capacity.model_pool().use(key, spec.title, size, load_in_turn) as model:
         yield model
 
 
@@ -78,7 +95,8 @@ def decode(data: bytes, name: str, key: str) -> InputImage:
     """
     image: InputImage | None = session_cache().get(("image", key))
     if image is None:
-        with turn("Reading the image", "decode"):
+        with turn("Reading the image", "decode") as limit:
             image = reading.decode(data, name)
+            limit.check()  # inside it nothing can be ended; its pixels are bounded
         session_cache().put(("image", key), image, image.pixels.nbytes)
     return image
