@@ -73,7 +73,7 @@ def take(browser: Browser, address: str, shot: Shot) -> None:
 def take_lens(browser: Browser, address: str, lens: Lens) -> None:
     """Save what a lens shows, without the sidebar, once it has run."""
     page = browser.new_page(viewport={"width": 1440, "height": 1000}, color_scheme="light")
-    query = {"lens": f"{lens.group}: {lens.title}", **QUERIES.get(lens.slug, _DRAWING)}
+    query = {"lens": lens.slug, **QUERIES.get(lens.slug, _DRAWING)}
     page.goto(f"{address}/?{urlencode(query)}")
     page.get_by_text(re.compile(r"^took ")).wait_for(timeout=180_000)
     page.wait_for_timeout(1500)

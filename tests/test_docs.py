@@ -86,8 +86,8 @@ def test_every_setting_is_in_the_table_with_its_default() -> None:
 
 
 def test_every_lens_is_described() -> None:
-    titles = set(re.findall(r"<br>\*\*(.+?)\*\*", text_of("docs/lenses.md")))
-    assert titles == {lens.title for lens in hookviz.list_lenses()}
+    named = re.findall(r"<br>([^<]+)<br>\*\*(.+?)\*\*", text_of("docs/lenses.md"))
+    assert set(named) == {(lens.question, lens.title) for lens in hookviz.list_lenses()}
 
 
 def test_every_command_is_in_the_readme() -> None:

@@ -56,8 +56,8 @@ def lens(
         if as_json:
             echo_json([_as_data(known) for known in list_lenses()])
             return
-        rows = [(known.slug, known.group, known.sentence) for known in list_lenses()]
-        click.echo(table(("lens", "group", "what it shows"), rows))
+        rows = [(known.slug, known.question, known.sentence) for known in list_lenses()]
+        click.echo(table(("lens", "question", "what it shows"), rows))
         return
     chosen = find_lens(name)
     parameters: dict[str, Any] = dict(map(_parameter, arguments))
@@ -95,7 +95,7 @@ def _parameter(text: str) -> tuple[str, str]:
 
 def _about(lens: Lens) -> str:
     """What a lens does and takes."""
-    lines = [f"{lens.title}: {lens.sentence}"]
+    lines = [f"{lens.question} {lens.title}: {lens.sentence}"]
     if lens.parameters:
         rows = [(parameter.name, parameter.label, parameter.help) for parameter in lens.parameters]
         lines += ["", table(("--set", "what it is", "more"), rows)]
@@ -107,7 +107,7 @@ def _as_data(lens: Lens) -> dict[str, Any]:
     return {
         "lens": lens.slug,
         "title": lens.title,
-        "group": lens.group,
+        "question": lens.question,
         "sentence": lens.sentence,
         "parameters": {parameter.name: parameter.label for parameter in lens.parameters},
     }

@@ -252,7 +252,7 @@ def _alike(name: str, *maps: Map) -> tuple[Grid, ...]:
 LENS = Lens(
     slug="ablate",
     title="Switch channels off",
-    group="What if",
+    question="What if it lacked this?",
     sentence="What the network says, and computes next, when channels of a layer are edited.",
     run=run,
     parameters=(

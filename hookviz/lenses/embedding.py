@@ -242,7 +242,7 @@ def _scale(values: NDArray[np.float32]) -> str:
 LENS = Lens(
     slug="embedding",
     title="Embedding",
-    group="Features",
+    question="Which images are alike to it?",
     sentence="Each image as one vector of features, and which images are alike by it.",
     run=run,
     parameters=(

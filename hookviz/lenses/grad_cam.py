@@ -164,7 +164,7 @@ def _chart(weights: Numbers) -> ChartPanel:
 LENS = Lens(
     slug="grad-cam",
     title="Grad-CAM and its relatives",
-    group="Class activation maps",
+    question="Where does it look?",
     sentence="Which parts of the image a layer found that speak for a class.",
     run=run,
     parameters=(

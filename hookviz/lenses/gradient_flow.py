@@ -182,7 +182,7 @@ def _table(
 LENS = Lens(
     slug="gradient-flow",
     title="Gradient flow",
-    group="Training",
+    question="How would it learn?",
     sentence="How much gradient reaches each layer in a training step, and what clipping does.",
     run=run,
     parameters=(

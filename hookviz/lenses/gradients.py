@@ -100,7 +100,7 @@ def _notes(subject: Subject, layer: str, quantity: Quantity, norm: float) -> lis
 LENS = Lens(
     slug="gradients",
     title="Gradients at a layer",
-    group="Gradients",
+    question="What would change its mind?",
     sentence="Which values of a layer would raise or lower a score, and how strongly.",
     run=run,
     parameters=(

@@ -202,7 +202,7 @@ def _table(outputs: Sequence[OutputHealth]) -> TablePanel:
 LENS = Lens(
     slug="health",
     title="Health",
-    group="Checks",
+    question="Is anything broken?",
     sentence="Where NaN, infinities, dead or saturated units and exploding values begin.",
     run=run,
     parameters=(

@@ -259,7 +259,7 @@ def _some(grid: Grid, maps: NDArray[np.float32], channels: list[int]) -> Grid:
 LENS = Lens(
     slug="channels-that-matter",
     title="Channels that matter",
-    group="What if",
+    question="Which channels does it need?",
     sentence="Which single channel of a layer a class needs most: each is switched off by itself.",
     run=run,
     parameters=(LayerChoice(), ClassChoice()),

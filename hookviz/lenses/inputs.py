@@ -176,7 +176,7 @@ def _share(part: float) -> str:
 LENS = Lens(
     slug="inputs",
     title="Input and output",
-    group="Activations",
+    question="What does a layer change?",
     sentence="What one layer takes in beside what it puts out, and what it changes.",
     run=run,
     parameters=(

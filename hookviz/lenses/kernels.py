@@ -250,7 +250,7 @@ def _says(info: LayerInfo, kernels: Kernels) -> str:
 LENS = Lens(
     slug="kernels",
     title="Kernels",
-    group="Weights",
+    question="What does a layer look for?",
     sentence="What a conv layer has learned to look for: its weights, their sizes and their twins.",
     run=run,
     parameters=(

@@ -155,7 +155,7 @@ def _panels(
 LENS = Lens(
     slug="prune-weights",
     title="Prune weights",
-    group="What if",
+    question="How few weights will do?",
     sentence="How many of the smallest conv weights can be set to 0 before the prediction changes.",
     run=run,
     parameters=(

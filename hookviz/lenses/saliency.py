@@ -154,7 +154,7 @@ def _notes(subject: Subject, method: str, quantity: Quantity, result: Gradient) 
 LENS = Lens(
     slug="saliency",
     title="Saliency",
-    group="Gradients",
+    question="Which pixels decide?",
     sentence="Which pixels a score depends on most.",
     run=run,
     parameters=(

@@ -62,7 +62,7 @@ def _row(layer: LayerInfo) -> tuple[str | int, ...]:
 LENS = Lens(
     slug="summary",
     title="Summary",
-    group="The network",
+    question="What is it made of?",
     sentence="What the network is made of, layer by layer: shapes, weights and work.",
     run=run,
     parameters=(

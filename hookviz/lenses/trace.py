@@ -123,7 +123,7 @@ def _arcs(steps: Sequence[LayerStep], edges: Sequence[tuple[int, int]]) -> Image
 LENS = Lens(
     slug="trace",
     title="Step by step",
-    group="The network",
+    question="What happens, step by step?",
     sentence="One pass as a story: every call in order, where its input came from, what it costs.",
     run=run,
 )

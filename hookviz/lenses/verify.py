@@ -156,7 +156,7 @@ def _row(name: str, check: LayerCheck) -> tuple[str | int | float, ...]:
 LENS = Lens(
     slug="verify",
     title="Computed again",
-    group="Checks",
+    question="Is what is shown true?",
     sentence="Whether what is shown is what the network computes: every layer is computed again.",
     run=run,
 )

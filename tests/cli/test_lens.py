@@ -19,13 +19,13 @@ def photo(tmp_path: Path) -> Path:
 
 def test_all_lenses_are_listed() -> None:
     head, *rows = output_of("lens").splitlines()
-    assert head.split()[:2] == ["lens", "group"]
+    assert head.split()[:2] == ["lens", "question"]
     assert [row.split()[0] for row in rows] == [lens.slug for lens in running.list_lenses()]
 
 
 def test_a_lens_says_what_it_takes() -> None:
     said = output_of("lens", "grad-cam")
-    assert said.startswith("Grad-CAM and its relatives: Which parts")
+    assert said.startswith("Where does it look? Grad-CAM and its relatives: Which parts")
     assert [line.split()[0] for line in said.splitlines()[3:]] == [
         *("method", "layer", "target", "top")
     ]

@@ -20,9 +20,9 @@ LAYERS = {"Layer": "stage2.first.conv"}
 
 
 def opened(page: Page, server: str, lens: Lens, **query: str) -> None:
-    link = {"model": "ShapesNet", "lens": f"{lens.group}: {lens.title}", **query}
+    link = {"model": "ShapesNet", "lens": lens.slug, **query}
     page.goto(f"{server}/?{urllib.parse.urlencode(link)}")
-    page.get_by_role("heading", name=lens.title, exact=True).wait_for()
+    page.get_by_role("heading", name=lens.question, exact=True).wait_for()
     settle(page)
 
 
@@ -134,7 +134,7 @@ def test_what_a_lens_cannot_do_is_said_with_what_it_can(page: Page, server: str)
 def test_a_long_run_shows_how_far_it_is_and_can_be_stopped(page: Page, server: str) -> None:
     matters = running.find_lens("channels-that-matter")
     link = {
-        "lens": f"{matters.group}: {matters.title}",
+        "lens": matters.slug,
         "model": "ResNet-50",
         "weights": "random",
         "layer": "layer2.0.conv3",
@@ -145,5 +145,5 @@ def test_a_long_run_shows_how_far_it_is_and_can_be_stopped(page: Page, server: s
     expect(page.get_by_text("Stopped.")).to_be_visible()
     expect(stop).to_have_count(0)
     expect(page.get_by_role("button", name="Run it")).to_be_visible()
-    choose(page, "Look at", "The network: Summary")  # and the page is alive
+    choose(page, "Look at", "What is it made of? · Summary")  # and the page is alive
     settle(page)

@@ -95,7 +95,7 @@ def test_hostile_names_of_downloads_stay_in_their_folder(page: Page, hostile_ser
 
 @pytest.mark.parametrize("lens", running.list_lenses(), ids=lambda lens: lens.slug)
 def test_hostile_names_are_text_in_every_lens(page: Page, hostile_server: str, lens: Lens) -> None:
-    link = {"lens": f"{lens.group}: {lens.title}", "layer": HOSTILE_NAMES[2]}
+    link = {"lens": lens.slug, "layer": HOSTILE_NAMES[2]}
     page.goto(f"{hostile_server}/?{urllib.parse.urlencode(link)}")
     page.get_by_role("heading", name=lens.title, exact=True).wait_for()
     expect(page.locator("[data-testid=stSpinner]")).to_have_count(0, timeout=60_000)
@@ -363,7 +363,7 @@ def test_the_server_fetches_nothing_that_a_visitor_names(browser: Browser, serve
         with visiting(server) as visitor:
             visitor.open(urllib.parse.urlencode(dict.fromkeys([*VIEW, *names], f"{url}/q")))
             for lens in running.list_lenses():
-                query = dict.fromkeys(names, f"{url}/l") | {"lens": f"{lens.group}: {lens.title}"}
+                query = dict.fromkeys(names, f"{url}/l") | {"lens": lens.slug}
                 visitor.open(urllib.parse.urlencode(query))
             for path in ("media", "component", "static", "app/static", "_stcore/bidi-components"):
                 asked(server, "GET", f"/{path}/{url}/p")

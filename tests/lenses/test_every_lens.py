@@ -115,5 +115,6 @@ def test_an_unknown_parameter_is_refused(lens: Lens, tiny: hookviz.Model) -> Non
 def test_it_says_what_it_is(lens: Lens) -> None:
     assert lens.sentence.endswith(".")
     assert lens.title
-    assert lens.group
+    assert lens.question.endswith("?")
+    assert lens.question.split()[0] in running.QUESTION_WORDS
     assert all(parameter.label for parameter in lens.parameters)

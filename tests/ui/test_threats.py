@@ -69,7 +69,7 @@ def test_rubbish_in_every_parameter_of_the_view_leaves_a_page(offline: None, val
 def test_rubbish_in_every_parameter_of_a_lens_leaves_a_page(offline: None, lens: Lens) -> None:
     names = [f"{lens.slug}-{parameter.name}" for parameter in lens.parameters]
     for value in (*RUBBISH[:-1], "x" * 10_000):
-        page = shown(lens=f"{lens.group}: {lens.title}", **dict.fromkeys(names, value))
+        page = shown(lens=lens.slug, **dict.fromkeys(names, value))
         assert page.header[0].value == lens.title
 
 
@@ -131,7 +131,7 @@ def test_no_name_ends_a_lens(offline: None, lens: Lens) -> None:
     model = hostile_model()
     user_models.add(model)
     try:
-        shown(lens=f"{lens.group}: {lens.title}")
+        shown(lens=lens.slug)
     finally:
         user_models.remove(model)
 
@@ -147,7 +147,7 @@ def test_more_images_are_bounded_together(offline: None, monkeypatch: pytest.Mon
     monkeypatch.setenv("HOOKVIZ_MAX_PIXELS", "300000")
     settings.cache_clear()
     embedding = running.find_lens("embedding")
-    page = shown(lens=f"{embedding.group}: {embedding.title}")
+    page = shown(lens=embedding.slug)
     files = [(f"{n}.png", encoded(picture(n, 300, 200)), "image/png") for n in range(6)]
     chosen: Any = page.get("file_uploader")[0]
     chosen.set_value(files[:5]).run()

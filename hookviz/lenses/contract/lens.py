@@ -93,7 +93,7 @@ class Lens:
     Attributes:
         slug: what `run_lens` takes, for example ``"grad-cam"``.
         title: how people write it.
-        group: what it is listed under.
+        question: what a person asks who wants it; it is listed under that.
         sentence: what a student sees by it, in one sentence.
         parameters: what can be chosen.
         run: the work: a subject and one keyword per parameter in, a `LensOutput` out.
@@ -101,7 +101,7 @@ class Lens:
 
     slug: str
     title: str
-    group: str
+    question: str
     sentence: str
     run: Callable[..., LensOutput] = field(repr=False)
     parameters: tuple[Parameter, ...] = ()

@@ -17,18 +17,26 @@ from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import InputImage, Model, ModelInput, Progress, ignore
 
+QUESTION_WORDS = ("Where", "Which", "What", "How", "Is")
+"""How a lens's question begins, in the order in which lenses are listed."""
+
 
 @cache
 def list_lenses() -> tuple[Lens, ...]:
-    """Every lens, by group and title.
+    """Every lens by its question: where and which, then what, how, and whether all is well.
 
-    >>> [lens.slug for lens in hookviz.list_lenses() if lens.group == "The network"]
-    ['trace', 'summary']
+    >>> [(lens.question, lens.slug) for lens in hookviz.list_lenses()][0]
+    ('Where does it look?', 'grad-cam')
     """
     folder = import_module("hookviz.lenses")
     names = [info.name for info in pkgutil.iter_modules(folder.__path__) if not info.ispkg]
     lenses = [import_module(f"{folder.__name__}.{name}").LENS for name in names]
-    return tuple(sorted(lenses, key=lambda lens: (lens.group, lens.title)))
+    return tuple(sorted(lenses, key=lambda lens: (_place(lens.question), lens.question)))
+
+
+def _place(question: str) -> int:
+    """Where questions of this kind are listed."""
+    return QUESTION_WORDS.index(question.partition(" ")[0])
 
 
 def find_lens(slug: str) -> Lens:

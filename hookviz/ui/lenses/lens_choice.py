@@ -8,23 +8,32 @@ from hookviz.lenses.contract import parameters as kinds
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.running import list_lenses
 from hookviz.types import LayerInfo, Model
-from hookviz.ui.state import choose
+from hookviz.ui.linked_select import linked_select
+from hookviz.ui.state import choose, warn_about_link
 
-CHANNELS = "Channels"
+CHANNELS = ""
 """The choice of no lens: the grid of channels and the explorer."""
 
 
 def pick_lens() -> Lens | None:
-    """Which lens to look through; None for the channels themselves."""
-    titles = {f"{lens.group}: {lens.title}": lens for lens in list_lenses()}
-    chosen = st.selectbox(
+    """Which lens to look through, by the question it answers; None for the channels themselves."""
+    lenses = {lens.slug: lens for lens in list_lenses()}
+    asked = st.query_params.get("lens", CHANNELS)
+    titles = {lens.title: slug for slug, lens in lenses.items()}
+    if asked and asked not in lenses:
+        by_title = titles.get(asked.rpartition(": ")[2])  # as links were written before
+        if by_title is None:
+            warn_about_link("lens", list(lenses))
+        else:
+            st.query_params["lens"] = by_title
+    chosen = linked_select(
         "Look at",
-        [CHANNELS, *titles],
-        key="lens",
-        bind="query-params",
-        help="The channels themselves, or what else the hooks can show of this run.",
+        {CHANNELS: "Channels"}
+        | {slug: f"{lens.question} · {lens.title}" for slug, lens in lenses.items()},
+        "lens",
+        hint="The channels themselves, or what else the hooks can show of this run.",
     )
-    return titles.get(chosen)
+    return lenses.get(chosen or CHANNELS)
 
 
 def layer_kind(lens: Lens | None) -> str:

@@ -28,8 +28,8 @@ def show_lens(
     lens: Lens, model: Model, model_input: ModelInput, shown: Shown, layer: LayerInfo
 ) -> None:
     """The lens's widgets, its run with progress and a way to stop it, and its result."""
-    st.header(lens.title, anchor=False)
-    st.caption(plain(lens.sentence))
+    st.header(lens.question, anchor=False)
+    st.caption(f"**{plain(lens.title)}** · {plain(lens.sentence)}")
     cache = resources.session_cache()
     subject = Subject(model, model_input, shown.image, cache)
     chosen = pick_parameters(lens, subject, layer)
@@ -91,9 +91,6 @@ def _run(lens: Lens, subject: Subject, chosen: dict[str, Any], key: tuple[str, .
 
 def _stop(key: tuple[str, ...]) -> None:
     st.session_state["stopped"] = key
-
-
-# One widget for each kind of parameter: from the parameter, its key and the subject to the choice.
 
 
 def _fingerprint(chosen: dict[str, Any]) -> str:

@@ -3,13 +3,24 @@
 from hookviz.lenses.contract import running
 from tests.ui.test_page import opened, texts
 
-GRAD_CAM = "Class activation maps: Grad-CAM and its relatives"
+GRAD_CAM = "grad-cam"
 
 
-def test_every_lens_is_offered_under_its_group() -> None:
+def test_every_lens_is_offered_by_its_question() -> None:
     page = opened()
-    listed = [f"{lens.group}: {lens.title}" for lens in running.list_lenses()]
+    listed = [f"{lens.question} · {lens.title}" for lens in running.list_lenses()]
     assert page.selectbox(key="lens").options == ["Channels", *listed]
+    assert listed[0].startswith("Where does it look?")
+
+
+def test_a_link_names_a_lens_by_its_slug_or_as_links_were_written_before() -> None:
+    for link in ("summary", "The network: Summary"):
+        page = opened(lens=link)
+        assert page.header[0].value == "What is it made of?"
+        assert page.query_params["lens"] in ("summary", ["summary"])
+    page = opened(lens="summery")
+    assert "The nearest: summary" in texts(page.warning)
+    assert page.selectbox(key="lens").value == ""
 
 
 def test_a_lens_begins_at_the_layer_that_it_is_made_for() -> None:
@@ -22,7 +33,7 @@ def test_a_lens_begins_at_the_layer_that_it_is_made_for() -> None:
 
 def test_back_at_the_channels_the_conv_layer_before_is_shown() -> None:
     page = opened(model="ShapesNet", lens=GRAD_CAM)
-    page.selectbox(key="lens").select("Channels").run()
+    page.selectbox(key="lens").select("").run()
     assert page.selectbox(key="layer").value == "stage3.shortcut.conv"
     assert not page.warning
     assert "All 128 channels." in texts(page.caption)

@@ -3,7 +3,7 @@
 from tests.ui.lenses.test_lens_choice import GRAD_CAM
 from tests.ui.test_page import opened, texts
 
-ABLATION = "What if: Switch channels off"
+ABLATION = "ablate"
 
 
 def test_choices_come_from_the_link() -> None:

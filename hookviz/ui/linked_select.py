@@ -1,0 +1,48 @@
+"""A select box whose choice is in the URL under a name of its own, whatever the box shows.
+
+Streamlit's ``bind="query-params"`` writes what is shown, and that may change with the image.
+"""
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+
+def linked_select(
+    label: str,
+    options: Mapping[str, str],
+    key: str,
+    *,
+    placeholder: str | None = None,
+    hint: str | None = None,
+) -> str | None:
+    """The name that a person chose of `options`, which are shown in words.
+
+    Args:
+        label: what stands above the box.
+        options: what is shown for each name; names are what the URL has.
+        key: of the widget, and of the parameter in the URL.
+        placeholder: what an open choice stands for; without one the first option is chosen.
+        hint: a line about it.
+    """
+    first = None if placeholder else next(iter(options))
+    asked = st.query_params.get(key)
+    st.session_state[key] = asked if asked in options else first
+
+    def note() -> None:
+        chosen = st.session_state[key]
+        if chosen in (None, first):
+            st.query_params.pop(key, None)
+        else:
+            st.query_params[key] = chosen
+
+    return st.selectbox(
+        label,
+        list(options),
+        index=None if placeholder else 0,
+        placeholder=placeholder,
+        format_func=lambda name: options.get(name, name),
+        key=key,
+        help=hint,
+        on_change=note,
+    )
