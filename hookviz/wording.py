@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import isfinite, isnan
 
 _BYTES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+_LEAST_SHARE = 0.001  # that has a digit
 _EARLIEST_SHARE = 0.01  # of a run from which on its length can be told
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -26,6 +27,13 @@ def number(value: float) -> str:
     else:
         text = f"{mantissa}×10{str(power).translate(_SUPERSCRIPT)}"
     return f"−{text}" if value < 0 else text
+
+
+def percent(share: float) -> str:
+    """A share as people read it: ``"55.8 %"``, ``"< 0.1 %"``."""
+    if not isfinite(share):
+        return number(share)
+    return f"{100 * share:.1f} %" if share >= _LEAST_SHARE else "< 0.1 %"
 
 
 def byte_size(count: float) -> str:

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from hookviz.wording import byte_size, bytes_of, memory_size, number, time_left, times
+from hookviz.wording import byte_size, bytes_of, memory_size, number, percent, time_left, times
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,9 @@ def test_numbers_in_words(value: float, text: str) -> None:
 )
 def test_the_time_that_is_left(share: float, seconds: float, text: str) -> None:
     assert time_left(share, seconds) == text
+
+
+def test_a_share_in_percent() -> None:
+    shares = {0.5578: "55.8 %", 1.0: "100.0 %", 0.0004: "< 0.1 %", 0.0: "< 0.1 %"}
+    assert {share: percent(share) for share in shares} == shares
+    assert percent(float("nan")) == "NaN"

@@ -36,6 +36,7 @@ class Survey:
         overwritten: modules whose output something writes into later in the pass, such as an
             in-place ReLU; what a hook holds of them has to be copied at once.
         sequence: the module of every call, in order of return.
+        scores: how many class scores the network puts out; 0 where it puts out something else.
         only_computes: whether every image takes this very way, and version counters tell every
             write (see `hookviz.hooking.conduct`).
     """
@@ -46,7 +47,22 @@ class Survey:
     convs: tuple[LayerInfo, ...]
     overwritten: frozenset[str]
     sequence: tuple[str, ...]
+    scores: int
     only_computes: bool
+
+    @cached_property
+    def hidden(self) -> tuple[LayerInfo, ...]:
+        """The layers before the first one whose channels are the classes themselves.
+
+        Such a layer is a convolution with a channel per class, and nothing that has weights or
+        another number of channels runs after it: the scores are its maps, pooled.
+        """
+        last = next((layer for layer in reversed(self.layers) if layer.parameters), None)
+        if last is None or not last.kernel_size or not self.scores:
+            return self.layers
+        ends = self.layers[last.index :]
+        alike = all(layer.output_shape[:1] == (self.scores,) for layer in ends)
+        return self.layers[: last.index] if alike and last.index else self.layers
 
     @cached_property
     def turns(self) -> Mapping[tuple[str, int], int]:
@@ -193,7 +209,7 @@ def _pass_over(
         )
 
     with hooks.observe(network, modules, see), watched:
-        (run or network)(images)
+        output = (run or network)(images)
 
     calls: dict[str, int] = {}
     nbytes: dict[str, int] = {}
@@ -216,6 +232,7 @@ def _pass_over(
         layers.numbered((layer for layer in numbered if layer.name in kept), calls),
         recorder.overwritten_layers(),
         tuple(name for name, *_ in seen),
+        output.shape[1] if isinstance(output, Tensor) and output.ndim == 2 else 0,
         only_computes=images.is_meta and watched.only_computed,
     )
 

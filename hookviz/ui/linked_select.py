@@ -3,9 +3,11 @@
 Streamlit's ``bind="query-params"`` writes what is shown, and that may change with the image.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import streamlit as st
+
+from hookviz.ui.state import go
 
 
 def linked_select(
@@ -15,6 +17,7 @@ def linked_select(
     *,
     placeholder: str | None = None,
     hint: str | None = None,
+    on_pick: Callable[[str | None], None] | None = None,
 ) -> str | None:
     """The name that a person chose of `options`, which are shown in words.
 
@@ -24,17 +27,19 @@ def linked_select(
         key: of the widget, and of the parameter in the URL.
         placeholder: what an open choice stands for; without one the first option is chosen.
         hint: a line about it.
+        on_pick: gets the name for the URL, None for none, where more is written than that name.
     """
     first = None if placeholder else next(iter(options))
     asked = st.query_params.get(key)
     st.session_state[key] = asked if asked in options else first
 
     def note() -> None:
-        chosen = st.session_state[key]
-        if chosen in (None, first):
-            st.query_params.pop(key, None)
+        chosen: str | None = st.session_state[key]
+        wanted = None if chosen == first else chosen
+        if on_pick:
+            on_pick(wanted)
         else:
-            st.query_params[key] = chosen
+            go(**{key: wanted})
 
     return st.selectbox(
         label,

@@ -203,8 +203,8 @@ def _pick_scene(
         surveyed = survey_input(model, model_input)
         layers = surveyed.convs if layer_kind(lens) == "conv" else surveyed.layers
     st.session_state["_read"] = read
+    start_at(lens, model, surveyed)
     if lens is not None:
-        start_at(lens, model, surveyed.layers)
         layers = layers or surveyed.layers  # a lens that needs a conv layer says so itself
     if not layers:
         raise HookVizError(

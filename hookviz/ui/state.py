@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
+from streamlit.runtime.state import get_session_state
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.errors import nearest_names, shorten
@@ -64,6 +65,21 @@ def choose(**choices: str) -> None:
     """Set widgets by their keys, as a click on them would."""
     for key, value in choices.items():
         st.session_state[key] = value
+
+
+def go(**changes: str | None) -> None:
+    """Change the URL all at once, as one entry in the browser's history; None leaves a name out.
+
+    Widgets that are bound to a name follow it: where Streamlit wrote each by itself, Back would
+    lead to a page that nobody has seen.
+    """
+    with get_session_state().query_params() as params:
+        for key, value in changes.items():
+            if value is None:
+                params.discard_param_no_forward_msg(key)
+            else:
+                params.set_with_no_forward_msg(key, value)
+    st.query_params.update({})  # tells the browser
 
 
 def chosen_sample() -> Sample:

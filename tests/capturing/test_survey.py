@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -119,3 +121,55 @@ def test_a_layer_that_runs_without_a_batch_has_its_whole_shape() -> None:
     layers = hookviz.list_layers(as_model(network))
     assert [layer.output_shape[0] for layer in layers] == [4, 5]
     assert layers[1].input_shape == layers[0].output_shape
+
+
+def _ends(*after: nn.Module, classes: int = 5) -> nn.Module:
+    """A hidden conv layer "0", a second one "2" with a channel per class, and what follows it."""
+    return nn.Sequential(nn.Conv2d(3, 6, 3), nn.ReLU(), nn.Conv2d(6, classes, 1), *after)
+
+
+POOLED = (nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        _ends(*POOLED),
+        _ends(nn.ReLU(), *POOLED, nn.Dropout()),
+        _ends(*POOLED, nn.Linear(5, 5)),
+        _ends(nn.ReLU(), *POOLED, nn.Linear(5, 5, bias=False)),
+        _ends(nn.Conv2d(5, 5, 1), *POOLED),
+        _ends(nn.ReLU(), nn.Flatten(), nn.Linear(5 * 14 * 14, 5)),
+    ],
+)
+def test_hidden_layers_are_those_whose_channels_are_not_the_classes(network: nn.Module) -> None:
+    model = as_model(network)
+    surveyed = survey(model, own_shape(model))
+    last = [layer.name for layer in surveyed.layers if layer.kernel_size][-1]
+    maps: list[Tensor] = []
+
+    def keep(_layer: nn.Module, _inputs: Any, output: Tensor) -> Tensor:
+        maps.append(output.detach().abs().requires_grad_())  # above zero, where no ReLU cuts
+        return maps[0]
+
+    hook = network.get_submodule(last).register_forward_hook(keep)
+    scores = network.eval()(torch.rand(1, *own_shape(model)))[0]
+    hook.remove()
+    slopes = [torch.autograd.grad(score, maps, retain_graph=True)[0] for score in scores]
+    reach = torch.stack([slope.abs().sum((0, 2, 3)) for slope in slopes])
+    each_its_own = bool((reach[~torch.eye(5, dtype=torch.bool)] == 0).all())
+    assert (last not in {layer.name for layer in surveyed.hidden}) == each_its_own
+
+
+def test_maps_that_are_no_scores_are_hidden_too() -> None:
+    model = as_model(_ends())  # a map per class, and no score
+    surveyed = survey(model, own_shape(model))
+    assert surveyed.scores == 0
+    assert surveyed.hidden == surveyed.layers
+
+
+def test_the_class_layer_of_squeezenet_is_not_hidden() -> None:
+    model = hookviz.load_model("squeezenet")
+    hidden = survey(model, own_shape(model)).hidden
+    assert [layer.name for layer in hidden][-1] == "classifier.0"
+    assert all(layer.output_shape[0] != 1000 for layer in hidden)

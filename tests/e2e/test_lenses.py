@@ -46,7 +46,10 @@ def use(page: Page, parameter: parameters.Parameter, tmp_path: Path) -> None:
         case parameters.LayerChoice():
             choose(page, parameter.label, LAYERS.get(parameter.label, "stage3.second.conv"))
         case parameters.ClassChoice():
-            choose(page, parameter.label, "star")
+            box = page.get_by_role("combobox", name=parameter.label, exact=True)
+            box.click()
+            box.fill("star")
+            page.get_by_role("option", name=re.compile(r"^star\b")).first.click()
         case parameters.OneOf():
             choose(page, parameter.label, parameter.choices[-1])
         case parameters.WholeNumber() | parameters.RealNumber():

@@ -77,3 +77,17 @@ def test_a_network_without_scores_works_or_is_told_why(slug: str) -> None:
         assert hookviz.run_lens(slug, as_model(network), picture()).panels
     except hookviz.HookVizError as error:
         assert "class scores" in str(error)  # noqa: PT017 - either is right
+
+
+def test_lenses_begin_at_a_layer_that_is_not_the_classes_themselves() -> None:
+    model = hookviz.load_model("squeezenet")
+    image = Path(__file__).parents[2] / "assets" / "samples" / "cat.jpg"
+    begins = {
+        slug: running.run_lens(slug, model, image).chosen["layer"]
+        for slug in ("grad-cam", "gradients", "embedding")
+    }
+    assert begins == {
+        "grad-cam": "features.12.expand3x3_activation",
+        "gradients": "features.12.expand3x3",
+        "embedding": "features.12.expand3x3_activation",
+    }

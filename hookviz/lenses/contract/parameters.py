@@ -20,6 +20,7 @@ from hookviz.errors import (
 )
 from hookviz.types import Capture, LayerInfo, Model
 
+_IDLE = ("Dropout", "Dropout2d", "Identity")  # pass on what they are given, outside of training
 _MOST_CHANNELS = 100_000  # that are asked for in one go
 
 
@@ -94,8 +95,9 @@ class LayerChoice(Parameter):
 
     Attributes:
         kind: ``"conv"`` for conv layers alone, ``"all"`` for every layer without parts.
-        default: ``"first"``, ``"last"``, ``"last map"`` for the last one whose output is maps of
-            several cells, or ``"none"`` for a choice that can be left open.
+        default: ``"first"``, ``"last"`` or ``"last map"``, whose output is maps of several cells,
+            for the last one whose channels are not the classes themselves (`Survey.hidden`), or
+            ``"none"`` for a choice that can be left open.
     """
 
     name: str = "layer"
@@ -107,19 +109,22 @@ class LayerChoice(Parameter):
         """The names that can be chosen among every layer, which are in order of execution."""
         return tuple(layer.name for layer in every if self.kind == "all" or layer.kernel_size)
 
-    def start(self, every: Sequence[LayerInfo]) -> str:
-        """The default among them; there has to be one."""
-        names = self.choices(every)
+    def start(self, surveyed: Survey) -> str:
+        """The default among a network's layers; there has to be one."""
+        names = self.choices(surveyed.layers)
+        if self.default == "first":
+            return names[0]
+        hidden = [layer for layer in surveyed.hidden if layer.name in names]
         if self.default == "last map":
             maps = (
                 layer.name
-                for layer in reversed(every)
-                if layer.name in names
-                and len(layer.output_shape) == 3
+                for layer in reversed(hidden)
+                if len(layer.output_shape) == 3
                 and min(layer.output_shape[1:]) > 1
+                and layer.kind not in _IDLE
             )
             return next(maps, names[-1])
-        return names[0 if self.default == "first" else -1]
+        return hidden[-1].name if hidden else names[-1]
 
     def resolve(self, value: Any, subject: Asked) -> str | None:
         """The layer's name; None only where the choice is left open.
@@ -134,7 +139,7 @@ class LayerChoice(Parameter):
         if not names:
             raise HookVizError(f"{subject.model.title} has no conv layer to look at.")
         if value is None:
-            return self.start(subject.survey.layers)
+            return self.start(subject.survey)
         if value in names:
             return str(value)
         kind = "conv layer" if self.kind == "conv" else "layer"

@@ -8,6 +8,7 @@ from hookviz.images.samples import samples
 from hookviz.models.bundled import BUNDLED
 from hookviz.types import Capture, Model, ModelInput
 from hookviz.ui.state import ALL_FAMILIES, Shown, choose
+from hookviz.wording import percent
 
 _SIDE = 76  # pixels
 
@@ -32,7 +33,7 @@ def show_predictions(capture: Capture, model: Model, shown: Shown) -> None:
     rows = "".join(
         f'<div class="class"><span class="label">{escape(label)}</span>'
         f'<span class="track"><span class="bar" style="width:{chance:.2%}"></span></span>'
-        f'<span class="share">{_percent(chance)}</span></div>'
+        f'<span class="share">{escape(percent(chance))}</span></div>'
         for label, chance in capture.predictions(5)
     )
     st.html(f'<div class="hv-classes" title="{escape(_about(capture, shown))}">{rows}</div>')
@@ -71,7 +72,3 @@ def _about(capture: Capture, shown: Shown) -> str:
         "The five likeliest classes, by the softmax of the scores. The model sees "
         f"{width}×{height} of {shown.image.width:,}×{shown.image.height:,} pixels."
     )
-
-
-def _percent(share: float) -> str:
-    return f"{share:.1%}".replace("%", " %") if share >= 0.001 else "&lt; 0.1 %"

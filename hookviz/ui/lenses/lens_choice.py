@@ -1,16 +1,16 @@
 """Which lens is looked through, and at which layer it begins."""
 
-from collections.abc import Sequence
-
 import streamlit as st
 
+from hookviz.capturing.survey import Survey
 from hookviz.lenses.contract import parameters as kinds
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.running import list_lenses
-from hookviz.types import LayerInfo, Model
+from hookviz.types import Model
 from hookviz.ui.linked_select import linked_select
-from hookviz.ui.state import choose, warn_about_link
+from hookviz.ui.state import choose, go, warn_about_link
 
+_LOOKED, _SURVEYED = "_looked", "_surveyed"  # which lens and model, and its layers, were shown last
 CHANNELS = ""
 """The choice of no lens: the grid of channels and the explorer."""
 
@@ -32,6 +32,7 @@ def pick_lens() -> Lens | None:
         | {slug: f"{lens.question} · {lens.title}" for slug, lens in lenses.items()},
         "lens",
         hint="The channels themselves, or what else the hooks can show of this run.",
+        on_pick=_look,
     )
     return lenses.get(chosen or CHANNELS)
 
@@ -41,16 +42,43 @@ def layer_kind(lens: Lens | None) -> str:
     return next((parameter.kind for parameter in layers_at_side(lens)), "conv") if lens else "conv"
 
 
-def start_at(lens: Lens, model: Model, every: Sequence[LayerInfo]) -> None:
+def start_at(lens: Lens | None, model: Model, surveyed: Survey) -> None:
     """Begin a lens at the layer that it is made for, unless a layer was chosen already.
 
     To be called before the widget that picks the layer.
     """
-    before, now = st.session_state.get("looked"), (lens.slug, model.name)
-    st.session_state["looked"] = now
-    if before != now and "layer" not in st.query_params:
+    slug = lens.slug if lens else CHANNELS
+    before, now = st.session_state.get(_LOOKED), (slug, model.name)
+    st.session_state[_LOOKED], st.session_state[_SURVEYED] = now, surveyed
+    if lens and before != now and "layer" not in st.query_params:
         for parameter in layers_at_side(lens):
-            choose(layer=parameter.start(every))
+            choose(layer=parameter.start(surveyed))
+
+
+def _look(slug: str | None) -> None:
+    """Open a lens, or close all, together with the layer where that begins: one step for Back."""
+    surveyed: Survey | None = st.session_state.get(_SURVEYED)
+    if surveyed is None or not surveyed.layers:
+        go(lens=slug)
+        return
+    lens = next((lens for lens in list_lenses() if lens.slug == slug), None)
+    offered = [
+        layer.name for layer in (surveyed.convs if layer_kind(lens) == "conv" else surveyed.layers)
+    ]
+    every = [layer.name for layer in surveyed.layers]
+    layer = st.session_state.get("layer")
+    at_side = layers_at_side(lens) if lens else []
+    if "layer" not in st.query_params and at_side and offered:
+        layer = at_side[0].start(surveyed)
+    elif layer in every and layer not in offered:  # the one of those before it
+        layer = next((name for name in every[every.index(layer) :: -1] if name in offered), None)
+    if layer not in offered:
+        go(lens=slug)
+        return
+    if lens:
+        st.session_state[_LOOKED] = (lens.slug, st.session_state[_LOOKED][1])
+    choose(layer=layer)
+    go(lens=slug, layer=None if layer == offered[0] else layer)
 
 
 def layers_at_side(lens: Lens) -> list[kinds.LayerChoice]:

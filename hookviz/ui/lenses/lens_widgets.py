@@ -1,5 +1,6 @@
 """The widgets of a lens, one for each parameter that it declares."""
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -15,10 +16,13 @@ from hookviz.lenses.contract.parameters import Parameter
 from hookviz.settings import settings
 from hookviz.types import InputImage, LayerInfo
 from hookviz.ui.lenses.lens_choice import layers_at_side
+from hookviz.ui.linked_select import linked_select
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.turns import turn
+from hookviz.wording import percent
 
 _IN_A_ROW = 4
+_LIKELIEST = 5  # classes that are listed first, with their probabilities
 
 
 def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str, Any]:
@@ -61,19 +65,31 @@ def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | No
             top = subject.label(subject.top_class)
     except HookVizError:
         return None  # the lens itself says what is missing
-    assert subject.scored.logits is not None
-    listed = [subject.label(number) for number in range(len(subject.scored.logits))]
-    unique = list(dict.fromkeys(listed))
-    chosen = st.selectbox(
+    names = _class_names(subject)
+    chosen = linked_select(
         parameter.label,
-        unique,
-        index=None,
+        {name: shown for name, (_, shown) in names.items()},
+        key,
         placeholder=f"the likeliest: {top}",
-        key=key,
-        help=parameter.help or None,
-        bind="query-params",
+        hint=parameter.help or None,
     )
-    return None if chosen is None else listed.index(chosen)
+    return None if chosen is None else names[chosen][0]
+
+
+def _class_names(subject: Subject) -> dict[str, tuple[int, str]]:
+    """Each class's number and what is shown of it, by its name in a link; the likeliest first."""
+    logits = subject.scored.logits
+    assert logits is not None
+    labels = [subject.label(number) for number in range(len(logits))]
+    twice = {label for label, count in Counter(labels).items() if count > 1}
+    chances = logits.softmax(0)
+    top = chances.argsort(descending=True, stable=True)[:_LIKELIEST].tolist()
+    names = {}
+    for number in dict.fromkeys((*top, *range(len(labels)))):
+        name = f"{labels[number]} ({number})" if labels[number] in twice else labels[number]
+        share = f" · {percent(float(chances[number]))}" if number in top else ""
+        names[name] = number, f"{name}{share}"
+    return names
 
 
 def _real_number(

@@ -1,5 +1,13 @@
 """The widgets of a lens, as Streamlit runs the page without a browser."""
 
+from dataclasses import replace
+
+import hookviz
+from hookviz.capturing.inputs import prepare
+from hookviz.images.samples import samples
+from hookviz.lenses.contract.lens import Subject
+from hookviz.ui.lenses.lens_widgets import _class_names
+from tests.conftest import picture
 from tests.ui.lenses.test_lens_choice import GRAD_CAM
 from tests.ui.test_page import opened, texts
 
@@ -21,3 +29,30 @@ def test_a_choice_that_means_nothing_is_explained() -> None:
     assert "channel numbers such as" in texts(page.info)
     page.text_input(key="ablate-channels").set_value("5-7").run()
     assert not page.info
+
+
+def test_the_likeliest_classes_come_first_with_their_probabilities() -> None:
+    page = opened(lens=GRAD_CAM)
+    options = page.selectbox(key="grad-cam-target").options
+    model = hookviz.load_model("squeezenet")
+    capture = hookviz.capture(model, samples()[0].path)
+    assert capture.logits is not None
+    chances = capture.logits.softmax(0)
+    first = capture.predictions(5)
+    assert [option.partition(" · ")[0] for option in options[:5]] == [name for name, _ in first]
+    assert options[0].endswith(f" · {100 * float(chances.max()):.1f} %")
+    assert options[5].startswith("tench")
+    assert not [option for option in options[5:] if "%" in option]
+    assert len(set(options)) == 1000
+
+
+def test_of_two_classes_of_one_name_either_can_be_chosen(tiny: hookviz.Model) -> None:
+    model = replace(tiny, categories=("crane", "owl", "crane", "kite", "wren"))
+    names = _class_names(Subject(model, prepare(model, picture()), None))
+    assert {name: number for name, (number, _) in names.items()} == {
+        "crane (0)": 0,
+        "owl": 1,
+        "crane (2)": 2,
+        "kite": 3,
+        "wren": 4,
+    }
