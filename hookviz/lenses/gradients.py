@@ -118,6 +118,7 @@ LENS = Lens(
         WholeNumber(
             name="channel",
             label="Its channel",
+            matters_for=("of", ()),
             low=0,
             high=100_000,
             default=0,
@@ -126,6 +127,7 @@ LENS = Lens(
         WholeNumber(
             name="row",
             label="Its row",
+            matters_for=("of", ()),
             low=-1,
             high=100_000,
             default=-1,
@@ -134,6 +136,7 @@ LENS = Lens(
         WholeNumber(
             name="column",
             label="Its column",
+            matters_for=("of", ()),
             low=-1,
             high=100_000,
             default=-1,

@@ -264,6 +264,7 @@ LENS = Lens(
         WholeNumber(
             name="channel",
             label="Input channel",
+            matters_for=("show", ("one input",)),
             help="Whose weights are shown, counted within the kernel.",
             low=0,
             high=65_535,

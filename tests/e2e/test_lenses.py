@@ -150,3 +150,21 @@ def test_a_long_run_shows_how_far_it_is_and_can_be_stopped(page: Page, server: s
     expect(page.get_by_role("button", name="Run it")).to_be_visible()
     choose(page, "Look at", "What is it made of? · Summary")  # and the page is alive
     settle(page)
+
+
+def test_nothing_of_the_lens_before_stays_while_the_next_one_runs(page: Page, server: str) -> None:
+    link = {"model": "ResNet-50", "weights": "random", "layer": "layer2.0.conv3"}
+    page.goto(f"{server}/?{urllib.parse.urlencode({**link, 'lens': 'gradients'})}")
+    main = page.get_by_test_id("stMain")
+    settle(page)
+    titles = main.get_by_role("heading", level=3)
+    before = titles.all_inner_texts()
+    assert before
+    matters = running.find_lens("channels-that-matter")
+    choose(page, "Look at", f"{matters.question} · {matters.title}")
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("heading", name=matters.question, exact=True)).to_be_visible()
+    assert not set(before) & set(titles.all_inner_texts())
+    expect(page.get_by_role("combobox", name="Ask about layer")).to_have_count(0)
+    expect(main.locator(".stMain figure, [data-testid=stDataFrame], h3")).to_have_count(0)
+    page.get_by_role("button", name="Stop", exact=True).click()

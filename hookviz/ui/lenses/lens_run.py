@@ -34,12 +34,14 @@ def show_lens(
     subject = Subject(model, model_input, shown.image, cache)
     chosen = pick_parameters(lens, subject, layer)
     key = ("lens", lens.slug, model.name, model.digest, model_input.digest, _fingerprint(chosen))
+    waiting = st.container()  # whether it runs or not, what follows stays where it is
+    shelf = st.empty()  # while it runs, nothing stands here of what was shown before
     result: LensResult | None = cache.get(key)
-    if result is None and st.session_state.get("stopped") == key:
-        st.info("Stopped.", icon=":material/pause:")
-        st.button("Run it", on_click=st.session_state.pop, args=("stopped",))
-        return
-    with st.container():  # whether it runs or not, what follows stays where it is
+    with waiting:
+        if result is None and st.session_state.get("stopped") == key:
+            st.info("Stopped.", icon=":material/pause:")
+            st.button("Run it", on_click=st.session_state.pop, args=("stopped",))
+            return
         if result is None:
             try:
                 result = _run(lens, subject, chosen, key)
@@ -47,7 +49,13 @@ def show_lens(
                 st.info(plain(str(error)), icon=":material/info:")
                 return
             cache.put(key, result, _nbytes(result))
-    show_result(result)
+    with shelf.container():
+        show_result(result)
+        _show_end(lens, model, result)
+
+
+def _show_end(lens: Lens, model: Model, result: LensResult) -> None:
+    """The numbers to keep, and how long they took."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
             "The numbers as NPZ",

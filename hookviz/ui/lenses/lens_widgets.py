@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from hookviz.capturing import engine
 from hookviz.errors import HookVizError, ImageError
@@ -22,6 +23,7 @@ from hookviz.ui.serving.turns import turn
 from hookviz.wording import percent
 
 _IN_A_ROW = 4
+_MOST_ROWS = 2  # that a lens has
 _LIKELIEST = 5  # classes that are listed first, with their probabilities
 
 
@@ -30,13 +32,21 @@ def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str,
     at_side = layers_at_side(lens)
     chosen: dict[str, Any] = {parameter.name: layer.name for parameter in at_side}
     listed = [parameter for parameter in lens.parameters if parameter not in at_side]
-    columns = iter([column for _ in listed[::_IN_A_ROW] for column in st.columns(_IN_A_ROW)])
-    for parameter in listed:
-        if not parameter.matters(chosen):
-            continue
-        with next(columns):
-            widget = next(_WIDGETS[kind] for kind in type(parameter).__mro__ if kind in _WIDGETS)
-            chosen[parameter.name] = widget(parameter, f"{lens.slug}-{parameter.name}", subject)
+    free: list[DeltaGenerator] = []
+    with st.container():
+        rows = iter([st.empty() for _ in range(max(_MOST_ROWS, -(-len(listed) // _IN_A_ROW)))])
+        for parameter in listed:
+            if not parameter.matters(chosen):
+                continue
+            if not free:
+                free = list(next(rows).columns(_IN_A_ROW))
+            with free.pop(0):
+                widget = next(
+                    _WIDGETS[kind] for kind in type(parameter).__mro__ if kind in _WIDGETS
+                )
+                chosen[parameter.name] = widget(parameter, f"{lens.slug}-{parameter.name}", subject)
+        for column in free:
+            column.empty()  # or a widget of the lens before would stand there until the run is over
     return chosen
 
 
