@@ -44,7 +44,8 @@ def capture(
         logits: keep the network's output for `Capture.predictions`. Without it the pass ends as
             soon as the last wanted layer has run.
         cache: a session's cache. What it holds is not computed again, and where it has room for
-            every conv layer a pass keeps them all, so that the next layer is there at once.
+            every conv layer, or for all that puts out maps where another layer is asked for, a pass
+            keeps them all, so that the next layer is there at once.
         progress: told the share done after every layer; what it raises ends the run.
 
     Raises:
@@ -261,11 +262,18 @@ class _Shelf:
         return None if scores is None else _Found(by_layer, scores[0], complete=logits)
 
     def worth_keeping(self, seen: Survey, wanted: tuple[str, ...]) -> tuple[str, ...]:
-        """Every conv layer and the wanted ones where the cache has room, else the wanted ones."""
-        every = {layer.name for layer in seen.convs}.union(wanted)
-        if sum(seen.nbytes[name] for name in every) > self.cache.limit:
-            return wanted
-        return tuple(name for name in seen.calls if name in every)
+        """Beside the wanted layers what is likely to be asked for next, where the cache has room.
+
+        The conv layers; where another layer is wanted, all that put out maps, in half the cache.
+        """
+        convs, maps = ({layer.name for layer in some} for some in (seen.convs, seen.maps))
+        choices = [(convs.union(wanted), self.cache.limit)]
+        if not convs.issuperset(wanted):
+            choices.insert(0, (convs.union(maps, wanted), self.cache.limit // 2))
+        for every, room in choices:
+            if sum(seen.nbytes[name] for name in every) <= room:
+                return tuple(name for name in seen.calls if name in every)
+        return wanted
 
     def keep(self, found: _Found) -> None:
         """Put in what fits; an activation larger than the cache is shown and not kept."""

@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from math import log
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from PIL import Image
 from torch import nn
 
 from hookviz.capturing import engine, inputs
+from hookviz.capturing.layers import channels_last
 from hookviz.capturing.survey import survey
 from hookviz.errors import HookVizError, ImageError, UnknownLayerError, one_of, shorten
 from hookviz.hooking.forward_pass import Telling
@@ -254,29 +254,13 @@ def _vector(
     values: NDArray[np.float32] = activation.values.numpy()
     if not values.size:
         raise HookVizError(f"{activation.address} put out no numbers.")
-    if values.ndim > 1 and _channels_last(values.shape, module, ratio):
+    if values.ndim > 1 and channels_last(values.shape, module, ratio):
         values = np.moveaxis(values, -1, 0)
     if pool == "mean" and values.ndim > 1:
         rows = values.reshape(len(values), -1).astype(np.float64)
         means: NDArray[np.float32] = rows.mean(axis=1).astype(np.float32)
         return means
     return values.reshape(-1).copy()
-
-
-def _channels_last(shape: tuple[int, ...], module: nn.Module, ratio: float) -> bool:
-    """Whether the last dimension is the channels, as linear layers and transformers have it.
-
-    Where the layer doesn't tell, the two dimensions whose proportion is nearer to `ratio`, the
-    input's height / width, are taken to be the rows and columns.
-    """
-    if type(module).forward in (nn.Linear.forward, nn.LayerNorm.forward):
-        return True
-    if isinstance(module, nn.modules.conv._ConvNd | nn.modules.batchnorm._BatchNorm):
-        return False
-    if len(shape) != 3:
-        return len(shape) == 2
-    first, second, third = shape
-    return abs(log(first / second / ratio)) < abs(log(second / third / ratio))
 
 
 def _check_length(

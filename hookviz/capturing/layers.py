@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from math import log
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.parametrize import is_parametrized
 
@@ -25,18 +26,28 @@ def leaf_names(network: nn.Module) -> frozenset[str]:
     norm with its activation inside), and convolutions. What lies inside a convolution or a
     parametrised layer, such as a weight norm, is part of it.
     """
-    modules = {name: module for name, module in network.named_modules() if name}
-    whole = {
-        name
-        for name, module in modules.items()
-        if isinstance(module, _ConvNd) or is_parametrized(module)
-    }
     return frozenset(
         name
-        for name, module in modules.items()
-        if not any(name[:end] in whole for end, sign in enumerate(name) if sign == ".")
-        and (name in whole or not any(module.children()) or _holds_numbers(module))
+        for name in names_outside_of_layers(network)
+        if _is_whole(module := network.get_submodule(name))
+        or not any(module.children())
+        or _holds_numbers(module)
     )
+
+
+def names_outside_of_layers(network: nn.Module) -> frozenset[str]:
+    """Names of layers and of blocks of them, not of what lies inside a convolution and its like."""
+    modules = {name: module for name, module in network.named_modules() if name}
+    whole = {name for name, module in modules.items() if _is_whole(module)}
+    return frozenset(
+        name
+        for name in modules
+        if not any(name[:end] in whole for end, sign in enumerate(name) if sign == ".")
+    )
+
+
+def _is_whole(module: nn.Module) -> bool:
+    return isinstance(module, _ConvNd) or is_parametrized(module)
 
 
 def _holds_numbers(module: nn.Module) -> bool:
@@ -56,6 +67,61 @@ def parameter_counts(network: nn.Module, listed: Collection[str]) -> Counter[str
         owners = (".".join(parts[:end]) for end in range(len(parts) - 1, 0, -1))
         counts[next((owner for owner in owners if owner in listed), "")] += parameter.numel()
     return counts
+
+
+def parameters_inside(module: nn.Module) -> int:
+    """How many numbers a layer or a block learned, all parts of it together, each tensor once."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def are_maps(tensor: Tensor, module: nn.Module, images: Tensor) -> bool:
+    """Whether what a module puts out is one image's channels, ``(C, H, W)``, to be drawn as maps.
+
+    Or has as many dimensions as the network's input: ``(C, L)`` of sound, ``(C, D, H, W)`` of a
+    volume. What a convolution puts out always is.
+    """
+    if isinstance(module, _ConvNd):
+        return True
+    if tensor.ndim not in {4, images.ndim} or tensor.shape[0] != 1 or tensor.is_complex():
+        return False
+    shape = tuple(tensor.shape[1:])
+    if images.ndim == 4:
+        return all(shape) and not channels_last(shape, module, images.shape[-2] / images.shape[-1])
+    return all(shape) and not _computes_along_the_last(module)
+
+
+def channels_last(shape: tuple[int, ...], module: nn.Module, ratio: float) -> bool:
+    """Whether the last dimension is the channels, as linear layers and transformers have it.
+
+    Where the layer doesn't tell, the two dimensions whose proportion is nearer to `ratio`, the
+    input's height / width, are taken to be the rows and columns.
+    """
+    if _computes_along_the_last(module):
+        return True
+    if isinstance(module, _ConvNd | nn.modules.batchnorm._BatchNorm):
+        return False
+    if len(shape) != 3:
+        return len(shape) == 2
+    first, second, third = shape
+    return abs(log(first / second / ratio)) < abs(log(second / third / ratio))
+
+
+def _computes_along_the_last(module: nn.Module) -> bool:
+    return type(module).forward in (nn.Linear.forward, nn.LayerNorm.forward)
+
+
+def in_order_of_beginning(returned: Iterable[str]) -> Mapping[str, int]:
+    """When each module begins among all, from their names in order of return: blocks first.
+
+    A block begins with the first of its parts that does.
+    """
+    first: dict[str, int] = {}
+    for turn, name in enumerate(returned):
+        parts = name.split(".")
+        for end in range(1, len(parts) + 1):
+            first.setdefault(".".join(parts[:end]), turn)
+    begun = sorted(first, key=lambda name: (first[name], name.count(".")))
+    return {name: place for place, name in enumerate(begun)}
 
 
 def describe(

@@ -7,14 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from hookviz.capturing import layers
-from hookviz.errors import ModelError, SettingError
+from hookviz.errors import ModelError, one_of
 from hookviz.hooking import conduct, hooks
 from hookviz.hooking.forward_pass import forward_pass, own_shape, pass_without_data, private_replica
 from hookviz.hooking.torch_functions import not_followed
@@ -33,6 +33,9 @@ class Survey:
         nbytes: float32 bytes of everything that each module puts out in one pass.
         layers: every module without parts that runs, in order of execution.
         convs: those of them that are convolutions.
+        maps: every module that puts out maps, blocks such as ``layer1`` too, in the order in which
+            they begin: a block stands before its parts.
+        map_outputs: where each of `maps` puts out maps: its calls, and parts of what they return.
         overwritten: modules whose output something writes into later in the pass, such as an
             in-place ReLU; what a hook holds of them has to be copied at once.
         sequence: the module of every call, in order of return.
@@ -45,6 +48,8 @@ class Survey:
     nbytes: Mapping[str, int]
     layers: tuple[LayerInfo, ...]
     convs: tuple[LayerInfo, ...]
+    maps: tuple[LayerInfo, ...]
+    map_outputs: Mapping[str, tuple[Address, ...]]
     overwritten: frozenset[str]
     sequence: tuple[str, ...]
     scores: int
@@ -75,6 +80,9 @@ class Survey:
         return turns
 
 
+KINDS = ("conv", "maps", "all")
+"""What `list_layers` can list."""
+
 _surveys: WeakKeyDictionary[nn.Module, dict[tuple[int, ...] | str, Survey]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
@@ -86,12 +94,14 @@ def list_layers(
 
     Args:
         model: from `load_model` or `wrap`.
-        kind: ``"conv"`` for convolution layers, ``"all"`` for every layer without parts.
+        kind: ``"conv"`` for convolution layers, ``"all"`` for every layer without parts, ``"maps"``
+            for whatever puts out maps, ``(C, H, W)``: layers, and blocks of them, such as
+            ``layer1``, which stand before their parts and count all their parameters.
         input_shape: ``(C, H, W)`` of the input; the model's own input shape by default.
 
     Raises:
         ModelError: the network can't take an input of that shape.
-        SettingError: `kind` is neither of the two.
+        SettingError: `kind` is none of the three.
 
     >>> model = hookviz.load_model("shapesnet")
     >>> layer = hookviz.list_layers(model)[0]
@@ -99,11 +109,12 @@ def list_layers(
     ('stem.first.conv', (3, 128, 128), (32, 64, 64))
     >>> len(hookviz.list_layers(model)), len(hookviz.list_layers(model, kind="all"))
     (10, 30)
+    >>> [layer.name for layer in hookviz.list_layers(model, kind="maps")][:3]
+    ['stem', 'stem.first', 'stem.first.conv']
     """
-    if kind not in ("conv", "all"):
-        raise SettingError(f'kind={kind!r} is neither "conv" nor "all".')
+    one_of("kind of layers", kind, KINDS)
     found = survey(model, tuple(input_shape or own_shape(model)))
-    return found.convs if kind == "conv" else found.layers
+    return {"conv": found.convs, "maps": found.maps, "all": found.layers}[kind]
 
 
 def survey(model: Model, shape: tuple[int, ...]) -> Survey:
@@ -186,54 +197,82 @@ def _pass_over(
 ) -> Survey:
     modules = dict(network.named_modules())
     modules.pop("")
-    seen: list[tuple[str, tuple[int, ...], tuple[int, ...], int]] = []
+    seen: list[_Returned] = []
     recorder = hooks.Recorder()
     watched = conduct.Conduct(network)
 
     def see(call: hooks.Call) -> None:
         with not_followed():
-            look(call)
-
-    def look(call: hooks.Call) -> None:
-        recorder.see(call)
-        outputs = [tensor for _, tensor in hooks.tensors_in(call.output)]
-        inputs = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
-        module = modules[call.layer]
-        seen.append(
-            (
-                call.layer,
-                _shape_of_one(inputs[0], module) if inputs else (),
-                _shape_of_one(outputs[0], module) if outputs else (),
-                sum(tensor.numel() for tensor in outputs) * _FLOAT_BYTES,
-            )
-        )
+            recorder.see(call)
+            seen.append(_returned(call, modules[call.layer], images))
 
     with hooks.observe(network, modules, see), watched:
         output = (run or network)(images)
 
     calls: dict[str, int] = {}
     nbytes: dict[str, int] = {}
+    map_outputs: dict[str, tuple[Address, ...]] = {}
     listed: list[LayerInfo] = []
+    with_maps: list[LayerInfo] = []
     leaves = layers.leaf_names(network)
-    counts = layers.parameter_counts(network, leaves.intersection(name for name, *_ in seen))
-    for name, input_shape, output_shape, size in seen:
+    shown = layers.names_outside_of_layers(network)
+    kept = frozenset(layers.conv_names(network))
+    counts = layers.parameter_counts(network, leaves.intersection(call.layer for call in seen))
+    for call in seen:
+        name, module = call.layer, modules[call.layer]
         calls[name] = calls.get(name, 0) + 1
-        nbytes[name] = nbytes.get(name, 0) + size
+        nbytes[name] = nbytes.get(name, 0) + call.nbytes
         if calls[name] == 1 and name in leaves:
             listed.append(
-                layers.describe(name, modules[name], input_shape, output_shape, counts[name])
+                layers.describe(name, module, call.input_shape, call.output_shape, counts[name])
             )
+        if name not in shown or not call.maps:
+            continue
+        if name not in map_outputs:
+            numbers = layers.parameters_inside(module)
+            shape = next(iter(call.maps.values()))
+            with_maps.append(layers.describe(name, module, call.input_shape, shape, numbers))
+        addresses = (Address(name, calls[name] - 1, path) for path in call.maps)
+        map_outputs[name] = (*map_outputs.get(name, ()), *addresses)
     numbered = layers.numbered(listed, calls)
-    kept = frozenset(layers.conv_names(network))
+    begun = layers.in_order_of_beginning(call.layer for call in seen)
     return Survey(
         MappingProxyType(calls),
         MappingProxyType(nbytes),
         numbered,
         layers.numbered((layer for layer in numbered if layer.name in kept), calls),
+        layers.numbered(sorted(with_maps, key=lambda layer: begun[layer.name]), calls),
+        MappingProxyType(map_outputs),
         recorder.overwritten_layers(),
-        tuple(name for name, *_ in seen),
+        tuple(call.layer for call in seen),
         output.shape[1] if isinstance(output, Tensor) and output.ndim == 2 else 0,
         only_computes=images.is_meta and watched.only_computed,
+    )
+
+
+class _Returned(NamedTuple):
+    """One call as it returned: shapes without the batch; of `maps` by their path in the output."""
+
+    layer: str
+    input_shape: tuple[int, ...]
+    output_shape: tuple[int, ...]
+    maps: Mapping[tuple[str, ...], tuple[int, ...]]
+    nbytes: int
+
+
+def _returned(call: hooks.Call, module: nn.Module, images: Tensor) -> _Returned:
+    outputs = list(hooks.tensors_in(call.output))
+    inputs = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
+    return _Returned(
+        call.layer,
+        _shape_of_one(inputs[0], module) if inputs else (),
+        _shape_of_one(outputs[0][1], module) if outputs else (),
+        {
+            path: _shape_of_one(tensor, module)
+            for path, tensor in outputs
+            if layers.are_maps(tensor, module, images)
+        },
+        sum(tensor.numel() for _, tensor in outputs) * _FLOAT_BYTES,
     )
 
 

@@ -7,7 +7,7 @@ import click
 import numpy as np
 
 from hookviz.capturing import engine, export
-from hookviz.capturing.survey import list_layers
+from hookviz.capturing.survey import KINDS, list_layers
 from hookviz.cli.input_files import Row, destinations, each, existing, expand
 from hookviz.cli.messages import MISTAKE
 from hookviz.cli.options import input_options, load, model_options
@@ -22,7 +22,11 @@ _HEAD = ("layer", "shape", "minimum", "maximum", "mean", "deviation", "zeros")
 @click.command()
 @click.argument("image", nargs=-1, required=True)
 @model_options
-@click.option("--layers", help="Names with commas between, or all; convolutions by default.")
+@click.option(
+    *("--layers", "--layer"),
+    help="Names with commas between, or maps, or all, as `hookviz layers --kind` lists them; "
+    "convolutions by default.",
+)
 @input_options
 @click.option("-o", "--out", help="An .npz or .safetensors file, or a folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -102,8 +106,8 @@ def _wanted(model: Model, layers: str | None) -> list[str] | None:
     """The layers' names; None stands for every convolution."""
     if layers is None:
         return None
-    if layers.strip() == "all":
-        return [layer.name for layer in list_layers(model, kind="all")]
+    if layers.strip() in KINDS:
+        return [layer.name for layer in list_layers(model, kind=layers.strip())]
     return [name.strip() for name in layers.split(",") if name.strip()] or None
 
 

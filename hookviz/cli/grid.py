@@ -25,7 +25,7 @@ _SUFFIXES = (".png", ".pdf", ".svg")
 @click.command()
 @click.argument("image", nargs=-1, required=True)
 @model_options
-@click.option("--layer", help="Which layer; the first convolution by default.")
+@click.option("--layer", help="Which layer or block; the first convolution by default.")
 @click.option("--sort", type=click.Choice(list(SORTS)), default="index", show_default=True)
 @click.option("--top", type=click.IntRange(1), help="Only the first so many in that order.")
 @click.option("--scale", type=click.Choice(list(SCALES)), default="layer", show_default=True)
@@ -94,7 +94,8 @@ def _first_conv(model: Model) -> str:
     convs = list_layers(model)
     if not convs:
         raise ModelError(
-            f"{model.title} runs no conv layer to draw; `hookviz layers --all` lists its others."
+            f"{model.title} runs no conv layer to draw; `hookviz layers --kind maps` lists what "
+            "else can be drawn."
         )
     return convs[0].name
 

@@ -1,11 +1,12 @@
 """``hookviz layers``: what a model is made of."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import click
 
-from hookviz.capturing.survey import list_layers
+from hookviz.capturing.survey import KINDS, list_layers
 from hookviz.cli.options import load
 from hookviz.cli.tables import echo_json, table
 from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields
@@ -14,7 +15,7 @@ from hookviz.types import LayerInfo
 from hookviz.wording import times
 
 _HEAD = (
-    *("layer", "kind", "kernel", "stride", "input → output", "sees"),
+    *("number", "layer", "kind", "kernel", "stride", "input → output", "sees"),
     *("parameters", "multiply-adds", "calls"),
 )
 
@@ -27,40 +28,60 @@ _HEAD = (
     show_default=True,
     help="pretrained, random or a checkpoint; the layers are the same with any of them.",
 )
-@click.option("--all", "every", is_flag=True, help="Every layer, not only the convolutions.")
+@click.option(
+    "--kind",
+    type=click.Choice(KINDS),
+    default="conv",
+    show_default=True,
+    help="Convolutions; whatever puts out maps, blocks such as layer1 too; or all layers.",
+)
+@click.option("--all", "kind", flag_value="all", help="The same as --kind all.")
 @click.option("--size", type=click.IntRange(1), help="Side of the input in pixels.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def layers(model: str, weights: str, every: bool, size: int | None, as_json: bool) -> None:
+def layers(model: str, weights: str, kind: str, size: int | None, as_json: bool) -> None:
     """List a model's layers in order of execution, with their shapes.
 
-    Shapes are channels×height×width, and "sees" is the receptive field in pixels of the input.
-    Nothing is downloaded, since none of it depends on weights.
+    Blocks stand before their parts, and count the parameters of all of them. Shapes are
+    channels×height×width, and "sees" is the receptive field in pixels of the input. Nothing is
+    downloaded, since none of it depends on weights.
     """
     loaded = load(model, weights, device="cpu")
     channels, *extent = own_shape(loaded)
     shape = (channels, *(size or length for length in extent))
-    infos = list_layers(loaded, kind="all" if every else "conv", input_shape=shape)
+    every = list_layers(loaded, kind="all", input_shape=shape)
+    infos = list_layers(loaded, kind=kind, input_shape=shape)
     fields = receptive_fields(loaded, shape)
     if as_json:
-        echo_json([_all(layer, fields.get(layer.name)) for layer in infos])
+        echo_json([_all(layer, _work(layer, every), fields.get(layer.name)) for layer in infos])
         return
-    rows = [_row(layer, fields.get(layer.name)) for layer in infos]
-    click.echo(table(_HEAD, rows, right=("parameters", "multiply-adds", "calls")))
+    rows = [_row(layer, _work(layer, every), fields.get(layer.name)) for layer in infos]
+    click.echo(table(_HEAD, rows, right=("number", "parameters", "multiply-adds", "calls")))
 
 
-def _all(layer: LayerInfo, field: ReceptiveField | None) -> dict[str, Any]:
+def _work(layer: LayerInfo, every: Sequence[LayerInfo]) -> int:
+    """Multiply-adds of one pass: of all its calls, or of all the layers that a block is made of."""
+    parts = (part for part in every if part.name == layer.name or _is_in(part, layer))
+    return sum(part.multiply_adds * part.calls for part in parts)
+
+
+def _is_in(part: LayerInfo, block: LayerInfo) -> bool:
+    return part.name.startswith(f"{block.name}.")
+
+
+def _all(layer: LayerInfo, work: int, field: ReceptiveField | None) -> dict[str, Any]:
     """A layer as JSON; its receptive field is (height, width) in pixels, or null for all of it."""
     seen = field.size if field else None
     return {
         **asdict(layer),
-        "multiply_adds": layer.multiply_adds,
+        "multiply_adds": layer.multiply_adds or work,
         "receptive_field": seen,
     }
 
 
-def _row(layer: LayerInfo, field: ReceptiveField | None) -> tuple[str, ...]:
+def _row(layer: LayerInfo, work: int, field: ReceptiveField | None) -> tuple[str, ...]:
     seen = "–" if field is None else "all" if field.size is None else times(field.size)
     return (
+        str(layer.index + 1),
         layer.name,
         layer.kind,
         times(layer.kernel_size),
@@ -68,6 +89,6 @@ def _row(layer: LayerInfo, field: ReceptiveField | None) -> tuple[str, ...]:
         f"{times(layer.input_shape)} → {times(layer.output_shape)}",
         seen,
         f"{layer.parameters:,}",
-        f"{layer.multiply_adds * layer.calls:,}",
+        f"{work:,}",
         str(layer.calls),
     )

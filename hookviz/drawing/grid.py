@@ -23,6 +23,7 @@ from hookviz.drawing.scales import Limits, limits, quantise
 from hookviz.drawing.statistics import ChannelStats, Levels, channel_stats, order
 from hookviz.errors import HookVizError, SettingError, one_of
 from hookviz.types import Activation, Address, Pixels
+from hookviz.wording import times
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +216,8 @@ def make_grid(
         depth: which slice of a volume, from 0.
 
     Raises:
-        HookVizError: the values are not ``(C, H, W)``, empty, or not real numbers.
+        HookVizError: the values are not ``(C, H, W)``, such as a linear layer's, or empty, or not
+            real numbers.
         SettingError: an option has a value that means nothing.
 
     >>> model = hookviz.load_model("shapesnet")
@@ -230,6 +232,12 @@ def make_grid(
     values, about = _float32(activation), ""
     if address is not None or depth is not None:  # a bare matrix may be anything
         values, about = as_maps(values, depth)
+    if address is not None and values.ndim < 3:
+        raise HookVizError(
+            f"{address} puts out {times(values.shape)} numbers, no maps to draw. Layers and blocks "
+            "that do are listed by list_layers(model, kind='maps') and `hookviz layers --kind "
+            "maps`; extract_features and the lens Summary take any layer."
+        )
     stats = channel_stats(values)
     bounds = limits(values, stats, scale)
     channels = order(stats, sort, top)

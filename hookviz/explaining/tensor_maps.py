@@ -1,10 +1,10 @@
 """Any tensor of a network read as channels, (C, H, W), with how its shape was read."""
 
-from math import log
-
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
+
+from hookviz.capturing.layers import channels_last
 
 Maps = NDArray[np.float32]
 
@@ -34,16 +34,7 @@ def tensor_maps(values: Maps, module: nn.Module, ratio: float) -> tuple[Maps | N
     if values.ndim > 3:
         says.append("leading dimensions laid out one after the other")
         return values.reshape(-1, *values.shape[-2:]), "; ".join(says)
-    if _channels_last(values.shape, module, ratio):
+    if channels_last(values.shape, module, ratio):
         says.append("channels last: rows × columns × channels")
         values = np.ascontiguousarray(np.moveaxis(values, -1, 0))
     return values, "; ".join(says)
-
-
-def _channels_last(shape: tuple[int, ...], module: nn.Module, ratio: float) -> bool:
-    if type(module).forward in (nn.Linear.forward, nn.LayerNorm.forward):
-        return True
-    if isinstance(module, nn.modules.conv._ConvNd | nn.modules.batchnorm._BatchNorm):
-        return False
-    first, second, third = shape
-    return abs(log(first / second / ratio)) < abs(log(second / third / ratio))

@@ -67,6 +67,17 @@ def test_all_layers(image: Path) -> None:
     }
 
 
+def test_blocks_and_all_that_puts_out_maps(image: Path) -> None:
+    [row] = json.loads(output_of("capture", image, "--layer", "stage1", "--json"))
+    [block] = row["layers"]
+    assert (block["layer"], block["shape"]) == ("stage1", [48, 32, 32])
+    [row] = json.loads(output_of("capture", image, "--layers", "maps", "--json"))
+    shapes = {layer["layer"]: layer["shape"] for layer in row["layers"]}
+    model = hookviz.load_model("shapesnet")
+    assert {layer.name for layer in hookviz.list_layers(model, kind="maps")} <= set(shapes)
+    assert all(len(shape) == 3 for shape in shapes.values())
+
+
 def test_labels_of_ones_own(image: Path, tmp_path: Path) -> None:
     labels = tmp_path / "labels.txt"
     labels.write_text("\n".join(f"thing {number}" for number in range(20)))

@@ -48,7 +48,12 @@ def test_other_layers_than_convolutions(image: Path, tmp_path: Path) -> None:
     [row] = json.loads(output_of("grid", image, "--layer", "stage1.relu", *out))
     assert row["layer"] == "stage1.relu"
     assert "Did you mean 'stage1.relu'" in mistake("grid", image, "--layer", "stage1.relu#1", *out)
-    assert "(20,)" in mistake("grid", image, "--layer", "head", *out)
+    [row] = json.loads(output_of("grid", image, "--layer", "stage1", *out))
+    assert (row["layer"], row["shape"]) == ("stage1", [48, 32, 32])
+    said = mistake("grid", image, "--layer", "head", *out)
+    assert "head puts out 20 numbers, no maps" in said
+    assert "hookviz layers --kind maps" in said
+    assert "extract_features" in said
 
 
 @pytest.mark.parametrize(

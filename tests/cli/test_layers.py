@@ -17,10 +17,12 @@ def make():
 
 def test_one_row_a_convolution_in_order_of_execution() -> None:
     head, *rows = output_of("layers", "shapesnet").splitlines()
-    assert head.split()[:4] == ["layer", "kind", "kernel", "stride"]
+    assert head.split()[:5] == ["number", "layer", "kind", "kernel", "stride"]
     expected = hookviz.list_layers(hookviz.load_model("shapesnet"))
-    assert [row.split()[0] for row in rows] == [layer.name for layer in expected]
-    assert rows[0].split() == [
+    assert [row.split()[:2] for row in rows] == [
+        [str(number), layer.name] for number, layer in enumerate(expected, start=1)
+    ]
+    assert rows[0].split()[1:] == [
         *("stem.first.conv", "Conv2d", "7×7", "2×2", "3×128×128", "→", "32×64×64"),
         *("7×7", "4,704", f"{4704 * 64 * 64:,}", "1"),
     ]
@@ -38,9 +40,26 @@ def test_all_layers_at_another_size_as_json() -> None:
     assert every[-1] | {"kind": "Linear", "output_shape": [20]} == every[-1]
 
 
+def test_whatever_puts_out_maps_blocks_before_their_parts() -> None:
+    rows = [row.split() for row in output_of("layers", "resnet18", "--kind", "maps").splitlines()]
+    names = [row[1] for row in rows]
+    assert names[1:8] == [
+        *("conv1", "bn1", "relu", "maxpool", "layer1", "layer1.0", "layer1.0.conv1"),
+    ]
+    assert "fc" not in names
+    convs = hookviz.list_layers(hookviz.load_model("resnet18", "random"))
+    inside = [layer for layer in convs if layer.name.startswith("layer1.")]
+    block = rows[names.index("layer1")]
+    assert block[:3] == ["5", "layer1", "Sequential"]
+    assert block[-2] == f"{sum(layer.multiply_adds for layer in inside):,}"
+    assert block[-3] == f"{4 * (64 * 64 * 9 + 2 * 64):,}"  # batch norms learn two numbers a channel
+    every = json.loads(output_of("layers", "resnet18", "--kind", "maps", "--json"))
+    assert [layer["name"] for layer in every] == names[1:]
+
+
 def test_nothing_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
-    assert output_of("layers", "squeezenet1_1").startswith("layer")
+    assert output_of("layers", "squeezenet1_1").startswith("number  layer")
     assert list(tmp_path.iterdir()) == []
 
 

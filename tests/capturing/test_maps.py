@@ -1,0 +1,155 @@
+"""Whatever puts out maps is listed and captured, leaf or block, with the values that hooks see."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torchvision import models
+
+import hookviz
+from hookviz.capturing.cache import Budget
+from hookviz.capturing.survey import survey
+from hookviz.types import Address, Model
+from tests.conftest import as_model, random_input, seeded
+
+
+class Pair(nn.Module):
+    """A block that puts out maps and their means, by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(4, 4, 3, padding=1)
+
+    def forward(self, maps: Tensor) -> dict[str, Any]:
+        found = self.conv(maps)
+        return {"means": found.mean((2, 3)), "maps": (found, found.abs())}
+
+
+class Odd(nn.Module):
+    """A block in place that runs twice, one that puts out a dict, and no conv layer at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 4, 3, padding=1)
+        self.block = nn.Sequential(nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4), nn.ReLU(inplace=True))
+        self.pair = Pair()
+        self.tokens = nn.Linear(4, 4)
+        self.unused = nn.Conv2d(4, 4, 1)
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.head = nn.Linear(4, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        found = self.block(self.block(self.stem(images)))
+        found.mul_(0.5)  # writes into what the block has put out
+        found = self.pair(found)["maps"][0]
+        found = self.tokens(found.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        scores: Tensor = self.head(self.pool(found).flatten(1))
+        return scores
+
+
+@pytest.fixture
+def odd() -> Model:
+    return as_model(seeded(Odd))
+
+
+def seen_by_plain_hooks(network: nn.Module, image: Tensor) -> dict[str, list[Any]]:
+    """A clone of what every module puts out, as a tutorial would keep it."""
+    seen: dict[str, list[Any]] = {}
+
+    def keeper(name: str) -> Callable[..., None]:
+        def keep(_module: nn.Module, _inputs: Any, output: Any) -> None:
+            kept = output.clone() if isinstance(output, Tensor) else output
+            seen.setdefault(name, []).append(kept)
+
+        return keep
+
+    handles = [
+        module.register_forward_hook(keeper(name))
+        for name, module in network.named_modules()
+        if name
+    ]
+    with torch.no_grad():
+        network(image.clone())
+    for handle in handles:
+        handle.remove()
+    return seen
+
+
+def test_blocks_stand_before_their_parts_and_vectors_are_left_out(odd: Model) -> None:
+    layers = hookviz.list_layers(odd, kind="maps")
+    assert [layer.name for layer in layers] == [
+        *("stem", "block", "block.0", "block.1", "block.2", "pair", "pair.conv", "pool"),
+    ]
+    assert [layer.index for layer in layers] == list(range(len(layers)))
+    block, pair = layers[1], layers[5]
+    assert (block.kind, block.calls, block.parameters) == ("Sequential", 2, 4 * 4 + 4 + 2 * 4)
+    assert pair.output_shape == (4, 16, 16)  # of its maps, though the means come first
+    assert {layer.name for layer in layers} >= {info.name for info in hookviz.list_layers(odd)}
+
+
+def test_a_survey_knows_where_the_maps_are(odd: Model) -> None:
+    places = survey(odd, (3, 16, 16)).map_outputs
+    assert places["block"] == (Address("block"), Address("block", 1))
+    assert places["pair"] == (
+        Address("pair", 0, ("maps", "0")),
+        Address("pair", 0, ("maps", "1")),
+    )
+
+
+def test_values_of_a_network_of_ones_own_equal_plain_hooks(odd: Model) -> None:
+    image = random_input(3)
+    seen = seen_by_plain_hooks(odd.network, image)
+    cap = hookviz.capture(
+        odd, image, [layer.name for layer in hookviz.list_layers(odd, kind="maps")]
+    )
+    for name in ("stem", "block", "block.0", "block.1", "block.2", "pair.conv", "pool"):
+        calls = cap.calls(name)
+        assert len(calls) == len(seen[name])
+        for part, expected in zip(calls, seen[name], strict=True):
+            assert torch.equal(part.values, expected[0]), name
+    for place, expected in enumerate(seen["pair"][0]["maps"]):
+        assert torch.equal(cap[f"pair[maps][{place}]"].values, expected[0])
+    assert hookviz.make_grid(cap["pair[maps][1]"]).shape == (4, 16, 16)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "squeezenet1_1", "googlenet", "densenet121"])
+def test_values_in_torchvision_networks_equal_plain_hooks(name: str) -> None:
+    model = hookviz.load_model(name, "random")
+    image = random_input(4, side=64)
+    seen = seen_by_plain_hooks(model.network, image)
+    layers = hookviz.list_layers(model, kind="maps", input_shape=(3, 64, 64))
+    cap = hookviz.capture(model, image, [layer.name for layer in layers])
+    assert len(layers) > len(hookviz.list_layers(model)) * 2
+    for layer in layers:
+        assert len(layer.output_shape) == 3
+        for part, expected in zip(cap.calls(layer.name), seen[layer.name], strict=True):
+            assert torch.equal(part.values, expected[0]), layer.name
+        assert cap[layer.name].values.shape == layer.output_shape
+
+
+def test_rows_by_columns_by_channels_are_no_maps() -> None:
+    model = hookviz.wrap(seeded(lambda: models.convnext_tiny(num_classes=3)))
+    names = {layer.name for layer in hookviz.list_layers(model, kind="maps")}
+    assert {"features.1", "features.1.0", "features.1.0.block.0"} <= names
+    assert not {f"features.1.0.block.{place}" for place in (1, 2, 3, 4, 5)} & names
+
+
+def test_what_puts_out_no_maps_says_so_and_what_does(odd: Model) -> None:
+    cap = hookviz.capture(odd, random_input(5), ["head"])
+    with pytest.raises(hookviz.HookVizError, match="head puts out 5 numbers, no maps") as told:
+        hookviz.make_grid(cap["head"])
+    assert "kind='maps'" in str(told.value)
+    assert "extract_features" in str(told.value)
+
+
+def test_one_pass_keeps_all_that_puts_out_maps_where_there_is_room(odd: Model) -> None:
+    cache, image = Budget(10**6).cache(10**6), random_input(6)
+    names = [layer.name for layer in hookviz.list_layers(odd, kind="maps")]
+    assert hookviz.capture(odd, image, "block", cache=cache).forward_passes == 1
+    assert hookviz.capture(odd, image, names, cache=cache).forward_passes == 0
+    small = Budget(10**6).cache(40_000)  # room for the conv layers alone
+    hookviz.capture(odd, image, "block.2", cache=small)
+    assert hookviz.capture(odd, image, ["stem", "pair.conv"], cache=small).forward_passes == 0
+    assert hookviz.capture(odd, image, "pair", cache=small).forward_passes == 1
