@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import log
 
 from torch import Tensor, nn
+from torch.nn.modules import pooling
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.parametrize import is_parametrized
 
@@ -98,12 +99,19 @@ def channels_last(shape: tuple[int, ...], module: nn.Module, ratio: float) -> bo
     """
     if _computes_along_the_last(module):
         return True
-    if isinstance(module, _ConvNd | nn.modules.batchnorm._BatchNorm):
+    if isinstance(module, _CHANNELS_FIRST):
         return False
     if len(shape) != 3:
         return len(shape) == 2
     first, second, third = shape
     return abs(log(first / second / ratio)) < abs(log(second / third / ratio))
+
+
+_CHANNELS_FIRST = (
+    *(_ConvNd, nn.modules.batchnorm._NormBase, nn.GroupNorm, pooling._AdaptiveAvgPoolNd),
+    *(pooling._AdaptiveMaxPoolNd, pooling._AvgPoolNd, pooling._MaxPoolNd),
+)
+"""Whose maps torch takes as ``(C, H, W)`` by definition."""
 
 
 def _computes_along_the_last(module: nn.Module) -> bool:

@@ -5,18 +5,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.errors import SettingError, shorten
+from hookviz.errors import HookVizError, SettingError, shorten
+from hookviz.wording import times
 
 
-def as_maps(values: NDArray[np.generic], depth: int | None) -> tuple[NDArray[Any], str]:
+def as_maps(
+    values: NDArray[np.generic], depth: int | None, *, of: str = ""
+) -> tuple[NDArray[Any], str]:
     """The maps to draw, ``(C, H, W)``, and a sentence on what they are where that is not plain.
 
     Args:
         values: ``(C, L)`` becomes a strip for each channel, ``(C, 1, L)``; of ``(C, D, H, W)`` one
             slice is drawn where `depth` is given; any other shape stays as it is.
         depth: which slice of a volume, from 0.
+        of: what layer they are from, if any, for the error.
 
     Raises:
+        HookVizError: it is a layer that puts out no maps, such as a linear one.
         SettingError: there is no such slice, or `depth` is given for what is no volume.
     """
     if depth is not None:
@@ -29,6 +34,12 @@ def as_maps(values: NDArray[np.generic], depth: int | None) -> tuple[NDArray[Any
             )
             raise SettingError(f"depth={shorten(repr(depth))} is not {wanted}.")
         return values[:, depth], f"Slice {depth} of {slices} in depth, counted from 0."
+    if of and values.ndim < 2:
+        raise HookVizError(
+            f"{of} puts out {times(values.shape)} numbers, no maps to draw. Layers and blocks that "
+            "do are listed by list_layers(model, kind='maps') and `hookviz layers --kind maps`; "
+            "extract_features and the lens Summary take any layer."
+        )
     if values.ndim == 2:
         return values[:, None], "Each strip is a channel, from left to right along its length."
     return values, ""

@@ -23,7 +23,6 @@ from hookviz.drawing.scales import Limits, limits, quantise
 from hookviz.drawing.statistics import ChannelStats, Levels, channel_stats, order
 from hookviz.errors import HookVizError, SettingError, one_of
 from hookviz.types import Activation, Address, Pixels
-from hookviz.wording import times
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,13 +230,7 @@ def make_grid(
     address = activation.address if isinstance(activation, Activation) else None
     values, about = _float32(activation), ""
     if address is not None or depth is not None:  # a bare matrix may be anything
-        values, about = as_maps(values, depth)
-    if address is not None and values.ndim < 3:
-        raise HookVizError(
-            f"{address} puts out {times(values.shape)} numbers, no maps to draw. Layers and blocks "
-            "that do are listed by list_layers(model, kind='maps') and `hookviz layers --kind "
-            "maps`; extract_features and the lens Summary take any layer."
-        )
+        values, about = as_maps(values, depth, of=str(address or ""))
     stats = channel_stats(values)
     bounds = limits(values, stats, scale)
     channels = order(stats, sort, top)

@@ -14,8 +14,10 @@ MAX_WIDTH = 10_000
 
 
 # Against the squared logarithm of (aspect / wanted aspect): what the share of empty places costs,
-# and what it costs to have any. 512 channels become 32 × 16, though 27 × 19 fits 1.6 better.
-_EMPTY_COST, _RAGGED_COST = 3.0, 0.06
+# and what it costs to have any. 512 channels become 32 × 16, though 27 × 19 fits 1.6 better, and 64
+# become 8 × 8. This is the layout of the library, its files and its scripts; the page lays the same
+# tiles out anew, by the free width and height of its window (`ui/components/mosaic.js`).
+_EMPTY_COST, _RAGGED_COST = 3.0, 0.18
 
 
 @dataclass(frozen=True, slots=True)

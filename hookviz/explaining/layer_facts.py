@@ -9,6 +9,22 @@ from hookviz.wording import times
 
 def facts(layer: LayerInfo, field: ReceptiveField | None) -> str:
     """One line: kernel, stride, dilation, groups, channels, weights, work and receptive field."""
+    channels, *sides = layer.output_shape
+    taken = f"{layer.input_shape[0]:,} → " if len(layer.input_shape) == len(sides) + 1 else ""
+    parts = _convolution(layer) if layer.kernel_size else [layer.kind]
+    parts.append(f"{taken}{channels:,} channels of {times(sides)}")
+    if layer.parameters:
+        parts.append(f"{layer.parameters:,} weights")
+    if layer.multiply_adds:
+        parts.append(f"{amount(layer.multiply_adds)} multiply-adds")
+    parts.append(field_text(field))
+    if layer.calls > 1:
+        shown = ", the first is shown" if layer.kernel_size else ""
+        parts.append(f"runs {layer.calls} times{shown}")
+    return " · ".join(parts)
+
+
+def _convolution(layer: LayerInfo) -> list[str]:
     kind = "transposed convolution" if "Transpose" in layer.kind else "convolution"
     parts = [f"{times(layer.kernel_size)} {kind}"]
     if set(layer.stride) != {1}:
@@ -18,14 +34,7 @@ def facts(layer: LayerInfo, field: ReceptiveField | None) -> str:
     if layer.groups > 1:
         depthwise = layer.groups == layer.input_shape[0]
         parts.append("depthwise" if depthwise else f"{layer.groups} groups")
-    channels, *sides = layer.output_shape
-    parts.append(f"{layer.input_shape[0]:,} → {channels:,} channels of {times(sides)}")
-    parts.append(f"{layer.parameters:,} weights")
-    parts.append(f"{amount(layer.multiply_adds)} multiply-adds")
-    parts.append(field_text(field))
-    if layer.calls > 1:
-        parts.append(f"runs {layer.calls} times, the first is shown")
-    return " · ".join(parts)
+    return parts
 
 
 def kernel_text(layer: LayerInfo) -> str:

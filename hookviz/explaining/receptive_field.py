@@ -196,7 +196,8 @@ def _field(inside: _Seen, roomy: _Seen | None, image: tuple[int, ...]) -> Recept
         wide = _edges(roomy[0], (roomy[1][-2], roomy[1][-1]))
         top, left, bottom, right = (int(edge[middle]) for edge in wide)
         stride = _step(wide[0], 0, middle), _step(wide[1], 1, middle)
-        if max(bottom - top, right - left) < _ROOM:
+        # about the middle, from where a field that has an end does not reach the image's edges
+        if max(bottom - top, right - left) < _ROOM // 2:
             size = bottom - top, right - left
         elif size[0] >= image[0] and size[1] >= image[1]:
             size = None

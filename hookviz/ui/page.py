@@ -29,6 +29,7 @@ from hookviz.ui.explorer.channel_grid import show_grid
 from hookviz.ui.explorer.grid_files import show_downloads
 from hookviz.ui.explorer.inspector import chosen_channel, show_inspector
 from hookviz.ui.explorer.layer_capture import capture_layer
+from hookviz.ui.explorer.layer_choice import pick_list
 from hookviz.ui.explorer.layer_header import show_layer
 from hookviz.ui.explorer.layer_tree import show_tree
 from hookviz.ui.explorer.map_origin import show_origin
@@ -120,12 +121,12 @@ def _show_network(shown: Shown, model: Model) -> None:
         horizontal=True, vertical_alignment="center", key="hv-header", gap="small"
     )
     with st.sidebar:
-        lens_slot, tree_slot, input_slot = st.container(), st.container(), st.container()
+        lens_slot, list_slot, tree_slot, input_slot = (st.container() for _ in range(4))
     with input_slot:  # last on the screen, and needed first
         size, whole = pick_input(model)
     with lens_slot:
         lens = pick_lens()
-    scene, facts_line = _pick_scene(shown, model, lens, size=size, whole=whole)
+    scene, facts_line = _pick_scene(shown, model, lens, list_slot, size=size, whole=whole)
     capture = capture_layer(model, scene.model_input, scene.step.layer)
     with header:
         show_input(scene.model_input, shown)
@@ -135,7 +136,7 @@ def _show_network(shown: Shown, model: Model) -> None:
     if lens is not None:
         show_lens(lens, model, scene.model_input, shown, scene.layer)
         with tree_slot:  # after all else: a network that is seen first takes a while
-            show_tree(model, scene.model_input, scene.layers, scene.layer)
+            show_tree(model, scene.model_input, scene.layers, scene.layer, scene.listed)
         with file_slot:
             show_share(shown)
         return
@@ -143,9 +144,10 @@ def _show_network(shown: Shown, model: Model) -> None:
     with file_slot:
         _show_files(scene, drawing)
     with tree_slot:
-        fields = show_tree(model, scene.model_input, scene.layers, scene.layer)
+        fields = show_tree(model, scene.model_input, scene.layers, scene.layer, scene.listed)
     facts = layer_facts(scene.layer, fields.get(scene.layer.name))
-    position = f"conv layer {scene.layer.index + 1} of {len(scene.layers)}"
+    kind = "conv layer" if scene.listed == "conv" else "layer"
+    position = f"{kind} {scene.layer.index + 1} of {len(scene.layers)}"
     facts_line.caption(plain(f"{position} · {facts}"))
     _show_cost(drawing)
 
@@ -161,6 +163,7 @@ class _Scene:
         size: side of the input in pixels; None for the model's own.
         whole: whether the input is the whole image.
         layers: those on offer, in order of execution.
+        listed: which list they are, one of `LISTS`; None where a lens chose them.
         layer: the one that is looked at.
         step: whose output is shown: the layer's own, or that of a step after it.
     """
@@ -171,6 +174,7 @@ class _Scene:
     size: int | None
     whole: bool
     layers: tuple[LayerInfo, ...]
+    listed: str | None
     layer: LayerInfo
     step: Address
 
@@ -193,7 +197,13 @@ class _Drawing:
 
 
 def _pick_scene(
-    shown: Shown, model: Model, lens: Lens | None, *, size: int | None, whole: bool
+    shown: Shown,
+    model: Model,
+    lens: Lens | None,
+    list_slot: DeltaGenerator,
+    *,
+    size: int | None,
+    whole: bool,
 ) -> tuple[_Scene, DeltaGenerator]:
     """The network's layers read, and the one picked that is looked at; a line for its facts."""
     read = (model.digest, shown.image.digest, size, whole)
@@ -201,20 +211,25 @@ def _pick_scene(
     with nullcontext() if known else st.spinner("Reading the network…"):
         model_input = resources.prepare(model, shown.image, size=size, whole=whole)
         surveyed = survey_input(model, model_input)
-        layers = surveyed.convs if layer_kind(lens) == "conv" else surveyed.layers
     st.session_state["_read"] = read
     start_at(lens, model, surveyed)
+    listed = None
     if lens is not None:
+        layers = surveyed.convs if layer_kind(lens) == "conv" else surveyed.layers
         layers = layers or surveyed.layers  # a lens that needs a conv layer says so itself
+    else:
+        with list_slot:
+            listed = pick_list(surveyed)
+        layers = surveyed.convs if listed == "conv" else surveyed.maps
     if not layers:
         raise HookVizError(
-            f"{model.title} runs no conv layer whose channels could be shown. Lenses such as Step "
-            "by step and Summary look at its other layers."
+            f"{model.title} runs no layer whose channels could be shown. Lenses such as Step by "
+            "step and Summary look at its other layers."
             if surveyed.layers
             else f"{model.title} runs no layer to look at."
         )
-    layer, step, facts_line = show_layer(layers, surveyed, with_steps=lens is None)
-    return _Scene(shown, model, model_input, size, whole, layers, layer, step), facts_line
+    layer, step, facts_line = show_layer(layers, surveyed, listed)
+    return _Scene(shown, model, model_input, size, whole, layers, listed, layer, step), facts_line
 
 
 def _show_channels(scene: _Scene, capture: Capture) -> _Drawing:

@@ -1,7 +1,8 @@
 """What a person has chosen, and how it gets into the URL.
 
-Widgets with ``bind="query-params"`` keep themselves there under their key. Only the sample is
-chosen in a component of ours, so its parameter is written by hand.
+Widgets with ``bind="query-params"`` keep themselves there under their key. Layer, channel and cell
+are written by hand, and read from there alone: so each choice is one entry in the browser's
+history, and the list of layers can show more than the names that links hold.
 """
 
 import re
@@ -46,6 +47,9 @@ class ModelChoice:
     labels: UploadedFile | None = None
 
 
+LISTS = ("conv", "maps")
+"""Which layers are listed: convolutions, or whatever puts out maps."""
+
 ALL_FAMILIES = "All families"
 WEIGHTS = ("pretrained", "random", "yours")
 """Where a model's weights can come from."""
@@ -61,10 +65,18 @@ class View:
     colormap: str | None
 
 
-def choose(**choices: str) -> None:
-    """Set widgets by their keys, as a click on them would."""
+def choose(*, layer: str | None = None, layers: str | None = None, **choices: str) -> None:
+    """Set widgets by their keys, as a click on them would.
+
+    Args:
+        layer: whose output is looked at.
+        layers: which of them are listed, one of `LISTS`; without, the list stays.
+        choices: any other widget's value, by its key.
+    """
     for key, value in choices.items():
         st.session_state[key] = value
+    asked = {"layer": layer, "layers": layers}
+    st.query_params.update({name: value for name, value in asked.items() if value is not None})
 
 
 def go(**changes: str | None) -> None:
@@ -98,12 +110,13 @@ def choose_sample(name: str) -> None:
         st.query_params["sample"] = name
 
 
-def choose_channel(channel: int | None) -> None:
-    """Pick a channel up, or put it down, and say so in the URL."""
+def choose_channel(channel: int | None, layer: str | None = None) -> None:
+    """Pick a channel up, of another layer if named, or put it down, and say so in the URL."""
     if channel is None:
         st.query_params.pop("channel", None)
     else:
-        st.query_params["channel"] = str(channel)
+        of = {} if layer is None else {"layer": layer}
+        st.query_params.update({"channel": str(channel), **of})
 
 
 def choose_cell(cell: Cell, size: Cell, channel: int | None = None) -> None:

@@ -288,6 +288,12 @@ def test_the_figure_has_every_cell_in_exact_colours(
     assert opaque.sum() >= grid.levels.size
 
 
+@pytest.mark.parametrize(("count", "columns"), [(16, 4), (64, 8), (128, 16), (256, 16), (512, 32)])
+def test_square_maps_fill_their_rows(count: int, columns: int) -> None:
+    geometry = make_grid(np.zeros((count, 7, 7))).geometry
+    assert (geometry.columns, geometry.rows) == (columns, count // columns)
+
+
 def test_many_channels_are_numbered_along_rows_and_columns() -> None:
     grid = make_grid(maps(600, 4, 4))
     said = words(grid.figure(dpi=100))

@@ -28,11 +28,11 @@ def pixels(canvas: Locator) -> NDArray[np.uint8]:
 
 
 def choose(page: Page, label: str, option: str) -> None:
-    """Pick an option of a select box by typing it, as a person would."""
+    """Pick an option of a select box by typing it, as a person would; layers have a number too."""
     box = page.get_by_role("combobox", name=label, exact=True)
     box.click()
     box.fill(option)
-    page.get_by_role("option", name=option, exact=True).click()
+    page.get_by_role("option", name=re.compile(rf"^(\d+ · )?{re.escape(option)}$")).click()
 
 
 def expect_caption(page: Page, text: str) -> None:

@@ -175,7 +175,7 @@ def test_a_row_of_the_sum_leads_upstream_and_the_trail_leads_back(page: Page, se
     row.click()
     upstream = wait_for_grid(page, before)
     expect(page.get_by_role("heading", name=f"Channel {number}", exact=True)).to_be_visible()
-    expect(page.get_by_role("combobox", name="Layer")).to_have_value("stage2.first.conv")
+    expect(page.get_by_role("combobox", name="Layer")).to_have_value("5 · stage2.first.conv")
     page.get_by_role("button", name="channel 5 of stage2.second.conv").click()
     assert wait_for_grid(page, upstream) == before
     expect(page.get_by_role("heading", name="Channel 5", exact=True)).to_be_visible()

@@ -48,7 +48,7 @@ def test_the_tree_finds_and_picks_a_layer(page: Page, server: str) -> None:
     search.fill("STAGE3.second")
     tree.locator("button:visible").click()
     wait_for_grid(page, before)
-    expect(page.get_by_role("combobox", name="Layer")).to_have_value("stage3.second.conv")
+    expect(page.get_by_role("combobox", name="Layer")).to_have_value("9 · stage3.second.conv")
     assert "layer=stage3.second.conv" in page.url
     expect(current).to_contain_text("second.conv")
     expect(current).to_contain_text("128×8×8")

@@ -71,7 +71,9 @@ def test_hostile_names_are_text_in_the_explorer(page: Page, hostile_server: str)
         wait_for_grid(page)
         shown = " ".join(layer.replace("\x07", "").replace("\0", "").split())
         if place != 5:  # which no letter of is visible
-            expect(page.get_by_role("combobox", name="Layer")).to_have_value(shown)
+            expect(page.get_by_role("combobox", name="Layer")).to_have_value(
+                f"{place + 1} · {shown}"
+            )
         expect_no_markup(page)
     expect(page.locator(".hv-classes").get_by_text(HOSTILE_NAMES[2])).to_have_count(1)
     assert dialogs == []

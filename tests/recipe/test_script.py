@@ -283,6 +283,25 @@ CASES = {
         "stem.first.conv",
         files=lambda folder: save_three_shapes(folder / "mine.safetensors"),
     ),
+    "after a ReLU in place that runs twice, its second call": Case(
+        lambda: hookviz.load_model("resnet18", "random"),
+        "layer1.0.relu#1",
+        seen={"size": 64},
+        drawn={"scale": "balanced"},
+        channel=7,
+    ),
+    "a block": Case(lambda: hookviz.load_model("resnet18", "random"), "layer1", seen={"size": 64}),
+    "a pool": Case(lambda: hookviz.load_model("resnet18", "random"), "maxpool", seen={"size": 64}),
+    "a block that joins branches": Case(
+        lambda: hookviz.load_model("squeezenet"), "features.4", drawn={"sort": "max", "top": 25}
+    ),
+    "a ReLU that writes over what a conv layer put out": Case(
+        lambda: hookviz.load_model("squeezenet"), "features.1", seen={"size": 96}
+    ),
+    "another pool": Case(lambda: hookviz.load_model("squeezenet"), "features.2", channel=3),
+    "a block of the bundled one for drawings": Case(
+        lambda: hookviz.load_model("shapesnet"), "stage1", drawn={"scale": "percentile"}
+    ),
     "one's own network, a second call, grey, thin and whole": Case(
         own(1, Preprocess(resize=20, crop=16, mean=(0.4,), std=(0.3,))),
         "relu#1",

@@ -96,10 +96,49 @@ def test_next_and_previous_walk_through_the_layers() -> None:
     assert page.selectbox(key="layer").value == "stem.first.conv"
 
 
+def test_a_link_to_any_layer_with_maps_lists_them_all_by_itself() -> None:
+    page = opened(model="ResNet-18", weights="random", layer="layer1", channel="3")
+    assert page.selectbox(key="layer").value == "layer1"
+    assert page.segmented_control(key="_list").value == "maps"
+    assert "layer 5 of 66 · Sequential · 64 → 64 channels of 56×56" in texts(page.caption)
+    assert "Sequential is a block of 10 layers" in texts(page.info)
+    assert not [control for control in page.segmented_control if control.key == "origin"]
+    {button.label: button for button in page.button}["Next"].click().run()
+    assert page.selectbox(key="layer").value == "layer1.0"
+    {button.label: button for button in page.button}["Next"].click().run()
+    assert page.selectbox(key="layer").value == "layer1.0.conv1"  # and the list stays as it is
+    assert page.segmented_control(key="_list").value == "maps"
+    assert page.segmented_control(key="origin").options == ["Kernel", "Walk", "Numbers"]
+
+
+def test_from_all_maps_back_to_conv_layers_the_one_before_is_shown() -> None:
+    page = opened(model="ResNet-18", weights="random", layer="layer1")
+    page.segmented_control(key="_list").set_value("conv").run()
+    assert page.selectbox(key="layer").value == "layer1.1.conv2"  # the last of the block
+    assert page.selectbox(key="layer").options[0] == "1 · conv1"
+    page.segmented_control(key="_list").set_value("maps").run()
+    assert page.selectbox(key="layer").value == "layer1.1.conv2"
+    assert page.selectbox(key="layer").options[2] == "3 · relu"
+
+
+def test_every_call_of_a_layer_can_be_looked_at() -> None:
+    page = opened(model="ResNet-18", weights="random", layer="layer1.0.relu")
+    first = texts(page.caption)
+    page.segmented_control(key="output").set_value("call 2").run()
+    assert texts(page.caption) != first
+    assert not page.exception
+
+
+def test_what_puts_out_no_maps_says_so_and_shows_the_layer_before() -> None:
+    page = opened(model="ResNet-18", weights="random", layer="fc")
+    assert page.selectbox(key="layer").value == "layer4.1.conv2"
+    assert "fc puts out 1000 numbers, no maps" in texts(page.warning)
+
+
 def test_random_weights_are_always_labelled() -> None:
     page = opened(model="ResNet-18", weights="random")
     assert "random weights" in texts(page.markdown)
-    assert page.selectbox(key="layer").options[0] == "conv1"
+    assert page.selectbox(key="layer").options[0] == "1 · conv1"
     assert "All 64 channels." in texts(page.caption)
 
 
@@ -185,7 +224,7 @@ def test_own_models_are_listed_first() -> None:
     try:
         page = opened()
         assert page.selectbox(key="model").options[0] == "mine"
-        assert page.selectbox(key="layer").options == ["conv1", "conv2"]
+        assert page.selectbox(key="layer").options == ["1 · conv1", "2 · conv2"]
         assert page.selectbox(key="model").value == "mine"
     finally:
         user_models.remove(model)

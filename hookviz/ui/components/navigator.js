@@ -1,5 +1,5 @@
-// The network as a tree: stages that open and close, and in them their layers, each with a small
-// picture of its mean activation and its facts. A field above narrows it to what is typed.
+// The network as a tree: stages, or blocks, that open and close, and in them their layers, each with
+// a small picture of its mean activation and its facts. A field above narrows it to what is typed.
 
 const FRAME = `
   <nav aria-label="Layers of the network">
@@ -16,39 +16,68 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (tree.dataset.network !== data.network) {
     tree.dataset.network = data.network;
     search.value = "";
-    tree.replaceChildren(
-      ...data.stages.map((stage) => {
-        const part = document.createElement("details");
-        const title = document.createElement("summary");
-        title.textContent = stage.name;
-        const count = document.createElement("span");
-        count.textContent = stage.layers.length;
-        title.append(count);
-        part.append(title, ...stage.layers.map(row));
-        return part;
-      }),
+    tree.replaceChildren(...data.parts.map((part) => (part.stage ? stage(part) : branch(part))));
+    tree.dataset.chosen = ""; // so that the way to it is opened again
+  }
+
+  function stage({ stage: name, parts }) {
+    const part = document.createElement("details");
+    const title = document.createElement("summary");
+    title.textContent = name;
+    const count = document.createElement("span");
+    count.textContent = parts.length;
+    title.append(count);
+    part.append(title, ...parts.map(row));
+    return part;
+  }
+
+  // A layer; a block with its parts below it, which a button of its own folds and unfolds.
+  function branch(layer) {
+    if (!layer.parts) return row(layer);
+    const [part, head, fold, inner] = ["div", "div", "button", "div"].map((kind) =>
+      document.createElement(kind),
     );
+    [part.className, head.className, fold.className] = ["block", "head", "fold"];
+    inner.className = "parts";
+    fold.type = "button";
+    fold.setAttribute("aria-label", `Parts of ${layer.name}`);
+    fold.onclick = () => unfold(part, inner.hidden);
+    inner.append(...layer.parts.map(branch));
+    head.append(fold, row(layer));
+    part.append(head, inner);
+    unfold(part, false);
+    return part;
+  }
+
+  function unfold(part, open) {
+    part.querySelector(":scope > .parts").hidden = !open;
+    const fold = part.querySelector(":scope > .head > .fold");
+    fold.setAttribute("aria-expanded", open);
+    fold.textContent = open ? "▾" : "▸";
   }
 
   function row(layer) {
     const button = document.createElement("button");
     button.type = "button";
     button.dataset.name = layer.name;
+    button.dataset.number = layer.number;
     const picture = document.createElement("span");
     picture.className = "preview";
     const words = document.createElement("span");
     words.className = "words";
     const [name, shape, work] = ["b", "span", "span"].map((kind) => document.createElement(kind));
     name.textContent = layer.short;
+    const number = document.createElement("i");
+    number.textContent = layer.number;
     shape.textContent = layer.shape;
     work.textContent = layer.work;
     words.append(name, shape, work);
     button.title = layer.title;
-    button.append(picture, words);
+    button.append(picture, words, number);
     return button;
   }
 
-  const buttons = [...tree.querySelectorAll("button")];
+  const buttons = [...tree.querySelectorAll("button[data-name]")];
   for (const button of buttons) {
     const preview = button.firstElementChild;
     const corner = data.previews?.corners[button.dataset.name];
@@ -69,13 +98,18 @@ export default function ({ data, parentElement, setTriggerValue }) {
     };
   }
 
+  const open = (part) => (part.matches("details") ? (part.open = true) : unfold(part, true));
+
   const narrow = () => {
     const wanted = search.value.trim().toLowerCase();
-    for (const button of buttons) button.hidden = !button.dataset.name.toLowerCase().includes(wanted);
-    for (const part of tree.children) {
-      const left = [...part.querySelectorAll("button")].some((button) => !button.hidden);
+    for (const button of buttons) {
+      const { name, number } = button.dataset;
+      button.hidden = number !== wanted && !name.toLowerCase().includes(wanted);
+    }
+    for (const part of tree.querySelectorAll("details, .block")) {
+      const left = [...part.querySelectorAll("button[data-name]")].some((button) => !button.hidden);
       part.hidden = !left;
-      if (wanted && left) part.open = true;
+      if (wanted && left) open(part);
     }
     none.hidden = buttons.some((button) => !button.hidden);
   };
@@ -89,7 +123,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const chosen = button.dataset.name === data.chosen;
     button.setAttribute("aria-current", chosen);
     if (!chosen || !moved) continue;
-    button.parentElement.open = true;
+    for (let part = button; part !== tree; part = part.parentElement) {
+      // A block that is chosen itself may stay folded.
+      if (part.matches("details, .block") && !part.querySelector(":scope > .head")?.contains(button)) open(part);
+    }
     const [box, view] = [button.getBoundingClientRect(), tree.getBoundingClientRect()];
     if (box.top < view.top || box.bottom > view.bottom) {
       tree.scrollTop += box.top - view.top - (view.height - box.height) / 2; // and not the page

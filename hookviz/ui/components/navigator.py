@@ -1,4 +1,4 @@
-"""The network's layers as a tree by stage, with small pictures and facts, to find and pick one."""
+"""The network's layers as a tree, with small pictures and facts, to find and pick one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -28,11 +28,13 @@ def navigator(
     previews: Grid | None,
     *,
     chosen: str,
+    by_block: bool,
     on_pick: Callable[[str], None],
 ) -> None:
     """Show the layers by stage; `on_pick` gets the name of the one that a person picks.
 
-    `previews` has one map for each conv layer, in their order.
+    `by_block` they stand in the blocks that they are parts of, which can be picked too. `previews`
+    has one map for each conv layer, in their order.
     """
 
     def picked() -> None:
@@ -40,14 +42,12 @@ def navigator(
         if name in {layer.name for layer in layers}:
             on_pick(name)
 
-    stages: dict[str, list[dict[str, str]]] = {}
-    for layer in layers:
-        stages.setdefault(layer.stage, []).append(_row(layer, fields.get(layer.name)))
+    rows = [(layer, _row(layer, fields.get(layer.name))) for layer in layers]
     _component()(
         key="navigator",
         data={
             "network": f"{model.name}/{model.digest}/{layers[0].input_shape}/{len(layers)}",
-            "stages": [{"name": name, "layers": rows} for name, rows in stages.items()],
+            "parts": _nested(rows) if by_block else _staged(rows),
             "previews": previews and _thumbnails(previews, layers),
             "chosen": chosen,
         },
@@ -55,14 +55,43 @@ def navigator(
     )
 
 
-def _row(layer: LayerInfo, field: ReceptiveField | None) -> dict[str, str]:
-    work = f"{amount(layer.parameters)} weights · {amount(layer.multiply_adds)} mult-adds"
+_Row = dict[str, Any]
+_Rows = list[tuple[LayerInfo, _Row]]
+
+
+def _staged(rows: _Rows) -> list[_Row]:
+    """The rows in stages, which have a name and `parts`, and are no layers themselves."""
+    stages: dict[str, list[_Row]] = {}
+    for layer, row in rows:
+        short = layer.name.removeprefix(f"{layer.stage}.") or layer.name
+        stages.setdefault(layer.stage, []).append(row | {"short": short})
+    return [{"stage": name, "parts": parts} for name, parts in stages.items()]
+
+
+def _nested(rows: _Rows) -> list[_Row]:
+    """The rows, each in the `parts` of the innermost block's row that it is in, if any."""
+    by_name = {layer.name: row for layer, row in rows}
+    top: list[_Row] = []
+    for name, row in by_name.items():
+        ends = (end for end in range(len(name) - 1, 0, -1) if name[end] == ".")
+        block = next((name[:end] for end in ends if name[:end] in by_name), None)
+        row["short"] = name if block is None else name.removeprefix(f"{block}.")
+        (top if block is None else by_name[block].setdefault("parts", [])).append(row)
+    return top
+
+
+def _row(layer: LayerInfo, field: ReceptiveField | None) -> _Row:
+    weights, work = amount(layer.parameters), amount(layer.multiply_adds)
+    numbers = [weights] * bool(layer.parameters) + [work] * bool(layer.multiply_adds)
+    facts = [f"{weights} weights"] * bool(layer.parameters)
+    facts += [f"{work} mult-adds"] * bool(layer.multiply_adds)
+    sees = field_text(field)
     return {
         "name": layer.name,
-        "short": layer.name.removeprefix(f"{layer.stage}.") or layer.name,
+        "number": layer.index + 1,
         "shape": f"{kernel_text(layer)} · {times(layer.output_shape)}",
-        "work": f"{field_text(field)} · {amount(layer.parameters)} · {amount(layer.multiply_adds)}",
-        "title": f"{layer.name}: {kernel_text(layer)}, {work}, {field_text(field)}",
+        "work": " · ".join((sees, *numbers)),
+        "title": f"{layer.index + 1} {layer.name}: {', '.join((kernel_text(layer), *facts, sees))}",
     }
 
 

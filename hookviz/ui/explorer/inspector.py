@@ -170,7 +170,7 @@ def _show_numbers(grid: Grid, channel: int, values: NDArray[np.float32]) -> None
     if not finite.size:
         st.caption("No cell of this map is a finite number.")
         return
-    if stats.minimum[channel] == stats.maximum[channel]:
+    if values.size > 1 and stats.minimum[channel] == stats.maximum[channel]:
         st.badge("dead: every cell has the same value", icon=":material/block:", color="gray")
     st.html(_histogram(finite))
     rows = numbers(grid, channel, values)

@@ -9,7 +9,7 @@ from hookviz.explaining import ranking
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.types import LayerInfo, Model, Pixels
 from hookviz.ui.components.walk import walk
-from hookviz.ui.state import choose, choose_channel, plain
+from hookviz.ui.state import choose_channel, plain
 from hookviz.wording import number
 
 _MOST_LINKS = 6
@@ -109,5 +109,4 @@ def _show_links(name: str, source: str | None, strongest: ranking.Ranking) -> No
 
 
 def _go_to(layer: str, channel: int) -> None:
-    choose(layer=layer.partition("#")[0])
-    choose_channel(channel)
+    choose_channel(channel, layer.partition("#")[0])

@@ -1,35 +1,104 @@
-"""Which layer is looked at."""
+"""Which layers are listed, and which of them is looked at."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import streamlit as st
 
+from hookviz.capturing.survey import Survey
 from hookviz.types import LayerInfo
-from hookviz.ui.state import choose, warn_about_link
+from hookviz.ui.state import LISTS, choose, plain, warn_about_link
+from hookviz.wording import times
+
+_SEEN = "_layers"  # those that were looked at; a key that no widget has can't be set from outside
+_TITLES = {"conv": "Conv", "maps": "All maps"}
 
 
-def pick_layer(layers: Sequence[LayerInfo], every: Sequence[LayerInfo]) -> LayerInfo:
-    """One of `layers`, which are in order of execution.
+def pick_list(surveyed: Survey) -> str:
+    """One of `LISTS`, chosen above the tree; a link to a layer beyond convolutions chooses too."""
+    convs = {layer.name for layer in surveyed.convs}
+    others = {layer.name for layer in surveyed.maps} - convs
+    asked = st.query_params.get("layer")
+    beyond = asked in others or not convs
+    listed = "maps" if beyond or st.query_params.get("layers") == "maps" else "conv"
+    _show("_list", listed)
+    st.segmented_control(
+        "Layers",
+        LISTS,
+        format_func=_TITLES.__getitem__,
+        required=True,
+        key="_list",
+        on_change=_list_chosen,
+        args=(_before(asked, tuple(surveyed.calls), convs),),
+        disabled=not convs,
+        label_visibility="collapsed",
+        width="stretch",
+        help="Conv layers, or whatever puts out maps: norms, activations, pooling, blocks.",
+    )
+    return listed
 
-    A layer that is only among `every` layer of the model, because another lens offered those,
-    leads to the one of `layers` before it.
+
+def _list_chosen(conv: str | None) -> None:
+    """List other layers; beyond conv layers the one before is gone back to."""
+    listed = st.session_state["_list"]
+    choose(layers=listed, layer=conv if listed == "conv" else None)
+
+
+def pick_layer(layers: Sequence[LayerInfo], surveyed: Survey, listed: str | None) -> LayerInfo:
+    """One of `layers`, by its number or its name; `listed` is the list that they are, if any.
+
+    A layer that runs but is not among them, because another lens offered it, leads to the one of
+    them that returned last before it: of a block to the last of its parts.
     """
     by_name = {layer.name: layer for layer in layers}
-    names = [layer.name for layer in every]
-    asked = st.session_state.get("layer", st.query_params.get("layer"))
-    if asked in names and asked not in by_name:
-        before = [name for name in names[: names.index(asked)] if name in by_name]
-        choose(layer=before[-1] if before else layers[0].name)
-    network = hash(tuple(names))
-    if asked not in names and st.session_state.get("_network", network) == network:
-        warn_about_link("layer", list(by_name))  # and not where another model was chosen here
-    st.session_state["_network"] = network
-    name = st.selectbox(
+    asked = st.query_params.get("layer")
+    seen: set[str] = st.session_state.setdefault(_SEEN, set())
+    if asked is not None and asked not in surveyed.calls:
+        if asked not in seen:  # and not where another model was chosen here
+            warn_about_link("layer", list(by_name))
+        del st.query_params["layer"]
+    elif listed and asked is not None and asked not in {*surveyed.map_outputs, *seen}:
+        _warn_of_no_maps(asked, surveyed)
+    name = _before(asked, tuple(surveyed.calls), by_name) or layers[0].name
+    seen.add(name)
+    _show("layer", name)
+    st.selectbox(
         "Layer",
         list(by_name),
+        format_func=lambda each: f"{by_name[each].index + 1} · {each}",
         key="layer",
-        bind="query-params",
+        on_change=_layer_chosen,
+        args=(listed,),
         label_visibility="collapsed",
         width=300,
     )
     return by_name[name]
+
+
+def _warn_of_no_maps(asked: str, surveyed: Survey) -> None:
+    """Say why a link to such a layer leads to another one."""
+    shape = next((each.output_shape for each in surveyed.layers if each.name == asked), ())
+    numbers = f"{times(shape)} numbers, no maps" if shape else "no maps"
+    st.warning(
+        plain(f"{asked} puts out {numbers}: this is the layer before it. Summary and other lenses ")
+        + "look at all layers.",
+        icon=":material/link_off:",
+    )
+
+
+def _layer_chosen(listed: str | None) -> None:
+    choose(layer=st.session_state["layer"], layers=listed)
+
+
+def _show(key: str, value: str) -> None:
+    """Have a widget show what is chosen, which is in the URL."""
+    if st.session_state.get(key) != value:
+        st.session_state[key] = value
+
+
+def _before(asked: str | None, returned: Sequence[str], names: Collection[str]) -> str | None:
+    """The one of `names` that was asked for, or that returned last before it; None without."""
+    if asked in names or asked not in returned:
+        return asked if asked in names else None
+    return next(
+        (name for name in reversed(returned[: returned.index(asked)]) if name in names), None
+    )

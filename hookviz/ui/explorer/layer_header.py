@@ -12,19 +12,24 @@ from hookviz.ui.state import choose, plain
 
 
 def show_layer(
-    layers: Sequence[LayerInfo], surveyed: Survey, *, with_steps: bool
+    layers: Sequence[LayerInfo], surveyed: Survey, listed: str | None
 ) -> tuple[LayerInfo, Address, DeltaGenerator]:
     """The layer that is picked, whose output is shown, and the empty line for its facts.
 
-    What is shown is the layer's own output, or, `with_steps`, that of a step that followed it.
+    What is shown is the layer's own output, or that of a step that followed a conv layer. Where
+    `layers` are those that a lens looks at, `listed` is None, and there is no such choice.
     """
     with st.container(horizontal=True, vertical_alignment="center", key="hv-layer"):
         before = st.container(width="content")
-        layer = pick_layer(layers, surveyed.layers)
+        layer = pick_layer(layers, surveyed, listed)
         with before:
-            _neighbour("Previous", "chevron_left", "P", layers, layer.index - 1)
-        _neighbour("Next", "chevron_right", "N", layers, layer.index + 1)
-        step = _pick_step(layer, surveyed) if with_steps else Address(layer.name)
+            _neighbour("Previous", "chevron_left", "P", layers[: layer.index][-1:], listed)
+        _neighbour("Next", "chevron_right", "N", layers[layer.index + 1 :][:1], listed)
+        step = Address(layer.name)
+        if listed is not None:
+            outputs = surveyed.map_outputs[layer.name]
+            is_conv = any(conv.name == layer.name for conv in surveyed.convs)
+            step = _pick_step(layer, surveyed) if is_conv else _pick_output(outputs)
         facts = st.empty()
     return layer, step, facts
 
@@ -52,6 +57,31 @@ def _pick_step(layer: LayerInfo, surveyed: Survey) -> Address:
     return steps.get(chosen or "", Address(layer.name))
 
 
+def _pick_output(outputs: Sequence[Address]) -> Address:
+    """Which of the maps that a layer or a block puts out: of which call, or of several parts."""
+    by_name = {_name(address): address for address in outputs}
+    if len(by_name) == 1:
+        return outputs[0]
+    chosen = st.segmented_control(
+        "Which output",
+        list(by_name),
+        default=next(iter(by_name)),
+        required=True,
+        key="output",
+        bind="query-params",
+        label_visibility="collapsed",
+        width="content",
+        wrap=False,
+        help="This layer runs several times in a pass, or puts out several tensors.",
+    )
+    return by_name.get(chosen or "", outputs[0])
+
+
+def _name(address: Address) -> str:
+    """A call, counted from 1, and a part of what it returned, in few signs."""
+    return " ".join((f"call {address.call + 1}", *address.path))
+
+
 def _unlike(kind: str, steps: Mapping[str, Address]) -> str:
     """The kind, numbered where there is one of it already."""
     name, number = kind, 2
@@ -60,14 +90,16 @@ def _unlike(kind: str, steps: Mapping[str, Address]) -> str:
     return name
 
 
-def _neighbour(label: str, icon: str, key: str, layers: Sequence[LayerInfo], index: int) -> None:
-    exists = 0 <= index < len(layers)
+def _neighbour(
+    label: str, icon: str, key: str, neighbour: Sequence[LayerInfo], listed: str | None
+) -> None:
+    """The way to the one neighbour, or to none at the end."""
     st.button(
         label,
         icon=f":material/{icon}:",
         shortcut=key,
-        disabled=not exists,
-        help=f"{label} layer: {plain(layers[index].name)}" if exists else None,
+        disabled=not neighbour,
+        help=f"{label} layer: {plain(neighbour[0].name)}" if neighbour else None,
         on_click=choose,
-        kwargs={"layer": layers[index].name if exists else ""},
+        kwargs={"layer": neighbour[0].name if neighbour else None, "layers": listed},
     )

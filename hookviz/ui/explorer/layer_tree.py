@@ -13,11 +13,16 @@ from hookviz.ui.state import choose
 
 
 def show_tree(
-    model: Model, model_input: ModelInput, layers: Sequence[LayerInfo], layer: LayerInfo
+    model: Model,
+    model_input: ModelInput,
+    layers: Sequence[LayerInfo],
+    layer: LayerInfo,
+    listed: str | None,
 ) -> Fields:
-    """The layers by stage, `layer` marked; returns the receptive fields that they have.
+    """The layers by stage, or by block, `layer` marked; returns the receptive fields they have.
 
-    It takes a while for a network that is seen first.
+    `listed` says which list of layers they are, where it is not a lens that offers them. It takes
+    a while for a network that is seen first.
     """
     fields = receptive_fields(model, tuple(model_input.tensor.shape[1:]))
     with st.container():  # for a wait in the queue, so that the tree stays in one place
@@ -28,6 +33,7 @@ def show_tree(
         fields,
         small,
         chosen=layer.name,
-        on_pick=lambda name: choose(layer=name),
+        by_block=listed == "maps",
+        on_pick=lambda name: choose(layer=name, layers=listed),
     )
     return fields

@@ -7,6 +7,7 @@ from hookviz.errors import HookVizError
 from hookviz.explaining import ranking
 from hookviz.explaining.cell_sum import explain
 from hookviz.explaining.layer_call import LayerCall
+from hookviz.explaining.layer_effect import effect_of
 from hookviz.explaining.layer_recorder import record_input
 from hookviz.types import Activation, LayerInfo, Model, ModelInput
 from hookviz.ui.components.why import why
@@ -32,8 +33,12 @@ def show_origin(
 ) -> None:
     """The sum that made the chosen cell, then one more way of looking at the channel, as chosen.
 
-    Says so where the layer is no plain convolution.
+    Says so where the layer is no plain convolution, and of any other what it does to its input.
     """
+    if not layer.kernel_size:
+        st.info(plain(effect_of(model, layer)), icon=":material/arrow_forward:")
+        show_numbers(grid, activation, channel)
+        return
     call: LayerCall | None = None
     try:
         with st.container():  # whether it waits or not, what follows stays where it is

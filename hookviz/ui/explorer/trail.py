@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from hookviz.ui.state import choose, choose_channel, plain
+from hookviz.ui.state import choose_channel, plain
 
 _KEY = "_trail"  # a key of session_state that no widget has can't be set from outside
 _LONGEST = 20
@@ -13,8 +13,7 @@ def follow(layer: str, channel: int, upstream: str, input_channel: int) -> None:
     trail: list[tuple[str, int]] = st.session_state.setdefault(_KEY, [])
     trail.append((layer, channel))
     del trail[:-_LONGEST]
-    choose(layer=upstream.partition("#")[0])
-    choose_channel(input_channel)
+    choose_channel(input_channel, upstream.partition("#")[0])
 
 
 def show_trail() -> None:
@@ -33,5 +32,4 @@ def show_trail() -> None:
 
 def _back() -> None:
     layer, channel = st.session_state[_KEY].pop()
-    choose(layer=layer)
-    choose_channel(channel)
+    choose_channel(channel, layer)
