@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import streamlit as st
@@ -15,7 +14,6 @@ from PIL import Image
 from streamlit.delta_generator import DeltaGenerator
 
 from hookviz.capturing.survey import survey_input
-from hookviz.drawing.colours import ACCENT, CONTRAST
 from hookviz.drawing.dimensions import as_maps
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.errors import HookVizError
@@ -47,15 +45,15 @@ from hookviz.ui.sidebar.input_choice import pick_input
 from hookviz.ui.sidebar.model_choice import pick_model
 from hookviz.ui.sidebar.weights_download import wait_for_weights
 from hookviz.ui.state import ModelChoice, Shown, plain
+from hookviz.ui.theme import style
 
 _SIDEBAR = 300  # pixels
-_STYLE = Path(__file__).with_name("style.css")
 
 
 def show() -> None:
     """Draw the page once."""
     st.set_page_config("HookViz", _icon(), layout="wide", initial_sidebar_state=_SIDEBAR)
-    st.html(_style())
+    st.html(style())
     with st.sidebar:
         st.title("HookViz", anchor=False)
     try:
@@ -80,13 +78,6 @@ def show() -> None:
             _show_model(shown, choice)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/error:")
-
-
-@cache
-def _style() -> str:
-    """The page's style sheet, with the colours that pictures have too."""
-    colours = f":root {{ --hv-accent: {ACCENT}; --hv-contrast: {CONTRAST}; }}"
-    return f"<style>{colours}\n{_STYLE.read_text('utf-8')}</style>"
 
 
 @cache

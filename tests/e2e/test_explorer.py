@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 import hookviz
-from hookviz.explaining.layer_recorder import record_input
 from hookviz.images.samples import samples
 from scripts.browsing import tiles, wait_for_grid
 from tests.e2e.screen import SHAPESNET, pixels
@@ -135,52 +134,6 @@ def test_the_kernel_is_shown_in_colour_and_its_inputs_are_ranked(page: Page, ser
     expect(page.get_by_role("img", name="The kernel of channel 9 in colour.")).to_be_visible()
     expect(page.get_by_text("Inputs with the largest weights")).to_be_visible()
     expect(page.get_by_text("Inputs that add most")).to_be_visible()
-
-
-def test_the_walk_steps_and_plays_and_its_sums_are_the_values(
-    page: Page, server: str, values: torch.Tensor
-) -> None:
-    page.goto(f"{server}/{SHAPESNET}&channel=9&origin=Walk")
-    wait_for_grid(page)
-    says = page.locator(".walk .says")
-    for column in range(3):
-        expect(says).to_contain_text(f"row 0, column {column}:")
-        shown = float(says.inner_text().replace("−", "-").rpartition("= ")[2])
-        assert shown == pytest.approx(values[9, 0, column].item(), rel=6e-3)
-        page.get_by_title("One step on").click()
-    speed = page.get_by_label("Speed")
-    speed.fill("20")
-    page.get_by_role("button", name="Play").click()
-    expect(says).to_contain_text("row 1, column 19:", timeout=30_000)
-    expect(page.get_by_role("button", name="Play")).to_be_visible()  # it has come to its end
-    page.get_by_label("Step of the walk").fill("2")
-    expect(says).to_contain_text("row 0, column 2:")
-
-
-def test_who_wants_no_motion_gets_the_steps_alone(browser: Browser, server: str) -> None:
-    context = browser.new_context(reduced_motion="reduce")
-    opened = context.new_page()
-    opened.goto(f"{server}/{SHAPESNET}&channel=9&origin=Walk")
-    wait_for_grid(opened)
-    opened.get_by_title("One step on").click()
-    expect(opened.locator(".walk .says")).to_contain_text("row 0, column 1:")
-    expect(opened.get_by_role("button", name="Play")).to_have_count(0)
-    context.close()
-
-
-def test_the_walk_is_over_the_strongest_input_as_the_layer_was_given_it(
-    page: Page, server: str, model: hookviz.Model
-) -> None:
-    page.goto(f"{server}/{SHAPESNET}&channel=9&origin=Walk&layer=stage1.first.conv")
-    wait_for_grid(page)
-    call = record_input(model, samples()[0].path, "stage1.first.conv")
-    said = page.locator(".walk .input-says").inner_text()
-    given = int(re.findall(r"input (\d+)", said)[0])
-    kernel = [
-        [float(text.replace("−", "-")) for text in row.locator("td").all_inner_texts()]
-        for row in page.locator("table.kernel tr").all()
-    ]
-    np.testing.assert_allclose(kernel, call.kernel[9, given].numpy(), rtol=6e-3, atol=1e-9)
 
 
 def test_a_channel_can_be_kept_as_a_page_and_as_numbers(

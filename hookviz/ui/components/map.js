@@ -16,8 +16,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     ".stage", ".picture", ".cursor", ".selected", "output",
   ].map(find);
   const { rows, columns } = data;
-  const bytes = data.values && Uint8Array.from(atob(data.values), (letter) => letter.charCodeAt(0));
-  const values = bytes && new Float32Array(bytes.buffer);
+  const values = data.values && floats(data.values);
   let [row, column] = data.cell;
 
   const put = (box, y, x) => {

@@ -9,6 +9,26 @@ const number = (value) => {
   return text.replace("-", "−");
 };
 
+// float32 numbers that came as base64, which keeps them exact and short.
+const floats = (text) =>
+  new Float32Array(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
+
+// The colours of signed values by the page's variables: blue below zero, red above, and `most` is
+// the size at either end. `name` is that of a diverging colormap.
+const signedColours = (element, name) => {
+  const style = getComputedStyle(element);
+  const of = (variable) => style.getPropertyValue(`--hv-${variable}`).trim();
+  const ramp = of(name).split(" ");
+  const [nan, infinite] = [of("nan"), of("inf")];
+  const middle = (ramp.length - 1) / 2;
+  return (value, most) => {
+    if (value === null || Number.isNaN(value)) return nan;
+    if (!Number.isFinite(value)) return infinite;
+    const share = most ? Math.max(-1, Math.min(1, value / most)) : 0;
+    return ramp[Math.round(middle + share * middle)];
+  };
+};
+
 // The component's own elements, built on its first run and kept over the later ones.
 const frame = (parent, html) => {
   if (!parent.querySelector("[data-built]")) {

@@ -1,11 +1,18 @@
-// A kernel that walks over the first rows of its input: at each step the patch under it, the
+// A kernel that walks over its input from the chosen cell on: at each step the patch under it, the
 // products, and the cell that their sum gives. Nothing moves by itself until a person presses play.
 
 const FRAME = `
   <div class="walk" role="group" aria-label="The kernel's walk over its input">
     <div class="maps">
-      <figure><canvas class="input"></canvas><figcaption class="input-says"></figcaption></figure>
-      <figure><canvas class="output"></canvas><figcaption class="output-says"></figcaption></figure>
+      <figure><canvas class="input" role="img"></canvas><figcaption class="input-says"></figcaption></figure>
+      <figure><canvas class="output" role="img"></canvas><figcaption class="output-says"></figcaption></figure>
+    </div>
+    <div class="controls">
+      <button type="button" class="back" title="One step back" aria-label="One step back">◀</button>
+      <button type="button" class="play">▶ Play</button>
+      <button type="button" class="forth" title="One step on" aria-label="One step on">▶</button>
+      <label>Step <input class="step" type="range" min="0" step="1" aria-label="Step of the walk"></label>
+      <label>Speed <input class="speed" type="range" min="1" max="60" value="4"></label>
     </div>
     <div class="sum">
       <figure><table class="patch"></table><figcaption>under the kernel</figcaption></figure>
@@ -15,70 +22,127 @@ const FRAME = `
       <figure><table class="products"></table><figcaption>products</figcaption></figure>
     </div>
     <p class="says"></p>
-    <div class="controls">
-      <button type="button" class="back" title="One step back">◀</button>
-      <button type="button" class="play">▶ Play</button>
-      <button type="button" class="forth" title="One step on">▶</button>
-      <label>Step <input class="step" type="range" min="0" step="1"></label>
-      <label>Speed <input class="speed" type="range" min="1" max="20" value="4"></label>
-    </div>
   </div>`;
 
+const HIGHEST = 220; // pixels that a map is high at most
+const WIDEST = 44; // pixels that a cell of the tables is wide at most
+const OPERATORS = 56; // pixels that the two signs between the tables take, with what is around them
 const timers = new WeakMap(); // one per place on the page, so that a new run ends the old walk
+const watched = new WeakMap();
+
+// Black or white, whichever is read better on a colour.
+const inkOn = (colour) => {
+  const [red, green, blue] = [1, 3, 5].map((at) => {
+    const part = parseInt(colour.slice(at, at + 2), 16) / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000" : "#fff";
+};
 
 export default function ({ data, parentElement }) {
   const find = frame(parentElement, FRAME);
   const root = find(".walk");
-  const [input, output, says] = [".input", ".output", ".says"].map(find);
-  const [play, slider, speed] = [".play", ".step", ".speed"].map(find);
-  const { columns, rows, stride, dilation, kernel } = data;
+  const [input, output, says, play, slider, speed] = [
+    ".input", ".output", ".says", ".play", ".step", ".speed",
+  ].map(find);
+  const { stride, dilation, kernel, first } = data;
+  const [rows, columns] = data.size;
+  const [mostInput, mostKernel, mostOutput] = data.most;
+  const given = floats(data.input);
+  const came = floats(data.output);
   const steps = rows * columns;
+  const colour = signedColours(root, data.colours);
   clearInterval(timers.get(root));
+  const start = (data.cell[0] - first[0]) * columns + data.cell[1] - first[1];
   const same = root.dataset.walk === data.name; // as before this run: stay where it was
   root.dataset.walk = data.name;
-  let at = same ? Math.min(Number(root.dataset.at ?? 0), steps - 1) : 0;
+  let at = same ? Math.min(Number(root.dataset.at ?? start), steps - 1) : start;
   let running = false;
 
-  const ink = getComputedStyle(root).color;
-  const accent = getComputedStyle(root).getPropertyValue("--st-primary-color");
-  const colour = (value, most) => {
-    const share = most ? Math.min(1, Math.abs(value) / most) : 0;
-    return value < 0 ? `rgba(59, 111, 182, ${share})` : `rgba(194, 96, 60, ${share})`;
-  };
-  const largest = (lists) => Math.max(0, ...lists.flat().map((value) => Math.abs(value ?? 0)));
-
-  const draw = (canvas, values, most, known) => {
-    const side = Math.max(6, Math.min(26, Math.floor(560 / values[0].length)));
-    canvas.width = values[0].length * side;
-    canvas.height = values.length * side;
-    const pen = canvas.getContext("2d");
-    pen.strokeStyle = "rgba(128, 128, 128, 0.35)";
-    values.forEach((row, y) =>
-      row.forEach((value, x) => {
-        if (!known || known(y, x)) {
-          pen.fillStyle = value === null ? data.notFinite : colour(value, most);
-          pen.fillRect(x * side, y * side, side, side);
-        }
-        pen.strokeRect(x * side + 0.5, y * side + 0.5, side, side);
-      }),
+  // A map in its own cells, painted once.
+  const painted = (values, [height, width], most) => {
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [width, height];
+    const picture = new ImageData(width, height);
+    const words = new DataView(picture.data.buffer);
+    values.forEach((value, index) =>
+      words.setUint32(4 * index, parseInt(`${colour(value, most).slice(1)}ff`, 16)),
     );
-    return [pen, side];
+    canvas.getContext("2d").putImageData(picture, 0, 0);
+    return canvas;
+  };
+  const maps = [painted(given, data.inputSize, mostInput), painted(came, data.size, mostOutput)];
+
+  // As wide as its place, and no higher than the window has room for; [pen, pixels per cell].
+  const place = (canvas, map) => {
+    const side = Math.min(canvas.parentElement.clientWidth / map.width, HIGHEST / map.height);
+    const [wide, high] = [map.width * side, map.height * side];
+    canvas.style.width = `${wide}px`;
+    canvas.style.height = `${high}px`;
+    canvas.width = Math.round(wide * devicePixelRatio);
+    canvas.height = Math.round(high * devicePixelRatio);
+    const pen = canvas.getContext("2d");
+    pen.scale(devicePixelRatio, devicePixelRatio);
+    pen.imageSmoothingEnabled = side * devicePixelRatio < 1;
+    return [pen, side, wide, high];
+  };
+  // A frame in black and white, seen on every colour, and never too small to be seen.
+  const outline = (pen, x, y, wide, high) => {
+    const more = [Math.max(0, 7 - wide) / 2, Math.max(0, 7 - high) / 2];
+    const box = [x - more[0], y - more[1], wide + 2 * more[0], high + 2 * more[1]];
+    for (const [width, shade] of [[3.5, "#000"], [1.5, "#fff"]]) {
+      pen.lineWidth = width;
+      pen.strokeStyle = shade;
+      pen.strokeRect(...box);
+    }
   };
 
-  // Large kernels get shorter numbers, so that all three tables fit beside each other.
-  const short = (value) => {
-    if (value === 0) return "0";
-    if (kernel[0].length > 7) return "";
-    return kernel[0].length > 4 ? value.toPrecision(1).replace("-", "−") : number(value);
+  const showMaps = (row, column) => {
+    const [pen, side, wide, high] = place(input, maps[0]);
+    pen.drawImage(maps[0], 0, 0, wide, high);
+    pen.fillStyle = "rgb(128, 128, 128)";
+    const [top, left, height, width] = data.inside.map((cells) => cells * side);
+    pen.fillRect(0, 0, wide, top);
+    pen.fillRect(0, top + height, wide, high);
+    pen.fillRect(0, 0, left, high);
+    pen.fillRect(left + width, 0, wide, high);
+    const [y, x] = [row * stride[0] * side, column * stride[1] * side];
+    const under = [dilation[0] * (kernel.length - 1) + 1, dilation[1] * (kernel[0].length - 1) + 1];
+    outline(pen, x, y, under[1] * side, under[0] * side);
+
+    const [brush, size, across, down] = place(output, maps[1]);
+    brush.globalAlpha = 0.2; // what is still to come
+    brush.drawImage(maps[1], 0, 0, across, down);
+    brush.globalAlpha = 1;
+    brush.save();
+    brush.beginPath();
+    brush.rect(0, 0, across, row * size);
+    brush.rect(0, row * size, (column + 1) * size, size);
+    brush.clip();
+    brush.drawImage(maps[1], 0, 0, across, down);
+    brush.restore();
+    outline(brush, column * size, row * size, size, size);
   };
-  const fill = (table, values, most, inside) => {
+
+  // As many digits as a cell has room for; none where it has none, and the colour says enough.
+  const ruler = document.createElement("canvas").getContext("2d");
+  const written = (value, room) => {
+    for (const digits of [3, 2, 1]) {
+      const text = String(Number(value.toPrecision(digits))).replace("-", "−");
+      if (ruler.measureText(text).width <= room) return text;
+    }
+    return "";
+  };
+  const fill = (table, values, most, side, inside) => {
     table.replaceChildren(
       ...values.map((row, y) => {
         const line = document.createElement("tr");
         row.forEach((value, x) => {
           const cell = document.createElement("td");
-          cell.textContent = short(value);
-          cell.style.background = colour(value, most);
+          cell.textContent = written(value, side - 2);
+          cell.title = number(value);
+          const shade = colour(value, most);
+          [cell.style.background, cell.style.color] = [shade, inkOn(shade)];
           if (inside && !inside[y][x]) cell.className = "padding";
           line.append(cell);
         });
@@ -87,46 +151,39 @@ export default function ({ data, parentElement }) {
     );
   };
 
-  const most = { input: largest(data.input), kernel: largest(kernel), output: largest(data.output) };
-
   const show = () => {
     root.dataset.at = at;
     const [row, column] = [Math.floor(at / columns), at % columns];
     const taps = kernel.map((line, y) =>
       line.map((_, x) => [row * stride[0] + y * dilation[0], column * stride[1] + x * dilation[1]]),
     );
-    const patch = taps.map((line) => line.map(([y, x]) => data.input[y][x]));
-    const inside = taps.map((line) => line.map(([y, x]) => data.inside[y][x]));
+    const patch = taps.map((line) => line.map(([y, x]) => given[y * data.inputSize[1] + x]));
+    const [top, left, height, width] = data.inside;
+    const inside = taps.map((line) =>
+      line.map(([y, x]) => y >= top && x >= left && y < top + height && x < left + width),
+    );
     const products = patch.map((line, y) => line.map((value, x) => value * kernel[y][x]));
     const sum = products.flat().reduce((total, value) => total + value, 0);
-    const whole = data.output[row][column];
+    const whole = came[at];
     const others = whole - sum - (data.bias ?? 0);
 
-    const [pen, side] = draw(input, data.input, most.input);
-    pen.fillStyle = "rgba(128, 128, 128, 0.25)";
-    data.inside.forEach((line, y) =>
-      line.forEach((is, x) => is || pen.fillRect(x * side, y * side, side, side)),
-    );
-    pen.lineWidth = 2.5;
-    pen.strokeStyle = accent || ink;
-    taps.flat().forEach(([y, x]) => pen.strokeRect(x * side + 1, y * side + 1, side - 2, side - 2));
-
-    const [brush, size] = draw(
-      output, data.output, most.output, (y, x) => y * columns + x <= at,
-    );
-    brush.lineWidth = 2.5;
-    brush.strokeStyle = accent || ink;
-    brush.strokeRect(column * size + 1, row * size + 1, size - 2, size - 2);
-
-    fill(find(".patch"), patch, most.input, inside);
-    fill(find(".kernel"), kernel, most.kernel);
-    fill(find(".products"), products, largest(products));
+    showMaps(row, column);
+    const room = (root.clientWidth - OPERATORS) / 3 / kernel[0].length;
+    const side = Math.max(2, Math.min(WIDEST, Math.floor(room)));
+    root.style.setProperty("--side", `${side}px`);
+    ruler.font = `11px ${getComputedStyle(root).fontFamily}`;
+    fill(find(".patch"), patch, mostInput, side, inside);
+    fill(find(".kernel"), kernel, mostKernel, side);
+    const largest = Math.max(...products.flat().map(Math.abs).filter(Number.isFinite), 0);
+    fill(find(".products"), products, largest, side);
     const parts = [`Σ of the products ${number(sum)}`];
     if (data.others) parts.push(`the other ${data.others} inputs ${number(others)}`);
     if (data.bias !== null) parts.push(`bias ${number(data.bias)}`);
-    says.textContent = `row ${row}, column ${column}: ${parts.join(" + ")} = ${number(whole)}`;
+    const place = `row ${first[0] + row}, column ${first[1] + column}`;
+    says.textContent = `${place}: ${parts.join(" + ")} = ${number(whole)}`;
     slider.max = steps - 1;
     slider.value = at;
+    slider.setAttribute("aria-valuetext", place);
     play.textContent = running ? "❚❚ Pause" : "▶ Play";
   };
 
@@ -134,8 +191,9 @@ export default function ({ data, parentElement }) {
     clearInterval(timers.get(root));
     running = false;
   };
-  const move = (by) => {
-    at = Math.min(steps - 1, Math.max(0, at + by));
+  const to = (step) => {
+    stop();
+    at = Math.min(steps - 1, Math.max(0, step));
     show();
   };
   const go = () => {
@@ -159,20 +217,30 @@ export default function ({ data, parentElement }) {
     }
     show();
   };
-  find(".back").onclick = () => { stop(); move(-1); };
-  find(".forth").onclick = () => { stop(); move(1); };
-  slider.oninput = () => { stop(); at = Number(slider.value); show(); };
+  find(".back").onclick = () => to(at - 1);
+  find(".forth").onclick = () => to(at + 1);
+  slider.oninput = () => to(Number(slider.value));
   speed.oninput = () => { if (running) go(); };
+  output.onclick = (event) => {
+    const box = output.getBoundingClientRect();
+    const row = Math.floor(((event.clientY - box.top) / box.height) * rows);
+    const column = Math.floor(((event.clientX - box.left) / box.width) * columns);
+    to(Math.min(rows - 1, row) * columns + Math.min(columns - 1, column));
+  };
   // Who wants no motion gets the steps alone.
   play.hidden = matchMedia("(prefers-reduced-motion: reduce)").matches;
   speed.parentElement.hidden = play.hidden;
 
-  find(".input-says").textContent = data.says.input;
-  find(".output-says").textContent = data.says.output;
-  input.setAttribute("role", "img");
-  output.setAttribute("role", "img");
-  input.setAttribute("aria-label", data.says.input);
-  output.setAttribute("aria-label", data.says.output);
-  slider.setAttribute("aria-label", "Step of the walk");
-  show();
+  [input, output].forEach((canvas, index) => {
+    canvas.setAttribute("aria-label", data.says[index]);
+    canvas.nextElementSibling.textContent = data.says[index];
+  });
+  watched.get(root)?.disconnect();
+  const observer = new ResizeObserver(show); // draws at once, too
+  observer.observe(root);
+  watched.set(root, observer);
+  return () => {
+    clearInterval(timers.get(root));
+    observer.disconnect();
+  };
 }

@@ -1,17 +1,18 @@
-"""The kernel's walk over the first rows of one of its inputs, to play or to step through."""
+"""The kernel's walk over one of its inputs, to play or to step through from the chosen cell."""
 
+import base64
 from functools import cache
 from typing import Any
 
 import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
-from hookviz.drawing.colormaps import NAN_COLOUR
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.ui.components.files import script, source
 
-_ROWS, _COLUMNS = 2, 20
-"""How far it walks: a screen's width of a large map, and far enough to see it turn the corner."""
+_LARGEST = 256
+"""Rows and columns of the input that are sent at most: of a larger one, those around the cell."""
 
 
 @cache
@@ -19,45 +20,62 @@ def _component() -> Any:
     return st.components.v2.component("hookviz_walk", css=source("walk.css"), js=script("walk.js"))
 
 
-def walk(call: LayerCall, channel: int, input_channel: int) -> None:
-    """Show how `channel` comes from the layer's input channel number `input_channel`."""
-    _component()(key="walk", data=_data(call, channel, input_channel))
+def walk(
+    call: LayerCall, channel: int, input_channel: int, cell: tuple[int, int], colormap: str
+) -> None:
+    """Show how `channel` comes from the layer's input channel number `input_channel`.
+
+    It starts at `cell`, (row, column) of the output; `colormap` is a diverging one.
+    """
+    data = _data(call, channel, input_channel, cell)
+    _component()(key="walk", data={**data, "colours": colormap})
 
 
-def _data(call: LayerCall, channel: int, input_channel: int) -> dict[str, Any]:
-    rows, columns = min(_ROWS, call.output.shape[1]), min(_COLUMNS, call.output.shape[2])
-    inputs = call.inputs_of(channel)
-    kernel = call.kernel[channel, input_channel - inputs.start]
-    tall, wide = (
-        (count - 1) * stride + dilation * (size - 1) + 1
-        for count, stride, dilation, size in zip(
-            (rows, columns), call.stride, call.dilation, kernel.shape, strict=True
-        )
-    )
-    ys = np.arange(tall)[:, None] - call.corner[0]
-    xs = np.arange(wide) - call.corner[1]
-    inside = (ys >= 0) & (ys < call.size[0]) & (xs >= 0) & (xs < call.size[1])
-    walked = "first row" if rows == 1 else f"first {rows} rows"
+def _data(
+    call: LayerCall, channel: int, input_channel: int, cell: tuple[int, int]
+) -> dict[str, Any]:
+    kernel = call.kernel[channel, input_channel - call.inputs_of(channel).start].numpy()
+    firsts, counts, starts, sizes = [], [], [], []
+    for axis in (0, 1):
+        cells, stride = call.output.shape[axis + 1], call.stride[axis]
+        wide = call.dilation[axis] * (kernel.shape[axis] - 1) + 1  # of the input, under the kernel
+        count = min(cells, 1 + max(0, _LARGEST - wide) // stride)
+        first = min(max(0, cell[axis] - count // 2), cells - count)
+        firsts.append(first)
+        counts.append(count)
+        starts.append(first * stride)
+        sizes.append((count - 1) * stride + wide)
+    (top, left), (height, width) = starts, sizes
+    given = call.padded[input_channel, top : top + height, left : left + width].numpy()
+    rows, columns = (slice(first, first + n) for first, n in zip(firsts, counts, strict=True))
+    came = call.output[channel, rows, columns].numpy()
     return {
-        "name": f"{call.layer}/{channel}/{input_channel}",
-        "rows": rows,
-        "columns": columns,
+        "name": f"{call.layer}/{channel}/{input_channel}/{cell}",
+        "size": counts,
+        "first": firsts,
+        "cell": list(cell),
         "stride": list(call.stride),
         "dilation": list(call.dilation),
-        "kernel": _numbers(kernel),
-        "input": _numbers(call.padded[input_channel, :tall, :wide]),
-        "inside": inside.tolist(),
-        "output": _numbers(call.output[channel, :rows, :columns]),
+        "kernel": [[float(f"{weight:.8g}") for weight in line] for line in kernel.tolist()],
+        "input": _base64(given),
+        "inputSize": sizes,
+        # Where the input without its padding lies in what is sent.
+        "inside": [call.corner[0] - top, call.corner[1] - left, *call.size],
+        "output": _base64(came),
+        "most": [_largest(given), _largest(kernel), _largest(came)],
         "bias": None if call.bias is None else float(call.bias[channel]),
-        "others": len(inputs) - 1,
-        "notFinite": NAN_COLOUR,
-        "says": {
-            "input": f"input {input_channel}, its top left corner; padding is grey",
-            "output": f"channel {channel}, the {walked} as they come out",
-        },
+        "others": call.kernel.shape[1] - 1,
+        "says": [f"input {input_channel}, padding grey", f"channel {channel}, cell by cell"],
     }
 
 
-def _numbers(values: Any) -> list[list[float | None]]:
-    """Rows of numbers; None where there is no finite one, for JSON has no NaN."""
-    return [[float(f"{v:.8g}") if np.isfinite(v) else None for v in row] for row in values.tolist()]
+def _base64(values: NDArray[np.float32]) -> str:
+    return base64.b64encode(values.astype("<f4").tobytes()).decode()
+
+
+def _largest(values: NDArray[np.float32]) -> float:
+    """The 99th percentile of all sizes, as the grid's own scale has it; else the largest."""
+    sizes = np.abs(values[np.isfinite(values)])
+    if not sizes.size:
+        return 0.0
+    return float(np.percentile(sizes, 99, method="nearest")) or float(sizes.max())

@@ -12,12 +12,7 @@ const FRAME = `
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const find = frame(parentElement, FRAME);
-  const colour = (value, most) => {
-    if (value === null) return data.notFinite;
-    const middle = (data.palette.length - 1) / 2;
-    const share = most ? Math.max(-1, Math.min(1, value / most)) : 0;
-    return `#${data.palette[Math.round(middle + share * middle)].toString(16).padStart(6, "0")}`;
-  };
+  const colour = signedColours(find(".why"), data.colours);
   const small = (values, most, says) => {
     const canvas = document.createElement("canvas");
     [canvas.width, canvas.height] = [values[0].length, values.length];
@@ -55,7 +50,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const share = data.most ? Math.abs(row.term) / data.most : 0;
     fill.style.width = `${50 * share}%`;
     fill.style[row.term < 0 ? "right" : "left"] = "50%";
-    fill.style.background = row.term < 0 ? data.below : data.above;
+    fill.style.background = `var(--hv-${data.colours}-${row.term < 0 ? "below" : "above"})`;
     bar.append(fill);
     line.append(
       span(`in ${row.input}`, "name"),

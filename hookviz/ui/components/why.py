@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from hookviz.drawing.colormaps import COLORMAPS, LEVELS, NAN_COLOUR
-from hookviz.drawing.palette import palette_of
 from hookviz.explaining.cell_sum import CellSum
 from hookviz.explaining.layer_call import Step
 from hookviz.ui.components.files import script, source
@@ -44,7 +42,6 @@ def why(
 
 def _data(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:
     largest = cell.order[:_ROWS]
-    colours = palette_of(COLORMAPS[colormap].name)[:LEVELS, :3].astype(int)
     bias = "" if cell.bias is None else f" + bias {number(cell.bias)}"
     others = cell.order[_ROWS:]
     rest = float(sum(cell.terms[index] for index in others))
@@ -64,10 +61,7 @@ def _data(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:
         "patchMost": _largest(cell.patch),
         "kernelMost": _largest(cell.kernel),
         "upstream": upstream,
-        "palette": (colours[:, 0] * 65536 + colours[:, 1] * 256 + colours[:, 2]).tolist(),
-        "below": _hex(colours[LEVELS // 8]),
-        "above": _hex(colours[LEVELS - 1 - LEVELS // 8]),
-        "notFinite": NAN_COLOUR,
+        "colours": colormap,
         "rest": f"the other {len(others):,} inputs together: {number(rest)}" if others else "",
         "sum": f"sum {number(float(cell.terms.sum()))}{bias} = {number(cell.total)}, {verdict}",
         "steps": [_step(step) for step in cell.steps],
@@ -94,7 +88,3 @@ def _largest(values: Any) -> float:
 def _numbers(values: Any) -> list[list[float | None]]:
     """Rows of numbers; None where there is no finite one, for JSON has no NaN."""
     return [[float(f"{v:.5g}") if np.isfinite(v) else None for v in row] for row in values.tolist()]
-
-
-def _hex(colour: Any) -> str:
-    return "#" + "".join(f"{part:02x}" for part in colour.tolist())

@@ -17,6 +17,7 @@ from hookviz.types import Activation, Capture, Pixels
 from hookviz.ui.components.map import show_map
 from hookviz.ui.explorer.trail import show_trail
 from hookviz.ui.state import Cell, Shown, choose_cell, choose_channel, chosen_cell
+from hookviz.ui.theme import signed_colour
 from hookviz.wording import number
 
 _OPACITY = 60  # percent
@@ -183,8 +184,9 @@ def _histogram(values: NDArray[np.float64]) -> str:
     bins = histogram(values)
     counts, low, high = bins.counts, number(bins.edges[0]), number(bins.edges[-1])
     bars = "".join(
-        f'<span style="height:{max(1.0, 100 * count / counts.max()) if count else 0:.1f}%"></span>'
-        for count in counts
+        f'<span style="height:{max(1.0, 100 * count / counts.max()) if count else 0:.1f}%;'
+        f'background:{signed_colour(middle)}"></span>'
+        for count, middle in zip(counts, bins.middles, strict=True)
     )
     says = escape(f"Histogram of {values.size:,} cells from {low} to {high}")
     return (

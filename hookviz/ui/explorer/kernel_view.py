@@ -9,7 +9,8 @@ from hookviz.explaining import ranking
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.types import LayerInfo, Model, Pixels
 from hookviz.ui.components.walk import walk
-from hookviz.ui.state import choose_channel, plain
+from hookviz.ui.state import Cell, choose_channel, plain
+from hookviz.ui.theme import diverging
 from hookviz.wording import number
 
 _MOST_LINKS = 6
@@ -56,23 +57,24 @@ def show_kernel(model: Model, call: LayerCall, layer: LayerInfo, channel: int) -
         )
 
 
-def show_walk(call: LayerCall, channel: int) -> None:
-    """The kernel walking over one of its inputs, step by step."""
+def show_walk(call: LayerCall, channel: int, cell: Cell) -> None:
+    """The kernel walking over one of its inputs, step by step, from a cell on."""
     strongest = ranking.strongest_by_contribution(call, channel)[:_MOST_CHOICES]
+    most = strongest[0][0]
     input_channel = st.selectbox(
         "Input channel",
         [index for index, _ in strongest],
-        format_func=lambda name: f"input {name}",
-        help="The one that adds most to this map comes first.",
-        width=200,
+        format_func=lambda name: f"input {name}{', which adds most' if name == most else ''}",
+        label_visibility="collapsed",
+        width=240,
     )
-    walk(call, channel, input_channel)
+    walk(call, channel, input_channel, cell, diverging())
 
 
 def show_slices(values: NDArray[np.float32], says: str) -> None:
     """Small maps in a row of tiles on one symmetric scale."""
     aspect = 4.0 if len(values) > 8 else float(len(values))  # a few stand in one row
-    grid = make_grid(values, scale="symmetric", aspect=aspect, width=640)
+    grid = make_grid(values, scale="symmetric", colormap=diverging(), aspect=aspect, width=640)
     st.image(grid.png(), width="stretch", alt=f"{says}. {grid.legend}")
     high = float(grid.limits.high[0])
     st.caption(plain(f"{says}; from {grid.colormap.low} {number(-high)} to "

@@ -14,10 +14,10 @@ from hookviz.ui.components.why import why
 from hookviz.ui.explorer.inspector import show_numbers
 from hookviz.ui.explorer.kernel_view import show_kernel, show_walk
 from hookviz.ui.explorer.trail import follow
-from hookviz.ui.explorer.view_choice import diverging
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.turns import turn
 from hookviz.ui.state import chosen_cell, plain
+from hookviz.ui.theme import diverging
 
 _KERNEL, _WALK, _NUMBERS = "Kernel", "Walk", "Numbers"
 
@@ -67,7 +67,7 @@ def show_origin(
     if call is not None and chosen == _KERNEL:
         show_kernel(model, call, layer, channel)
     elif call is not None and chosen == _WALK:
-        show_walk(call, channel)
+        show_walk(call, channel, chosen_cell(*call.output.shape[1:]))
     else:
         show_numbers(grid, activation, channel)
 

@@ -7,6 +7,7 @@ from hookviz.drawing.scales import SCALES
 from hookviz.drawing.statistics import SORTS
 from hookviz.types import Activation
 from hookviz.ui.state import View
+from hookviz.ui.theme import diverging
 
 AUTOMATIC = "automatic"
 _EVERY = "all"
@@ -42,11 +43,6 @@ def resolve(view: View, activation: Activation) -> tuple[str, str]:
     if signed:
         return scale, diverging()
     return scale, "inferno" if dark else "gray_r"
-
-
-def diverging() -> str:
-    """The colormap for signed values: zero fades into the page, be it dark or light."""
-    return "berlin" if st.context.theme.type == "dark" else "RdBu_r"
 
 
 def _choice(label: str, options: tuple[str, ...], key: str) -> str:

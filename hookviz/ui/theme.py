@@ -1,0 +1,40 @@
+"""The page's style sheet, and the colours that pictures drawn in Python have too."""
+
+from functools import cache
+from pathlib import Path
+
+import streamlit as st
+
+from hookviz.drawing.colormaps import INF_COLOUR, LEVELS, NAN_COLOUR
+from hookviz.drawing.colours import ACCENT
+from hookviz.drawing.palette import palette_of
+
+_STYLE = Path(__file__).with_name("style.css")
+_LIGHT, _DARK = "RdBu_r", "berlin"
+
+
+def diverging() -> str:
+    """The colormap for signed values: zero fades into the page, be it dark or light."""
+    return _DARK if st.context.theme.type == "dark" else _LIGHT
+
+
+def signed_colour(value: float) -> str:
+    """The CSS colour of a bar for `value`: blue below zero, red from there on."""
+    return f"var(--hv-{diverging()}-{'below' if value < 0 else 'above'})"
+
+
+@cache
+def style() -> str:
+    """The style sheet after the variables that it and the components take their colours from.
+
+    ``--hv-NAME`` is a diverging colormap level by level, for what a component paints;
+    ``--hv-NAME-below`` and ``--hv-NAME-above`` are its blue and its red, for bars.
+    """
+    variables = {"accent": ACCENT, "nan": NAN_COLOUR, "inf": INF_COLOUR}
+    for name in (_LIGHT, _DARK):
+        colours = [f"#{bytes(colour).hex()}" for colour in palette_of(name)[:LEVELS, :3]]
+        variables[name] = " ".join(colours)
+        variables[f"{name}-below"] = colours[LEVELS // 8]
+        variables[f"{name}-above"] = colours[LEVELS - 1 - LEVELS // 8]
+    lines = "".join(f"--hv-{name}: {value};" for name, value in variables.items())
+    return f"<style>:root {{{lines}}}\n{_STYLE.read_text('utf-8')}</style>"

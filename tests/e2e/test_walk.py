@@ -1,0 +1,116 @@
+"""The kernel's walk over its input: from the chosen cell, over the real maps, with real sums."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from playwright.sync_api import Browser, Page, expect
+
+import hookviz
+from hookviz.explaining.cell_sum import explain
+from hookviz.explaining.layer_recorder import record_input
+from hookviz.explaining.ranking import strongest_by_contribution
+from hookviz.images.samples import samples
+from scripts.browsing import settled_box, wait_for_grid
+from tests.e2e.screen import SHAPESNET, pixels
+
+LAYER = "stem.first.conv"
+
+
+@pytest.fixture(scope="module")
+def model() -> hookviz.Model:
+    return hookviz.load_model("shapesnet")
+
+
+@pytest.fixture(scope="module")
+def values(model: hookviz.Model) -> torch.Tensor:
+    return hookviz.capture(model, samples()[0].path, LAYER)[LAYER].values
+
+
+@pytest.fixture(params=[(1440, 900), (1280, 720), (390, 844)])
+def sized_page(page: Page, request: pytest.FixtureRequest) -> Page:
+    width, height = request.param
+    page.set_viewport_size({"width": width, "height": height})
+    return page
+
+
+def _products(page: Page) -> NDArray[np.float64]:
+    """What the walk multiplies at this step, to three digits."""
+    titles = page.locator("table.products td").evaluate_all("cells => cells.map(one => one.title)")
+    return np.array([float(title.replace("−", "-")) for title in titles])
+
+
+def test_the_walk_starts_at_the_cell_and_its_sums_are_the_values(
+    page: Page, server: str, values: torch.Tensor, model: hookviz.Model
+) -> None:
+    page.goto(f"{server}/{SHAPESNET}&channel=9&cell=62,60,64,64&origin=Walk")
+    wait_for_grid(page)
+    call = record_input(model, samples()[0].path, "stem.first.conv")
+    says = page.locator(".walk .says")
+    given = int(re.findall(r"input (\d+)", page.locator(".walk .input-says").inner_text())[0])
+    for column in (60, 61, 62):
+        expect(says).to_contain_text(f"row 62, column {column}:")
+        shown = float(says.inner_text().replace("−", "-").rpartition("= ")[2])
+        assert shown == pytest.approx(values[9, 62, column].item(), rel=6e-3)
+        cell = explain(call, 9, 62, column)
+        exact = (cell.kernel * cell.patch)[given].ravel()
+        np.testing.assert_allclose(_products(page), exact, rtol=6e-3, atol=1e-9)
+        page.get_by_title("One step on").click()
+    page.get_by_label("Speed").fill("60")
+    page.get_by_role("button", name="Play").click()
+    expect(says).to_contain_text("row 63, column 63:", timeout=30_000)
+    expect(page.get_by_role("button", name="Play")).to_be_visible()  # it has come to its end
+    page.get_by_label("Step of the walk").fill("2")
+    expect(says).to_contain_text("row 0, column 2:")
+
+
+def test_who_wants_no_motion_gets_the_steps_alone(browser: Browser, server: str) -> None:
+    context = browser.new_context(reduced_motion="reduce")
+    opened = context.new_page()
+    opened.goto(f"{server}/{SHAPESNET}&channel=9&cell=0,0&origin=Walk")
+    wait_for_grid(opened)
+    opened.get_by_title("One step on").click()
+    expect(opened.locator(".walk .says")).to_contain_text("row 0, column 1:")
+    expect(opened.get_by_role("button", name="Play")).to_have_count(0)
+    context.close()
+
+
+def test_the_walk_is_over_the_whole_of_the_strongest_input(
+    page: Page, server: str, model: hookviz.Model
+) -> None:
+    page.goto(f"{server}/{SHAPESNET}&channel=9&cell=20,33&origin=Walk&layer=stage1.first.conv")
+    wait_for_grid(page)
+    call = record_input(model, samples()[0].path, "stage1.first.conv")
+    said = page.locator(".walk .input-says")
+    given = int(re.findall(r"input (\d+)", said.inner_text())[0])
+    assert given == strongest_by_contribution(call, 9)[0][0]
+    weights = page.locator("table.kernel td").evaluate_all("cells => cells.map(one => one.title)")
+    kernel = np.array([float(text.replace("−", "-")) for text in weights]).reshape(3, 3)
+    np.testing.assert_allclose(kernel, call.kernel[9, given].numpy(), rtol=6e-3, atol=1e-9)
+    # The map as it is painted, in the one language of colours: no cell of it is left out.
+    painted = pixels(page.locator(".walk canvas.input"))
+    values = call.padded[given].numpy()
+    high, wide = painted.shape[:2]
+    rows = ((np.arange(high) + 0.5) * values.shape[0] / high).astype(int)
+    columns = ((np.arange(wide) + 0.5) * values.shape[1] / wide).astype(int)
+    colours = painted[:, :, :3].astype(int)
+    strong = values[np.ix_(rows, columns)] > 0.8 * values.max()
+    assert strong.sum() > 20
+    assert np.median((colours[..., 0] - colours[..., 2])[strong]) > 20  # red, and not blue
+
+
+def test_the_walk_fits_the_inspector(sized_page: Page, server: str) -> None:
+    page = sized_page
+    page.goto(f"{server}/{SHAPESNET}&channel=9&origin=Walk")
+    wait_for_grid(page)
+    page.locator(".walk .products td").first.wait_for()
+    walk = settled_box(page, page.locator(".walk"))
+    boxes = page.locator(".walk table").evaluate_all(
+        "tables => tables.map(one => one.getBoundingClientRect().toJSON())"
+    )
+    tops = [box["top"] for box in boxes]
+    assert max(tops) - min(tops) < 2  # beside each other, in one line
+    assert boxes[-1]["right"] <= walk["x"] + walk["width"] + 1
+    assert page.locator(".walk .controls").evaluate("box => box.scrollWidth <= box.clientWidth")
