@@ -26,6 +26,7 @@ const FRAME = `
 
 const HIGHEST = 220; // pixels that a map is high at most
 const WIDEST = 44; // pixels that a cell of the tables is wide at most
+const WRITTEN = 24; // pixels from which a cell has room for its number
 const OPERATORS = 56; // pixels that the two signs between the tables take, with what is around them
 const timers = new WeakMap(); // one per place on the page, so that a new run ends the old walk
 const watched = new WeakMap();
@@ -124,7 +125,7 @@ export default function ({ data, parentElement }) {
     outline(brush, column * size, row * size, size, size);
   };
 
-  // As many digits as a cell has room for; none where it has none, and the colour says enough.
+  // As many digits as a cell has room for; a table of small cells has none, and its colours say it.
   const ruler = document.createElement("canvas").getContext("2d");
   const written = (value, room) => {
     for (const digits of [3, 2, 1]) {
@@ -139,7 +140,7 @@ export default function ({ data, parentElement }) {
         const line = document.createElement("tr");
         row.forEach((value, x) => {
           const cell = document.createElement("td");
-          cell.textContent = written(value, side - 2);
+          if (side >= WRITTEN) cell.textContent = written(value, side - 2);
           cell.title = number(value);
           const shade = colour(value, most);
           [cell.style.background, cell.style.color] = [shade, inkOn(shade)];
