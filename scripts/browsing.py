@@ -32,6 +32,8 @@ class Tiles:
         wide, high: the size of a tile.
         gap: what lies between two of them.
         left, top: where the first begins in the window.
+        first: the position of the first tile in view, where they come in pages.
+        page: how many are in view at once.
         count: how many there are.
     """
 
@@ -39,13 +41,15 @@ class Tiles:
     wide: float
     high: float
     gap: float
+    first: int
+    page: int
     left: float
     top: float
     count: int
 
     def box(self, position: int) -> FloatRect:
-        """Where the tile at a position of the order lies in the window."""
-        row, column = divmod(position, self.columns)
+        """Where the tile at a position of the order lies in the window, if on the page in view."""
+        row, column = divmod(position - self.first, self.columns)
         return {
             "x": self.left + column * (self.wide + self.gap),
             "y": self.top + row * (self.high + self.gap),

@@ -45,7 +45,7 @@ from hookviz.ui.sidebar.input_choice import pick_input
 from hookviz.ui.sidebar.model_choice import pick_model
 from hookviz.ui.sidebar.weights_download import wait_for_weights
 from hookviz.ui.state import ModelChoice, Shown, plain
-from hookviz.ui.theme import style
+from hookviz.ui.theme import early, style
 
 _SIDEBAR = 300  # pixels
 
@@ -54,6 +54,8 @@ def show() -> None:
     """Draw the page once."""
     st.set_page_config("HookViz", _icon(), layout="wide", initial_sidebar_state=_SIDEBAR)
     st.html(style())
+    with st.container(key="hv-early"):
+        st.html(early(), unsafe_allow_javascript=True)
     with st.sidebar:
         st.title("HookViz", anchor=False)
     try:

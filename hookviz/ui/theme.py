@@ -1,4 +1,4 @@
-"""The page's style sheet, and the colours that pictures drawn in Python have too."""
+"""The page's style sheet and first script, and the colours that drawn pictures have too."""
 
 from functools import cache
 from pathlib import Path
@@ -9,7 +9,7 @@ from hookviz.drawing.colormaps import INF_COLOUR, LEVELS, NAN_COLOUR
 from hookviz.drawing.colours import ACCENT
 from hookviz.drawing.palette import palette_of
 
-_STYLE = Path(__file__).with_name("style.css")
+_HERE = Path(__file__).parent
 _LIGHT, _DARK = "RdBu_r", "berlin"
 
 
@@ -37,4 +37,10 @@ def style() -> str:
         variables[f"{name}-below"] = colours[LEVELS // 8]
         variables[f"{name}-above"] = colours[LEVELS - 1 - LEVELS // 8]
     lines = "".join(f"--hv-{name}: {value};" for name, value in variables.items())
-    return f"<style>:root {{{lines}}}\n{_STYLE.read_text('utf-8')}</style>"
+    return f"<style>:root {{{lines}}}\n{(_HERE / 'style.css').read_text('utf-8')}</style>"
+
+
+@cache
+def early() -> str:
+    """A script for the page's beginning: it keeps the keys that come before what they are for."""
+    return f"<script>{(_HERE / 'early.js').read_text('utf-8')}</script>"

@@ -114,6 +114,8 @@ def pick(page: Page, position: int) -> None:
     if page.locator(".st-key-hv-picked").count() and is_phone(page):
         page.get_by_role("button", name="Close").click()
         expect(page.locator(".st-key-hv-picked")).to_have_count(0)
+    while position >= (lie := tiles(page)).first + lie.page:
+        page.get_by_role("button", name="Next page").click()
     x, y = tile_centre(page, position)
     if y > window(page)["height"] - 5:
         page.mouse.move(x, 300)

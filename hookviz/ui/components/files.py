@@ -11,9 +11,9 @@ def source(name: str) -> str:
     return (_FOLDER / name).read_text("utf-8")
 
 
-def script(name: str) -> str:
-    """A component's JavaScript with what they all share before it."""
-    return source("shared.js") + source(name)
+def script(*names: str) -> str:
+    """A component's JavaScript, of one file or more, with what all of them share before it."""
+    return "".join(map(source, ("shared.js", *names)))
 
 
 def data_url(png: bytes) -> str:

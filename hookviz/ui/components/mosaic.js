@@ -2,64 +2,18 @@
 // that reads out what is under the pointer, the colour bar. The server's picture is a sprite that
 // holds every tile once; it is cut up and painted here, shrunk by area or grown as sharp squares.
 
-const FRAME = `
-  <figure>
-    <div class="head">
-      <div class="scale"><img alt=""><div class="ticks"></div></div>
-      <output></output>
-      <span class="zoom" role="group" aria-label="Zoom">
-        <button type="button" class="out" title="Zoom out (−)" aria-label="Zoom out">−</button>
-        <button type="button" class="in" title="Zoom in (+)" aria-label="Zoom in">+</button>
-      </span>
-      <label hidden>channel <input type="text" inputmode="numeric" size="5"></label>
-    </div>
-    <div class="window">
-      <div class="stage" tabindex="0" role="slider" aria-label="Channel" aria-valuemin="0">
-        <canvas></canvas>
-      </div>
-    </div>
-    <img class="picture" hidden>
-  </figure>`;
-
-const GAP = 3; // pixels between tiles
-const LARGEST = 128; // pixels a tile is wide at most, and how small it may get before one scrolls
-const SMALLEST = 30;
 const NUMBERED = 40; // pixels from which a tile has room for its number
-const PHONE = 640;
-const PHONE_COLUMNS = 6;
+const SWIPE = 50; // pixels that a finger goes sideways to change the layer
+const PAGER = 52; // pixels for what turns the pages
 const MOST_PIXELS = 24e6; // of the canvas, however far one zooms in
 
 const watched = new WeakMap(); // figures and what watches their size
 const latest = new WeakMap(); // figures and what lays them out, of the newest run
 
-// Columns and tile size, so that all tiles fit the window if they can.
-const fit = (count, aspect, width, height) => {
-  const high = (tile, columns) => Math.ceil(count / columns) * (tile * aspect + GAP);
-  let best = { columns: 1, tile: 0 };
-  for (let columns = 1; columns <= count; columns += 1) {
-    const wide = Math.min(LARGEST, Math.floor((width - (columns - 1) * GAP) / columns));
-    const rows = Math.ceil(count / columns);
-    const tile = Math.min(wide, Math.floor((height / rows - GAP) / aspect));
-    if (tile > best.tile) best = { columns, tile };
-    if (wide < SMALLEST) break;
-  }
-  if (window.innerWidth < PHONE) {
-    const columns = Math.min(count, PHONE_COLUMNS);
-    return { columns, tile: Math.floor((width - (columns - 1) * GAP) / columns) };
-  }
-  if (best.tile >= SMALLEST) {
-    // As wide as the tile allows: fewer rows, and no empty strip at the right.
-    const columns = Math.min(count, Math.floor((width + GAP) / (best.tile + GAP)));
-    return high(best.tile, columns) <= height + GAP ? { columns, tile: best.tile } : best;
-  }
-  const columns = Math.max(1, Math.min(count, Math.floor((width + GAP) / (SMALLEST + GAP))));
-  return { columns, tile: Math.floor((width - (columns - 1) * GAP) / columns) };
-};
-
 export default function ({ data, parentElement, setTriggerValue }) {
   const find = frame(parentElement, FRAME);
-  const [figure, scroller, stage, canvas, picture, output, label, jump] = [
-    "figure", ".window", ".stage", "canvas", ".picture", "output", "label", "input",
+  const [figure, scroller, stage, canvas, picture, output, label, jump, pages] = [
+    "figure", ".window", ".stage", "canvas", ".picture", "output", "label", "input", ".pages",
   ].map(find);
   const sprite = data.geometry;
   const count = data.order.length;
@@ -67,6 +21,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const pen = canvas.getContext("2d");
   const style = getComputedStyle(stage);
   let columns = 1, wide = 1, high = 1;
+  let page = count, first = 0, last = count; // tiles on a page, and those of the one in view
 
   // Where the cursor is, as a position among the tiles; kept on the element over the runs.
   let position = Math.min(Number(stage.dataset.position ?? 0), count - 1);
@@ -75,10 +30,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (chosen >= 0 && stage.dataset.chosen !== String(data.selected)) position = chosen;
   stage.dataset.chosen = String(data.selected);
 
-  const corner = (at) => [(at % columns) * (wide + GAP), Math.floor(at / columns) * (high + GAP)];
-  const inSprite = (at) => [
-    (at % sprite.columns) * sprite.pitch[1],
-    Math.floor(at / sprite.columns) * sprite.pitch[0],
+  const corner = (at) => [
+    ((at - first) % columns) * (wide + GAP),
+    Math.floor((at - first) / columns) * (high + GAP),
   ];
 
   const box = (at, outer, inner) => {
@@ -96,22 +50,25 @@ export default function ({ data, parentElement, setTriggerValue }) {
     pen.clearRect(0, 0, canvas.width, canvas.height);
     pen.imageSmoothingEnabled = wide * devicePixelRatio < sprite.tile[1];
     pen.imageSmoothingQuality = "high";
-    for (let at = 0; at < count; at += 1) {
+    for (let at = first; at < last; at += 1) {
       const [x, y] = corner(at);
-      const [left, top] = inSprite(at);
+      const [left, top] = inSprite(sprite, at);
       pen.drawImage(picture, left, top, sprite.tile[1], sprite.tile[0], x, y, wide, high);
-      if (wide >= NUMBERED && count > 1) {
-        const text = String(data.order[at]);
-        pen.font = `${Math.max(9, Math.min(12, wide / 8))}px ${style.fontFamily}`;
-        pen.fillStyle = "rgba(0, 0, 0, 0.6)";
-        pen.fillRect(x, y, pen.measureText(text).width + 6, 14);
-        pen.fillStyle = "#fff";
-        pen.fillText(text, x + 3, y + 11);
-      }
     }
     if (pointed || stage.matches(":focus-visible")) box(position, "#000", "#fff");
-    if (chosen >= 0) box(chosen, "#fff", "#000");
+    if (chosen >= first && chosen < last) box(chosen, "#fff", "#000");
     stage.dataset.painted = data.key;
+    if (wide < NUMBERED || count === 1) return;
+    pen.font = `${Math.max(9, Math.min(12, wide / 8))}px ${style.fontFamily}`;
+    for (let at = first; at < last; at += 1) {
+      const inset = at === chosen ? 5 : 0; // beside the frame, which would cover it
+      const [x, y] = corner(at).map((side) => side + inset);
+      const text = String(data.order[at]);
+      pen.fillStyle = "rgba(0, 0, 0, 0.6)";
+      pen.fillRect(x, y, pen.measureText(text).width + 6, 14);
+      pen.fillStyle = "#fff";
+      pen.fillText(text, x + 3, y + 11);
+    }
   };
 
   const layOut = () => {
@@ -121,13 +78,16 @@ export default function ({ data, parentElement, setTriggerValue }) {
     // From where the tiles begin, at the top of the page, to the lower edge of the window.
     const main = document.querySelector("[data-testid='stMain']");
     const top = scroller.getBoundingClientRect().top + (main ? main.scrollTop : 0);
-    const free = Math.max(240, window.innerHeight - top - 16);
+    const free = Math.max(240, window.innerHeight - top - (onPhone() ? PAGER : 16));
     const plan = fit(count, aspect, room, free);
-    columns = plan.columns;
-    const most = Math.sqrt(MOST_PIXELS / (room * count * plan.tile * aspect / columns + 1)) / devicePixelRatio;
+    ({ columns, page } = plan);
+    first = Math.floor(position / page) * page;
+    last = Math.min(count, first + page);
+    const shown = Math.min(count, page);
+    const most = Math.sqrt(MOST_PIXELS / (room * shown * plan.tile * aspect / columns + 1)) / devicePixelRatio;
     const factor = Math.max(1, Math.min(zoom, most));
     [wide, high] = [Math.round(plan.tile * factor), Math.round(plan.tile * aspect * factor)];
-    const [across, down] = [columns * (wide + GAP) - GAP, Math.ceil(count / columns) * (high + GAP) - GAP];
+    const [across, down] = [columns * (wide + GAP) - GAP, Math.ceil(shown / columns) * (high + GAP) - GAP];
     canvas.style.width = `${across}px`;
     canvas.style.height = `${down}px`;
     canvas.width = Math.round(across * devicePixelRatio);
@@ -136,7 +96,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
     scroller.classList.toggle("zoomed", zoom > 1);
     find(".out").disabled = zoom <= 1;
     find(".in").disabled = zoom >= 16;
-    stage.dataset.layout = JSON.stringify({ columns, wide, high, gap: GAP });
+    stage.dataset.layout = JSON.stringify({ columns, wide, high, gap: GAP, first, page });
+    pages.hidden = !onPhone();
+    for (const part of pages.querySelectorAll("button, span")) part.hidden = page >= count;
+    find(".earlier").disabled = first === 0;
+    find(".later").disabled = last === count;
+    pages.querySelector("span").textContent = `${first + 1}–${last} of ${count}`;
     paint();
   };
 
@@ -153,7 +118,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
     stage.setAttribute("aria-valuemax", count - 1);
     stage.setAttribute("aria-valuenow", position);
     stage.setAttribute("aria-valuetext", `${text}${chosen === position ? ", selected" : ""}`);
-    paint();
+    if (position < first || position >= last) layOut(); // on another page
+    else paint();
   };
 
   // Zoom: the tiles grow in a window that scrolls, about the pointer or the cursor.
@@ -182,34 +148,19 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
   const select = (cell = null) => setTriggerValue("picked", { channel: data.order[position], cell });
 
-  // The colour under the pointer is the value, to one step of the colour bar.
-  const sample = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  const valueAt = (at, cell) => {
-    const [left, top] = inSprite(at);
-    sample.canvas.width = sample.canvas.height = 1;
-    const [x, y] = [left + cell[1] * sprite.zoom, top + cell[0] * sprite.zoom];
-    sample.drawImage(picture, x, y, 1, 1, 0, 0, 1, 1);
-    const [red, green, blue, alpha] = sample.getImageData(0, 0, 1, 1).data;
-    if (alpha === 0) return null;
-    const level = data.palette.indexOf((red << 16) | (green << 8) | blue);
-    if (level === data.nan) return "NaN";
-    if (level === data.infinity) return "infinite";
-    if (level < 0) return null;
-    const [low, high] = [data.limits.low[at], data.limits.high[at]];
-    return `≈ ${number(low + ((level + 0.5) / data.levels) * (high - low))}`;
-  };
+  const valueAt = valueReader(picture, data);
 
   // The tile and the cell under the pointer; between two tiles it is the nearest.
   const under = (event) => {
     const view = canvas.getBoundingClientRect();
     const [x, y] = [event.clientX - view.left, event.clientY - view.top];
-    const rows = Math.ceil(count / columns);
+    const rows = Math.ceil((last - first) / columns);
     const [row, column] = [
       Math.min(rows - 1, Math.max(0, Math.floor((y + GAP / 2) / (high + GAP)))),
       Math.min(columns - 1, Math.max(0, Math.floor((x + GAP / 2) / (wide + GAP)))),
     ];
-    const at = row * columns + column;
-    if (at >= count) return null;
+    const at = first + row * columns + column;
+    if (at >= last) return null;
     const share = (offset, size) => Math.min(0.999, Math.max(0, offset / size));
     const cells = [sprite.tile[0] / sprite.zoom, sprite.tile[1] / sprite.zoom];
     const cell = [
@@ -231,6 +182,24 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (chosen >= 0) position = chosen;
     show();
   };
+  // Sideways to another layer; up and down stays the page's own scrolling.
+  let touched = null;
+  stage.ontouchstart = ({ touches: [finger, second] }) => {
+    const zoomed = Number(stage.dataset.zoom ?? 1) > 1; // then a finger moves the tiles
+    touched = second || zoomed ? null : [finger.clientX, finger.clientY];
+  };
+  stage.ontouchend = ({ changedTouches: [finger] }) => {
+    if (!touched) return;
+    const [across, down] = [finger.clientX - touched[0], finger.clientY - touched[1]];
+    touched = null;
+    if (Math.abs(across) > SWIPE && Math.abs(across) > 2 * Math.abs(down)) changeLayer(-across);
+  };
+  const turn = (by) => {
+    position = Math.min(count - 1, Math.max(0, first + by * page));
+    show();
+  };
+  find(".earlier").onclick = () => turn(-1);
+  find(".later").onclick = () => turn(1);
   stage.onclick = (event) => {
     const hit = under(event);
     if (!hit) return;
@@ -291,9 +260,19 @@ export default function ({ data, parentElement, setTriggerValue }) {
     }
   };
 
+  // What was pressed before all this was here: "/", a number and Enter, or arrows.
+  const replay = () => {
+    if (!window.hookviz) return;
+    window.hookviz.ready = true;
+    for (const key of window.hookviz.take()) {
+      if (!label.hidden && /[0-9]/.test(key)) jump.value += key;
+      else (label.hidden ? stage : jump).dispatchEvent(new KeyboardEvent("keydown", { key }));
+      if (key.startsWith("Arrow")) stage.focus();
+    }
+  };
+
   latest.set(figure, layOut);
   picture.alt = data.alt;
-  stage.title = "";
   if (picture.dataset.wanted !== data.picture) {
     picture.dataset.wanted = data.picture;
     const next = new Image();
@@ -322,5 +301,6 @@ export default function ({ data, parentElement, setTriggerValue }) {
   watched.set(figure, stop);
   show();
   layOut();
+  replay();
   return stop;
 }

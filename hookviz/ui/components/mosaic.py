@@ -15,7 +15,9 @@ from hookviz.ui.components.files import data_url, script, source
 @cache
 def _component() -> Any:
     return st.components.v2.component(
-        "hookviz_mosaic", css=source("mosaic.css"), js=script("mosaic.js")
+        "hookviz_mosaic",
+        css=source("mosaic.css"),
+        js=script("mosaic_parts.js", "tiling.js", "mosaic.js"),
     )
 
 

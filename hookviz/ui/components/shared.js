@@ -42,8 +42,9 @@ const frame = (parent, html) => {
 
 // A colour bar: its picture, and ticks of [fraction from the left, text].
 const colourBar = (find, bar, ticks) => {
+  const line = find(".ticks");
   find(".scale img").src = bar;
-  find(".ticks").replaceChildren(
+  line.replaceChildren(
     ...ticks.map(([fraction, text]) => {
       const tick = document.createElement("span");
       tick.textContent = text;
@@ -51,4 +52,24 @@ const colourBar = (find, bar, ticks) => {
       return tick;
     }),
   );
+  if (!thinned.has(line)) {
+    thinned.add(line);
+    new ResizeObserver(() => thin(line)).observe(line);
+  }
+  thin(line);
+};
+
+const thinned = new WeakSet(); // lines of ticks that are watched
+
+// Ticks that would run into each other are left out; the ends stay, and then zero.
+const thin = (line) => {
+  const marks = [...line.children];
+  const rank = (mark) => (mark === marks[0] || mark === marks.at(-1) ? 0 : mark.textContent === "0" ? 1 : 2);
+  const kept = [];
+  for (const mark of [...marks].sort((one, other) => rank(one) - rank(other))) {
+    const box = mark.getBoundingClientRect();
+    const free = kept.every((other) => box.right + 6 <= other.left || other.right + 6 <= box.left);
+    mark.style.visibility = free || rank(mark) === 0 ? "visible" : "hidden";
+    if (free || rank(mark) === 0) kept.push(box);
+  }
 };

@@ -44,6 +44,7 @@ def show_inspector(
             on_click=choose_channel,
             args=(None,),
             help="Back to all channels",
+            key="hv-close",
         )
     show_trail()
     map_column, overlay_column = st.columns(2, gap="small", wrap=False)

@@ -97,6 +97,7 @@ def _neighbour(
     st.button(
         label,
         icon=f":material/{icon}:",
+        key=f"hv-{label.lower()}",
         shortcut=key,
         disabled=not neighbour,
         help=f"{label} layer: {plain(neighbour[0].name)}" if neighbour else None,

@@ -1,0 +1,59 @@
+// What the grid is made of: its elements, its sprite, and how a value is read from that.
+
+const FRAME = `
+  <figure>
+    <div class="head">
+      <div class="scale"><img alt=""><div class="ticks"></div></div>
+      <output></output>
+      <span class="zoom" role="group" aria-label="Zoom">
+        <button type="button" class="out" title="Zoom out (−)" aria-label="Zoom out">−</button>
+        <button type="button" class="in" title="Zoom in (+)" aria-label="Zoom in">+</button>
+      </span>
+      <label hidden>channel <input type="text" inputmode="numeric" size="5"></label>
+    </div>
+    <div class="window">
+      <div class="stage" tabindex="0" role="slider" aria-label="Channel" aria-valuemin="0">
+        <canvas></canvas>
+      </div>
+    </div>
+    <div class="pages" role="group" aria-label="Pages of channels" hidden>
+      <button type="button" class="earlier" aria-label="Previous page">‹</button>
+      <span></span>
+      <button type="button" class="later" aria-label="Next page">›</button>
+      <small>swipe: next layer</small>
+    </div>
+    <img class="picture" hidden>
+  </figure>`;
+
+// The corner of a tile in the sprite.
+const inSprite = (sprite, at) => [
+  (at % sprite.columns) * sprite.pitch[1],
+  Math.floor(at / sprite.columns) * sprite.pitch[0],
+];
+
+// The colour under the pointer is the value, to one step of the colour bar.
+const valueReader = (picture, data) => {
+  const sample = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  [sample.canvas.width, sample.canvas.height] = [1, 1];
+  const { geometry: sprite, limits, levels } = data;
+  return (at, cell) => {
+    const [left, top] = inSprite(sprite, at);
+    const [x, y] = [left + cell[1] * sprite.zoom, top + cell[0] * sprite.zoom];
+    sample.clearRect(0, 0, 1, 1);
+    sample.drawImage(picture, x, y, 1, 1, 0, 0, 1, 1);
+    const [red, green, blue, alpha] = sample.getImageData(0, 0, 1, 1).data;
+    if (alpha === 0) return null;
+    const level = data.palette.indexOf((red << 16) | (green << 8) | blue);
+    if (level === data.nan) return "NaN";
+    if (level === data.infinity) return "infinite";
+    if (level < 0) return null;
+    const [low, high] = [limits.low[at], limits.high[at]];
+    return `≈ ${number(low + ((level + 0.5) / levels) * (high - low))}`;
+  };
+};
+
+// The layer before or after, by the page's own buttons.
+const changeLayer = (by) => {
+  const name = by < 0 ? "hv-previous" : "hv-next";
+  document.querySelector(`.st-key-${name} button:enabled`)?.click();
+};

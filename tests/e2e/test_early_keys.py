@@ -1,0 +1,37 @@
+"""Keys that are pressed before the page is there are not lost."""
+
+from playwright.sync_api import Page, expect
+
+from scripts.browsing import wait_for_grid
+from tests.e2e.test_layout import LINK, expect_picked, query_of
+
+
+def open_early(page: Page, address: str) -> None:
+    """Only as far as the page's first script."""
+    page.goto(address, wait_until="commit")
+    page.wait_for_function("window.hookviz")
+
+
+def test_a_number_is_jumped_to_as_soon_as_the_grid_is_there(page: Page, server: str) -> None:
+    open_early(page, f"{server}/?{LINK}")
+    for key in ("/", "1", "1", "Enter"):
+        page.keyboard.press(key)
+    wait_for_grid(page)
+    expect_picked(page, 11)
+
+
+def test_arrows_move_and_enter_picks(page: Page, server: str) -> None:
+    open_early(page, f"{server}/?{LINK}")
+    for key in ("ArrowRight", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    wait_for_grid(page)
+    expect_picked(page, 2)
+
+
+def test_n_leads_to_the_next_layer_once(page: Page, server: str) -> None:
+    open_early(page, f"{server}/?{LINK}")
+    page.keyboard.press("n")
+    expect(page.get_by_role("combobox", name="Layer")).to_have_value("stage1.second.conv")
+    wait_for_grid(page)
+    page.wait_for_timeout(1000)
+    assert query_of(page)["layer"] == ["stage1.second.conv"]

@@ -1,0 +1,71 @@
+"""A phone: pages of six columns, a swipe for the layer, and a sheet that does not fight with it."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from scripts.browsing import tiles, wait_for_grid
+from tests.e2e.test_layout import LINK, expect_picked, query_of
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    page = context.new_page()
+    page.set_default_timeout(30_000)
+    yield page
+    context.close()
+
+
+def swipe(page: Page, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """One finger from one point of the window to another."""
+    touch = page.context.new_cdp_session(page)
+    for kind, share in (("touchStart", 0.0), ("touchMove", 0.5), ("touchMove", 1.0)):
+        x, y = (one + share * (other - one) for one, other in zip(start, end, strict=True))
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def test_the_tiles_come_in_pages_that_fit(phone: Page, server: str) -> None:
+    phone.goto(server)
+    wait_for_grid(phone)
+    lie = tiles(phone)
+    assert lie.columns == 6
+    assert lie.page < lie.count
+    assert lie.page % 6 == 0
+    later = phone.get_by_role("button", name="Next page")
+    box = later.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= 844
+    expect(phone.get_by_role("button", name="Previous page")).to_be_disabled()
+    expect(phone.get_by_text(f"1–{lie.page} of {lie.count}")).to_be_visible()
+    later.click()
+    expect(phone.get_by_text(f"{lie.page + 1}–{lie.count} of {lie.count}")).to_be_visible()
+    expect(later).to_be_disabled()
+    second = tiles(phone)
+    assert second.first == lie.page
+    channel = lie.page + 7
+    tile = second.box(channel)
+    phone.touchscreen.tap(tile["x"] + 20, tile["y"] + 20)
+    expect_picked(phone, channel)
+    phone.reload()  # and its page is the one in view
+    wait_for_grid(phone)
+    assert tiles(phone).first == lie.page
+
+
+def test_a_swipe_changes_the_layer_and_a_scroll_does_not(phone: Page, server: str) -> None:
+    phone.goto(f"{server}/?{LINK}")
+    before = wait_for_grid(phone)
+    box = tiles(phone).box(8)
+    x, y = box["x"], box["y"]
+    swipe(phone, (x + 100, y), (x + 110, y - 150))
+    phone.wait_for_timeout(500)
+    assert query_of(phone)["layer"] == ["stage1.first.conv"]
+    swipe(phone, (x + 150, y), (x + 20, y + 10))
+    after = wait_for_grid(phone, before)
+    assert query_of(phone)["layer"] == ["stage1.second.conv"]
+    box = tiles(phone).box(8)
+    swipe(phone, (box["x"] + 20, box["y"]), (box["x"] + 150, box["y"] + 10))
+    assert wait_for_grid(phone, after) == before
+    assert "channel" not in query_of(phone)  # no tap on the way
