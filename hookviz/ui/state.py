@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.state import get_session_state
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
@@ -65,6 +66,9 @@ class View:
     colormap: str | None
 
 
+_UPLOAD = "_upload"  # a key of session_state that no widget has can't be set from outside
+
+
 def choose(*, layer: str | None = None, layers: str | None = None, **choices: str) -> None:
     """Set widgets by their keys, as a click on them would.
 
@@ -108,6 +112,31 @@ def choose_sample(name: str) -> None:
         st.query_params.pop("sample", None)
     else:
         st.query_params["sample"] = name
+
+
+def choose_upload(name: str | None) -> None:
+    """Look at one of the session's own images; the link holds its name and nothing of it."""
+    st.session_state[_UPLOAD] = name
+    if name is None:
+        st.query_params.pop("upload", None)
+    else:
+        st.query_params["upload"] = name
+
+
+def chosen_upload() -> str | None:
+    """The name in the URL of one of the session's own images.
+
+    A click that was on its way when one was chosen comes with the URL before. The browser's Back
+    does so too, and there it is meant.
+    """
+    name = st.query_params.get("upload")
+    context = get_script_run_ctx()
+    went_back = context is not None and context.is_history_navigation
+    if name is None and not went_back and st.session_state.get(_UPLOAD) is not None:
+        choose_upload(st.session_state[_UPLOAD])
+        return chosen_upload()
+    st.session_state[_UPLOAD] = name
+    return name
 
 
 def choose_channel(channel: int | None, layer: str | None = None) -> None:

@@ -16,6 +16,6 @@ def script(*names: str) -> str:
     return "".join(map(source, ("shared.js", *names)))
 
 
-def data_url(png: bytes) -> str:
-    """A PNG as a URL that a component's data can carry."""
-    return "data:image/png;base64," + base64.b64encode(png).decode()
+def data_url(picture: bytes, kind: str = "png") -> str:
+    """An image file as a URL that a component's data can carry."""
+    return f"data:image/{kind};base64," + base64.b64encode(picture).decode()

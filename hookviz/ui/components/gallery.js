@@ -4,21 +4,33 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (!group) {
     group = document.createElement("div");
     group.setAttribute("role", "radiogroup");
-    group.setAttribute("aria-label", "Sample image");
+    group.setAttribute("aria-label", data.label);
     parentElement.appendChild(group);
-    for (const item of data.items) {
-      const button = document.createElement("button");
-      const picture = document.createElement("img");
-      picture.src = item.picture;
-      picture.alt = "";
-      button.append(picture);
-      button.type = "button";
-      button.title = item.title;
-      button.dataset.name = item.name;
-      button.setAttribute("role", "radio");
-      button.setAttribute("aria-label", item.title);
-      group.append(button);
+  }
+  const made = new Map([...group.children].map((button) => [button.dataset.name, button]));
+  const build = (item) => {
+    const button = document.createElement("button");
+    const picture = document.createElement("img");
+    picture.src = item.picture;
+    picture.alt = "";
+    button.append(picture);
+    button.type = "button";
+    button.title = item.title;
+    button.dataset.name = item.name;
+    button.setAttribute("role", "radio");
+    button.setAttribute("aria-label", item.title);
+    return button;
+  };
+  const names = data.items.map((item) => item.name).join();
+  if (names !== [...made.keys()].join()) {
+    // Those that stay keep their element, and so the focus.
+    const wanted = data.items.map((item) => made.get(item.name) ?? build(item));
+    for (const [name, button] of made) {
+      if (!wanted.includes(button)) button.remove();
     }
+    wanted.forEach((button, index) => {
+      if (group.children[index] !== button) group.insertBefore(button, group.children[index]);
+    });
   }
   const buttons = [...group.children];
   const show = (name) => {
@@ -27,6 +39,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       button.setAttribute("aria-checked", chosen);
       button.tabIndex = chosen ? 0 : -1;
     }
+    if (!buttons.some((button) => button.tabIndex === 0) && buttons.length) buttons[0].tabIndex = 0;
   };
   const choose = (button) => {
     show(button.dataset.name);

@@ -1,17 +1,33 @@
-"""The samples as a row of thumbnails, one of them chosen."""
+"""Images as a row of thumbnails, one of them chosen."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import streamlit as st
 from PIL import Image
 
-from hookviz.images.samples import Sample, samples
 from hookviz.ui.components.files import data_url, source
 
 _SIDE = 96  # pixels, twice what a thumbnail takes on the screen
+_QUALITY = 85
+
+
+@dataclass(frozen=True, slots=True)
+class Thumbnail:
+    """An image to choose.
+
+    Attributes:
+        name: which one it is, for the program.
+        title: which one it is, for people.
+        picture: what it looks like, as by `thumbnail`.
+    """
+
+    name: str
+    title: str
+    picture: str
 
 
 @cache
@@ -21,37 +37,46 @@ def _component() -> Any:
     )
 
 
-@cache
-def _thumbnails() -> tuple[str, ...]:
-    return tuple(_thumbnail(sample) for sample in samples())
-
-
-def _thumbnail(sample: Sample) -> str:
-    with Image.open(sample.path) as picture:
-        small = picture.convert("RGB")
-    side = min(small.size)
-    left, top = (small.width - side) // 2, (small.height - side) // 2
-    small = small.resize((_SIDE, _SIDE), box=(left, top, left + side, top + side))
+def thumbnail(picture: Image.Image) -> str:
+    """The middle square of an RGB picture, small, as a URL."""
+    side = min(picture.size)
+    left, top = (picture.width - side) // 2, (picture.height - side) // 2
+    small = picture.resize((_SIDE, _SIDE), box=(left, top, left + side, top + side))
     buffer = io.BytesIO()
-    small.save(buffer, "PNG")
-    return data_url(buffer.getvalue())
+    small.save(buffer, "JPEG", quality=_QUALITY)
+    return data_url(buffer.getvalue(), "jpeg")
 
 
-def gallery(chosen: str, on_pick: Callable[[str], None]) -> None:
-    """Show every sample; `on_pick` gets the name of the one that a person chooses."""
+def gallery(
+    key: str,
+    label: str,
+    thumbnails: Sequence[Thumbnail],
+    chosen: str | None,
+    on_pick: Callable[[str], None],
+) -> None:
+    """Show the thumbnails; `on_pick` gets the name of the one that a person chooses.
+
+    Args:
+        key: of the component in Streamlit's state.
+        label: what the group is called to those who do not see it.
+        thumbnails: in the order in which they stand.
+        chosen: the name of the one that is marked, if any.
+        on_pick: called before the next run of the page.
+    """
 
     def picked() -> None:
-        name = st.session_state["gallery"].get("picked")
-        if name in {sample.name for sample in samples()}:
+        name = st.session_state[key].get("picked")
+        if name in {each.name for each in thumbnails}:
             on_pick(name)
 
     _component()(
-        key="gallery",
+        key=key,
         data={
+            "label": label,
             "chosen": chosen,
             "items": [
-                {"name": sample.name, "title": sample.title, "picture": picture}
-                for sample, picture in zip(samples(), _thumbnails(), strict=True)
+                {"name": each.name, "title": each.title, "picture": each.picture}
+                for each in thumbnails
             ],
         },
         on_picked_change=picked,

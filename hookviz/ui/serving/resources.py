@@ -92,6 +92,9 @@ def decode(data: bytes, name: str, key: str) -> InputImage:
     """The image in an uploaded file, decoded once per session and file, in a turn of its own.
 
     A class that uploads at once would otherwise decode at once, hundreds of megabytes each.
+
+    Raises:
+        ImageError: it can't be read.
     """
     image: InputImage | None = session_cache().get(("image", key))
     if image is None:

@@ -1,25 +1,38 @@
 """Which image is looked at: a sample, a file or a photograph."""
 
+import secrets
+from functools import cache
+
 import streamlit as st
+from PIL import Image
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
+from hookviz.errors import HookVizError
 from hookviz.images import reading
+from hookviz.images.samples import samples
 from hookviz.settings import settings
-from hookviz.ui.components.gallery import gallery
+from hookviz.ui.components.gallery import Thumbnail, gallery, thumbnail
 from hookviz.ui.serving import resources
-from hookviz.ui.state import Shown, choose, choose_sample, chosen_sample
+from hookviz.ui.sidebar.recent_images import RecentImage, recent_images, remember
+from hookviz.ui.state import (
+    Shown,
+    choose,
+    choose_sample,
+    choose_upload,
+    chosen_sample,
+    chosen_upload,
+    plain,
+)
 
 _SAMPLES = "Samples"
+_LAST = "_last-file"  # a key of session_state that no widget has can't be set from outside
 
 
 def pick_image() -> Shown | None:
     """The image: a sample, an uploaded file or a photograph just taken.
 
-    None where a link or a reload asks for somebody's own photograph, which no link holds, until one
-    is given.
-
-    Raises:
-        ImageError: the uploaded file can't be read.
+    A file that can't be read is refused where it was given, and the image before stays. None where
+    a link or a reload asks for somebody's own photograph, which no link holds, until one is given.
     """
     arrived_with = st.session_state.setdefault("_arrived", st.query_params.get("image", _SAMPLES))
     origin = st.segmented_control(
@@ -31,7 +44,12 @@ def pick_image() -> Shown | None:
         key="image",
         bind="query-params",
     )
-    file: UploadedFile | None = None
+    if origin == _SAMPLES:
+        st.session_state["_arrived"] = _SAMPLES
+        gallery(
+            "gallery", "Sample image", _sample_thumbnails(), chosen_sample().name, choose_sample
+        )
+        return _shown_sample()
     if origin == "Upload":
         file = st.file_uploader(
             "An image file",
@@ -39,20 +57,64 @@ def pick_image() -> Shown | None:
             max_upload_size=settings().upload_mb,
             label_visibility="collapsed",
         )
-    elif origin == "Camera":
-        file = st.camera_input("A photograph", label_visibility="collapsed")
     else:
-        gallery(chosen_sample().name, choose_sample)
-    if origin == _SAMPLES or file is not None:
-        st.session_state["_arrived"] = _SAMPLES
-    elif arrived_with == origin:
-        return None
+        file = st.camera_input("A photograph", label_visibility="collapsed")
     if file is not None:
+        _take(file)
+    chosen = _pick_recent()
+    if chosen is not None:
+        name = chosen.thumbnail.title
         with st.spinner("Reading the image…"):
-            image = resources.decode(file.getvalue(), file.name, file.file_id)
-        return Shown(image, f"Your image {file.name}")
+            image = resources.decode(chosen.data, name, chosen.thumbnail.name)
+        return Shown(image, f"Your image {name}")
+    if chosen_upload() is not None or (arrived_with == origin and not recent_images()):
+        return None
+    return _shown_sample()
+
+
+def _shown_sample() -> Shown:
     sample = chosen_sample()
     return Shown(reading.read(sample.path), sample.alt, sample.path)
+
+
+@cache
+def _sample_thumbnails() -> tuple[Thumbnail, ...]:
+    made = []
+    for sample in samples():
+        with Image.open(sample.path) as picture:
+            made.append(Thumbnail(sample.name, sample.title, thumbnail(picture.convert("RGB"))))
+    return tuple(made)
+
+
+def _take(file: UploadedFile) -> None:
+    """Look at a file that has just come, or say what is wrong with it.
+
+    An uploader that is empty again says nothing: it is so for a moment before another file comes.
+    """
+    file_id, complaint = st.session_state.get(_LAST, ("", ""))
+    if file_id != file.file_id:
+        data, name, complaint = file.getvalue(), secrets.token_hex(4), ""
+        try:
+            with st.spinner("Reading the image…"):
+                image = resources.decode(data, file.name, name)
+        except HookVizError as error:
+            complaint = str(error)
+        else:
+            choose_upload(remember(name, data, image))
+        st.session_state[_LAST] = file.file_id, complaint
+    if complaint:
+        st.error(plain(complaint), icon=":material/broken_image:")
+
+
+def _pick_recent() -> RecentImage | None:
+    """The session's recent images to choose from; the chosen one, if any."""
+    kept = recent_images()
+    name = chosen_upload()
+    if kept:
+        gallery(
+            "recent", "Your recent images", [each.thumbnail for each in kept], name, choose_upload
+        )
+    return next((each for each in kept if each.thumbnail.name == name), None)
 
 
 def ask_for_image() -> None:

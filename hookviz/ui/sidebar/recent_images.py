@@ -1,0 +1,65 @@
+"""The last images that a person gave in this session, to go back to; gone when it ends.
+
+What is kept is the file as it came and a small picture of it. It is decoded again when it is
+chosen, for pixels take many times the room.
+"""
+
+from dataclasses import dataclass
+
+import streamlit as st
+from PIL import Image
+
+from hookviz.settings import MEGABYTE
+from hookviz.types import InputImage
+from hookviz.ui.components.gallery import Thumbnail, thumbnail
+
+MOST = 6
+"""How many images are kept."""
+
+MOST_BYTES = 32 * MEGABYTE
+"""How many bytes their files have together; the last one is kept whatever its size."""
+
+_KEY = "_recent"  # a key of session_state that no widget has can't be set from outside
+
+
+@dataclass(frozen=True, slots=True)
+class RecentImage:
+    """A file that was uploaded or a photograph that was taken.
+
+    Attributes:
+        thumbnail: what stands in the row; its name is made up and says nothing about the image.
+        data: the file.
+        digest: of its pixels, by which the same image is known again.
+    """
+
+    thumbnail: Thumbnail
+    data: bytes
+    digest: str
+
+
+def recent_images() -> tuple[RecentImage, ...]:
+    """Those that are kept, the newest first."""
+    kept: tuple[RecentImage, ...] = st.session_state.get(_KEY, ())
+    return kept
+
+
+def remember(name: str, data: bytes, image: InputImage) -> str:
+    """Keep an image, and drop the oldest where they become too many.
+
+    Returns:
+        The name that it is kept under: the one that it had where it is known already.
+    """
+    before = recent_images()
+    same = [kept for kept in before if kept.digest == image.digest]
+    name = same[0].thumbnail.name if same else name
+    small = thumbnail(Image.fromarray(image.pixels))
+    newest = RecentImage(Thumbnail(name, image.name, small), data, image.digest)
+    kept = [newest]
+    size = len(data)
+    for older in [each for each in before if each not in same][: MOST - 1]:
+        size += len(older.data)
+        if size > MOST_BYTES:
+            break
+        kept.append(older)
+    st.session_state[_KEY] = tuple(kept)
+    return name
