@@ -8,7 +8,7 @@ import inspect
 import re
 import sys
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import torch
@@ -32,7 +32,10 @@ def list_models() -> tuple[ModelSpec, ...]:
 
 def described_models() -> tuple[ModelSpec, ...]:
     """The models whose size and weights are known before they are loaded: all but timm's."""
-    return tuple(replace(spec, on_disk=is_on_disk(spec.name)) for spec in _specs())
+    there = _files_there()
+    return _described(
+        frozenset(name for name in _downloaded() if _file_name(weights_url(name)) in there)
+    )
 
 
 def find_model(name: str) -> ModelSpec:
@@ -57,14 +60,50 @@ def is_on_disk(name: str) -> bool:
 
 def weights_url(name: str) -> str:
     """Where the pretrained weights of one of torchvision's models are downloaded from."""
-    url: str = models.get_model_weights(name).DEFAULT.url
-    mirror = settings().weights_url.rstrip("/")
-    return f"{mirror}/{url.rpartition('/')[2]}" if mirror else url
+    mirror, url = settings().weights_url.rstrip("/"), _own_url(name)
+    return f"{mirror}/{_file_name(url)}" if mirror else url
 
 
 def weights_path(name: str) -> Path:
     """Where torch keeps the downloaded weights file of one of torchvision's models."""
-    return Path(torch.hub.get_dir()) / "checkpoints" / weights_url(name).rpartition("/")[2]
+    return _folder() / _file_name(weights_url(name))
+
+
+def _files_there() -> frozenset[str]:
+    """The names of the files in torch's folder of weights: one look instead of one for each."""
+    try:
+        return frozenset(path.name for path in _folder().iterdir())
+    except OSError:
+        return frozenset()
+
+
+@lru_cache(maxsize=4)
+def _described(there: frozenset[str]) -> tuple[ModelSpec, ...]:
+    """The described models, of which those in `there` and the bundled ones are on disk."""
+    return tuple(
+        replace(spec, on_disk=spec.name in BUNDLED or spec.name in there) for spec in _specs()
+    )
+
+
+@cache
+def _downloaded() -> tuple[str, ...]:
+    """The names of the models whose weights are downloaded."""
+    return tuple(spec.name for spec in _specs() if spec.name not in BUNDLED)
+
+
+@cache
+def _own_url(name: str) -> str:
+    """Where torchvision has the weights of one of its models."""
+    url: str = models.get_model_weights(name).DEFAULT.url
+    return url
+
+
+def _file_name(url: str) -> str:
+    return url.rpartition("/")[2]
+
+
+def _folder() -> Path:
+    return Path(torch.hub.get_dir()) / "checkpoints"
 
 
 @cache

@@ -20,6 +20,7 @@ from hookviz.errors import HookVizError
 from hookviz.explaining.layer_facts import facts as layer_facts
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.lenses.contract.lens import Lens
+from hookviz.models import timm_models
 from hookviz.recipe.script import recipe_of
 from hookviz.serving.time_limit import TimeLimit
 from hookviz.types import Address, Capture, LayerInfo, Model, ModelInput
@@ -43,7 +44,7 @@ from hookviz.ui.serving.turns import turn
 from hookviz.ui.sidebar.image_choice import ask_for_image, pick_image
 from hookviz.ui.sidebar.input_choice import pick_input
 from hookviz.ui.sidebar.model_choice import pick_model
-from hookviz.ui.sidebar.weights_download import wait_for_weights
+from hookviz.ui.sidebar.weights_download import may_load, wait_for_weights
 from hookviz.ui.state import ModelChoice, Shown, plain
 from hookviz.ui.theme import early, style
 
@@ -67,9 +68,11 @@ def show() -> None:
         if shown is None:
             ask_for_image()
             return
-        downloaded_here = choice.spec.download_bytes > 0  # and not by timm
-        if choice.weights == "pretrained" and downloaded_here and not choice.spec.on_disk:
-            wait_for_weights(choice.spec)
+        spec, pretrained = choice.spec, choice.weights == "pretrained"
+        if pretrained and spec.download_bytes and not spec.on_disk:
+            wait_for_weights(spec)
+        elif pretrained and spec.name.startswith(timm_models.PREFIX) and not may_load(spec):
+            return
         elif choice.weights == "yours" and choice.checkpoint is None:
             st.info(
                 f"Upload weights for {choice.spec.title} in the sidebar: a safetensors file, or a "

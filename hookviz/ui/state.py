@@ -52,6 +52,7 @@ LISTS = ("conv", "maps")
 """Which layers are listed: convolutions, or whatever puts out maps."""
 
 ALL_FAMILIES = "All families"
+ON_DISK = "On this machine"
 WEIGHTS = ("pretrained", "random", "yours")
 """Where a model's weights can come from."""
 

@@ -71,6 +71,7 @@ def test_a_download_shows_progress_and_ends_in_the_right_grid(
         for page in (first, second):
             page.set_default_timeout(30_000)
             page.goto(f"{address}/?model={TITLE}")
+            page.get_by_role("button", name="Download 5 MB").click()
             expect(page.get_by_text("2.0 of 5.0 MB")).to_be_visible(timeout=30_000)
         choose(second, "Model of this family", "ShapesNet")  # the page stays in use
         wait_for_grid(second)
@@ -94,6 +95,7 @@ def test_a_cancelled_download_offers_what_works(
     with serve(environment, command) as address:
         page = browser.new_page()
         page.goto(f"{address}/?model={TITLE}")
+        page.get_by_role("button", name="Download 5 MB").click()
         page.get_by_role("button", name="Cancel").click()
         expect(page.get_by_role("alert")).to_contain_text("You cancelled the download")
         assert not list((tmp_path / "torch").rglob("*squeezenet*"))
@@ -105,6 +107,7 @@ def test_a_cancelled_download_offers_what_works(
 
 def test_without_a_network_one_click_goes_on(page: Page, server: str) -> None:
     page.goto(f"{server}/?model=ResNet-18")
+    page.get_by_role("button", name="Download 47 MB").click()
     alert = page.get_by_role("alert")
     said = "The pretrained weights of ResNet-18 (47 MB) are not on this"
     expect(alert).to_contain_text(said, timeout=30_000)  # it has tried several times
@@ -139,9 +142,33 @@ def test_the_wrong_checkpoint_is_refused_with_the_right_model(page: Page, server
     torch.save(models.squeezenet1_0().state_dict(), buffer)
     page.goto(f"{server}/?model={TITLE}&weights=yours")
     upload(page, "other.pth", buffer.getvalue())
-    alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("other.pth")
+    alert = page.get_by_role("alert").filter(has_text="other.pth")
     expect(alert).to_contain_text("SqueezeNet 1.0")
+
+
+def test_a_broken_checkpoint_or_list_leaves_the_model_before(
+    page: Page, server: str, body: bytes, tmp_path: Path
+) -> None:
+    page.goto(f"{server}/?model={TITLE}&weights=random")
+    random = wait_for_grid(page)
+    page.get_by_role("radio", name="yours").click()
+    expect(page.get_by_text(f"Shown until then: {TITLE} with random weights")).to_be_visible()
+    upload(page, "broken.pth", b"no checkpoint at all")
+    alert = page.get_by_role("alert").filter(has_text="broken.pth")
+    expect(alert).to_be_visible()
+    expect(page.locator("[data-stale=true]")).to_have_count(0)
+    assert wait_for_grid(page) == random
+    upload(page, "mine.pth", body)
+    mine = wait_for_grid(page, random)
+    assert mine == grid_of(body, samples()[0].path, tmp_path)
+    expect(alert).to_have_count(0)
+    upload(page, "names.txt", b"one name alone", number=1)
+    expect(page.get_by_role("alert").filter(has_text="file of labels")).to_be_visible()
+    expect(page.get_by_text(f"Shown until then: {TITLE} with your last weights")).to_be_visible()
+    assert wait_for_grid(page) == mine
+    upload(page, "broken.pth", b"no checkpoint at all")
+    expect(alert).to_be_visible()
+    assert wait_for_grid(page) == mine
 
 
 class Bomb:
@@ -153,7 +180,7 @@ class Bomb:
 def test_what_is_no_checkpoint_is_refused(page: Page, server: str, content: bytes) -> None:
     page.goto(f"{server}/?model={TITLE}&weights=yours")
     upload(page, "evil.pth", content)
-    expect(page.get_by_role("alert")).to_contain_text("evil.pth")
+    expect(page.get_by_role("alert").filter(has_text="evil.pth")).to_be_visible()
     expect(page.get_by_text("Traceback")).to_have_count(0)
     page.get_by_role("radio", name="random").click()
     assert wait_for_grid(page) != encoded(picture())

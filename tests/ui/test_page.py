@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 import hookviz
 from hookviz.images.samples import samples
-from hookviz.models import user_models
+from hookviz.models import catalog, user_models
 from hookviz.settings import settings
 from scripts.servers import free_port
 from tests.conftest import Tiny, seeded
@@ -180,6 +180,7 @@ def test_a_link_to_what_is_not_here_says_so_and_goes_on() -> None:
 def refused(**query: str) -> AppTest:
     """A page whose download has failed, which takes a few looks at it."""
     page = opened(**query)
+    click(page, "Download 47 MB")
     for _ in range(60):
         if page.error:
             return page
@@ -198,6 +199,33 @@ def test_weights_that_cannot_be_had_offer_what_works() -> None:
     click(page, "ResNet-18 with random weights")
     assert not page.error
     assert "All 64 channels." in texts(page.caption)
+
+
+def test_no_download_begins_unasked(tmp_path: Path) -> None:
+    page = opened(model="ResNet-18")
+    assert "The pretrained weights of ResNet-18 (47 MB) are not on this" in texts(page.info)
+    assert "Download 47 MB" in [button.label for button in page.button]
+    page.run()
+    assert not page.session_state["downloads"]
+    assert not list(tmp_path.rglob("*"))
+    assert not page.error
+
+
+def test_models_that_are_here_are_listed_first_and_marked(tmp_path: Path) -> None:
+    folder = tmp_path / "hub" / "checkpoints"
+    folder.mkdir(parents=True)
+    catalog.weights_path("vgg16").touch()
+    page = opened()
+    box = page.selectbox(key="model")
+    assert box.options[:4] == ["SqueezeNet (photographs)", "ShapesNet", "VGG-16", "AlexNet"]
+    assert "on this machine" in texts(page.caption)
+    page.selectbox(key="family").select("VGG").run()
+    box = page.selectbox(key="model")
+    assert box.options[:2] == ["VGG-16", "VGG-11"]
+    assert box.value == "VGG-11"  # a link without a model means the same on every machine
+    assert "532 MB download" in texts(page.caption) or "531 MB download" in texts(page.caption)
+    page.selectbox(key="family").select("On this machine").run()
+    assert page.selectbox(key="model").options[-2:] == ["VGG-16", "VGG-11"]
 
 
 def test_a_failed_download_is_tried_again_only_when_asked() -> None:

@@ -1,27 +1,31 @@
 """Which model is looked at, and where its weights come from."""
 
 import streamlit as st
-from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.models import catalog, timm_models, user_models
-from hookviz.settings import settings
 from hookviz.types import ModelSpec
-from hookviz.ui.state import ALL_FAMILIES, WEIGHTS, ModelChoice, warn_about_link
+from hookviz.ui.sidebar.weights_upload import pick_own_weights, remember_shown
+from hookviz.ui.state import ALL_FAMILIES, ON_DISK, WEIGHTS, ModelChoice, warn_about_link
 
 
 def pick_model() -> ModelChoice:
     """A model by family and name, and where its weights come from."""
     specs = [*map(user_models.spec, user_models.models().values()), *catalog.list_models()]
-    families = [ALL_FAMILIES, *dict.fromkeys(spec.family for spec in specs)]
+    families = [ALL_FAMILIES, ON_DISK, *dict.fromkeys(spec.family for spec in specs)]
     family = st.selectbox("Model", families, key="family", bind="query-params")
-    listed = {spec.title: spec for spec in specs if _belongs(spec, family)}
+    chosen = st.session_state.get("model", st.query_params.get("model"))
+    listed = {spec.title: spec for spec in specs if _belongs(spec, family, chosen)}
     warn_about_link("model", [spec.title for spec in specs])
+    titles = sorted(listed, key=lambda title: not listed[title].on_disk)
     title = st.selectbox(
         "Model of this family",
-        list(listed),
+        titles,
+        # The same wherever a link without a model is opened, whatever has been downloaded there.
+        titles.index(next(iter(listed))),
         key="model",
         bind="query-params",
         label_visibility="collapsed",
+        icon=_icon(listed[chosen] if chosen in listed else listed[titles[0]]),
     )
     spec = listed[title]
     if spec.family == user_models.FAMILY:
@@ -40,32 +44,20 @@ def pick_model() -> ModelChoice:
     )
     st.caption(_about(spec, weights or "pretrained"))
     if weights == "yours":
-        return ModelChoice(spec, weights, *_pick_files(spec))
-    return ModelChoice(spec, weights or "pretrained")
+        return pick_own_weights(spec)
+    choice = ModelChoice(spec, weights or "pretrained")
+    if choice.weights == "random" or spec.on_disk:
+        remember_shown(choice)
+    return choice
 
 
-def _belongs(spec: ModelSpec, family: str) -> bool:
+def _belongs(spec: ModelSpec, family: str, chosen: str | None) -> bool:
     """Whether to offer a model; timm's thousand only under their own families."""
+    if family == ON_DISK:
+        return spec.on_disk or spec.title == chosen  # a link may come from another machine
     if family == ALL_FAMILIES:
         return not spec.name.startswith(timm_models.PREFIX)
     return family == spec.family
-
-
-def _pick_files(spec: ModelSpec) -> tuple[UploadedFile | None, UploadedFile | None]:
-    """Uploaded weights and class names."""
-    checkpoint = st.file_uploader(
-        f"Weights for {spec.title}",
-        ("safetensors", "pth", "pt", "bin", "ckpt"),
-        max_upload_size=settings().checkpoint_mb,
-        help="A safetensors file, or a state dict saved by torch.save. Nothing in it is executed.",
-    )
-    labels = st.file_uploader(
-        "Class names, if they are your own",
-        ("txt", "json"),
-        max_upload_size=1,
-        help="A text file with one name a line, or JSON: a list, or numbers and names.",
-    )
-    return checkpoint, labels
 
 
 def _about(spec: ModelSpec, weights: str) -> str:
@@ -75,11 +67,14 @@ def _about(spec: ModelSpec, weights: str) -> str:
         return f"{_millions(spec)} parameters · with weights of your own"
     if weights == "random":
         return f"{_millions(spec)} parameters · never trained, so look at the architecture alone"
-    where = (
-        "on this machine" if spec.on_disk else f"{spec.download_bytes / 1e6:,.0f} MB to download"
-    )
+    where = "on this machine" if spec.on_disk else f"{spec.download_bytes / 1e6:,.0f} MB download"
     quality = f"{spec.accuracy:.1f} % top-1 on {spec.trained_on}"
-    return f"{_millions(spec)} parameters · {quality} · {where}"
+    return f"{_icon(spec)} {where} · {_millions(spec)} parameters · {quality}"
+
+
+def _icon(spec: ModelSpec) -> str:
+    """A sign of whether the pretrained weights are here."""
+    return ":material/download_done:" if spec.on_disk else ":material/cloud_download:"
 
 
 def _millions(spec: ModelSpec) -> str:

@@ -1,4 +1,4 @@
-"""The first use of pretrained weights: a download with progress, and what works without it."""
+"""The first use of pretrained weights: asked for, with progress, and what works without them."""
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -13,15 +13,15 @@ _MOST_OFFERS = 3  # other models whose weights are here
 
 
 def wait_for_weights(spec: ModelSpec) -> None:
-    """Show how far the download of a model's weights is; once they are here, draw the page again.
+    """Offer the download of a model's weights; once they are here, draw the page again.
 
-    The rest of the page stays in use meanwhile. A download that failed or was cancelled is not
-    begun again until somebody asks for it.
+    Nothing is downloaded before somebody asks for it, nor again after it failed or was cancelled.
+    The rest of the page stays in use meanwhile.
     """
     own = _session_downloads()
     if spec.name not in own:
-        url, path = catalog.weights_url(spec.name), catalog.weights_path(spec.name)
-        own[spec.name] = downloads.start(url, path, who=_session_id())
+        _offer(spec)
+        return
     download = own[spec.name]
     if download is None:
         _offer(spec, "You cancelled the download.")
@@ -29,6 +29,21 @@ def wait_for_weights(spec: ModelSpec) -> None:
         _offer(spec, str(download.error))
     else:
         _watch(spec, download)
+
+
+def may_load(spec: ModelSpec) -> bool:
+    """Whether a model whose weights timm may have to download may be loaded; asks where not yet."""
+    allowed: set[str] = st.session_state.setdefault("_allowed-downloads", set())
+    if spec.name in allowed:
+        return True
+    st.info(
+        plain(
+            f"timm downloads the weights of {spec.title} unless they are on this machine already."
+        ),
+        icon=":material/download:",
+    )
+    st.button("Get the weights", type="primary", on_click=allowed.add, args=(spec.name,))
+    return False
 
 
 def _session_downloads() -> dict[str, downloads.Download | None]:
@@ -59,18 +74,30 @@ def _watch(spec: ModelSpec, download: downloads.Download) -> None:
         st.rerun()
 
 
-def _offer(spec: ModelSpec, why: str) -> None:
-    """Why the weights are not here, and in one click what works now."""
-    st.error(
-        plain(
-            f"The pretrained weights of {spec.title} ({spec.download_bytes / 1e6:.0f} MB) are not "
-            f"on this machine. {why}"
-        ),
-        icon=":material/cloud_off:",
-    )
+def _begin(spec: ModelSpec) -> None:
+    url, path = catalog.weights_url(spec.name), catalog.weights_path(spec.name)
+    _session_downloads()[spec.name] = downloads.start(url, path, who=_session_id())
+
+
+def _offer(spec: ModelSpec, why: str = "") -> None:
+    """That the weights are not here, why if it was tried, and in one click what works now."""
+    size = f"{spec.download_bytes / 1e6:,.0f} MB"
+    text = f"The pretrained weights of {spec.title} ({size}) are not on this machine. {why}"
+    if why:
+        st.error(plain(text), icon=":material/cloud_off:")
+    else:
+        st.info(plain(text.strip()), icon=":material/download:")
+        st.button(
+            f"Download {size}",
+            type="primary",
+            icon=":material/download:",
+            on_click=_begin,
+            args=(spec,),
+        )
     st.caption("What works now:")
     with st.container(horizontal=True):
-        st.button("Try again", icon=":material/refresh:", on_click=_forget, args=(spec.name,))
+        if why:
+            st.button("Try again", icon=":material/refresh:", on_click=_begin, args=(spec,))
         st.button(
             f"{spec.title} with random weights",
             icon=":material/casino:",
