@@ -62,9 +62,8 @@ def _look(slug: str | None) -> None:
         go(lens=slug)
         return
     lens = next((lens for lens in list_lenses() if lens.slug == slug), None)
-    offered = [
-        layer.name for layer in (surveyed.convs if layer_kind(lens) == "conv" else surveyed.layers)
-    ]
+    maps = surveyed.maps if lens is None else surveyed.convs
+    offered = [layer.name for layer in (maps if layer_kind(lens) == "conv" else surveyed.layers)]
     every = [layer.name for layer in surveyed.layers]
     layer = st.session_state.get("layer")
     at_side = layers_at_side(lens) if lens else []
@@ -78,7 +77,8 @@ def _look(slug: str | None) -> None:
     if lens:
         st.session_state[_LOOKED] = (lens.slug, st.session_state[_LOOKED][1])
     choose(layer=layer)
-    go(lens=slug, layer=None if layer == offered[0] else layer)
+    unsaid = offered[0] if lens else next((conv.name for conv in surveyed.convs), None)
+    go(lens=slug, layer=None if layer == unsaid else layer)
 
 
 def layers_at_side(lens: Lens) -> list[kinds.LayerChoice]:
