@@ -72,8 +72,10 @@ class Visitor:
                 return
 
     async def choose(self, label: str, option: str) -> None:
-        """Pick an option of a select box."""
+        """Pick an option of a select box; of layers, which have a number too, by its name alone."""
         name = self._widget(label)
+        listed = self.options.get(label, [])
+        option = next((each for each in listed if each.endswith(f" · {option}")), option)
         self._states[name] = WidgetState(id=name, string_value=option)
         await self.run()
 

@@ -75,7 +75,8 @@ def choose(*, layer: str | None = None, layers: str | None = None, **choices: st
 
     Args:
         layer: whose output is looked at.
-        layers: which of them are listed, one of `LISTS`; without, the list stays.
+        layers: which of them are listed, one of `LISTS`; without, the list stays, unless `layer`
+            is in another one.
         choices: any other widget's value, by its key.
     """
     for key, value in choices.items():

@@ -14,8 +14,10 @@ from playwright.sync_api import Page, expect
 
 import hookviz
 from hookviz.images.samples import samples
+from scripts.automatic_grid import automatic_grid
 from scripts.browsing import tiles, wait_for_grid
 from tests.e2e.screen import SHAPESNET, pixels
+from tests.e2e.test_accessibility import serious
 
 LAYER = "stem.first.conv"
 
@@ -51,6 +53,46 @@ def test_the_tree_finds_and_picks_a_layer(page: Page, server: str) -> None:
     assert "layer=stage3.second.conv" in page.url
     expect(current).to_contain_text("second.conv")
     expect(current).to_contain_text("128×8×8")
+
+
+def test_all_that_puts_out_maps_is_in_the_tree_in_blocks_that_fold(page: Page, server: str) -> None:
+    page.goto(f"{server}/{SHAPESNET}&layer=stage1&channel=3")
+    before = wait_for_grid(page)
+    captured = hookviz.capture(hookviz.load_model("shapesnet"), samples()[0].path, "stage1")
+    assert before == automatic_grid(captured["stage1"]).png()
+    expect(page.get_by_role("radio", name="All maps")).to_be_checked()
+    expect(page.get_by_text("is a block of")).to_be_visible()
+    tree = page.get_by_role("navigation", name="Layers of the network")
+    current = tree.locator('button[aria-current="true"]')
+    expect(current).to_contain_text("48×32×32")
+    expect(current.locator(".preview")).to_have_css("background-image", re.compile("data:image"))
+    part = tree.locator('button[data-name="stage1.first"]')
+    expect(part).to_be_hidden()
+    tree.get_by_role("button", name="Parts of stage1", exact=True).click()
+    expect(part).to_be_visible()
+    search = tree.get_by_role("searchbox")
+    search.fill("3")
+    expect(tree.locator('button[data-number="3"]')).to_be_visible()
+    search.fill("stage1.relu_out")
+    tree.locator("button:visible").last.click()
+    wait_for_grid(page, before)
+    expect(page.get_by_text("ReLU keeps what is above zero")).to_be_visible()
+    assert serious(page) == []
+    page.go_back()
+    assert wait_for_grid(page) == before
+
+
+def test_a_number_finds_the_layer_in_the_list(page: Page, server: str) -> None:
+    page.goto(server)
+    before = wait_for_grid(page)
+    box = page.get_by_role("combobox", name="Layer", exact=True)
+    box.click()
+    box.fill("16")
+    page.keyboard.press("Enter")
+    wait_for_grid(page, before)
+    sixteenth = hookviz.list_layers(hookviz.load_model("squeezenet"))[15]
+    expect(box).to_have_value(f"16 · {sixteenth.name}")
+    assert f"layer={sixteenth.name}" in page.url
 
 
 def test_the_tree_shows_the_mean_activation_of_each_layer(

@@ -53,7 +53,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     part.querySelector(":scope > .parts").hidden = !open;
     const fold = part.querySelector(":scope > .head > .fold");
     fold.setAttribute("aria-expanded", open);
-    fold.textContent = open ? "▾" : "▸";
+    fold.textContent = open ? "▼" : "▶";
   }
 
   function row(layer) {

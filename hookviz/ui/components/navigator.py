@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -12,6 +12,33 @@ from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.types import LayerInfo, Model
 from hookviz.ui.components.files import data_url, script, source
 from hookviz.wording import times
+
+
+class Previews(NamedTuple):
+    """Small pictures of layers, all in one.
+
+    Attributes:
+        picture: the one picture, as a URL of its data.
+        size: its width and height in pixels.
+        side: of each small picture.
+        corners: where in it the one of each layer begins, by the layer's name.
+    """
+
+    picture: str
+    size: tuple[int, int]
+    side: int
+    corners: dict[str, tuple[int, int]]
+
+
+def previews_of(grid: Grid, layers: Sequence[str]) -> Previews:
+    """A grid of small square maps, one for each of the layers, as their pictures."""
+    geometry = grid.geometry
+    return Previews(
+        picture=data_url(grid.png()),
+        size=(geometry.width, geometry.height),
+        side=geometry.tile_width * geometry.magnification,
+        corners={name: geometry.box(index)[:2] for index, name in enumerate(layers)},
+    )
 
 
 @cache
@@ -25,7 +52,7 @@ def navigator(
     model: Model,
     layers: Sequence[LayerInfo],
     fields: Mapping[str, ReceptiveField],
-    previews: Grid | None,
+    previews: Previews | None,
     *,
     chosen: str,
     by_block: bool,
@@ -33,8 +60,7 @@ def navigator(
 ) -> None:
     """Show the layers by stage; `on_pick` gets the name of the one that a person picks.
 
-    `by_block` they stand in the blocks that they are parts of, which can be picked too. `previews`
-    has one map for each conv layer, in their order.
+    `by_block` they stand in the blocks that they are parts of, which can be picked too.
     """
 
     def picked() -> None:
@@ -48,7 +74,7 @@ def navigator(
         data={
             "network": f"{model.name}/{model.digest}/{layers[0].input_shape}/{len(layers)}",
             "parts": _nested(rows) if by_block else _staged(rows),
-            "previews": previews and _thumbnails(previews, layers),
+            "previews": previews and previews._asdict(),
             "chosen": chosen,
         },
         on_picked_change=picked,
@@ -92,16 +118,4 @@ def _row(layer: LayerInfo, field: ReceptiveField | None) -> _Row:
         "shape": f"{kernel_text(layer)} · {times(layer.output_shape)}",
         "work": " · ".join((sees, *numbers)),
         "title": f"{layer.index + 1} {layer.name}: {', '.join((kernel_text(layer), *facts, sees))}",
-    }
-
-
-def _thumbnails(previews: Grid, layers: Sequence[LayerInfo]) -> dict[str, Any]:
-    """The one picture, and where in it the map of each conv layer begins, by the layer's name."""
-    geometry = previews.geometry
-    convs = (layer.name for layer in layers if layer.kernel_size)
-    return {
-        "picture": data_url(previews.png()),
-        "size": [geometry.width, geometry.height],
-        "side": geometry.tile_width * geometry.magnification,
-        "corners": {name: geometry.box(index)[:2] for index, name in enumerate(convs)},
     }

@@ -86,7 +86,12 @@ def _warn_of_no_maps(asked: str, surveyed: Survey) -> None:
 
 
 def _layer_chosen(listed: str | None) -> None:
-    choose(layer=st.session_state["layer"], layers=listed)
+    choose(layer=st.session_state["layer"], layers=kept(listed))
+
+
+def kept(listed: str | None) -> str | None:
+    """The list that a link has to hold beside a layer, so that it stays; None for none."""
+    return "maps" if listed == "maps" else None
 
 
 def _show(key: str, value: str) -> None:

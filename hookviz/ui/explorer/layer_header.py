@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from hookviz.capturing.survey import Survey, steps_after
 from hookviz.types import Address, LayerInfo
-from hookviz.ui.explorer.layer_choice import pick_layer
+from hookviz.ui.explorer.layer_choice import kept, pick_layer
 from hookviz.ui.state import choose, plain
 
 
@@ -102,5 +102,5 @@ def _neighbour(
         disabled=not neighbour,
         help=f"{label} layer: {plain(neighbour[0].name)}" if neighbour else None,
         on_click=choose,
-        kwargs={"layer": neighbour[0].name if neighbour else None, "layers": listed},
+        kwargs={"layer": neighbour[0].name if neighbour else None, "layers": kept(listed)},
     )

@@ -6,26 +6,29 @@ from PIL import Image
 from hookviz.capturing import engine
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.survey import survey_input
-from hookviz.drawing.grid import Grid, make_grid
+from hookviz.drawing.grid import make_grid
 from hookviz.types import Model, ModelInput
+from hookviz.ui.components.navigator import Previews, previews_of
 from hookviz.ui.serving.turns import turn
 
 _SIDE = 32  # pixels
 
 
-def previews(model: Model, model_input: ModelInput, cache: ByteCache) -> Grid | None:
-    """The mean map of each conv layer's first call, in order of execution, each on its own scale.
+def previews(
+    model: Model, model_input: ModelInput, cache: ByteCache, *, of_all: bool
+) -> Previews | None:
+    """The mean of each conv layer's first maps, or `of_all` that puts out maps, each on its scale.
 
     None where the session's cache can't hold all layers: they would be computed on every click.
     """
-    key = ("previews", model.name, model.digest, model_input.digest)
-    grid: Grid | None = cache.get(key)
-    if grid is not None:
-        return grid
+    key = ("previews", model.name, model.digest, model_input.digest, of_all)
+    known: Previews | None = cache.get(key)
+    if known is not None:
+        return known
     surveyed = survey_input(model, model_input)
-    names = [layer.name for layer in surveyed.convs]
+    names = [layer.name for layer in (surveyed.maps if of_all else surveyed.convs)]
     if sum(surveyed.nbytes[name] for name in names) > cache.limit // 2:
-        return None
+        return previews(model, model_input, cache, of_all=False) if of_all else None
     if engine.is_cached(model, model_input, names, cache, logits=False):
         capture = engine.capture(model, model_input, names, logits=False, cache=cache)
     else:
@@ -33,10 +36,12 @@ def previews(model: Model, model_input: ModelInput, cache: ByteCache) -> Grid | 
             capture = engine.capture(
                 model, model_input, names, logits=False, cache=cache, progress=run.within()
             )
-    small = np.stack([_small(capture.calls(name)[0].values.numpy()) for name in names])
+    first = [str(surveyed.map_outputs[name][0]) for name in names]
+    small = np.stack([_small(capture[address].values.numpy()) for address in first])
     grid = make_grid(small, scale="channel", aspect=1.0, width=1000)
-    cache.put(key, grid, grid.levels.nbytes)
-    return grid
+    made = previews_of(grid, names)
+    cache.put(key, made, len(made.picture))
+    return made
 
 
 def _small(

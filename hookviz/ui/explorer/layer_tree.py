@@ -7,6 +7,7 @@ import streamlit as st
 from hookviz.explaining.receptive_field import Fields, receptive_fields
 from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui.components.navigator import navigator
+from hookviz.ui.explorer.layer_choice import kept
 from hookviz.ui.explorer.layer_thumbnails import previews
 from hookviz.ui.serving import resources
 from hookviz.ui.state import choose
@@ -26,7 +27,7 @@ def show_tree(
     """
     fields = receptive_fields(model, tuple(model_input.tensor.shape[1:]))
     with st.container():  # for a wait in the queue, so that the tree stays in one place
-        small = previews(model, model_input, resources.session_cache())
+        small = previews(model, model_input, resources.session_cache(), of_all=listed == "maps")
     navigator(
         model,
         layers,
@@ -34,6 +35,6 @@ def show_tree(
         small,
         chosen=layer.name,
         by_block=listed == "maps",
-        on_pick=lambda name: choose(layer=name, layers=listed),
+        on_pick=lambda name: choose(layer=name, layers=kept(listed)),
     )
     return fields
