@@ -73,13 +73,13 @@ def test_all_that_puts_out_maps_is_in_the_tree_in_blocks_that_fold(page: Page, s
     search = tree.get_by_role("searchbox")
     search.fill("3")
     expect(tree.locator('button[data-number="3"]')).to_be_visible()
-    search.fill("stage1.relu_out")
-    tree.locator("button:visible").last.click()
-    wait_for_grid(page, before)
+    search.fill("stage1.relu")
+    tree.locator('button[data-name="stage1.relu"]').click()
+    after = wait_for_grid(page, before)
     expect(page.get_by_text("ReLU keeps what is above zero")).to_be_visible()
     assert serious(page) == []
     page.go_back()
-    assert wait_for_grid(page) == before
+    assert wait_for_grid(page, after) == before
 
 
 def test_a_number_finds_the_layer_in_the_list(page: Page, server: str) -> None:
