@@ -1,5 +1,6 @@
 // Runs as soon as the page begins. Keys pressed before what they are for is there are kept for it:
-// N and P for the layer's buttons, all others for the grid, which takes them when it comes.
+// N and P for the layer's buttons, all others for the grid, which takes them when it comes. It also
+// remembers in the browser whether hints are needed, and makes room in a small window.
 if (!window.hookviz) {
   const kept = [];
   const STALE = 10000; // milliseconds after which nobody means it any more
@@ -28,6 +29,14 @@ if (!window.hookviz) {
       kept.push({ key: event.key, at: performance.now() });
     }
   });
+  // The hints of the first visit are gone for good once a tile was picked up.
+  const SEEN = "hookviz-picked";
+  const seen = () => document.body.classList.add("hv-seen");
+  window.hookviz.picked = () => {
+    seen();
+    try { localStorage.setItem(SEEN, "yes"); } catch { /* who keeps nothing sees them again */ }
+  };
+  try { if (localStorage.getItem(SEEN)) seen(); } catch { /* as above */ }
   // A window between a phone's and a laptop's, such as a projector's at 150 %, is for the network.
   if (window.innerWidth > 768 && window.innerWidth <= 1100) {
     when("[data-testid='stSidebarCollapseButton'] button", (found) => found.click());

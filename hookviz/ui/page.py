@@ -36,6 +36,7 @@ from hookviz.ui.explorer.predictions import show_input, show_predictions
 from hookviz.ui.explorer.recipe_code import show_code
 from hookviz.ui.explorer.share import show_share
 from hookviz.ui.explorer.view_choice import pick_view, resolve
+from hookviz.ui.glossary import marked
 from hookviz.ui.lenses.lens_choice import layer_kind, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.serving import resources
@@ -46,7 +47,7 @@ from hookviz.ui.sidebar.input_choice import pick_input
 from hookviz.ui.sidebar.model_choice import pick_model
 from hookviz.ui.sidebar.weights_download import may_load, wait_for_weights
 from hookviz.ui.state import ModelChoice, Shown, plain
-from hookviz.ui.theme import early, style
+from hookviz.ui.theme import scripts, style
 
 _SIDEBAR = 300  # pixels
 
@@ -56,7 +57,7 @@ def show() -> None:
     st.set_page_config("HookViz", _icon(), layout="wide", initial_sidebar_state=_SIDEBAR)
     st.html(style())
     with st.container(key="hv-early"):
-        st.html(early(), unsafe_allow_javascript=True)
+        st.html(scripts(), unsafe_allow_javascript=True)
     with st.sidebar:
         st.title("HookViz", anchor=False)
     try:
@@ -122,7 +123,7 @@ def _show_network(shown: Shown, model: Model) -> None:
         size, whole = pick_input(model)
     with lens_slot:
         lens = pick_lens()
-    scene, facts_line = _pick_scene(shown, model, lens, list_slot, size=size, whole=whole)
+    scene = _pick_scene(shown, model, lens, list_slot, size=size, whole=whole)
     capture = capture_layer(model, scene.model_input, scene.step.layer)
     with header:
         show_input(scene.model_input, shown)
@@ -144,7 +145,7 @@ def _show_network(shown: Shown, model: Model) -> None:
     facts = layer_facts(scene.layer, fields.get(scene.layer.name))
     kind = "conv layer" if scene.listed == "conv" else "layer"
     position = f"{kind} {scene.layer.index + 1} of {len(scene.layers)}"
-    facts_line.caption(plain(f"{position} · {facts}"))
+    drawing.facts.caption(marked(f"{position} · {facts}"), unsafe_allow_html=True)
     _show_cost(drawing)
 
 
@@ -183,12 +184,14 @@ class _Drawing:
         capture: the pass that it comes from.
         grid: the channels as drawn.
         channel: the one that is picked up, if any.
+        facts: the empty line for what the layer is.
         seconds: how long all of it took to draw.
     """
 
     capture: Capture
     grid: Grid
     channel: int | None
+    facts: DeltaGenerator
     seconds: float
 
 
@@ -200,8 +203,8 @@ def _pick_scene(
     *,
     size: int | None,
     whole: bool,
-) -> tuple[_Scene, DeltaGenerator]:
-    """The network's layers read, and the one picked that is looked at; a line for its facts."""
+) -> _Scene:
+    """The network's layers read, and the one picked that is looked at."""
     read = (model.digest, shown.image.digest, size, whole)
     known = st.session_state.get("_read") == read  # a spinner starts a thread
     with nullcontext() if known else st.spinner("Reading the network…"):
@@ -224,8 +227,8 @@ def _pick_scene(
             if surveyed.layers
             else f"{model.title} runs no layer to look at."
         )
-    layer, step, facts_line = show_layer(layers, surveyed, listed)
-    return _Scene(shown, model, model_input, size, whole, layers, listed, layer, step), facts_line
+    layer, step = show_layer(layers, surveyed, listed)
+    return _Scene(shown, model, model_input, size, whole, layers, listed, layer, step)
 
 
 def _show_channels(scene: _Scene, capture: Capture) -> _Drawing:
@@ -249,6 +252,7 @@ def _show_channels(scene: _Scene, capture: Capture) -> _Drawing:
             depth=depth,
         )
         show_grid(grid, scene.shown)
+        facts = st.empty()
     with inspector_column, st.container(key="hv-inspector"):
         shape = tuple(scene.model_input.tensor.shape[1:])
         picked = chosen_channel(grid) is not None
@@ -259,7 +263,7 @@ def _show_channels(scene: _Scene, capture: Capture) -> _Drawing:
                 show_origin(
                     scene.model, scene.model_input, scene.layer, grid, activation, channel=channel
                 )
-    return _Drawing(capture, grid, channel, time.perf_counter() - started)
+    return _Drawing(capture, grid, channel, facts, time.perf_counter() - started)
 
 
 def _show_files(scene: _Scene, drawing: _Drawing) -> None:

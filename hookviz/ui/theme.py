@@ -1,4 +1,4 @@
-"""The page's style sheet and first script, and the colours that drawn pictures have too."""
+"""The page's style sheet and first scripts, and the colours that drawn pictures have too."""
 
 from functools import cache
 from pathlib import Path
@@ -41,6 +41,7 @@ def style() -> str:
 
 
 @cache
-def early() -> str:
-    """A script for the page's beginning: it keeps the keys that come before what they are for."""
-    return f"<script>{(_HERE / 'early.js').read_text('utf-8')}</script>"
+def scripts() -> str:
+    """What runs as soon as the page begins: keys that come early are kept, and words explained."""
+    files = ("early.js", "terms.js")
+    return "".join(f"<script>{(_HERE / name).read_text('utf-8')}</script>" for name in files)

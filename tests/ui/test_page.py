@@ -1,5 +1,6 @@
 """The page as Streamlit runs it, without a browser."""
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +38,9 @@ def opened(**query: str) -> AppTest:
 
 
 def texts(elements: Any) -> str:
-    return "\n".join(element.value for element in elements).replace("\\", "")
+    """As a person reads them, without the marks around the glossary's words."""
+    written = "\n".join(element.value for element in elements).replace("\\", "")
+    return re.sub(r"</?span[^>]*>", "", written)
 
 
 def test_the_first_page_shows_a_model_that_knows_photographs_on_a_sample() -> None:

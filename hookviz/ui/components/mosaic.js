@@ -1,6 +1,7 @@
 // The channels as an instrument: tiles laid out by the free width and height of the window, a line
 // that reads out what is under the pointer, the colour bar. The server's picture is a sprite that
 // holds every tile once; it is cut up and painted here, shrunk by area or grown as sharp squares.
+// A little long: all of it is about one state, the cursor and where the tiles lie.
 
 const NUMBERED = 40; // pixels from which a tile has room for its number
 const SWIPE = 50; // pixels that a finger goes sideways to change the layer
@@ -146,7 +147,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
     zoomBy(event.deltaY < 0 ? 1.25 : 0.8, event);
   };
 
-  const select = (cell = null) => setTriggerValue("picked", { channel: data.order[position], cell });
+  const select = (cell = null) => {
+    window.hookviz?.picked();
+    setTriggerValue("picked", { channel: data.order[position], cell });
+  };
 
   const valueAt = valueReader(picture, data);
 
@@ -291,6 +295,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
   watched.get(figure)?.();
   const observer = new ResizeObserver(layOut);
   observer.observe(scroller);
+  // What stands above the tiles comes and goes on a phone, and with it the room for a page.
+  const whole = onPhone() && document.querySelector("[data-testid='stMainBlockContainer']");
+  if (whole) observer.observe(whole);
   window.addEventListener("resize", layOut);
   document.addEventListener("keydown", anywhere);
   const stop = () => {

@@ -29,6 +29,21 @@ const signedColours = (element, name) => {
   };
 };
 
+// Text of [part, sentence]: a part with a sentence is a word that it explains; terms.js shows it.
+const explain = (element, parts) =>
+  element.replaceChildren(
+    ...parts.map(([text, sentence]) => {
+      if (!sentence) return text;
+      const word = document.createElement("span");
+      word.className = "hv-term";
+      word.tabIndex = 0;
+      word.setAttribute("role", "term");
+      word.setAttribute("aria-description", sentence);
+      word.textContent = text;
+      return word;
+    }),
+  );
+
 // The component's own elements, built on its first run and kept over the later ones.
 const frame = (parent, html) => {
   if (!parent.querySelector("[data-built]")) {

@@ -61,10 +61,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
     return item;
   }));
   find(".rest").textContent = data.rest;
-  find(".sum").textContent = data.sum;
+  explain(find(".sum"), data.sum);
   find(".steps").replaceChildren(...data.steps.map((text) => {
     const step = document.createElement("li");
-    step.textContent = text;
+    explain(step, text);
     return step;
   }));
 }

@@ -10,6 +10,7 @@ import streamlit as st
 from hookviz.explaining.cell_sum import CellSum
 from hookviz.explaining.layer_call import Step
 from hookviz.ui.components.files import script, source
+from hookviz.ui.glossary import WORDS, pieces
 from hookviz.wording import number
 
 _ROWS = 5  # inputs that are written out one by one: as many as a laptop's window has room for
@@ -63,9 +64,16 @@ def _data(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:
         "upstream": upstream,
         "colours": colormap,
         "rest": f"the other {len(others):,} inputs together: {number(rest)}" if others else "",
-        "sum": f"sum {number(float(cell.terms.sum()))}{bias} = {number(cell.total)}, {verdict}",
-        "steps": [_step(step) for step in cell.steps],
+        "sum": _explained(
+            f"sum {number(float(cell.terms.sum()))}{bias} = {number(cell.total)}, {verdict}"
+        ),
+        "steps": [_explained(_step(step)) for step in cell.steps],
     }
+
+
+def _explained(text: str) -> list[tuple[str, str]]:
+    """The text in parts, each with the sentence of the glossary's word that it is, if it is one."""
+    return [(part, WORDS.get(word, "")) for part, word in pieces(text)]
 
 
 def _step(step: Step) -> str:

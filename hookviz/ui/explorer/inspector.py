@@ -16,6 +16,7 @@ from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.types import Activation, Capture, Pixels
 from hookviz.ui.components.map import show_map
 from hookviz.ui.explorer.trail import show_trail
+from hookviz.ui.glossary import WORDS, marked, term
 from hookviz.ui.state import Cell, Shown, choose_cell, choose_channel, chosen_cell
 from hookviz.ui.theme import signed_colour
 from hookviz.wording import number
@@ -95,15 +96,19 @@ def _coordinate(name: str, cell: Cell, size: Cell) -> None:
 def _show_hints(grid: Grid) -> None:
     """What a tile is, and three things to do: what stands here before anything is picked."""
     st.markdown(
-        f"**Each tile is a channel**: the answer of one of this layer's {grid.shape[0]:,} "
-        "detectors at every place of the image."
+        f"**Each tile is a {term('channel')}**: the answer of one of this layer's "
+        f"{grid.shape[0]:,} detectors at every place of the image.",
+        unsafe_allow_html=True,
     )
-    st.markdown(
-        "1. **Click a tile** to see it large, on the photograph, and why a cell has its value.\n"
-        "2. **N** and **P** lead through the layers, from edges to whole things.\n"
-        "3. **Your own photograph** or another network: at the left."
-    )
-    st.caption("Arrow keys move between tiles, Enter picks one up, / jumps to a number.")
+    with st.container(key="hv-first", gap="small"):  # hidden for good once a tile was picked up
+        st.markdown(
+            "1. **Click a tile** to see it large, on the photograph, and why a cell has its "
+            "value.\n"
+            "2. **N** and **P**, on a phone a swipe over the tiles, lead through the layers, from "
+            "edges to whole things.\n"
+            "3. **Your own photograph** or another network: in the sidebar at the left."
+        )
+        st.caption("Arrow keys move between tiles, Enter picks one up, / jumps to a number.")
 
 
 def _offer_files(
@@ -163,7 +168,7 @@ def _show_overlay(
         said = f"framed: what the cell sees, {size}"
     alt = f"The map of channel {channel} laid over the image: {shown.alt}"
     st.image(picture, width="stretch", alt=alt)
-    st.caption(said)
+    st.caption(marked(said), unsafe_allow_html=True)
 
 
 def _show_numbers(grid: Grid, channel: int, values: NDArray[np.float32]) -> None:
@@ -173,7 +178,12 @@ def _show_numbers(grid: Grid, channel: int, values: NDArray[np.float32]) -> None
         st.caption("No cell of this map is a finite number.")
         return
     if values.size > 1 and stats.minimum[channel] == stats.maximum[channel]:
-        st.badge("dead: every cell has the same value", icon=":material/block:", color="gray")
+        st.badge(
+            "dead: every cell has the same value",
+            icon=":material/block:",
+            color="gray",
+            help=WORDS["dead channel"],
+        )
     st.html(_histogram(finite))
     rows = numbers(grid, channel, values)
     cells = "".join(f"<span>{escape(name)}</span><b>{value}</b>" for name, value in rows.items())

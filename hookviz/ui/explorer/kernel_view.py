@@ -9,6 +9,7 @@ from hookviz.explaining import ranking
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.types import LayerInfo, Model, Pixels
 from hookviz.ui.components.walk import walk
+from hookviz.ui.glossary import marked
 from hookviz.ui.state import Cell, choose_channel, plain
 from hookviz.ui.theme import diverging
 from hookviz.wording import number
@@ -24,12 +25,13 @@ def show_kernel(model: Model, call: LayerCall, layer: LayerInfo, channel: int) -
     count, height, width = kernel.shape
     norm = float(np.sqrt(np.square(kernel, dtype=np.float64).sum()))
     st.markdown(
-        plain(
+        marked(
             f"{count:,} × {height} × {width} weights, one {height}×{width} slice for each of "
             f"{'the' if call.groups == 1 else 'its group’s'} {count:,} input channels"
             f"{'' if count > 1 else ' (depthwise)' * (call.groups > 1)}. "
             f"Norm (root of the sum of squares): {number(norm)}."
-        )
+        ),
+        unsafe_allow_html=True,
     )
     slices, colours = st.columns([3, 1]) if _sees_colours(model, layer) else (st.container(), None)
     with slices:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from hookviz.capturing.survey import Survey, steps_after
 from hookviz.types import Address, LayerInfo
@@ -13,8 +12,8 @@ from hookviz.ui.state import choose, plain
 
 def show_layer(
     layers: Sequence[LayerInfo], surveyed: Survey, listed: str | None
-) -> tuple[LayerInfo, Address, DeltaGenerator]:
-    """The layer that is picked, whose output is shown, and the empty line for its facts.
+) -> tuple[LayerInfo, Address]:
+    """The layer that is picked, and whose output is shown.
 
     What is shown is the layer's own output, or that of a step that followed a conv layer. Where
     `layers` are those that a lens looks at, `listed` is None, and there is no such choice.
@@ -30,8 +29,7 @@ def show_layer(
             outputs = surveyed.map_outputs[layer.name]
             is_conv = any(conv.name == layer.name for conv in surveyed.convs)
             step = _pick_step(layer, surveyed) if is_conv else _pick_output(outputs)
-        facts = st.empty()
-    return layer, step, facts
+    return layer, step
 
 
 def _pick_step(layer: LayerInfo, surveyed: Survey) -> Address:

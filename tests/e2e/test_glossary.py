@@ -1,0 +1,78 @@
+"""Words that are explained where they stand, and hints that go away."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from hookviz.ui.glossary import WORDS
+from scripts.browsing import tile_centre, wait_for_grid
+from tests.e2e.test_accessibility import serious
+from tests.e2e.test_layout import LINK, expect_picked, lies_in, window
+
+
+@pytest.mark.parametrize(
+    ("place", "word", "written"),
+    [
+        (".st-key-hv-picked", "receptive field", "what the cell sees"),
+        (".why", "batch norm", "BatchNorm2d"),
+        ("[data-testid=stMain]", "multiply-adds", "multiply-adds"),
+    ],
+)
+def test_a_word_is_explained_by_pointer_and_by_key(
+    page: Page, server: str, place: str, word: str, written: str
+) -> None:
+    page.goto(f"{server}/?{LINK}&channel=3")
+    wait_for_grid(page)
+    marked = page.locator(f"{place} .hv-term", has_text=written).first
+    tip = page.locator(".hv-tip")
+    expect(tip).to_be_hidden()
+    marked.hover()
+    expect(tip).to_have_text(WORDS[word])
+    box = tip.bounding_box()
+    assert box is not None
+    assert lies_in(box, window(page))
+    page.keyboard.press("Escape")
+    expect(tip).to_be_hidden()
+    page.mouse.move(2, 2)
+    marked.focus()
+    expect(tip).to_have_text(WORDS[word])
+    expect(marked).to_have_accessible_description(WORDS[word])
+    assert serious(page) == []
+
+
+def test_hints_go_away_for_good_once_a_tile_was_picked(page: Page, server: str) -> None:
+    page.goto(f"{server}/?{LINK}")
+    wait_for_grid(page)
+    hint = page.get_by_text("Your own photograph")
+    expect(hint).to_be_visible()
+    page.mouse.click(*tile_centre(page, 3))
+    expect_picked(page, 3)
+    page.get_by_role("button", name="Close").click()
+    expect(page.get_by_text("Each tile is a channel")).to_be_visible()
+    expect(hint).to_be_hidden()
+    page.reload()
+    wait_for_grid(page)
+    expect(page.get_by_text("Each tile is a channel")).to_be_visible()
+    expect(hint).to_be_hidden()
+
+
+def test_nothing_jumps_on_the_way_to_the_next_layer(page: Page, server: str) -> None:
+    """By the browser's own measure of it, in both directions, with a channel picked up."""
+    page.goto(f"{server}/?{LINK}&channel=7")
+    before = wait_for_grid(page)
+    expect_picked(page, 7)
+    page.wait_for_timeout(1000)
+    page.evaluate(
+        """() => {
+            window.shifts = 0;
+            new PerformanceObserver((list) => {
+                for (const shift of list.getEntries()) window.shifts += shift.value;
+            }).observe({ type: "layout-shift" });
+        }"""
+    )
+    page.locator("body").press("n")
+    after = wait_for_grid(page, before)
+    page.wait_for_timeout(1000)
+    page.locator("body").press("p")
+    assert wait_for_grid(page, after) == before
+    page.wait_for_timeout(1000)
+    assert page.evaluate("window.shifts") < 0.02
