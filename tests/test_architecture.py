@@ -110,8 +110,9 @@ SHOWN_ELSEWHERE = {
     "put together from parts that are tested, in ui/serving/": "serving/capacity "
     "ui/serving/resources",
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": "ui/main "
-    "ui/components/files ui/components/gallery ui/components/map ui/components/mosaic "
-    "ui/components/navigator ui/components/walk ui/components/why ui/explorer/channel_grid "
+    "ui/components/files ui/components/gallery ui/components/history ui/components/map "
+    "ui/components/mosaic ui/components/navigator ui/components/walk ui/components/why "
+    "ui/explorer/channel_grid "
     "ui/explorer/grid_files ui/explorer/inspector ui/explorer/kernel_view "
     "ui/explorer/layer_capture ui/explorer/layer_choice ui/explorer/layer_header "
     "ui/explorer/layer_thumbnails ui/explorer/layer_tree ui/explorer/predictions "

@@ -24,6 +24,7 @@ from hookviz.models import timm_models
 from hookviz.recipe.script import recipe_of
 from hookviz.serving.time_limit import TimeLimit
 from hookviz.types import Address, Capture, LayerInfo, Model, ModelInput
+from hookviz.ui.components.history import keep_history
 from hookviz.ui.explorer.channel_grid import show_grid
 from hookviz.ui.explorer.grid_files import show_downloads
 from hookviz.ui.explorer.inspector import chosen_channel, show_inspector
@@ -58,6 +59,7 @@ def show() -> None:
     st.html(style())
     with st.container(key="hv-early"):
         st.html(scripts(), unsafe_allow_javascript=True)
+    keep_history()
     with st.sidebar:
         st.title("HookViz", anchor=False)
     try:

@@ -1,0 +1,136 @@
+"""The browser's Back and Forward, and links."""
+
+from urllib.parse import parse_qsl, urlsplit
+
+from playwright.sync_api import Page, expect
+
+from hookviz.images.samples import samples
+from scripts.browsing import tile_centre, wait_for_grid
+from tests.conftest import encoded, picture
+from tests.e2e.screen import choose
+
+LENS = "Class activation maps: Grad-CAM and its relatives"
+
+
+def settle(page: Page) -> None:
+    """Wait until the page is drawn and nothing of the run before is left."""
+    page.wait_for_timeout(300)
+    expect(page.locator("[data-testid=stApp][data-test-script-state=running]")).to_have_count(0)
+    expect(page.locator("[data-stale=true]")).to_have_count(0)
+
+
+def seen(page: Page) -> dict[str, object]:
+    """What a person is shown: the link's choices, and what stands on the screen for them."""
+    settle(page)
+    checked = page.get_by_role("radiogroup", name="Sample image").get_by_role("radio", checked=True)
+    picked = page.get_by_text("Channel ", exact=False).locator("visible=true")
+    return {
+        "link": dict(parse_qsl(urlsplit(page.url).query)),
+        "sample": checked.get_attribute("aria-label"),
+        "model": page.get_by_role("combobox", name="Model of this family").input_value(),
+        "layer": page.get_by_role("combobox", name="Layer").input_value(),
+        "lens": page.get_by_role("combobox", name="Look at").input_value(),
+        "picked": picked.first.inner_text() if picked.count() else "",
+        "warnings": page.get_by_text("This link asks for").count(),
+    }
+
+
+def test_back_leads_through_what_was_seen_one_step_an_action(page: Page, server: str) -> None:
+    page.goto(server)
+    grid = wait_for_grid(page)
+    length = page.evaluate("history.length")
+    views = [seen(page)]
+
+    page.get_by_role("radio", name=samples()[1].title).click()
+    grid = wait_for_grid(page, grid)
+    views.append(seen(page))
+    choose(page, "Model of this family", "ShapesNet")
+    grid = wait_for_grid(page, grid)
+    views.append(seen(page))
+    choose(page, "Layer", "stage1.first.conv")
+    grid = wait_for_grid(page, grid)
+    views.append(seen(page))
+    page.mouse.click(*tile_centre(page, 5))
+    page.wait_for_url("**channel=5**")
+    views.append(seen(page))
+    assert "cell" in page.url
+    choose(page, "Scale", "symmetric")
+    page.wait_for_url("**scale=symmetric**")
+    views.append(seen(page))
+    choose(page, "Look at", LENS)
+    page.wait_for_url("**lens=**")
+    views.append(seen(page))
+    choose(page, "Model of this family", "SqueezeNet (photographs)")
+    page.wait_for_function("!location.search.includes('ShapesNet')")
+    views.append(seen(page))
+    assert [view["warnings"] for view in views] == [0] * len(views)
+    assert page.evaluate("history.length") == length + len(views) - 1
+
+    for view in reversed(views[:-1]):
+        page.go_back()
+        assert seen(page) == view
+    for view in views[1:]:
+        page.go_forward()
+        assert seen(page) == view
+
+
+def test_no_link_is_asked_for_where_a_model_is_changed_on_the_page(page: Page, server: str) -> None:
+    """Whichever way, with layer, channel, step and a lens's parameters of the model before."""
+    asked = page.get_by_text("This link asks for")
+    network = page.get_by_role("combobox", name="Model of this family")
+    view = "&layer=features.3.squeeze&channel=9&cell=3,4&sample=star"
+    for lens in ("", f"&lens={LENS}&grad-cam-target=tabby"):
+        page.goto(f"{server}/?{view}{lens}")
+        page.get_by_role("combobox", name="Layer").wait_for()
+        choose(page, "Model of this family", "ShapesNet")
+        settle(page)
+        expect(network).to_have_value("ShapesNet")
+        expect(asked).to_have_count(0)
+        assert "features.3" not in page.url
+        choose(page, "Model", "ResNet")
+        settle(page)
+        page.get_by_role("radio", name="random").click()
+        layer = page.get_by_role("combobox", name="Layer")
+        expect(layer).to_have_value("layer4.1.bn2" if lens else "conv1")
+        settle(page)
+        expect(asked).to_have_count(0)
+        assert "size=" not in page.url
+        page.reload()
+        expect(layer).to_have_value("layer4.1.bn2" if lens else "conv1")
+        settle(page)
+        expect(asked).to_have_count(0)
+    page.goto(f"{server}/?{view}")
+    page.get_by_role("button", name="ShapesNet knows drawings").click()
+    expect(network).to_have_value("ShapesNet")
+    settle(page)
+    expect(asked).to_have_count(0)
+    assert "features.3" not in page.url
+
+
+def test_back_leads_through_the_sessions_own_images(page: Page, server: str) -> None:
+    page.goto(f"{server}/?model=ShapesNet")
+    shown = [wait_for_grid(page)]
+    page.get_by_role("radio", name="Upload").click()
+    files = {"first.png": encoded(picture(1)), "second.png": encoded(picture(2))}
+    for name, content in files.items():
+        page.locator("input[type=file]").set_input_files(
+            {"name": name, "mimeType": "image/png", "buffer": content}
+        )
+        shown.append(wait_for_grid(page, shown[-1]))
+    recent = page.get_by_role("radiogroup", name="Your recent images")
+    expect(recent.get_by_role("radio", name="second.png")).to_be_checked()
+    recent.get_by_role("radio", name="second.png").focus()
+    page.keyboard.press("ArrowRight")
+    assert wait_for_grid(page, shown[-1]) == shown[1]
+    expect(recent.get_by_role("radio", name="first.png")).to_be_checked()
+    page.go_back()
+    assert wait_for_grid(page, shown[1]) == shown[2]
+    expect(recent.get_by_role("radio", name="second.png")).to_be_checked()
+    page.go_back()
+    assert wait_for_grid(page, shown[2]) == shown[1]
+    page.go_back()
+    assert wait_for_grid(page, shown[1]) == shown[0]
+    page.go_forward()
+    assert wait_for_grid(page, shown[0]) == shown[1]
+    page.reload()
+    expect(page.get_by_text("somebody's own photograph")).to_be_visible()
