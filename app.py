@@ -2,11 +2,12 @@
 
 import streamlit as st
 
-from hookviz.ui.serving import lifecycle
+from hookviz.ui.serving import lifecycle, visitor_bounds
 
 lifecycle.share_cores()
 app = st.App(
     lifecycle.SCRIPT,
+    middleware=visitor_bounds.MIDDLEWARE,
     lifespan=lifecycle.lifespan,
     on_script_error=lifecycle.on_script_error,
     routes=lifecycle.ROUTES,

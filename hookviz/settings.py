@@ -33,6 +33,8 @@ class Settings:
         max_pixels: images that decode to more pixels than this are refused.
         upload_mb: the largest file that can be uploaded, in megabytes.
         checkpoint_mb: the largest checkpoint that can be uploaded, in megabytes.
+        uploads: how many files one session may have uploaded.
+        uploads_mb: megabytes that one session's uploaded files may have together.
         memory_mb: megabytes that the process may use; 0 for what its control group or the machine
             has.
         session_mb: megabytes of activations that one session keeps.
@@ -56,6 +58,8 @@ class Settings:
     max_pixels: int = 100_000_000
     upload_mb: int = 50
     checkpoint_mb: int = 600
+    uploads: int = 100
+    uploads_mb: int = 700
     memory_mb: int = _none_of("all that there is")
     session_mb: int = 256
     cache_mb: int = _none_of("automatic")

@@ -40,7 +40,7 @@ from hookviz.ui.explorer.view_choice import pick_view, resolve
 from hookviz.ui.glossary import marked
 from hookviz.ui.lenses.lens_choice import layer_kind, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
-from hookviz.ui.serving import resources
+from hookviz.ui.serving import resources, visitor_bounds
 from hookviz.ui.serving.login import let_in
 from hookviz.ui.serving.turns import turn
 from hookviz.ui.sidebar.image_choice import ask_for_image, pick_image
@@ -67,6 +67,9 @@ def show() -> None:
             return
         with st.sidebar:
             shown = pick_image()
+            refusal = visitor_bounds.refusal()
+            if refusal:
+                st.error(plain(refusal), icon=":material/upload_file:")
             choice = pick_model()
         if shown is None:
             ask_for_image()

@@ -3,10 +3,12 @@
 import http.client
 import re
 import socket
+import time
 import urllib.parse
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import pytest
 from playwright.sync_api import Browser, Dialog, Page, expect
@@ -23,6 +25,7 @@ from hookviz.models import shapesnet
 from scripts.browsing import wait_for_grid
 from scripts.servers import ROOT, free_port, serve
 from tests.conftest import encoded, picture
+from tests.e2e.screen import SHAPESNET
 from tests.ui.test_threats import HOSTILE_NAMES, VIEW
 
 EVIL = "http://evil.example"
@@ -158,6 +161,7 @@ class Visitor:
 
     def __init__(self, connection: ClientConnection) -> None:
         self.socket, self.session = connection, ""
+        self.received: list[bytes] = []
 
     def open(self, query: str = "") -> bytes:
         """Run the page once; everything that came, for looking through."""
@@ -168,6 +172,7 @@ class Visitor:
         while True:
             data = self.socket.recv(timeout=60)
             assert isinstance(data, bytes)
+            self.received.append(data)
             message = ForwardMsg.FromString(data)
             if message.HasField("new_session"):
                 self.session = message.new_session.initialize.session_id
@@ -216,14 +221,23 @@ def test_a_page_of_another_origin_gets_no_websocket(server: str, origin: str) ->
         assert b"ShapesNet" in visitor.open()
 
 
-def put(server: str, session: str, token: str, cookie: str, origin: str) -> int:
+def put(
+    server: str,
+    session: str,
+    token: str,
+    cookie: str,
+    origin: str,
+    *,
+    content: bytes = b"",
+    file_id: str = "",
+) -> int:
     """The status of an upload."""
-    content = encoded(picture())
+    content = content or encoded(picture())
     body = b'--b\r\nContent-Disposition: form-data; name="f"; filename="a.png"\r\n\r\n'
     headers = {"Content_Type": "multipart/form-data; boundary=b", "Origin": origin}
     headers |= {"X_Xsrftoken": token} if token else {}
     headers |= {"Cookie": f"_streamlit_xsrf={cookie}"} if cookie else {}
-    path = f"/_stcore/upload_file/{session}/{uuid.uuid4()}"
+    path = f"/_stcore/upload_file/{session}/{file_id or uuid.uuid4()}"
     return asked(server, "PUT", path, body + content + b"\r\n--b--\r\n", **headers)[0]
 
 
@@ -265,6 +279,100 @@ def test_an_upload_beyond_the_limit_is_refused_before_it_is_read(server: str) ->
             Content_Length=str(601 * 1024 * 1024),
         )
     assert status == 413
+
+
+@pytest.fixture(scope="module")
+def narrow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The app where a session may upload three files and two megabytes."""
+    environment = {
+        "TORCH_HOME": str(tmp_path_factory.mktemp("torch")),
+        "HOOKVIZ_WEIGHTS_URL": f"http://127.0.0.1:{free_port()}",
+        "HOOKVIZ_UPLOADS": "3",
+        "HOOKVIZ_UPLOADS_MB": "2",
+    }
+    with serve(environment) as address:
+        yield address
+
+
+def test_the_uploads_of_a_session_are_bounded_together(narrow_server: str) -> None:
+    token = token_of(narrow_server)
+    upload = partial(put, narrow_server, token=token, cookie=token, origin=narrow_server)
+    with visiting(narrow_server) as visitor, visiting(narrow_server) as other:
+        visitor.open()
+        other.open()
+        assert upload(visitor.session, content=bytes(1_500_000)) == 204
+        assert upload(visitor.session, content=bytes(1_000_000)) == 413
+        assert upload(visitor.session, file_id="a") == 204
+        assert upload(visitor.session) == 204
+        assert upload(visitor.session) == 413  # the fourth
+        assert upload(other.session) == 204
+        path = f"/_stcore/upload_file/{visitor.session}/a"
+        headers = {"X_Xsrftoken": token, "Cookie": f"_streamlit_xsrf={token}"}
+        assert asked(narrow_server, "DELETE", path, None, **headers)[0] == 204
+        assert upload(visitor.session) == 204  # in its place
+        chunked = {**headers, "Transfer_Encoding": "chunked"}
+        said = b"This session has uploaded 3 files, and 3 is the most."
+        assert said in asked(narrow_server, "PUT", path, b"", **headers)[1]
+        assert asked(narrow_server, "PUT", path, None, **chunked)[0] == 411
+
+
+def test_uploads_on_their_way_count_and_are_not_read(narrow_server: str) -> None:
+    """Three that only announce themselves: the fourth is refused, until those have ended."""
+    token = token_of(narrow_server)
+    with visiting(narrow_server) as visitor, ExitStack() as open_sockets:
+        visitor.open()
+        head = (
+            f"PUT /_stcore/upload_file/{visitor.session}/{{}} HTTP/1.1\r\nHost: a\r\n"
+            f"X-Xsrftoken: {token}\r\nCookie: _streamlit_xsrf={token}\r\n"
+            "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 500000\r\n\r\n"
+        )
+        host, _, port = narrow_server.removeprefix("http://").partition(":")
+        slow = []
+        for number in range(3):
+            slow.append(open_sockets.enter_context(socket.create_connection((host, int(port)))))
+            slow[-1].sendall(head.format(number).encode())
+        put_one = partial(put, narrow_server, visitor.session, token, token, narrow_server)
+        assert eventually(lambda: put_one() == 413)
+        for one in slow:
+            one.close()
+        assert eventually(lambda: put_one() == 204)
+
+
+def eventually(check: Callable[[], bool]) -> bool:
+    """Whether it comes to be so within ten seconds."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if check():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_a_refused_upload_is_told_in_words(page: Page, narrow_server: str) -> None:
+    page.goto(f"{narrow_server}/{SHAPESNET}")
+    before = wait_for_grid(page)
+    page.get_by_role("radio", name="Upload").click()
+    give(page, IMAGE, "large.png", bytes(3_000_000))
+    said = page.get_by_role("alert").filter(has_text="and 2 MB is the most")
+    expect(said).to_be_visible()
+    assert wait_for_grid(page) == before
+    give(page, IMAGE, "small.png", encoded(picture(1)))
+    wait_for_grid(page, before)
+    expect(said).to_have_count(0)
+
+
+def test_messages_that_are_not_for_visitors_are_ignored(server: str) -> None:
+    install = BackMsg()
+    install.backend_operation_request.install_skills.SetInParent()
+    for message in (BackMsg(clear_cache=True), BackMsg(load_git_info=True), install):
+        with visiting(server) as visitor:
+            visitor.open()
+            visitor.socket.send(message.SerializeToString())
+            visitor.open()  # which goes on, and had no answer to that
+            messages = [ForwardMsg.FromString(data) for data in visitor.received]
+            kinds = {each.WhichOneof("type") for each in messages}
+            assert not kinds & {"git_info_changed", "backend_operation_response"}
+            assert "new_session" in kinds
 
 
 def test_messages_too_large_or_of_no_sense_end_their_own_connection_alone(server: str) -> None:
