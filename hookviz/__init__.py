@@ -34,6 +34,10 @@ if TYPE_CHECKING:
         UnknownNameError,
         WeightsError,
     )
+    from hookviz.hooking.gradients import Gradient, LayerGradients, on_gradients
+    from hookviz.hooking.hooks import Call
+    from hookviz.hooking.own_networks import before, edit, observe
+    from hookviz.hooking.replacing import replace_parameters
     from hookviz.images.reading import read as read_image
     from hookviz.lenses.contract.lens import Lens
     from hookviz.lenses.contract.result import LensResult
@@ -64,14 +68,17 @@ __all__ = [
     "Address",
     "BadTensor",
     "BadTensorError",
+    "Call",
     "Capture",
     "Crop",
     "Explorer",
     "Features",
+    "Gradient",
     "Grid",
     "HookVizError",
     "ImageError",
     "InputImage",
+    "LayerGradients",
     "LayerInfo",
     "Lens",
     "LensResult",
@@ -86,8 +93,10 @@ __all__ = [
     "UnknownNameError",
     "WeightsError",
     "__version__",
+    "before",
     "capture",
     "clip_gradients",
+    "edit",
     "explore",
     "extract_features",
     "list_layers",
@@ -95,8 +104,11 @@ __all__ = [
     "list_models",
     "load_model",
     "make_grid",
+    "observe",
+    "on_gradients",
     "prepare",
     "read_image",
+    "replace_parameters",
     "run_lens",
     "watch",
     "wrap",
@@ -108,6 +120,10 @@ _HOMES = {
     "capturing.inputs": ("prepare",),
     "capturing.survey": ("list_layers",),
     "drawing.grid": ("Grid", "make_grid"),
+    "hooking.gradients": ("Gradient", "LayerGradients", "on_gradients"),
+    "hooking.hooks": ("Call",),
+    "hooking.own_networks": ("before", "edit", "observe"),
+    "hooking.replacing": ("replace_parameters",),
     "images.reading": ("read_image",),
     "lenses.contract.lens": ("Lens",),
     "lenses.contract.result": ("LensResult",),

@@ -2,17 +2,19 @@
 
 Every way in takes names, resolves them all before the first hook is registered, and removes every
 hook on every way out, `KeyboardInterrupt` and Streamlit's control exceptions included. Other
-people's hooks stay. What a callback raises ends the pass.
+people's hooks stay. What a callback raises ends the pass. The network itself goes by the name "".
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import count
 from typing import Any
 
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
-from hookviz.errors import UnknownLayerError
+from hookviz.errors import SettingError, UnknownLayerError
 from hookviz.types import Address
 
 
@@ -22,7 +24,7 @@ class Call:
 
     Attributes:
         layer: the module's dotted path.
-        index: 0 for its first call in this pass, 1 for its second.
+        index: 0 for its first call since the block began, 1 for its second.
         inputs: all arguments, those given by name after the others, by reference.
         output: whatever the module returned, by reference; None before the call.
         names: of the last so many of `inputs`, which were given by name.
@@ -42,12 +44,33 @@ class Call:
             zip(self.names, self.inputs[positional:], strict=True)
         )
 
+    def given(self, inputs: Any) -> "Call":
+        """The call with other inputs: a tuple of as many, or something in place of the first.
+
+        Raises:
+            SettingError: the tuple has another length.
+        """
+        every = inputs if isinstance(inputs, tuple) else (inputs, *self.inputs[1:])
+        if len(every) != len(self.inputs):
+            raise SettingError(
+                f"{len(every)} inputs are given for {self.layer or 'the network itself'}, which "
+                f"was called with {len(self.inputs)}. A tuple stands for all of them; an input "
+                "that is a tuple itself goes into one: ((h, c),)."
+            )
+        return replace(self, inputs=every)
+
 
 @contextmanager
 def observe(
-    network: nn.Module, layers: Iterable[str], see: Callable[[Call], None]
+    network: nn.Module,
+    layers: Iterable[str],
+    see: Callable[[Call], object],
+    *,
+    always_call: bool = False,
 ) -> Iterator[None]:
     """Call `see` after every call of the named layers while the block runs.
+
+    With `always_call` after those that fail too, which have no output.
 
     Raises:
         UnknownLayerError: the network has no layer of that name.
@@ -56,13 +79,17 @@ def observe(
     def unchanged(call: Call) -> None:
         see(call)  # whatever it returns, the network goes on with its own output
 
-    with edit(network, layers, unchanged):
+    with edit(network, layers, unchanged, always_call=always_call):
         yield
 
 
 @contextmanager
 def edit(
-    network: nn.Module, layers: Iterable[str], change: Callable[[Call], Any]
+    network: nn.Module,
+    layers: Iterable[str],
+    change: Callable[[Call], Any],
+    *,
+    always_call: bool = False,
 ) -> Iterator[None]:
     """Go on with what `change` makes of every call of the named layers, while the block runs.
 
@@ -71,52 +98,64 @@ def edit(
     Raises:
         UnknownLayerError: the network has no layer of that name.
     """
-    modules = _resolve(network, layers)
-    counts = dict.fromkeys(modules, 0)
 
-    def watcher(name: str) -> Callable[..., Any]:
-        def hook(
-            _module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
-        ) -> Any:
-            call = Call(name, counts[name], (*args, *kwargs.values()), output, tuple(kwargs))
-            counts[name] += 1
-            return change(call)
+    def register(module: nn.Module, hook: Callable[..., Any]) -> RemovableHandle:
+        return module.register_forward_hook(hook, with_kwargs=True, always_call=always_call)
 
-        return hook
-
-    with ExitStack() as hooks:
-        for name, module in modules.items():
-            handle = module.register_forward_hook(watcher(name), with_kwargs=True)
-            hooks.callback(handle.remove)
+    with _registered(network, layers, register, change):
         yield
 
 
 @contextmanager
 def before(
-    network: nn.Module, layers: Iterable[str], see: Callable[[Call], None]
+    network: nn.Module, layers: Iterable[str], change: Callable[[Call], Any]
 ) -> Iterator[None]:
-    """Call `see` before every call of the named layers, when there is no output yet.
+    """Call `change` before every call of the named layers, when there is no output yet.
 
-    This is the time to copy what a layer takes in: an in-place layer writes over it.
+    This is the time to copy what a layer takes in: an in-place layer writes over it. Where it
+    returns None, the layer gets what it was called with; a tuple takes the place of `Call.inputs`,
+    and anything else that of the first of them.
 
     Raises:
         UnknownLayerError: the network has no layer of that name.
+        SettingError: from within the pass, where the tuple has another length than `Call.inputs`.
     """
-    modules = _resolve(network, layers)
-    counts = dict.fromkeys(modules, 0)
 
-    def watcher(name: str) -> Callable[..., None]:
-        def hook(_module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-            call = Call(name, counts[name], (*args, *kwargs.values()), None, tuple(kwargs))
-            counts[name] += 1
-            see(call)
+    def arguments(call: Call) -> Any:
+        changed = change(call)
+        return None if changed is None else call.given(changed).arguments
+
+    def register(module: nn.Module, hook: Callable[..., Any]) -> RemovableHandle:
+        return module.register_forward_pre_hook(hook, with_kwargs=True)
+
+    with _registered(network, layers, register, arguments):
+        yield
+
+
+@contextmanager
+def _registered(
+    network: nn.Module,
+    layers: Iterable[str],
+    register: Callable[[nn.Module, Callable[..., Any]], RemovableHandle],
+    react: Callable[[Call], Any],
+) -> Iterator[None]:
+    """One hook on each of the named layers, which returns what `react` makes of the call."""
+
+    def watcher(name: str) -> Callable[..., Any]:
+        counter = count()  # `next` of it is one step, whatever other threads run the layer
+
+        def hook(
+            _module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any = None
+        ) -> Any:
+            inputs = (*args, *kwargs.values())
+            return react(Call(name, next(counter), inputs, output, tuple(kwargs)))
 
         return hook
 
+    modules = _resolve(network, layers)
     with ExitStack() as hooks:
         for name, module in modules.items():
-            handle = module.register_forward_pre_hook(watcher(name), with_kwargs=True)
-            hooks.callback(handle.remove)
+            hooks.callback(register(module, watcher(name)).remove)
         yield
 
 
@@ -204,7 +243,6 @@ class StopForward(BaseException):
 
 def _resolve(network: nn.Module, layers: Iterable[str]) -> dict[str, nn.Module]:
     every: dict[str, nn.Module] = dict(network.named_modules(remove_duplicate=False))
-    every.pop("")  # the network itself is not one of its layers
     found = {}
     for name in layers:
         if name not in every:

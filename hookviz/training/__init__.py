@@ -1,5 +1,4 @@
 """Guards for a training loop of one's own: watch for NaN, clip gradients.
 
-The only room that works on a person's own module and not on a replica. Imports hooking and the
-top files.
+Works on a person's own module and not on a replica. Imports hooking and the top files.
 """

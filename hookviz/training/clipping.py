@@ -1,26 +1,36 @@
 """Clip gradients while they flow: for a person's own training loop, on their own model."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 
-from hookviz.errors import ModelError, SettingError, shorten
+from hookviz.errors import ModelError, SettingError, one_of, shorten
 from hookviz.hooking import hooks
+from hookviz.hooking.gradients import Gradient, on_gradients
+from hookviz.hooking.selection import Layers, select
 
 
 @contextmanager
 def clip_gradients(
-    model: nn.Module, value: float | None = None, *, norm: float | None = None
+    model: nn.Module,
+    value: float | None = None,
+    *,
+    norm: float | None = None,
+    at: str = "parameters",
+    layers: Layers = None,
+    exclude: Layers = (),
 ) -> Iterator[None]:
-    """Clip the gradient of every parameter as a backward pass computes it, while the block runs.
+    """Clip gradients as a backward pass computes them, of parameters or on their way, in the block.
 
     Unlike the rest of HookViz this works on the very module that is given. A tensor hook sits on
     each parameter that requires a gradient when the block starts, and is gone afterwards on every
     way out. What is clipped is the gradient of one backward pass, before it is added to
-    ``parameter.grad``: two passes that add up can exceed the limit.
+    ``parameter.grad``: two passes that add up can exceed the limit. With `at` the gradients that
+    reach the layers' outputs or inputs are clipped instead (see `on_gradients`), and all that lies
+    before them gets what comes of that.
 
     With `value`, each number g becomes min(max(g, −value), value), as
     `torch.nn.utils.clip_grad_value_` does. With `norm`, each parameter's gradient g by itself
@@ -32,10 +42,17 @@ def clip_gradients(
     Args:
         model: a module in training.
         value: the largest absolute value that a gradient may have.
-        norm: the largest Euclidean norm that one parameter's gradient may have.
+        norm: the largest Euclidean norm that one parameter's gradient may have, or that of one
+            tensor, of the whole batch.
+        at: ``"parameters"``, ``"outputs"`` or ``"inputs"``.
+        layers: whose outputs or inputs, or whose parameters and those of their parts; as of
+            `observe`, None for every one.
+        exclude: not those of these; chosen in the same ways.
 
     Raises:
-        SettingError: not exactly one limit is given, or it is not a finite number above 0.
+        UnknownLayerError: no layer has such a name, or is of such a type.
+        SettingError: not exactly one limit is given, or it is not a finite number above 0; `at` is
+            none of the three; no layer is left.
         ModelError: no parameter of the model requires a gradient.
 
     >>> network = torch.nn.Conv2d(3, 4, 3)
@@ -50,6 +67,31 @@ def clip_gradients(
             f"norm={norm!r}. For example clip_gradients(model, 0.5)."
         )
     limit = _checked("value", value) if norm is None else _checked("norm", norm)
+    one_of("place for clip_gradients", at, ("parameters", "outputs", "inputs"))
+
+    def clip(gradient: Tensor) -> Tensor:
+        if norm is None:
+            return gradient.clamp(-limit, limit)
+        factor = (limit / (torch.linalg.vector_norm(gradient) + 1e-6)).clamp(max=1)
+        clipped: Tensor = gradient * factor
+        return clipped
+
+    def clip_side(gradient: Gradient) -> Tensor | None:
+        return clip(gradient.value) if at == f"{gradient.side}s" else None
+
+    if at != "parameters":
+        with on_gradients(model, layers, clip_side, exclude=exclude):
+            yield
+        return
+    with hooks.on_gradients(lambda _name, gradient: clip(gradient)) as gradients:
+        for name, parameter in _trained(model, layers, exclude):
+            gradients.add(name, parameter)
+        yield
+
+
+def _trained(
+    model: nn.Module, layers: Layers, exclude: Layers
+) -> Iterable[tuple[str, nn.Parameter]]:
     trained = {
         name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad
     }
@@ -58,18 +100,18 @@ def clip_gradients(
             f"No parameter of this {type(model).__name__} requires a gradient, so there is nothing "
             "to clip. A model in training has some: see requires_grad_."
         )
+    chosen = _parameters(model, "" if layers is None else layers)
+    chosen -= _parameters(model, exclude)
+    left = [(name, each) for name, each in trained.items() if id(each) in chosen]
+    if not left:
+        raise SettingError("The chosen layers have no parameter that requires a gradient.")
+    return left
 
-    def clip(_name: str, gradient: Tensor) -> Tensor:
-        if norm is None:
-            return gradient.clamp(-limit, limit)
-        factor = (limit / (torch.linalg.vector_norm(gradient) + 1e-6)).clamp(max=1)
-        clipped: Tensor = gradient * factor
-        return clipped
 
-    with hooks.on_gradients(clip) as gradients:
-        for name, parameter in trained.items():
-            gradients.add(name, parameter)
-        yield
+def _parameters(model: nn.Module, layers: Layers) -> set[int]:
+    """Of the layers and of their parts, by identity."""
+    modules = (model.get_submodule(name) for name in select(model, layers))
+    return {id(each) for module in modules for each in module.parameters()}
 
 
 def _checked(name: str, limit: object) -> float:

@@ -1,7 +1,7 @@
 """The first NaN or infinity in a person's own training loop, by the layer that it came from."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from weakref import ReferenceType, ref
 
@@ -10,11 +10,9 @@ from torch import Tensor, nn
 
 from hookviz.errors import HookVizError, ModelError
 from hookviz.hooking import hooks
+from hookviz.hooking.graph_hooks import GraphHooks
 from hookviz.hooking.torch_functions import version
 from hookviz.types import Address, Model
-
-_ROOT = "model"
-_TENSORS_PER_BLOCK = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +97,12 @@ def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[Ba
     network = model.network if isinstance(model, Model) else model
     if not isinstance(network, nn.Module):
         raise ModelError(f"watch takes a torch.nn.Module or a Model, not {type(network).__name__}.")
-    holder = nn.Module()
-    holder.add_module(_ROOT, network)  # so that the model itself has a name as well
-    names = [name for name, _ in holder.named_modules() if name]
+    names = [name for name, _ in network.named_modules()]
     trained = [(name, each) for name, each in network.named_parameters() if each.requires_grad]
     with (
         hooks.on_gradients(watcher.see_parameter) as parameters,
         watcher.graphs,
-        hooks.observe(holder, names, watcher.see_output),
+        hooks.observe(network, names, watcher.see_output),
     ):
         for name, parameter in trained:
             parameters.add(name, parameter)
@@ -118,7 +114,7 @@ class _Watcher:
 
     def __init__(self, *, record: bool) -> None:
         self.found: list[BadTensor] = []
-        self.graphs = _Graphs(self._see_gradient)
+        self.graphs = GraphHooks(self._see_gradient)
         self._record = record
         self._known: set[tuple[str, str, str]] = set()
         self._gradients: dict[str, int] = {}
@@ -128,7 +124,7 @@ class _Watcher:
         for path, tensor in hooks.tensors_in(call.output):
             if not _can_be_bad(tensor) or self._was_last(tensor):
                 continue
-            address = Address(call.layer.removeprefix(_ROOT).removeprefix("."), call.index, path)
+            address = Address(call.layer, call.index, path)
             self._check(address, "forward", _part(path), tensor)
             if tensor.requires_grad:
                 self.graphs.add(address, tensor)
@@ -163,54 +159,6 @@ class _Watcher:
         if (phase, address.layer, name) not in self._known:
             self._known.add((phase, address.layer, name))
             self.found.append(bad_tensor)
-
-
-class _Graphs:
-    """Hooks on the tensors of graphs, forgotten as the graphs are freed.
-
-    A training loop makes graphs without end, so the handles of their hooks can't all be kept until
-    it ends. They are kept in blocks. Each hook refers to its block's `GradientHooks`, and nothing
-    else does once the block is full: when that object is gone, so are the block's hooks.
-    """
-
-    def __init__(self, see: Callable[[Address, Tensor], None]) -> None:
-        self._see = see
-        self._blocks: list[tuple[ExitStack, ReferenceType[hooks.GradientHooks]]] = []
-        self._open: hooks.GradientHooks | None = None
-        self._addresses: dict[str, Address] = {}
-
-    def add(self, address: Address, tensor: Tensor) -> None:
-        """See this tensor's gradient when it is computed."""
-        if self._open is None or len(self._addresses) == _TENSORS_PER_BLOCK:
-            self._open = self._new_block()
-        key = str(len(self._addresses))
-        self._addresses[key] = address
-        self._open.add(key, tensor)
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_error: object) -> None:
-        with ExitStack() as every:
-            for block, _ in self._blocks:
-                every.callback(block.close)
-
-    def _new_block(self) -> hooks.GradientHooks:
-        self._open = None
-        freed = [block for block, gradients in self._blocks if gradients() is None]
-        for block in freed:
-            block.close()
-        addresses: dict[str, Address] = {}
-
-        def see(key: str, gradient: Tensor) -> None:
-            self._see(addresses[key], gradient)
-
-        block = ExitStack()
-        gradient_hooks = block.enter_context(hooks.on_gradients(see))
-        self._addresses = addresses
-        self._blocks = [each for each in self._blocks if each[0] not in freed]
-        self._blocks.append((block, ref(gradient_hooks)))
-        return gradient_hooks
 
 
 def _can_be_bad(tensor: Tensor) -> bool:

@@ -151,3 +151,50 @@ def test_infinite_gradients_become_the_limit(network: nn.Module) -> None:
         total.backward()  # type: ignore[no-untyped-call]
     assert weight.grad is not None
     assert weight.grad.tolist() == [3, -3]
+
+
+def test_the_parameters_of_some_layers_can_be_clipped_alone(network: nn.Module) -> None:
+    free = {name: gradient.clone() for name, gradient in backward(network, 100).items()}
+    network.zero_grad()
+    with clip_gradients(network, 1e-3, layers="conv?", exclude="conv2"):
+        clipped = backward(network, 100)
+    for name, gradient in free.items():
+        limited = gradient.clamp(-1e-3, 1e-3) if name.startswith("conv1") else gradient
+        assert torch.equal(clipped[name], limited)
+        assert torch.equal(gradient, limited) != name.startswith("conv1")
+    with (
+        pytest.raises(hookviz.SettingError, match="chosen layers have no parameter"),
+        clip_gradients(network, 1, layers="relu"),
+    ):
+        pytest.fail("the block must not run")
+
+
+@pytest.mark.parametrize("at", ["inputs", "outputs"])
+@pytest.mark.parametrize("limits", [{"value": 1e-3}, {"norm": 1e-3}])
+def test_what_flows_through_a_layer_is_clipped_and_all_upstream_feels_it(
+    network: Any, at: str, limits: dict[str, Any]
+) -> None:
+    image = random_input(0)
+    a = network.conv1(image)
+    b = a.relu()
+    c = network.conv2(b)
+    loss = nn.functional.cross_entropy(network.head(c.relu().mean((2, 3))), torch.tensor([2]))
+    tensor = b if at == "inputs" else c
+    (gradient,) = torch.autograd.grad(loss, tensor, retain_graph=True)
+    if "value" in limits:
+        clipped = gradient.clamp(-1e-3, 1e-3)
+    else:
+        clipped = gradient * (1e-3 / (gradient.norm() + 1e-6)).clamp(max=1)
+    assert not torch.equal(clipped, gradient)
+    (expected,) = torch.autograd.grad(tensor, network.conv1.weight, clipped)
+    with clip_gradients(network, at=at, layers="conv2", **limits):
+        found = backward(network)
+    torch.testing.assert_close(found["conv1.weight"], expected, rtol=1e-5, atol=0)
+
+
+def test_a_place_that_is_none_is_refused(network: nn.Module) -> None:
+    with (
+        pytest.raises(hookviz.SettingError, match="'outputs'"),
+        clip_gradients(network, 1, at="output"),
+    ):
+        pytest.fail("the block must not run")

@@ -1,0 +1,189 @@
+"""The gradients that go through the layers of a person's own network: seen, recorded, changed."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor, nn
+
+from hookviz.hooking import hooks
+from hookviz.hooking.graph_hooks import GraphHooks
+from hookviz.hooking.selection import Layers, select
+from hookviz.types import Address
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Gradient:
+    """The gradient of one tensor that a layer was given or put out, as a backward pass has it.
+
+    Attributes:
+        layer: the module's dotted path.
+        index: how many calls of the layer came before that one, since the block began.
+        side: ``"input"`` or ``"output"``.
+        place: which tensor of that side, counted from 0 also through nested ones.
+        value: ∂loss/∂tensor, of the tensor's shape.
+    """
+
+    layer: str
+    index: int
+    side: str
+    place: int
+    value: Tensor
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LayerGradients:
+    """The gradients at one call of a layer; None for a tensor that no gradient came to.
+
+    Attributes:
+        inputs: one for each tensor that the layer was given, nested ones and keywords included.
+        outputs: one for each tensor that it put out.
+    """
+
+    inputs: list[Tensor | None] = field(default_factory=list)
+    outputs: list[Tensor | None] = field(default_factory=list)
+
+
+@contextmanager
+def on_gradients(
+    network: nn.Module,
+    layers: Layers = None,
+    change: Callable[[Gradient], Tensor | None] | None = None,
+    *,
+    exclude: Layers = (),
+) -> Iterator[dict[str, LayerGradients]]:
+    """The gradients at the inputs and the outputs of the chosen layers, to be seen or changed.
+
+    Both passes, forward and backward, have to run in the block or in the decorated function. The
+    hooks sit on the tensors, set as the layer gets and returns them, so layers that work in place,
+    put out tuples or run several times are right. They are gone on every way out, and other
+    people's stay; with threads, nested blocks, `torch.nn.DataParallel` and compiled networks it is
+    as with `observe`.
+
+    A gradient is that of the whole loss by that tensor, as `torch.autograd.grad` gives it. Where
+    other layers take the same tensor, as a shortcut does, it is the sum over them; PyTorch's
+    ``register_full_backward_hook`` gives the share of the one layer. A tensor that needs no
+    gradient, such as an image, has none, and neither has a view that is written into later.
+
+    Args:
+        network: any module.
+        layers: by name, pattern, type, module, predicate, several of those, or None for every
+            one; as of `observe`.
+        change: gets each `Gradient` as it is computed, last layer first; what it returns takes the
+            gradient's place, for everything that lies before the tensor. None keeps it.
+        exclude: not these; chosen in the same ways.
+
+    Returns:
+        What the block gets: without `change`, each call's `LayerGradients` by its written address
+        (``"relu"``, ``"relu#1"`` for the second call), filled in by the backward pass with
+        copies. With `change` it stays empty, so that a training loop doesn't fill memory.
+
+    Raises:
+        UnknownLayerError: no layer has such a name, or is of such a type.
+        SettingError: `layers` or `exclude` can't choose, or nothing is left.
+        ModelError: `network` is no module, or it was compiled or scripted.
+
+    >>> network = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
+    >>> with hookviz.on_gradients(network) as gradients:
+    ...     network(torch.ones(1, 2)).sum().backward()  # (N, C)
+    >>> gradients["1"].outputs[0].tolist(), gradients["0"].inputs
+    ([[1.0, 1.0, 1.0]], [None])
+    """
+    names = select(network, layers, exclude)
+    with (
+        _Watcher(change) as watcher,
+        hooks.before(network, names, watcher.see_inputs),
+        hooks.observe(network, names, watcher.see_outputs),
+    ):
+        yield watcher.recorded
+
+
+@dataclass(eq=False, slots=True)
+class _Site:
+    """One tensor at one call of one layer, and whether its gradient was seen already."""
+
+    layer: str
+    index: int
+    side: str
+    place: int
+    kept: list[Tensor | None] | None
+    seen: bool = False
+
+
+class _Watcher:
+    """Puts hooks on the tensors that layers get and return."""
+
+    def __init__(self, change: Callable[[Gradient], Tensor | None] | None) -> None:
+        self.recorded: dict[str, LayerGradients] = {}
+        self._change = change
+        self._graphs = GraphHooks(self._see)
+        self._leaves: dict[tuple[int, str, str, int], list[tuple[_Site, ExitStack]]] = {}
+        self._open = threading.local()
+
+    def __enter__(self) -> "_Watcher":
+        self._graphs.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        with ExitStack() as every:
+            every.push(self._graphs.__exit__)
+            for hooked in self._leaves.values():
+                for _, stack in hooked:
+                    every.callback(stack.close)
+
+    def see_inputs(self, call: hooks.Call) -> None:
+        """Before the layer can write into them."""
+        found = LayerGradients()
+        # A call that fails returns nowhere, so its own output is what the last one that began has.
+        self._calls(call.layer).append((call.index, found))
+        if self._change is None:
+            self.recorded[str(Address(call.layer, call.index))] = found
+        self._watch(call.layer, call.index, "input", call.inputs, found.inputs)
+
+    def see_outputs(self, call: hooks.Call) -> None:
+        calls = self._calls(call.layer)
+        if calls:  # else it began before the block did
+            index, found = calls.pop()
+            self._watch(call.layer, index, "output", call.output, found.outputs)
+
+    def _calls(self, layer: str) -> list[tuple[int, LayerGradients]]:
+        calls: list[tuple[int, LayerGradients]] = vars(self._open).setdefault(layer, [])
+        return calls
+
+    def _watch(
+        self, layer: str, index: int, side: str, value: Any, kept: list[Tensor | None]
+    ) -> None:
+        for place, (_, tensor) in enumerate(hooks.tensors_in(value)):
+            kept.append(None)
+            if not tensor.requires_grad:
+                continue
+            site = _Site(layer, index, side, place, kept if self._change is None else None)
+            if tensor.is_leaf:
+                self._watch_leaf(site, tensor)
+            else:
+                self._graphs.add(site, tensor)
+
+    def _watch_leaf(self, site: _Site, tensor: Tensor) -> None:
+        """A leaf outlives its graph, so what was set for an earlier pass has to go."""
+        key = id(tensor), site.layer, site.side, site.place
+        waiting = []
+        for earlier, stack in self._leaves.get(key, []):
+            if earlier.seen:
+                stack.close()
+            else:
+                waiting.append((earlier, stack))
+        stack = ExitStack()
+        stack.enter_context(
+            hooks.on_gradients(lambda _name, gradient: self._see(site, gradient))
+        ).add("", tensor)
+        self._leaves[key] = [*waiting, (site, stack)]
+
+    def _see(self, site: _Site, gradient: Tensor) -> Tensor | None:
+        site.seen = True
+        if site.kept is not None:
+            site.kept[site.place] = gradient.detach().clone()
+        if self._change is None:
+            return None
+        return self._change(Gradient(site.layer, site.index, site.side, site.place, gradient))

@@ -1,0 +1,132 @@
+"""Hooks for a person's own network: blocks and decorators that see and change what layers do.
+
+Unlike the rest of HookViz these work on the very module that is given, and not on a replica.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import nn
+
+from hookviz.hooking import hooks
+from hookviz.hooking.hooks import Call
+from hookviz.hooking.selection import Layers, select
+
+
+@contextmanager
+def observe(
+    network: nn.Module,
+    layers: Layers,
+    see: Callable[[Call], object],
+    *,
+    exclude: Layers = (),
+    always_call: bool = False,
+) -> Iterator[None]:
+    """Look at every call of the chosen layers while the block, or the decorated function, runs.
+
+    The network computes what it would compute without. The hooks are gone on every way out, and
+    other people's stay. Where blocks are nested, the outer one's hooks come first. A hook sits on
+    the module: it sees passes of every thread, and `see` is called in theirs. In a
+    `torch.nn.DataParallel` the layers are called ``module.…``, and every replica's calls are seen,
+    each with its share of the batch, in no certain order. Compiled networks are refused: hooks
+    that are set after `torch.compile` are not run.
+
+    Args:
+        network: any module.
+        layers: by name, pattern (``"layer3.*.conv?"``), type (`torch.nn.Conv2d`), module,
+            predicate of name and module, several of those, or None for every one; ``""`` is the
+            network itself.
+        see: gets a `Call`: the layer's name, how many calls of it came before in this block, what
+            it was given, also by keyword, and what it put out, by reference. A layer that works in
+            place overwrites that later, so clone what you keep. What it raises ends the pass.
+        exclude: not these; chosen in the same ways.
+        always_call: look at calls that fail too; their output is None. What `see` raises then is
+            but a warning of PyTorch's.
+
+    Raises:
+        UnknownLayerError: no layer has such a name, or is of such a type.
+        SettingError: `layers` or `exclude` can't choose, or nothing is left.
+        ModelError: `network` is no module, or it was compiled or scripted.
+
+    >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
+    >>> with hookviz.observe(network, "*", lambda call: print(call.layer, call.output.shape)):
+    ...     _ = network(torch.ones(1, 3, 8, 8))  # (N, C, H, W)
+    0 torch.Size([1, 4, 6, 6])
+    1 torch.Size([1, 4, 6, 6])
+    """
+    with hooks.observe(network, select(network, layers, exclude), see, always_call=always_call):
+        yield
+
+
+@contextmanager
+def edit(
+    network: nn.Module,
+    layers: Layers,
+    change: Callable[[Call], Any],
+    *,
+    exclude: Layers = (),
+    always_call: bool = False,
+) -> Iterator[None]:
+    """Go on with other outputs of the chosen layers while the block, or decorated function, runs.
+
+    What `change` returns takes the place of the layer's output; where it returns None, that stays.
+    Everything else is as with `observe`, its arguments and errors too. Where blocks are nested,
+    the inner one's `change` gets what the outer one's made.
+
+    Args:
+        network: any module.
+        layers: as of `observe`.
+        change: from a `Call` to the new output.
+        exclude: as of `observe`.
+        always_call: call `change` after calls that fail too, without an output; the error is
+            raised all the same.
+
+    Raises:
+        UnknownLayerError: no layer has such a name, or is of such a type.
+        SettingError: `layers` or `exclude` can't choose, or nothing is left.
+        ModelError: `network` is no module, or it was compiled or scripted.
+
+    >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
+    >>> with hookviz.edit(network, torch.nn.Conv2d, lambda call: call.output * 0):
+    ...     bool(network(torch.ones(1, 3, 8, 8)).any())  # (N, C, H, W)
+    False
+    """
+    with hooks.edit(network, select(network, layers, exclude), change, always_call=always_call):
+        yield
+
+
+@contextmanager
+def before(
+    network: nn.Module,
+    layers: Layers,
+    change: Callable[[Call], Any],
+    *,
+    exclude: Layers = (),
+) -> Iterator[None]:
+    """See or replace what the chosen layers are given, while the block or decorated function runs.
+
+    Everything else is as with `observe`, its arguments and errors too. Here is the time to copy
+    what a layer that works in place is going to overwrite.
+
+    Args:
+        network: any module.
+        layers: as of `observe`.
+        change: from a `Call`, whose output is None, to what the layer shall be given: a tuple in
+            place of `Call.inputs`, which are the arguments by position and then those by keyword;
+            anything else in place of the first of them; None for no change.
+        exclude: as of `observe`.
+
+    Raises:
+        UnknownLayerError: no layer has such a name, or is of such a type.
+        SettingError: `layers` or `exclude` can't choose, or nothing is left; or, from within the
+            pass, a tuple of another length than `Call.inputs`.
+        ModelError: `network` is no module, or it was compiled or scripted.
+
+    >>> network = torch.nn.Sequential(torch.nn.ReLU(inplace=True), torch.nn.Flatten())
+    >>> with hookviz.before(network, "0", lambda call: call.inputs[0] + 1):
+    ...     network(torch.zeros(1, 2))  # (N, C)
+    tensor([[1., 1.]])
+    """
+    with hooks.before(network, select(network, layers, exclude), change):
+        yield

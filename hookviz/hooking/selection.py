@@ -1,0 +1,141 @@
+"""Which layers of a person's network are meant: by name, pattern, type, the module, a predicate."""
+
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from torch import nn
+from torch.jit import ScriptModule
+
+from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
+
+Selector = str | type[nn.Module] | nn.Module | Callable[[str, nn.Module], bool]
+"""One way of choosing: see `select`."""
+
+Layers = Selector | Iterable[Selector] | None
+"""A selector, or several of which each adds its layers."""
+
+_PATTERN = frozenset("*?[")
+
+
+def select(network: nn.Module, layers: Layers = None, exclude: Layers = ()) -> tuple[str, ...]:
+    """The names of the layers that are meant, in the order of ``network.named_modules()``.
+
+    Args:
+        network: a module with or without layers; ``""`` is the name of itself.
+        layers: a name such as ``"layer1.0.conv1"``; a pattern such as ``"layer3.*.conv?"``, in
+            which ``*`` is anything, dots included, and ``?`` one sign; a type such as
+            ``nn.Conv2d``, its subclasses included; a module of the network; a function of name
+            and module that says True; several of those, an empty list for none; or None for every
+            layer, blocks included. A module with two names goes by the first, unless it is asked
+            for by name.
+        exclude: of the same kinds; not these. A type or a function may find nothing.
+
+    Raises:
+        UnknownLayerError: there is no layer of that name, pattern or type, with the nearest.
+        SettingError: something else is given, or no layer is left.
+        ModelError: `network` is no module, or it was compiled or scripted, so that hooks are blind.
+    """
+    if not isinstance(network, nn.Module):
+        raise ModelError(f"Hooks sit on a torch.nn.Module, not on a {type(network).__name__}.")
+    _check_seen(network)
+    every = dict(network.named_modules(remove_duplicate=False))
+    asked = _several(layers)
+    chosen: set[str] = set()
+    if layers is None:
+        chosen = {name for name, _ in network.named_modules() if name}
+    for selector in asked:
+        named = isinstance(selector, str) and selector in every
+        taken = set() if named else {id(every[name]) for name in chosen}
+        chosen |= _unique(every, _matching(network, every, selector), taken)
+    without = {
+        id(every[name])
+        for selector in _several(exclude)
+        for name in _matching(network, every, selector, may_be_none=True)
+    }
+    left = tuple(name for name in every if name in chosen and id(every[name]) not in without)
+    if not left and (asked or layers is None):
+        raise SettingError(
+            f"No layer of this {type(network).__name__} is left to look at"
+            + (": all that are chosen are excluded." if chosen else '; its own name is "".')
+        )
+    return left
+
+
+def _several(layers: Layers) -> tuple[Any, ...]:
+    if layers is None:
+        return ()
+    if isinstance(layers, str | type | nn.Module) or not isinstance(layers, Iterable):
+        return (layers,)
+    return tuple(layers)
+
+
+def _unique(every: Mapping[str, nn.Module], names: Iterable[str], taken: set[int]) -> set[str]:
+    """The names without those of a module that has been taken under another."""
+    found = set()
+    for name in names:
+        if id(every[name]) not in taken:
+            taken.add(id(every[name]))
+            found.add(name)
+    return found
+
+
+def _matching(
+    network: nn.Module, every: Mapping[str, nn.Module], selector: Any, *, may_be_none: bool = False
+) -> list[str]:
+    layers = {name: module for name, module in every.items() if name}
+    if isinstance(selector, str):
+        if selector in every:
+            return [selector]
+        found = [name for name in layers if fnmatchcase(name, selector)]
+        if not found or not _PATTERN & set(selector):
+            raise UnknownLayerError(f"layer in this {type(network).__name__}", selector, layers)
+    elif isinstance(selector, nn.Module):
+        found = [name for name, module in every.items() if module is selector][:1]
+        if not found:
+            raise SettingError(
+                f"This {type(selector).__name__} is no part of the {type(network).__name__}; give "
+                "the network that it belongs to."
+            )
+    elif isinstance(selector, type) and issubclass(selector, nn.Module):
+        found = [name for name, module in layers.items() if isinstance(module, selector)]
+        if not found and not may_be_none:
+            kinds = {type(module).__name__ for module in layers.values()}
+            what = f"kind of layer in this {type(network).__name__}"
+            raise UnknownLayerError(what, selector.__name__, kinds)
+    elif callable(selector) and not isinstance(selector, type):
+        found = [name for name, module in layers.items() if selector(name, module)]
+        if not found and not may_be_none:
+            raise SettingError(
+                f"{getattr(selector, '__name__', 'The function')} says True of no layer of this "
+                f"{type(network).__name__}. It is given each name and module, such as "
+                f"{next(iter(layers), '')!r}."
+            )
+    else:
+        raise SettingError(
+            f"{shorten(repr(selector))} chooses no layers. A name does, a pattern such as "
+            "'layer3.*.conv?', a type such as nn.Conv2d, a module, or a function of both."
+        )
+    return found
+
+
+def _check_seen(network: nn.Module) -> None:
+    for name, module in network.named_modules():
+        what = name or f"This {type(network).__name__}"
+        if "_orig_mod" in module._modules:
+            inside = f"{name}._orig_mod".removeprefix(".")
+            raise ModelError(
+                f"{what} is compiled: torch.compile runs its layers without calling them, so no "
+                f"hook would see them. Use what it was made of, `network.{inside}`, which has the "
+                "same weights."
+            )
+        if module._compiled_call_impl is not None:
+            raise ModelError(
+                f"{what} is compiled: compile() makes one program of its layers, so no hook would "
+                "see them. Look at it before it is compiled."
+            )
+        if isinstance(module, ScriptModule):
+            raise ModelError(
+                f"{what} is a TorchScript program, whose layers are not called from Python, so no "
+                "hook would see them. Use the module that it was made of."
+            )

@@ -1,0 +1,236 @@
+import threading
+from collections import Counter
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torchvision.models import resnet34
+
+import hookviz
+from hookviz.errors import SettingError, UnknownLayerError
+from tests.conftest import Tiny, hook_count, random_input, seeded
+
+
+class Named(nn.Module):
+    """A layer that is called by keyword, and puts out a tuple."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.both = Both()
+
+    def forward(self, image: Tensor) -> Tensor:
+        total: Tensor = self.both(image, scale=2.0, shift=image)[0]
+        return total
+
+
+class Both(nn.Module):
+    def forward(self, image: Tensor, *, scale: float, shift: Tensor) -> tuple[Tensor, float]:
+        return image * scale + shift, scale
+
+
+@pytest.fixture
+def network() -> Tiny:
+    return seeded(Tiny)
+
+
+def test_resnet_is_seen_as_plain_hooks_see_it() -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = resnet34(weights=None).eval()
+    image = random_input(0, 64)
+    ours: dict[str, Tensor] = {}
+    plain: dict[str, Tensor] = {}
+
+    def keep(call: hookviz.Call) -> None:
+        ours[call.layer] = call.output.clone()
+
+    handles = [
+        module.register_forward_hook(
+            lambda _module, _args, output, name=name: plain.update({name: output.clone()})
+        )
+        for name, module in network.named_modules()
+        if isinstance(module, nn.Conv2d)
+    ]
+    with torch.no_grad(), hookviz.observe(network, nn.Conv2d, keep):
+        seen = network(image)
+    for handle in handles:
+        handle.remove()
+    assert list(ours) == list(plain)
+    assert len(ours) == 36
+    assert all(torch.equal(ours[name], plain[name]) for name in plain)
+    assert torch.equal(seen, network(image))
+    assert hook_count(network) == 0
+
+
+def test_a_block_is_a_decorator_too_each_call_a_block_of_its_own(network: Tiny) -> None:
+    calls: list[tuple[str, int]] = []
+
+    @hookviz.observe(network, "conv?", lambda call: calls.append((call.layer, call.index)))
+    def step() -> Tensor:
+        assert hook_count(network) == 2
+        found: Tensor = network(random_input(0))
+        return found
+
+    assert hook_count(network) == 0
+    for _ in range(2):
+        assert step().shape == (1, 5)
+        assert hook_count(network) == 0
+    assert calls == [("conv1", 0), ("conv2", 0)] * 2
+
+
+def test_edit_and_before_change_what_a_network_computes(network: Tiny) -> None:
+    image = random_input(0)
+    with torch.no_grad():
+        by_hand = network.conv1(image) * 3
+        by_hand = network.relu(network.conv2(network.relu(by_hand)) + 1)
+        expected = network.head(by_hand.mean((2, 3)))
+        with (
+            hookviz.edit(network, "conv1", lambda call: call.output * 3),
+            hookviz.before(
+                network, "relu", lambda call: call.inputs[0] + 1 if call.index == 1 else None
+            ),
+        ):
+            found = network(image)
+    assert torch.equal(found, expected)
+
+
+def test_keyword_arguments_are_seen_and_replaced() -> None:
+    network, image = Named(), torch.ones(1, 2)
+    calls: list[hookviz.Call] = []
+    with hookviz.observe(network, "both", calls.append):
+        assert network(image).tolist() == [[3, 3]]
+    assert calls[0].arguments == ((image,), {"scale": 2.0, "shift": image})
+    with hookviz.before(network, "both", lambda call: (call.inputs[0], 5.0, image * 0)):
+        assert network(image).tolist() == [[5, 5]]
+    with hookviz.before(network, "both", lambda call: call.inputs[0] * 10):
+        assert network(image).tolist() == [[21, 21]]
+    with hookviz.edit(network, "both", lambda call: (call.output[0] * 0, 1)):
+        assert network(image).tolist() == [[0, 0]]
+    with (
+        pytest.raises(SettingError, match="2 inputs are given for both, which was called with 3"),
+        hookviz.before(network, "both", lambda call: (image, 1)),
+    ):
+        network(image)
+    assert hook_count(network) == 0
+
+
+def test_an_input_that_is_a_tuple_goes_into_one() -> None:
+    network = nn.Sequential(nn.LSTM(2, 2, batch_first=True))
+    given = torch.ones(1, 3, 2)
+    state = torch.ones(1, 1, 2), torch.ones(1, 1, 2)
+
+    def with_state(call: hookviz.Call) -> Any:
+        return call.inputs[0], state
+
+    class Stateful(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm = network[0]
+
+        def forward(self, values: Tensor) -> Tensor:
+            found: Tensor = self.lstm(values, None)[0]
+            return found
+
+    stateful = Stateful()
+    with torch.no_grad(), hookviz.before(stateful, "lstm", with_state):
+        found = stateful(given)
+        expected = network[0](given, state)[0]
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    assert not torch.equal(found, network(given)[0])
+
+
+def test_nested_blocks_outer_first_and_other_peoples_hooks_stay(network: Tiny) -> None:
+    order: list[str] = []
+    theirs = network.conv1.register_forward_hook(lambda *_: order.append("theirs"))
+    with (
+        hookviz.observe(network, "conv1", lambda _call: order.append("outer")),
+        hookviz.edit(network, "conv1", lambda call: call.output * 0),
+        hookviz.observe(network, "conv1", lambda call: order.append(f"{call.output.abs().sum()}")),
+    ):
+        network(random_input(0))
+    assert order == ["theirs", "outer", "0.0"]
+    assert hook_count(network) == 1
+    theirs.remove()
+
+
+def test_threads_are_all_seen_each_call_with_a_number_of_its_own(network: Tiny) -> None:
+    seen: list[tuple[str, int, int]] = []
+    network.relu.inplace = False
+
+    def see(call: hookviz.Call) -> None:
+        seen.append((call.layer, call.index, threading.get_ident()))
+
+    def work() -> None:
+        for seed in range(20):
+            with torch.no_grad():
+                network(random_input(seed))
+
+    with hookviz.observe(network, None, see):
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    counts = Counter(layer for layer, _, _ in seen)
+    assert counts == {"conv1": 80, "relu": 160, "conv2": 80, "head": 80}
+    assert sorted(index for layer, index, _ in seen if layer == "relu") == list(range(160))
+    assert len({ident for _, _, ident in seen}) == 4
+
+
+def test_calls_that_fail_are_seen_where_asked_for(network: Tiny) -> None:
+    image = random_input(0)[:, :2]  # a channel too few
+    for always, expected in ((False, []), (True, [("conv1", None)])):
+        seen: list[tuple[str, Any]] = []
+        with (
+            hookviz.observe(
+                network,
+                "conv?",
+                lambda call, seen=seen: seen.append((call.layer, call.output)),  # type: ignore[misc]
+                always_call=always,
+            ),
+            pytest.raises(RuntimeError, match="channels"),
+        ):
+            network(image)
+        assert seen == expected
+        assert hook_count(network) == 0
+
+
+def test_layers_of_a_data_parallel_have_longer_names_and_replicas_are_seen(network: Tiny) -> None:
+    parallel = nn.DataParallel(network)
+    seen: list[tuple[int, ...]] = []
+    with hookviz.observe(parallel, "module.conv1", lambda call: seen.append(call.output.shape)):
+        parallel(random_input(0))
+        # What `torch.nn.parallel.replicate` makes of each module for each further GPU.
+        replica = network.conv1._replicate_for_data_parallel()  # type: ignore[no-untyped-call]
+        replica.weight, replica.bias = network.conv1.weight, network.conv1.bias
+        replica(random_input(0, 8))
+    assert seen == [(1, 4, 16, 16), (1, 4, 8, 8)]
+    with (
+        pytest.raises(UnknownLayerError, match=r"'module\.conv1'"),
+        hookviz.observe(parallel, "conv1", print),
+    ):
+        pytest.fail("the block must not run")
+
+
+def test_what_was_made_before_compiling_can_be_looked_at(network: Tiny) -> None:
+    compiled = torch.compile(network, backend="eager")
+    expected = compiled(random_input(0))
+    seen: list[str] = []
+    with hookviz.observe(compiled._orig_mod, None, lambda call: seen.append(call.layer)):  # type: ignore[attr-defined]
+        found = compiled._orig_mod(random_input(0))  # type: ignore[attr-defined]
+    assert seen == ["conv1", "relu", "conv2", "relu", "head"]
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, GeneratorExit])
+@pytest.mark.parametrize("block", [hookviz.observe, hookviz.edit, hookviz.before])
+def test_hooks_are_gone_whatever_is_raised(
+    network: Tiny, block: Any, error: type[BaseException]
+) -> None:
+    def fail(_call: hookviz.Call) -> None:
+        raise error
+
+    with pytest.raises(error), block(network, None, fail):
+        network(random_input(0))
+    assert hook_count(network) == 0

@@ -1,0 +1,122 @@
+import re
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torchvision.models import resnet34
+
+from hookviz.errors import HookVizError, ModelError, SettingError, UnknownLayerError
+from hookviz.hooking.selection import select
+from tests.conftest import Tiny, seeded
+
+NETWORK = resnet34(weights=None)
+NAMES = [name for name, _ in NETWORK.named_modules()]
+CONVS = [name for name, module in NETWORK.named_modules() if isinstance(module, nn.Conv2d)]
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        ("layer1.0.conv1", ["layer1.0.conv1"]),
+        ("", [""]),
+        (None, NAMES[1:]),
+        (nn.Conv2d, CONVS),
+        (nn.modules.conv._ConvNd, CONVS),
+        ("layer3.*.conv?", [f"layer3.{block}.conv{part}" for block in range(6) for part in (1, 2)]),
+        ("layer[12]", ["layer1", "layer2"]),
+        (NETWORK.layer2, ["layer2"]),
+        (lambda name, module: name == "fc" and isinstance(module, nn.Linear), ["fc"]),
+        (["fc", nn.MaxPool2d, "conv1"], ["conv1", "maxpool", "fc"]),
+        ((name for name in ("fc",)), ["fc"]),
+        ([], []),
+    ],
+)
+def test_each_way_of_choosing(layers: Any, expected: list[str]) -> None:
+    assert list(select(NETWORK, layers)) == expected
+
+
+def test_what_is_excluded_is_left_out() -> None:
+    blocks_excluded = [name for name in NAMES[1:] if not re.match(r"layer\d", name)]
+    assert list(select(NETWORK, None, "layer*")) == blocks_excluded
+    assert list(select(NETWORK, nn.Conv2d, exclude="*.downsample.*")) == [
+        name for name in CONVS if "downsample" not in name
+    ]
+    left = select(NETWORK, None, exclude=[nn.Conv2d, lambda name, _: "." in name])
+    assert left == (
+        "bn1",
+        "relu",
+        "maxpool",
+        "layer1",
+        "layer2",
+        "layer3",
+        "layer4",
+        "avgpool",
+        "fc",
+    )
+    assert select(NETWORK, "fc", exclude=nn.Dropout) == ("fc",)
+
+
+@pytest.mark.parametrize(
+    ("layers", "exclude", "kind", "said"),
+    [
+        ("layer1.0.conv3", (), UnknownLayerError, "'layer1.0.conv1'"),
+        ("layer9.*", (), UnknownLayerError, "There is no layer in this ResNet called 'layer9.*'"),
+        (["fc", "cnov1"], (), UnknownLayerError, "'conv1'"),
+        (None, "cnov1", UnknownLayerError, "'conv1'"),
+        (nn.ConvTranspose2d, (), UnknownLayerError, "Did you mean 'Conv2d'"),
+        (nn.ReLU(), (), SettingError, "This ReLU is no part of the ResNet"),
+        (lambda _name, _module: False, (), SettingError, "no layer of this ResNet.*'conv1'"),
+        ("fc", nn.Linear, SettingError, "all that are chosen are excluded"),
+        (3, (), SettingError, "3 chooses no layers.*nn.Conv2d"),
+        (int, (), SettingError, "chooses no layers"),
+    ],
+)
+def test_what_chooses_nothing_says_what_would(
+    layers: Any, exclude: Any, kind: type[HookVizError], said: str
+) -> None:
+    with pytest.raises(kind, match=said):
+        select(NETWORK, layers, exclude)
+
+
+def test_a_network_without_layers_is_its_own() -> None:
+    with pytest.raises(SettingError, match='its own name is ""'):
+        select(nn.ReLU())
+    assert select(nn.ReLU(), "") == ("",)
+
+
+def test_a_shared_module_is_chosen_once_unless_both_names_are_asked_for() -> None:
+    relu = nn.ReLU()
+    network = nn.Sequential(relu, nn.Conv2d(1, 1, 1), relu)
+    assert select(network) == ("0", "1")
+    assert select(network, nn.ReLU) == ("0",)
+    assert select(network, ["2", nn.ReLU]) == ("2",)
+    assert select(network, ["0", "2"]) == ("0", "2")
+    assert select(network, None, exclude="2") == ("1",)
+
+
+def test_what_hooks_cannot_see_is_refused() -> None:
+    network = seeded(Tiny)
+    made = torch.compile(network, backend="eager")
+    with pytest.raises(ModelError, match=r"This OptimizedModule is compiled.*network\._orig_mod`"):
+        select(made)  # type: ignore[arg-type]
+    assert select(made._orig_mod, "conv1") == ("conv1",)  # type: ignore[attr-defined]
+    inside = nn.ModuleList([nn.ReLU()])
+    inside.append(torch.compile(nn.ReLU(), backend="eager"))  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match=r"1 is compiled.*network\.1\._orig_mod"):
+        select(inside, "0")
+    in_place = seeded(Tiny)
+    in_place.conv2.compile(backend="eager")
+    with pytest.raises(ModelError, match=r"conv2 is compiled.*before it is compiled"):
+        select(in_place)
+    with pytest.raises(ModelError, match="not on a function"):
+        select(lambda image: image)  # type: ignore[arg-type]
+
+
+def test_a_script_is_refused() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scripted = torch.jit.script(nn.Sequential(nn.ReLU()))
+    with pytest.raises(ModelError, match="TorchScript"):
+        select(scripted)
