@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hookviz.capturing.batch import capture_batch
     from hookviz.capturing.engine import capture
     from hookviz.capturing.features import Features
     from hookviz.capturing.features import features as extract_features
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from hookviz.hooking.hooks import Call
     from hookviz.hooking.own_networks import before, edit, observe
     from hookviz.hooking.replacing import replace_parameters
+    from hookviz.hooking.verbose_pass import verbose
     from hookviz.images.reading import read as read_image
     from hookviz.lenses.contract.lens import Lens
     from hookviz.lenses.contract.result import LensResult
@@ -95,6 +97,7 @@ __all__ = [
     "__version__",
     "before",
     "capture",
+    "capture_batch",
     "clip_gradients",
     "edit",
     "explore",
@@ -110,11 +113,13 @@ __all__ = [
     "read_image",
     "replace_parameters",
     "run_lens",
+    "verbose",
     "watch",
     "wrap",
 ]
 
 _HOMES = {
+    "capturing.batch": ("capture_batch",),
     "capturing.engine": ("capture",),
     "capturing.features": ("Features", "extract_features"),
     "capturing.inputs": ("prepare",),
@@ -124,6 +129,7 @@ _HOMES = {
     "hooking.hooks": ("Call",),
     "hooking.own_networks": ("before", "edit", "observe"),
     "hooking.replacing": ("replace_parameters",),
+    "hooking.verbose_pass": ("verbose",),
     "images.reading": ("read_image",),
     "lenses.contract.lens": ("Lens",),
     "lenses.contract.result": ("LensResult",),

@@ -287,6 +287,8 @@ class Capture(Mapping[str, Activation]):
         categories: a label per class.
         seconds: wall time of the run, 0.0 where everything came from the cache.
         forward_passes: how many times the network ran for it.
+        layer_inputs: what the captured layers were given, in order of execution; only where that
+            was asked for. The path of an address is the argument's number, ``conv1[0]``.
     """
 
     model: str
@@ -298,6 +300,7 @@ class Capture(Mapping[str, Activation]):
     categories: tuple[str, ...] = field(repr=False)
     seconds: float
     forward_passes: int
+    layer_inputs: tuple[Activation, ...] = field(default=(), repr=False)
 
     @property
     def input(self) -> Tensor:
@@ -329,6 +332,25 @@ class Capture(Mapping[str, Activation]):
     def calls(self, layer: str) -> tuple[Activation, ...]:
         """Every recorded activation of `layer`, all calls and all parts of nested outputs."""
         return tuple(found for found in self.activations if found.layer == layer)
+
+    def inputs(self, layer: str) -> tuple[Activation, ...]:
+        """Every tensor that `layer` was given, all calls and all arguments.
+
+        Raises:
+            UnknownLayerError: none was recorded; ``capture(…, inputs=True)`` records them.
+
+        >>> model = hookviz.load_model("shapesnet")
+        >>> cap = hookviz.capture(model, "assets/samples/star.jpg", inputs=True)
+        >>> [str(each.address) for each in cap.inputs("stem.first.conv")]
+        ['stem.first.conv[0]']
+        >>> cap.inputs("stem.first.conv")[0].values.shape  # (C, H, W)
+        torch.Size([3, 128, 128])
+        """
+        taken = tuple(found for found in self.layer_inputs if found.layer == layer)
+        if not taken:
+            known = {found.layer for found in self.layer_inputs}
+            raise UnknownLayerError("layer whose inputs were captured", layer, known)
+        return taken
 
     def predictions(self, count: int = 5) -> tuple[tuple[str, float], ...]:
         """The `count` likeliest classes with their probabilities (softmax of the logits).

@@ -21,6 +21,7 @@ def functions() -> dict[str, Any]:
     found = {name: getattr(hookviz, name) for name in hookviz.__all__}
     public = {name: each for name, each in found.items() if inspect.isroutine(each)}
     return public | {
+        "Capture.inputs": hookviz.Capture.inputs,
         "Capture.predictions": hookviz.Capture.predictions,
         "Features.nearest": hookviz.Features.nearest,
         "Grid.figure": hookviz.Grid.figure,

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import hooks, replicas
+from hookviz.hooking.failing_call import FailingCall, failing_call, first_line
 from hookviz.types import Model, Preprocess, Progress
 from hookviz.wording import times
 
@@ -94,7 +95,8 @@ def forward_pass(
     except Exception as error:
         if telling is not None and telling.was_ended_by(error):
             raise
-        raise refused(model, images.shape[1:], error) from error
+        failed = failing_call(replica, lambda: replica(images.to(*device_and_dtype(replica))))
+        raise refused(model, images.shape[1:], error, failed) from error
 
 
 def backward_pass(
@@ -137,10 +139,12 @@ def pass_without_data(
             return follow(hollow, torch.empty(1, *shape, device="meta", dtype=dtype))
     except Exception:  # noqa: BLE001 - whatever meta tensors can't do, real ones decide
         with private_replica(model) as replica:
+            zeros = torch.zeros(1, *shape).to(*device_and_dtype(replica))
             try:
-                return follow(replica, torch.zeros(1, *shape).to(*device_and_dtype(replica)))
+                return follow(replica, zeros.clone())
             except Exception as error:
-                raise refused(model, shape, error) from error
+                failed = failing_call(replica, lambda: replica(zeros))
+                raise refused(model, shape, error, failed) from error
 
 
 def own_shape(model: Model) -> tuple[int, ...]:
@@ -152,11 +156,16 @@ def own_shape(model: Model) -> tuple[int, ...]:
     return 3, 224, 224
 
 
-def refused(model: Model, shape: Sequence[int], reason: Exception) -> ModelError:
-    """The error that says which input a network could not take, and which it is made for."""
+def refused(
+    model: Model, shape: Sequence[int], reason: Exception, failed: FailingCall | None = None
+) -> ModelError:
+    """The error that says which input a network could not take, where, and what it is made for."""
     given, own = (times(dims) for dims in (shape, own_shape(model)))
-    why = shorten(str(reason).strip().partition("\n")[0], 200) or type(reason).__name__
-    return ModelError(f"{model.title} can't take an input of {given}: {why}. It is made for {own}.")
+    where = f"{failed}: " if failed else ""
+    return ModelError(
+        f"{model.title} can't take an input of {given}: {where}{first_line(reason)}. "
+        f"It is made for {own}."
+    )
 
 
 def device_and_dtype(network: nn.Module) -> tuple[torch.device, torch.dtype]:

@@ -365,3 +365,38 @@ def test_what_is_kept_can_be_asked_for_without_running(tiny: Model, noise: Tenso
     assert engine.capture(tiny, made, "conv1", cache=cache).forward_passes == 0
     with pytest.raises(UnknownLayerError):
         engine.is_cached(tiny, made, "conv9", cache)
+
+
+def test_inputs_are_what_the_layers_were_given_before_they_wrote_over_it(
+    tiny: Model, noise: Tensor
+) -> None:
+    network = tiny.network
+    assert isinstance(network, Tiny)
+    with torch.no_grad():
+        first = network.conv1(noise)
+        second = network.conv2(first.relu())
+    cache = Budget(1_000_000).cache(1_000_000)
+    hookviz.capture(tiny, noise, cache=cache)
+    found = hookviz.capture(tiny, noise, ["conv1", "relu", "head"], inputs=True, cache=cache)
+    assert [str(each.address) for each in found.layer_inputs] == [
+        *("conv1[0]", "relu[0]", "relu#1[0]", "head[0]"),
+    ]
+    assert torch.equal(found.inputs("conv1")[0].values, noise[0])
+    assert torch.equal(found.inputs("relu")[0].values, first[0])
+    assert torch.equal(found.inputs("relu")[1].values, second[0])
+    assert torch.equal(found["conv1"].values, first[0])
+    with pytest.raises(UnknownLayerError, match="'conv1'"):
+        found.inputs("conv2")
+    assert hookviz.capture(tiny, noise, "conv1").layer_inputs == ()
+    assert all_hooks(tiny) == 0
+
+
+@pytest.mark.parametrize("side", [3, 4])
+def test_tiny_and_odd_inputs_that_the_network_takes_are_taken(tiny: Model, side: int) -> None:
+    given = torch.ones(3, side, side + 2)
+    found = hookviz.capture(tiny, given)
+    with torch.no_grad():
+        assert torch.equal(found["conv1"].values, tiny.network.conv1(given))  # type: ignore[operator]
+    wide = hookviz.load_model("resnet18", "random")
+    small = hookviz.capture(wide, torch.ones(3, 2, 2), "layer4.1.conv2")
+    assert small["layer4.1.conv2"].values.shape == (512, 1, 1)

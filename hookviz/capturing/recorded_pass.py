@@ -1,0 +1,172 @@
+"""One pass that keeps what the wanted layers are given and put out."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hookviz.capturing.survey import Survey
+from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
+from hookviz.hooking import conduct, hooks
+from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
+from hookviz.types import Activation, Model, ModelInput, Progress
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Found:
+    """Every activation of each layer, and the class scores; None where there are none.
+
+    With several images in the input, all of it has the batch as its first dimension.
+    """
+
+    by_layer: dict[str, tuple[Activation, ...]]
+    logits: Tensor | None
+    complete: bool
+    inputs: tuple[Activation, ...] = ()
+
+
+def wanted_layers(
+    model: Model, seen: Survey, layers: str | Iterable[str] | None
+) -> tuple[str, ...]:
+    """The layers asked for, once each, in order of execution."""
+    if layers is None:
+        return tuple(layer.name for layer in seen.convs)
+    listed: Any = layers if isinstance(layers, Iterable) else [layers]
+    asked: dict[Any, None] = dict.fromkeys([layers] if isinstance(layers, str) else listed)
+    for name in asked:
+        if not isinstance(name, str):
+            first = next(iter(seen.calls), "conv1")
+            raise SettingError(
+                f"layers={shorten(repr(layers))}: a layer goes by its name, such as {first!r}, not "
+                f"by a {type(name).__name__}; list_layers tells the names."
+            )
+        if name in seen.calls:
+            continue
+        if name in dict(model.network.named_modules(remove_duplicate=False)):
+            raise ModelError(
+                f"Layer {name!r} of {model.title} is not run by a forward pass, "
+                "or it goes by another name there."
+            )
+        raise UnknownLayerError(f"layer in {model.title}", name, seen.calls)
+    return tuple(name for name in seen.calls if name in asked)
+
+
+def in_order(seen: Survey, activations: Iterable[Activation]) -> tuple[Activation, ...]:
+    """In the order in which the calls returned; calls that the survey did not see come last."""
+    last = len(seen.turns)
+    return tuple(
+        sorted(
+            activations,
+            key=lambda activation: seen.turns.get(
+                (activation.address.layer, activation.address.call), last
+            ),
+        )
+    )
+
+
+def run(
+    model: Model,
+    made: ModelInput,
+    seen: Survey,
+    names: tuple[str, ...],
+    *,
+    stop_early: bool,
+    progress: Progress | None,
+    inputs: bool = False,
+) -> Found:
+    """One forward pass, and a second one where the network overwrote what nobody expected."""
+    copies: Iterable[str] = seen.overwritten
+    if not seen.only_computes:  # the end may come later than the survey says
+        stop_early = False
+    if not (seen.only_computes and conduct.is_known_code(model.network)):
+        copies = names  # version counters may miss a write
+    watch = _Watch(seen, names, copies, stop_early, progress, inputs=inputs)
+    output = _forward(model, made, watch)
+    spoiled = watch.recorder.overwritten_layers()
+    if spoiled:
+        watch = _Watch(seen, names, seen.overwritten | spoiled, stop_early, progress, inputs=inputs)
+        output = _forward(model, made, watch)
+    by_layer: dict[str, tuple[Activation, ...]] = dict.fromkeys(names, ())
+    for record in watch.recorder.records:
+        activation = Activation(record.address, _without_batch(record.tensor))
+        by_layer[record.address.layer] += (activation,)
+    for name, parts in by_layer.items():
+        if not parts:
+            raise ModelError(f"Layer {name!r} of {model.title} put out no tensor to look at.")
+    taken = (
+        Activation(record.address, _without_batch(record.tensor)) for record in watch.inputs.records
+    )
+    scores = _as_scores(output, len(made.tensor))
+    return Found(by_layer, scores, output is not None, tuple(taken))
+
+
+class _Watch:
+    """What one pass does at each call: record it, tell how far it is, end it when all is there."""
+
+    def __init__(
+        self,
+        seen: Survey,
+        names: tuple[str, ...],
+        copy: Iterable[str],
+        stop_early: bool,
+        progress: Progress | None,
+        *,
+        inputs: bool,
+    ) -> None:
+        self.recorder = hooks.Recorder(copy)
+        self.inputs = hooks.Recorder(copy=names)  # the layer itself may write into them
+        self.taking = names if inputs else ()
+        self._wanted = frozenset(names)
+        self._calls_to_come = sum(seen.calls[name] for name in names)
+        self._stop_early = stop_early
+        self._counted = frozenset(layer.name for layer in seen.layers if progress)
+        self.telling = Telling(progress, sum(layer.calls for layer in seen.layers))
+
+    @property
+    def layers(self) -> frozenset[str]:
+        """The layers that need a hook."""
+        return self._wanted | self._counted
+
+    def take(self, call: hooks.Call) -> None:
+        """Keep what a layer is given, before it is."""
+        self.inputs.see(replace(call, output=call.inputs))
+
+    def see(self, call: hooks.Call) -> None:
+        """Take in one call of a hooked layer."""
+        if call.layer in self._wanted:
+            self.recorder.see(call)
+            self._calls_to_come -= 1
+        if call.layer in self._counted:
+            self.telling.step()
+        if self._stop_early and self._calls_to_come == 0:
+            raise hooks.StopForward
+
+
+def _forward(model: Model, made: ModelInput, watch: _Watch) -> Any:
+    """The network's output; None where the pass was ended after its last wanted layer."""
+    with (
+        private_replica(model) as replica,
+        hooks.before(replica, watch.taking, watch.take),
+        hooks.observe(replica, watch.layers, watch.see),
+    ):
+        return forward_pass(model, replica, made.tensor, watch.telling)
+
+
+def _without_batch(tensor: Tensor) -> Tensor:
+    """Float32 on the CPU in memory of its own size, without a batch dimension of 1.
+
+    Complex numbers stay complex64: their real part alone would be another number.
+    """
+    kind = torch.complex64 if tensor.is_complex() else torch.float32
+    values = tensor.detach().to("cpu", kind).contiguous()
+    if values.is_inference() or values.untyped_storage().nbytes() > values.nbytes:
+        values = values.clone()  # a view would keep all of a larger tensor alive
+    return values[0] if values.ndim > 1 and values.shape[0] == 1 else values
+
+
+def _as_scores(output: Any, images: int) -> Tensor | None:
+    if isinstance(output, Tensor) and output.ndim == 2 and output.shape[0] == images:
+        return _without_batch(output)
+    return None

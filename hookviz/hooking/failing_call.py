@@ -1,0 +1,134 @@
+"""Where a pass fails: at which layer, with what it was given, and what ran before it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.conv import _ConvNd
+
+from hookviz.errors import shorten
+from hookviz.hooking import hooks
+from hookviz.wording import times
+
+_BEFORE = 3  # calls that a message names
+_SIDES = ("D", "H", "W")
+
+
+@dataclass(frozen=True, slots=True)
+class FailingCall:
+    """The call in which a pass failed.
+
+    Attributes:
+        layer: the module's dotted path; empty where the network's own code failed, between layers.
+        kind: its class.
+        shapes: of the tensors that it was given, batch included.
+        expected: what it takes, in words, as far as its own numbers tell; else empty.
+        before: the layers without parts that had returned by then, in order, a name for each call.
+    """
+
+    layer: str
+    kind: str
+    shapes: tuple[tuple[int, ...], ...]
+    expected: str
+    before: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Where it fails, as the beginning of a sentence."""
+        given = " and ".join(times(shape) or "one number" for shape in self.shapes) or "no tensor"
+        where = f"{self.layer} ({self.kind})" if self.layer else f"its own code ({self.kind})"
+        takes = f", which takes {self.expected}," if self.expected else ""
+        last = ", ".join(self.before[-_BEFORE:])
+        more = f" and {len(self.before) - _BEFORE} before" if len(self.before) > _BEFORE else ""
+        ran = f"after {last}{more}" if last else "before any other layer"
+        return f"{where}{takes} fails on {given}, {ran}"
+
+
+def failing_call(network: nn.Module, run: Callable[[], Any]) -> FailingCall | None:
+    """The innermost call of a module that was running when `run` failed.
+
+    None where `run` doesn't fail, or fails outside of the network. What it raises is not raised
+    here; a `BaseException` that is no `Exception` is.
+    """
+    modules = dict(network.named_modules())
+    running: list[tuple[str, tuple[tuple[int, ...], ...]]] = []
+    failed: list[tuple[str, tuple[tuple[int, ...], ...]]] = []
+    returned: list[str] = []
+
+    def begin(call: hooks.Call) -> None:
+        failed.clear()  # whatever failed before, the network's own code caught it
+        # Shapes and not tensors: a layer may write into them before it fails.
+        shapes = tuple(tuple(tensor.shape) for _, tensor in hooks.tensors_in(call.inputs))
+        running.append((call.layer, shapes))
+
+    def leave(_call: hooks.Call) -> None:
+        failed.append(running.pop())
+
+    def succeed(call: hooks.Call) -> None:
+        failed.clear()
+        if not any(modules[call.layer].children()):
+            returned.append(call.layer)
+
+    with (
+        hooks.before(network, modules, begin),
+        hooks.observe(network, modules, leave, always_call=True),
+        hooks.observe(network, modules, succeed),
+    ):
+        try:
+            run()
+        except Exception:  # noqa: BLE001 - whatever it is, the caller has seen it already
+            if not failed:
+                return None
+            layer, shapes = failed[0]
+            module = modules[layer]
+            return FailingCall(
+                layer, type(module).__name__, shapes, expected(module), tuple(returned)
+            )
+    return None
+
+
+def expected(module: nn.Module) -> str:
+    """What a module of torch's takes, by its own numbers; empty for others.
+
+    >>> expected(nn.Conv2d(3, 8, 5))
+    '3 channels in N×C×H×W, of at least 5×5 with padding'
+    """
+    for kind, takes in _TAKES.items():
+        if isinstance(module, kind):
+            return takes(module)
+    return ""
+
+
+def _conv(module: Any) -> str:
+    takes = f"{_channels(module.in_channels)} in {_form(len(module.kernel_size))}"
+    if module.transposed:
+        return takes
+    sizes = zip(module.kernel_size, module.dilation, strict=True)
+    reach = [dilation * (size - 1) + 1 for size, dilation in sizes]
+    return f"{takes}, of at least {times(reach)} with padding"
+
+
+_TAKES: dict[type[nn.Module], Callable[[Any], str]] = {
+    _ConvNd: _conv,
+    _NormBase: lambda module: _channels(module.num_features),
+    nn.GroupNorm: lambda module: _channels(module.num_channels),
+    nn.LayerNorm: lambda module: f"{times(module.normalized_shape)} as the last dimensions",
+    nn.Linear: lambda module: f"{module.in_features:,} numbers along the last dimension",
+    nn.RNNBase: lambda module: f"{module.input_size:,} numbers along the last dimension",
+    nn.Embedding: lambda module: f"whole numbers from 0 to {module.num_embeddings - 1:,}",
+    nn.MultiheadAttention: lambda module: f"vectors of {module.embed_dim:,} numbers",
+}
+
+
+def _channels(count: int) -> str:
+    return f"{count:,} channel{'s' * (count != 1)}"
+
+
+def _form(dims: int) -> str:
+    return "×".join(("N", "C", *_SIDES[-dims:]))
+
+
+def first_line(error: Exception) -> str:
+    """An error's own words, in short."""
+    return shorten(str(error).strip().partition("\n")[0], 200) or type(error).__name__
