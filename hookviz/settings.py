@@ -1,13 +1,14 @@
 """Every `HOOKVIZ_*` environment variable, typed, checked and documented in one place."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hookviz.errors import SettingError, UnknownNameError
+from hookviz.errors import SettingError, UnknownNameError, shorten
 from hookviz.machine import memory
 from hookviz.machine.memory import MEGABYTE
 
@@ -53,6 +54,7 @@ class Settings:
         log: ``text`` for warnings and errors, ``json`` for a line of JSON for every run too.
         login: 1 asks everybody to log in by OpenID Connect, as ``secrets.toml`` says; 0 does not.
         class_code: asked of everybody once a session; nobody is asked where it is empty.
+        hosts: names under which the app is opened, as `host_names` reads them; empty for any.
     """
 
     max_pixels: int = 100_000_000
@@ -75,6 +77,33 @@ class Settings:
     log: str = "text"
     login: int = _none_of("off")
     class_code: str = field(default="", repr=False)
+    hosts: str = ""
+
+
+def host_names(hosts: str) -> list[str]:
+    """The names in a list with commas; none where any name will do.
+
+    What a proxy calls its site will do as well: a scheme and a port are left aside, and an address
+    without a name, such as ``:80``, is any.
+
+    Raises:
+        SettingError: something in the list is no name of a host.
+
+    >>> host_names("https://cnn.example.org, *.school.example:8443")
+    ['cnn.example.org', '*.school.example']
+    >>> host_names(":80")
+    []
+    """
+    names = []
+    for address in filter(None, re.split(r"[,\s]+", hosts)):
+        match = _HOST.fullmatch(address)
+        if not match:
+            raise SettingError(
+                f"HOOKVIZ_HOSTS: {shorten(address)!r} is no name of a host, such as "
+                "cnn.example.org or *.example.org; several stand with commas between them."
+            )
+        names.append(match["name"].strip("[]").lower())
+    return names if all(names) else []
 
 
 def read_settings(environment: Mapping[str, str], limit: int | None = None) -> Settings:
@@ -125,6 +154,7 @@ def _checked(chosen: Settings) -> Settings:
             f"HOOKVIZ_CLASS_CODE has {len(chosen.class_code)} characters, which can be guessed. "
             f"{_SHORTEST_CODE} or more work."
         )
+    host_names(chosen.hosts)
     return chosen
 
 
@@ -142,6 +172,12 @@ def _with_memory(chosen: Settings, limit: int | None) -> Settings:
 
 _FOR_TESTS = {"HOOKVIZ_REQUIRE_BROWSER"}
 _SHORTEST_CODE = 6
+_HOST = re.compile(
+    r"(?:https?://)?"
+    r"(?P<name>(?:\*\.)?\w[\w-]*(?:\.\w[\w-]*)*\.?|\*|\[[\da-f:.]+\]|)"
+    r"(?::\d{1,5})?/?",
+    re.ASCII | re.IGNORECASE,
+)
 
 
 @cache

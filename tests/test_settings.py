@@ -1,7 +1,7 @@
 import pytest
 
 from hookviz.errors import SettingError, UnknownNameError
-from hookviz.settings import ASSETS, MEGABYTE, Settings, read_settings
+from hookviz.settings import ASSETS, MEGABYTE, Settings, host_names, read_settings
 
 GIGABYTE = 1024 * MEGABYTE
 
@@ -48,11 +48,37 @@ def test_the_memory_itself_can_be_chosen() -> None:
         ("HOOKVIZ_LOGIN", "2", "neither 0 nor 1"),
         ("HOOKVIZ_METRICS_PORT", "65536", "no port"),
         ("HOOKVIZ_CLASS_CODE", "short", "6 or more"),
+        ("HOOKVIZ_HOSTS", "cnn.example.org/demo", "'cnn.example.org/demo' is no name of a host"),
     ],
 )
 def test_choices_that_mean_nothing_are_named(variable: str, value: str, why: str) -> None:
     with pytest.raises(SettingError, match=f"{variable}.*{why}"):
         read_settings({variable: value})
+
+
+@pytest.mark.parametrize(
+    ("hosts", "names"),
+    [
+        ("", []),
+        (":80", []),
+        ("cnn.example.org, :80", []),
+        ("CNN.example.org.", ["cnn.example.org."]),
+        ("https://cnn.example.org:8443/", ["cnn.example.org"]),
+        (" localhost,*.example.org 192.168.1.20 ", ["localhost", "*.example.org", "192.168.1.20"]),
+        ("[::1]:8501", ["::1"]),
+        ("*", ["*"]),
+    ],
+)
+def test_names_of_hosts_are_read_from_what_a_proxy_calls_its_site(
+    hosts: str, names: list[str]
+) -> None:
+    assert host_names(hosts) == names
+
+
+@pytest.mark.parametrize("host", ["a b/c", "ftp://a", "a..b", "*.", "a@b", "a:123456", "-a", "é"])
+def test_what_is_no_name_of_a_host_is_named(host: str) -> None:
+    with pytest.raises(SettingError, match=r"HOOKVIZ_HOSTS: .* is no name of a host, such as"):
+        host_names(host)
 
 
 def test_the_class_code_is_in_no_text_about_the_settings() -> None:

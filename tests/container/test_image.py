@@ -19,7 +19,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from hookviz.settings import Settings
+from hookviz.settings import Settings, host_names
 
 ROOT = Path(__file__).parent.parent.parent
 TORCH = {"torch", "torchvision"}
@@ -227,9 +227,19 @@ def test_one_number_bounds_an_upload_everywhere(compose: Any) -> None:
     services = compose["services"]
     limit = services["proxy"]["environment"]["UPLOAD_MB"]
     variables = services["app"]["environment"]
-    assert set(variables.values()) == {limit} == {"${UPLOAD_MB:-50}"}
+    bounds = {value for name, value in variables.items() if name.endswith(("_SIZE", "_MB"))}
+    assert bounds == {limit} == {"${UPLOAD_MB:-50}"}
     assert "STREAMLIT_SERVER_MAX_UPLOAD_SIZE" in variables
     assert "max_size {$UPLOAD_MB:50}.9MiB" in (ROOT / "deploy" / "Caddyfile").read_text()
+
+
+def test_one_name_is_the_proxys_site_and_the_apps_only_host(compose: Any) -> None:
+    """Where a name is given; `:80`, as it comes, is any, as the proxy reads it too."""
+    services = compose["services"]
+    assert services["proxy"]["environment"]["SITE"] == "${SITE:-:80}"
+    assert services["app"]["environment"]["HOOKVIZ_HOSTS"] == "${HOOKVIZ_HOSTS:-${SITE:-}}"
+    assert "\n{$SITE::80} {" in (ROOT / "deploy" / "Caddyfile").read_text()
+    assert host_names(":80") == []
 
 
 def test_every_setting_that_is_named_exists() -> None:

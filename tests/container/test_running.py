@@ -72,6 +72,7 @@ def app() -> Iterator[Running]:
             **os.environ,
             **own,
             "STREAMLIT_SERVER_PORT": str(port),
+            "HOOKVIZ_HOSTS": f"https://{SITE}, 127.0.0.1",
             **dict.fromkeys(("http_proxy", "https_proxy"), proxy),
             "no_proxy": "127.0.0.1,localhost",
         }
@@ -147,6 +148,16 @@ def test_the_page_of_the_site_is_accepted_behind_a_proxy_and_others_are_not(app:
     """The proxy passes the browser's Host on, so the origin is the site's own."""
     assert opens(app.port, f"https://{SITE}")
     assert not opens(app.port, "https://elsewhere.example.net")
+
+
+def test_no_session_opens_under_another_name_and_probes_need_none(app: Running) -> None:
+    """A page that points its own name at this address is of its own origin."""
+    assert opens(app.port, f"http://{SITE}:{app.port}", f"{SITE}:{app.port}")
+    for other in (f"rebound.example.net:{app.port}", f"{SITE}.example.net", "127.0.0.2"):
+        assert not opens(app.port, f"http://{other}", other), other
+        assert not opens(app.port, None, other), other
+    by_address = {"Host": f"10.0.0.7:{app.port}"}
+    assert status(f"http://127.0.0.1:{app.port}/health/deep", headers=by_address) == 200
 
 
 def test_the_health_check_tells_sick_from_well(app: Running) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import streamlit as st
 import torch
+from streamlit import config
 
 from hookviz.capturing import engine
 from hookviz.drawing.grid import make_grid
@@ -17,7 +18,7 @@ from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.images.samples import samples
 from hookviz.models import bundled, catalog, user_models
 from hookviz.serving import capacity, logs
-from hookviz.settings import settings
+from hookviz.settings import host_names, settings
 from hookviz.ui.serving import deep_health, resources
 from hookviz.ui.state import ModelChoice
 
@@ -46,6 +47,7 @@ async def guest_lifespan(_app: Any) -> AsyncIterator[None]:
     ones, while libraries set themselves up. For a process that has other things to do as well.
     """
     logs.set_up(settings().log)
+    limit_hosts()
     await asyncio.to_thread(warm_up)
     with ExitStack() as open_ports:
         metrics = capacity.metrics()
@@ -66,6 +68,18 @@ def share_cores() -> None:
     """
     if settings().threads or "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(capacity.run_plan().threads)  # for all threads that begin after this
+
+
+def limit_hosts() -> None:
+    """Refuse the page's connection to whoever opened it under a name not in HOOKVIZ_HOSTS.
+
+    Else a page of another site could point its own name at this address, and be the same site.
+    Probes ask by address and open no such connection, so they are not refused. Where the setting is
+    empty, Streamlit's own ``server.allowedHosts`` stays.
+    """
+    names = host_names(settings().hosts)
+    if names:
+        config.set_option("server.allowedHosts", names)
 
 
 def warm_up() -> None:
