@@ -131,7 +131,7 @@ def chosen_upload() -> str | None:
     A click that was on its way when one was chosen comes with the URL before. The browser's Back
     does so too, and there it is meant.
     """
-    name = st.query_params.get("upload")
+    name = st.query_params.get("upload") or None
     context = get_script_run_ctx()
     went_back = context is not None and context.is_history_navigation
     if name is None and not went_back and st.session_state.get(_UPLOAD) is not None:

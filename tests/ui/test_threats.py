@@ -32,7 +32,7 @@ RUBBISH = (
 )
 VIEW = (
     "family", "model", "weights", "size", "whole", "layer", "scale", "colours", "sort", "top",
-    "sample", "channel", "cell", "origin", "lens",
+    "image", "upload", "sample", "channel", "cell", "origin", "lens",
 )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ def pick_image() -> Shown | None:
         key="image",
         bind="query-params",
     )
-    if origin == _SAMPLES:
+    if origin not in ("Upload", "Camera"):  # an empty word in a link clears the choice
         st.session_state["_arrived"] = _SAMPLES
         gallery(
             "gallery", "Sample image", _sample_thumbnails(), chosen_sample().name, choose_sample
