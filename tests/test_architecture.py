@@ -112,7 +112,8 @@ SHOWN_ELSEWHERE = {
     "put together from parts that are tested, in ui/serving/": "serving/capacity "
     "ui/serving/resources",
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": "ui/main "
-    "ui/components/files ui/components/gallery ui/components/history ui/components/map "
+    "ui/components/chart ui/components/files ui/components/gallery ui/components/history "
+    "ui/components/map "
     "ui/components/mosaic ui/components/navigator ui/components/walk ui/components/why "
     "ui/explorer/channel_grid "
     "ui/explorer/grid_files ui/explorer/inspector ui/explorer/kernel_view "

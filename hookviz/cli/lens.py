@@ -132,7 +132,7 @@ def _print(panel: Panel) -> None:
         rows = [tuple(map(_text, row)) for row in panel.rows]
         click.echo(f"\n{panel.title}\n" + table(panel.columns, rows))
     else:
-        click.echo(f"[{panel.title}]")
+        click.echo(f"[{panel.heading if isinstance(panel, GridPanel) else panel.title}]")
 
 
 def _text(cell: str | float) -> str:

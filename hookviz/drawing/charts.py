@@ -1,14 +1,17 @@
 """A lens's numbers as a chart: a picture of bars or lines, by matplotlib."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from hookviz.drawing.colours import ACCENT, CONTRAST
+from hookviz.drawing.colours import ABOVE, ACCENT, BELOW, CONTRAST
 from hookviz.drawing.figures import figure_file
 from hookviz.drawing.panels import ChartPanel
 from hookviz.errors import SettingError, shorten
+from hookviz.wording import number
 
 COLOURS = (ACCENT, CONTRAST, "#8a6fb8", "#b58900", "#5a7fb0")
 """One per series: told apart without red and green, and seen on dark and on light."""
@@ -40,7 +43,9 @@ def chart_figure(panel: ChartPanel, *, ink: str = "#1a1a1a", width: float = 9.0)
         colour = COLOURS[index % len(COLOURS)]
         if panel.kind == "bars":
             shift = (index - (len(panel.series) - 1) / 2) * breadth
-            axes.bar(positions + shift, values, breadth, color=colour, label=name)
+            colours = [BELOW if value < 0 else ABOVE for value in values]
+            painted = colours if panel.is_signed else colour
+            axes.bar(positions + shift, values, breadth, color=painted, label=name)
         else:
             axes.plot(positions, values, color=colour, label=name, marker="o", markersize=3)
     if panel.log:
@@ -70,6 +75,44 @@ def chart_figure(panel: ChartPanel, *, ink: str = "#1a1a1a", width: float = 9.0)
             fontsize=9,
         )
     return figure
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis of numbers: how they lie between its ends, 0…1, and what is written along it."""
+
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+    log: bool
+
+    def share(self, value: float) -> float | None:
+        """How far along the axis a number lies; None for what cannot be drawn on it."""
+        if not np.isfinite(value) or (self.log and value <= 0):
+            return None
+        placed = np.log10(value) if self.log else value
+        return float((placed - self.low) / (self.high - self.low))
+
+
+def axis_of(panel: ChartPanel) -> Axis:
+    """The axis that all of a chart's numbers fit on; bars start at its zero or its lower end."""
+    drawn = [_drawable(values, log=panel.log) for values in panel.series.values()]
+    every = np.concatenate(drawn) if drawn else np.zeros(0)
+    every = every[np.isfinite(every)]
+    low, high = (float(every.min()), float(every.max())) if every.size else (0.0, 1.0)
+    if panel.log:
+        low, high = float(np.floor(np.log10(low or 1))), float(np.ceil(np.log10(high or 1)))
+        high += high == low
+        step = max(1, int((high - low) // 5))
+        powers = range(int(low), int(high) + 1, step)
+        ticks = tuple(((power - low) / (high - low), number(10.0**power)) for power in powers)
+        return Axis(low, high, ticks, log=True)
+    if panel.kind == "bars":
+        low, high = min(0.0, low), max(0.0, high)
+    values = MaxNLocator(5).tick_values(low, high if high > low else low + 1)
+    low, high = float(values[0]), float(values[-1])
+    ticks = tuple(((float(value) - low) / (high - low), number(float(value))) for value in values)
+    return Axis(low, high, ticks, log=False)
 
 
 def chart_png(panel: ChartPanel, *, ink: str = "#1a1a1a", dpi: int = 160) -> bytes:

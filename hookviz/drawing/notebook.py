@@ -26,7 +26,7 @@ def panels_html(panels: Iterable[Panel]) -> str:
 
 def _grid(panel: GridPanel) -> str:
     caption = " ".join(filter(None, (panel.caption, panel.grid.legend)))
-    return _titled(panel.title, markup.image(panel.grid.png(), panel.alt), caption)
+    return _titled(panel.heading, markup.image(panel.grid.png(), panel.alt), caption)
 
 
 def _image(panel: ImagePanel) -> str:

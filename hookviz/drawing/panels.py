@@ -14,16 +14,29 @@ from hookviz.types import Pixels
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GridPanel:
-    """Channels as a grid, with its colour bar and its legend."""
+    """Channels as a grid, with its colour bar and its legend.
+
+    Attributes:
+        layer: whose channels the tiles are, by their numbers; empty where they are no channels.
+        state: which state of it this is, such as ``"before"``; grids of one title that follow each
+            other are told apart by it.
+    """
 
     title: str
     grid: Grid
     caption: str = ""
+    layer: str = ""
+    state: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The title with the state."""
+        return f"{self.title} {self.state}".rstrip()
 
     @property
     def alt(self) -> str:
         """What it shows, in words."""
-        return f"{self.title}: {self.grid.shown}. {self.grid.legend}"
+        return f"{self.heading}: {self.grid.shown}. {self.grid.legend}"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -63,6 +76,7 @@ class ChartPanel:
         unit: what the numbers are, along the axis.
         places: what the places are, where there are too many for their labels.
         log: whether the axis is logarithmic; numbers of 0 and less are left out then.
+        layer: whose channels the places are, `labels` being their numbers; else empty.
     """
 
     title: str
@@ -73,6 +87,13 @@ class ChartPanel:
     places: str = "place in the order of execution"
     log: bool = False
     caption: str = ""
+    layer: str = ""
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether it is bars of one series about zero, with a colour for either side."""
+        values = list(self.series.values())
+        return self.kind == "bars" and len(values) == 1 and bool((values[0] < 0).any())
 
     @property
     def alt(self) -> str:

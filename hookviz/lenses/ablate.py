@@ -3,6 +3,8 @@
 Ablation in the sense of Meyes et al., "Ablation Studies in Artificial Neural Networks" (2019), on
 activations instead of weights. The edit is made at the convolution's own output, each time that
 the layer runs; a batch norm behind it turns the zeros of a channel into a constant.
+
+Over 300 lines: the edit, the pass with it and what is said of it know each other closely.
 """
 
 from dataclasses import dataclass, replace
@@ -12,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hookviz.capturing.survey import steps_after
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.scales import quantise
@@ -92,9 +95,11 @@ def run(
     after, scores = _edited_pass(subject, layer, later, edit)
     assert whole.logits is not None
     logits = np.stack([whole.logits.numpy(), scores])
+    cut = _cut(subject, layer, edit) if np.array_equal(logits[0], logits[1]) else ""
     chances = torch.softmax(torch.from_numpy(logits), 1).numpy()
     panels: list[Panel] = [
         _verdict(subject, info, which, logits, target),
+        *([TextPanel(cut, "note")] if cut else []),
         _table(subject, chances, target),
     ]
     for name in wanted:
@@ -149,6 +154,26 @@ def _edit(values: Map, info: LayerInfo, asked: _Edit) -> tuple[_Edit, str]:
     else:
         which = f"{who} switched off" if asked.mode == "switch off" else f"nothing but {who} kept"
     return replace(asked, channels=channels), which
+
+
+def _cut(subject: Subject, layer: str, edit: _Edit) -> str:
+    """Which layer wipes the edited channels out anyway, and so why nothing changed; else empty."""
+    if edit.mode == "keep only":  # the others are edited
+        return ""
+    channels = list(edit.channels)
+    steps = steps_after(subject.survey, layer)
+    passed = subject.capture([step.layer for step in steps]) if steps else {}
+    kinds = {info.name: info.kind for info in subject.survey.layers}
+    for step in steps:
+        if not passed[str(step)].values[channels].any():
+            one = len(channels) == 1
+            whose = f"channel {channels[0]} is" if one else "all the edited channels are"
+            return (
+                f"Nothing changes: {step} ({kinds[step.layer]}) had cut "
+                f"{'it' if one else 'them'} already. After it {whose} 0 everywhere, with the edit "
+                "and without."
+            )
+    return ""
 
 
 def _edited_pass(
@@ -224,13 +249,13 @@ def _grids(name: str, before: Map, after: Map, *, edited: bool) -> list[Panel]:
     with np.errstate(invalid="ignore"):  # ∞ − ∞
         moved = np.abs(after - before)
     same = not np.nan_to_num(moved).any()
-    caption = "unchanged: the edit doesn't reach this layer" if same and not edited else ""
+    caption = "unchanged: the edit doesn't reach this layer." if same and not edited else ""
     grids = _alike(name, before, after)
     if not same:
-        caption = f"largest change {number(float(np.nanmax(moved)))}; colours as before"
+        caption = f"largest change {number(float(np.nanmax(moved)))}; colours as before."
     return [
-        GridPanel(f"{name} before", grids[0]),
-        GridPanel(f"{name} after", grids[1], caption),
+        GridPanel(name, grids[0], layer=name, state="before"),
+        GridPanel(name, grids[1], caption, layer=name, state="after"),
     ]
 
 

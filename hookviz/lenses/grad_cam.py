@@ -131,7 +131,7 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
     values = {"map": positive, "signed": cam.signed, "score": np.array(score)}
     if cam.weights is not None:
         values["weights"] = cam.weights
-        panels.append(_chart(cam.weights))
+        panels.append(_chart(cam.weights, layer))
     return tuple(panels), values
 
 
@@ -150,7 +150,7 @@ def _enlarged(side: int, sides: tuple[int, ...]) -> int:
     return max(1, round(side * 640 / max(sides)))
 
 
-def _chart(weights: Numbers) -> ChartPanel:
+def _chart(weights: Numbers, layer: str) -> ChartPanel:
     first = np.argsort(-np.abs(weights), kind="stable")[:_CHART]
     return ChartPanel(
         "Weights of the channels",
@@ -158,6 +158,7 @@ def _chart(weights: Numbers) -> ChartPanel:
         {"weight": weights[first].astype(np.float64)},
         unit="weight",
         caption=f"The {len(first)} of {len(weights):,} channels that count most, by number.",
+        layer=layer,
     )
 
 

@@ -63,6 +63,7 @@ def run(
         GridPanel(
             "The gradient, channel by channel",
             make_grid(gradient, scale="symmetric", title=f"gradient at {layer}"),
+            layer=layer,
         ),
         ChartPanel(
             "Largest |gradient| of each channel",
@@ -70,6 +71,7 @@ def run(
             {"max |g|": largest[first].astype(np.float64)},
             unit="max |gradient|",
             caption=f"The {len(first)} of {len(largest):,} channels with the largest, by number.",
+            layer=layer,
         ),
     )
     return panels, {

@@ -223,6 +223,7 @@ def _panels(
         {"change": scores[listed]},
         unit="change of score",
         caption="By channel. Below 0: the channel speaks for the class.",
+        layer=info.name,
     )
     rows = tuple(
         (
@@ -240,6 +241,7 @@ def _panels(
         "What these channels put out",
         _some(make_grid(maps, scale="symmetric", title=info.name), maps, shown),
         f"Largest change first: {', '.join(map(str, shown))}.",
+        layer=info.name,
     )
     return TextPanel(says), chart, grid, table
 

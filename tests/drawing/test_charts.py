@@ -1,11 +1,14 @@
 import io
+from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 from PIL import Image
 
 from hookviz.drawing import charts
+from hookviz.drawing.colours import ABOVE, BELOW
 from hookviz.drawing.panels import ChartPanel
 from hookviz.errors import SettingError
 
@@ -48,3 +51,31 @@ def test_what_does_not_fit_is_refused() -> None:
         charts.chart_figure(panel(kind="pie"))
     with pytest.raises(SettingError, match="2 numbers for 1 labels"):
         charts.chart_figure(ChartPanel("x", ("a",), {"n": np.zeros(2)}))
+
+
+def axis(values: list[float], **looks: Any) -> charts.Axis:
+    labels = tuple(map(str, range(len(values))))
+    return charts.axis_of(ChartPanel("", labels, {"x": np.array(values)}, **looks))
+
+
+def test_an_axis_holds_every_number_and_zero_where_there_are_bars() -> None:
+    found = axis([-2.5, 0.3, np.nan])
+    assert found.share(0.0) == next(place for place, text in found.ticks if text == "0")
+    shares = [found.share(value) for value in (-2.5, 0.3)]
+    assert all(share is not None and 0 <= share <= 1 for share in shares)
+    assert found.share(np.nan) is None
+    lines = axis([50.0, 51.0], kind="lines")
+    assert (lines.low, lines.high) == pytest.approx((50.0, 51.0))
+
+
+def test_an_axis_of_powers_leaves_zero_out() -> None:
+    found = axis([1e-3, 0.0, 10.0], log=True)
+    assert [found.share(value) for value in (1e-3, 10.0, 0.0)] == [0.0, 1.0, None]
+    assert found.share(0.1) == pytest.approx(0.5)
+    assert axis([np.nan], log=True).ticks
+
+
+def test_bars_about_zero_are_blue_below_and_red_above() -> None:
+    signed = ChartPanel("", ("a", "b"), {"x": np.array([-1.0, 2.0])})
+    colours = [bar.get_facecolor() for bar in charts.chart_figure(signed).axes[0].patches]
+    assert colours == [to_rgba(BELOW), to_rgba(ABOVE)]

@@ -94,7 +94,7 @@ def test_every_control_of_every_lens_works(
         chosen[parameter.name] = used.choices[-1] if used else "something"
         page.wait_for_timeout(300)
         settle(page, or_refused=True)
-    for picture_ in page.get_by_test_id("stMain").locator("img").all():
+    for picture_ in page.get_by_test_id("stMain").locator("img:not(.scale img)").all():
         assert (picture_.get_attribute("alt") or "").strip()
     assert page.evaluate("document.documentElement.scrollWidth") <= 1440
 
@@ -168,3 +168,55 @@ def test_nothing_of_the_lens_before_stays_while_the_next_one_runs(page: Page, se
     expect(page.get_by_role("combobox", name="Ask about layer")).to_have_count(0)
     expect(main.locator(".stMain figure, [data-testid=stDataFrame], h3")).to_have_count(0)
     page.get_by_role("button", name="Stop", exact=True).click()
+
+
+def test_a_bar_and_a_tile_lead_to_their_channel_and_back_to_the_lens(
+    page: Page, server: str
+) -> None:
+    matters = running.find_lens("channels-that-matter")
+    opened(page, server, matters, layer="stage2.first.conv")
+    link = page.url
+    main = page.get_by_test_id("stMain")
+    for element in (
+        main.get_by_role("button", name=re.compile("^channel ")).nth(1),
+        main.locator("figure .stage[data-painted]"),
+    ):
+        element.click(position={"x": 5, "y": 20})
+        heading = page.get_by_role("heading", name=re.compile(r"^Channel \d+$"))
+        heading.wait_for()
+        expect(page.locator(".why h4")).to_be_in_viewport()
+        channel = heading.inner_text().split()[1]
+        assert "layer=stage2.first.conv" in page.url
+        assert f"channel={channel}" in page.url
+        assert "lens=" not in page.url
+        page.go_back()
+        settle(page)
+        assert page.url == link
+        expect(page.get_by_role("heading", name=matters.question, exact=True)).to_be_visible()
+
+
+def test_before_and_after_are_flipped_in_one_place(page: Page, server: str) -> None:
+    opened(page, server, running.find_lens("ablate"), layer="stage2.first.conv")
+    stage = page.locator("figure .stage[data-painted]").first
+    before, after = stage.get_attribute("data-painted"), stage.bounding_box()
+    page.get_by_role("radio", name="before").first.click()
+    expect(stage).not_to_have_attribute("data-painted", before or "")
+    assert stage.bounding_box() == after
+
+
+def test_the_channel_is_kept_through_lenses_and_layers(page: Page, server: str) -> None:
+    page.goto(f"{server}/?model=ShapesNet&layer=stage1.first.conv&channel=12")
+    heading = page.get_by_role("heading", name="Channel 12", exact=True)
+    heading.wait_for()
+    lens = running.find_lens("gradients")
+    choose(page, "Look at", f"{lens.question} · {lens.title}")
+    settle(page)
+    expect(page.locator(".st-key-hv-header .hv-classes")).to_be_visible()
+    page.get_by_role("heading", name=lens.question, exact=True).click()  # out of the select box
+    page.keyboard.press("n")
+    expect(page.get_by_text(re.compile("with every value of stage1.second.conv"))).to_be_visible()
+    settle(page)
+    choose(page, "Look at", "Channels")
+    heading.wait_for()
+    assert "channel=12" in page.url
+    assert "layer=stage1.second.conv" in page.url

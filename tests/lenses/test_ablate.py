@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
+from hookviz.capturing.inputs import prepare
 from hookviz.drawing.panels import GridPanel, TablePanel, TextPanel
 from hookviz.types import Model
 from tests.conftest import Tiny, as_model, picture, random_input, seeded
@@ -220,3 +221,26 @@ def test_a_layer_without_a_batch_is_edited_like_any_other(mode: str) -> None:
             np.testing.assert_allclose(
                 squeezed.values[name], plain.values[name], rtol=1e-5, atol=1e-6
             )
+
+
+def test_what_a_relu_cuts_anyway_is_said_and_nothing_else() -> None:
+    torch.manual_seed(0)
+    conv = nn.Conv2d(3, 4, 3)
+    network = nn.Sequential(
+        *(conv, nn.ReLU(inplace=True), nn.Conv2d(4, 6, 3), nn.ReLU()),
+        *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 5)),
+    )
+    with torch.no_grad():
+        conv.bias = nn.Parameter(torch.tensor([-100.0, 0.0, -100.0, 5.0]))
+    model = as_model(network)
+    made = prepare(model, picture())
+    after_relu = network[:2](made.tensor)[0]
+    for channels in ([0], [1], [3], [0, 2], [0, 3]):
+        result = hookviz.run_lens("ablate", model, made, layer="0", channels=channels)
+        said = [panel.text for panel in result.panels if isinstance(panel, TextPanel)]
+        dead = not after_relu[channels].any()
+        unchanged = np.array_equal(result.values["logits_before"], result.values["logits_after"])
+        assert unchanged == dead
+        assert any("1 (ReLU) had cut" in text for text in said) == dead, said
+    assert not after_relu[[0, 2]].any()
+    assert after_relu[3].any()

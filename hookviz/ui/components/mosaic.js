@@ -79,7 +79,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     // From where the tiles begin, at the top of the page, to the lower edge of the window.
     const main = document.querySelector("[data-testid='stMain']");
     const top = scroller.getBoundingClientRect().top + (main ? main.scrollTop : 0);
-    const free = Math.max(240, window.innerHeight - top - (onPhone() ? PAGER : 16));
+    const free = data.height ?? Math.max(240, window.innerHeight - top - (onPhone() ? PAGER : 16));
     const plan = fit(count, aspect, room, free);
     ({ columns, page } = plan);
     first = Math.floor(position / page) * page;
@@ -148,7 +148,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   };
 
   const select = (cell = null) => {
-    window.hookviz?.picked();
+    if (data.height) scrollUp();
+    else window.hookviz?.picked();
     setTriggerValue("picked", { channel: data.order[position], cell });
   };
 
@@ -299,7 +300,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const whole = onPhone() && document.querySelector("[data-testid='stMainBlockContainer']");
   if (whole) observer.observe(whole);
   window.addEventListener("resize", layOut);
-  document.addEventListener("keydown", anywhere);
+  if (!data.height) document.addEventListener("keydown", anywhere); // and not where there are several
   const stop = () => {
     observer.disconnect();
     window.removeEventListener("resize", layOut);

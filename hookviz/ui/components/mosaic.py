@@ -30,20 +30,25 @@ def mosaic(
     alt: str,
     selected: int | None,
     on_pick: Callable[[int, Cell | None], None],
+    *,
+    key: str = "mosaic",
+    height: int | None = None,
 ) -> None:
     """Show the grid as wide as the page.
 
-    `on_pick` gets the channel that a person picks up, and the cell where it was by pointer.
+    `on_pick` gets the channel that a person picks up, and the cell where it was by pointer. Without
+    a `height` in pixels it is as high as the window, and "/" and the arrows reach it from anywhere.
     """
 
     def picked() -> None:
-        match st.session_state["mosaic"].get("picked"):
+        match st.session_state[key].get("picked"):
             case {"channel": int(channel), "cell": [int(row), int(column)]}:
                 on_pick(channel, (row, column))
             case {"channel": int(channel)}:
                 on_pick(channel, None)
 
-    _component()(key="mosaic", data=_data(grid, alt, selected), on_picked_change=picked)
+    data = _data(grid, alt, selected) | {"height": height}
+    _component()(key=key, data=data, on_picked_change=picked)
 
 
 def _data(grid: Grid, alt: str, selected: int | None) -> dict[str, Any]:

@@ -88,3 +88,6 @@ const thin = (line) => {
     if (free || rank(mark) === 0) kept.push(box);
   }
 };
+
+// To the top of the page, where what a click in a lens leads to is shown.
+const scrollUp = () => document.querySelector("[data-testid='stMain']")?.scrollTo(0, 0);

@@ -3,6 +3,7 @@
 import hashlib
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import look
 from hookviz.types import LayerInfo, Model, ModelInput
+from hookviz.ui.lenses.channel_lead import lead_to
 from hookviz.ui.lenses.lens_result import show_result
 from hookviz.ui.lenses.lens_widgets import pick_parameters
 from hookviz.ui.serving import resources
@@ -34,24 +36,34 @@ def show_lens(
     subject = Subject(model, model_input, shown.image, cache)
     chosen = pick_parameters(lens, subject, layer)
     key = ("lens", lens.slug, model.name, model.digest, model_input.digest, _fingerprint(chosen))
-    waiting = st.container()  # whether it runs or not, what follows stays where it is
+    waiting = st.empty()  # whether it runs or not, what follows stays where it is
     shelf = st.empty()  # while it runs, nothing stands here of what was shown before
     result: LensResult | None = cache.get(key)
-    with waiting:
-        if result is None and st.session_state.get("stopped") == key:
-            st.info("Stopped.", icon=":material/pause:")
-            st.button("Run it", on_click=st.session_state.pop, args=("stopped",))
-            return
+    if result is None:
+        with waiting.container():
+            result = _run_or_say(lens, subject, chosen, key)
         if result is None:
-            try:
-                result = _run(lens, subject, chosen, key)
-            except HookVizError as error:
-                st.info(plain(str(error)), icon=":material/info:")
-                return
-            cache.put(key, result, _nbytes(result))
+            return
+        waiting.empty()
+        cache.put(key, result, _nbytes(result))
     with shelf.container():
-        show_result(result)
+        show_result(result, partial(lead_to, subject.survey))
         _show_end(lens, model, result)
+
+
+def _run_or_say(
+    lens: Lens, subject: Subject, chosen: dict[str, Any], key: tuple[str, ...]
+) -> LensResult | None:
+    """The result, or in its place why there is none."""
+    if st.session_state.get("stopped") == key:
+        st.info("Stopped.", icon=":material/pause:")
+        st.button("Run it", on_click=st.session_state.pop, args=("stopped",))
+        return None
+    try:
+        return _run(lens, subject, chosen, key)
+    except HookVizError as error:
+        st.info(plain(str(error)), icon=":material/info:")
+        return None
 
 
 def _show_end(lens: Lens, model: Model, result: LensResult) -> None:

@@ -1,0 +1,122 @@
+// Bars or lines over places that have names, as wide as the page. A place that stands for a channel
+// is a button that leads to it; what is under the pointer or has the focus is read out above.
+
+const FRAME = `
+  <figure>
+    <div class="head"><span class="unit"></span><span class="legend"></span><output></output></div>
+    <div class="plot">
+      <div class="axis" aria-hidden="true"></div>
+      <div class="area"><svg viewBox="0 0 100 100" preserveAspectRatio="none"></svg><div class="over"></div></div>
+      <div class="names" aria-hidden="true"></div>
+    </div>
+  </figure>`;
+
+const LETTER = 7; // pixels that a letter of a name takes
+const MOST_NAMES = 40;
+const watching = new WeakMap();
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  const find = frame(parentElement, FRAME);
+  const [figure, output, axis, over, names, svg] = ["figure", "output", ".axis", ".over", ".names", "svg"].map(find);
+  const make = (kind, name, text = "") => {
+    const element = document.createElement(kind);
+    element.className = name;
+    element.textContent = text;
+    return element;
+  };
+  const count = data.labels.length;
+  figure.setAttribute("role", data.picks ? "group" : "img");
+  figure.setAttribute("aria-label", data.alt);
+  find(".unit").textContent = data.unit;
+  find(".legend").replaceChildren(
+    ...(data.series.length > 1 ? data.series : []).map((series) => {
+      const entry = make("span", "entry", series.name);
+      entry.style.setProperty("--colour", series.colours[1]);
+      return entry;
+    }),
+  );
+  axis.replaceChildren(
+    ...data.ticks.map(([share, text]) => {
+      const tick = make("span", "tick", text);
+      tick.style.bottom = `${100 * share}%`;
+      return tick;
+    }),
+  );
+  const lines = data.ticks.map(([share]) => {
+    const line = make("i", "line");
+    line.style.bottom = `${100 * share}%`;
+    return line;
+  });
+  const zero = make("i", "line zero");
+  zero.style.bottom = `${100 * data.zero}%`;
+
+  const says = (at) => {
+    const values = data.series.map((series) => `${series.name} ${series.texts[at]}`).join(" · ");
+    return `${data.picks ? "channel " : ""}${data.labels[at]}: ${values}`;
+  };
+  const places = data.labels.map((_, at) => {
+    const place = make(data.picks ? "button" : "div", "place");
+    if (data.kind === "bars") {
+      for (const series of data.series) {
+        const slot = make("span", "slot");
+        const share = series.shares[at];
+        if (share !== null) {
+          const bar = make("b", "bar");
+          bar.style.bottom = `${100 * Math.min(share, data.zero)}%`;
+          bar.style.height = `${100 * Math.abs(share - data.zero)}%`;
+          bar.style.background = series.colours[share < data.zero ? 0 : 1];
+          slot.append(bar);
+        }
+        place.append(slot);
+      }
+    }
+    place.onpointerenter = place.onfocus = () => (output.textContent = says(at));
+    place.onpointerleave = place.onblur = () => (output.textContent = "");
+    if (data.picks) {
+      place.type = "button";
+      place.setAttribute("aria-label", says(at));
+      place.onclick = () => {
+        scrollUp();
+        setTriggerValue("picked", at);
+      };
+    }
+    return place;
+  });
+  over.replaceChildren(...lines, zero, ...places);
+
+  svg.replaceChildren(
+    ...(data.kind === "lines" ? data.series : []).map((series) => {
+      const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+      let pen = "M";
+      const steps = series.shares.map((share, at) => {
+        if (share === null) return (pen = "M"), "";
+        const step = `${pen}${(100 * (at + 0.5)) / count} ${100 - 100 * share}`;
+        pen = "L";
+        return step;
+      });
+      path.setAttribute("d", steps.join(""));
+      path.setAttribute("stroke", series.colours[1]);
+      return path;
+    }),
+  );
+
+  const arrange = () => {
+    const room = names.clientWidth / count;
+    const longest = Math.max(...data.labels.map((label) => label.length));
+    const turned = longest * LETTER > room;
+    names.classList.toggle("turned", turned);
+    const listed = count <= MOST_NAMES && room > 11;
+    names.classList.toggle("none", !listed);
+    names.replaceChildren(
+      ...(listed
+        ? data.labels.map((label) => make("span", "name", label))
+        : [make("span", "name", "1"), make("span", "name", data.places), make("span", "name", count)]),
+    );
+  };
+  watching.get(figure)?.disconnect();
+  const observer = new ResizeObserver(arrange);
+  observer.observe(names);
+  watching.set(figure, observer);
+  arrange();
+  return () => observer.disconnect();
+}

@@ -1,0 +1,54 @@
+"""A lens's chart in the page's own letters: bars or lines; the bars of channels lead to them."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import streamlit as st
+
+from hookviz.drawing.charts import COLOURS, axis_of
+from hookviz.drawing.colours import ABOVE, BELOW
+from hookviz.drawing.panels import ChartPanel
+from hookviz.ui.components.files import script, source
+from hookviz.wording import number
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component(
+        "hookviz_chart", css=source("chart.css"), js=script("chart.js")
+    )
+
+
+def chart(panel: ChartPanel, key: str, on_pick: Callable[[int], None] | None) -> None:
+    """Show the chart as wide as there is room; `on_pick` gets the position of a bar clicked."""
+
+    def picked() -> None:
+        match st.session_state[key].get("picked"):
+            case int(position) if 0 <= position < len(panel.labels) and on_pick:
+                on_pick(position)
+
+    _component()(key=key, data=_data(panel, on_pick is not None), on_picked_change=picked)
+
+
+def _data(panel: ChartPanel, can_be_picked: bool) -> dict[str, Any]:
+    axis = axis_of(panel)
+    return {
+        "alt": panel.alt,
+        "kind": panel.kind,
+        "unit": panel.unit,
+        "labels": list(panel.labels),
+        "places": panel.places,
+        "picks": can_be_picked,
+        "zero": 0.0 if panel.log else max(0.0, axis.share(0.0) or 0.0),
+        "ticks": [list(tick) for tick in axis.ticks],
+        "series": [
+            {
+                "name": name,
+                "colours": [BELOW, ABOVE] if panel.is_signed else [COLOURS[at % len(COLOURS)]] * 2,
+                "shares": [axis.share(float(value)) for value in values],
+                "texts": [number(float(value)) for value in values],
+            }
+            for at, (name, values) in enumerate(panel.series.items())
+        ],
+    }

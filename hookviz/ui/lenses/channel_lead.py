@@ -1,0 +1,50 @@
+"""From a channel in a lens to that channel in the explorer, and back by the browser's Back."""
+
+from collections.abc import Callable
+
+from hookviz.capturing.survey import Survey, steps_after
+from hookviz.ui.state import Cell, choose, go
+
+
+def lead_to(surveyed: Survey, layer: str) -> Callable[[int, Cell | None, Cell], None] | None:
+    """What shows a channel of that layer in the explorer; None where the explorer hasn't got it.
+
+    It gets the channel, the cell of its map if one was pointed at, and the map's size.
+    """
+    place = _place(surveyed, layer)
+    if place is None:
+        return None
+    conv, after = place
+    first = surveyed.convs[0].name
+    shape = next(info.output_shape for info in surveyed.layers if info.name == layer)
+
+    def lead(channel: int, cell: Cell | None, size: Cell) -> None:
+        at = cell if size == shape[1:] else None  # a tile can be a kernel
+        choose(layer=conv)
+        if after:
+            choose(after=after)
+        go(
+            lens=None,
+            layer=None if conv == first else conv,
+            channel=str(channel),
+            after=after,
+            **({"cell": ",".join(map(str, (*at, *size)))} if at else {}),
+        )
+
+    return lead
+
+
+def _place(surveyed: Survey, layer: str) -> tuple[str, str | None] | None:
+    """The conv layer, and what is shown of what followed it, where a layer's maps are seen."""
+    layers = {info.name: info for info in surveyed.layers}
+    if layer not in layers:
+        return None
+    if layer in {conv.name for conv in surveyed.convs}:
+        return (layer, None) if len(layers[layer].output_shape) == 3 else None
+    kind = layers[layer].kind
+    for conv in surveyed.convs:
+        steps = steps_after(surveyed, conv.name)
+        alike = [step for step in steps if layers[step.layer].kind == kind]
+        if alike and alike[0].layer == layer:
+            return conv.name, kind
+    return None
