@@ -1,6 +1,7 @@
 """Picking channels up: by pointer, by keys, by link; on a desk and on a phone."""
 
 import re
+from math import ceil
 
 import pytest
 import torch
@@ -21,11 +22,14 @@ def values() -> torch.Tensor:
 
 
 def point(page: Page, channel: int, row: int = 5, column: int = 7) -> tuple[float, float]:
-    """The middle of a cell of a channel on the screen, in the bundled model's first layer."""
+    """A whole pixel of a cell of a channel on the screen, in the bundled model's first layer.
+
+    A browser's click has whole pixels, and a cell is hardly larger than one.
+    """
     box = tiles(page).box(channel)
     return (
-        box["x"] + (column + 0.5) / 64 * box["width"],
-        box["y"] + (row + 0.5) / 64 * box["height"],
+        ceil(box["x"] + column / 64 * box["width"]),
+        ceil(box["y"] + row / 64 * box["height"]),
     )
 
 
