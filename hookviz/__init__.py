@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from hookviz.models.loading import load_model
     from hookviz.models.wrapping import wrap
     from hookviz.training.clipping import clip_gradients
+    from hookviz.training.recording import record
+    from hookviz.training.training_log import TrainingFinding, TrainingLog, TrainingRow
     from hookviz.training.watching import BadTensor, BadTensorError, watch
     from hookviz.types import (
         Activation,
@@ -90,6 +92,9 @@ __all__ = [
     "ModelSpec",
     "Preprocess",
     "SettingError",
+    "TrainingFinding",
+    "TrainingLog",
+    "TrainingRow",
     "UnknownLayerError",
     "UnknownModelError",
     "UnknownNameError",
@@ -111,6 +116,7 @@ __all__ = [
     "on_gradients",
     "prepare",
     "read_image",
+    "record",
     "replace_parameters",
     "run_lens",
     "verbose",
@@ -138,6 +144,8 @@ _HOMES = {
     "models.loading": ("load_model",),
     "models.wrapping": ("wrap",),
     "training.clipping": ("clip_gradients",),
+    "training.recording": ("record",),
+    "training.training_log": ("TrainingFinding", "TrainingLog", "TrainingRow"),
     "training.watching": ("BadTensor", "BadTensorError", "watch"),
     "ui.serving.local_app": ("Explorer", "explore"),
     "types": (

@@ -4,6 +4,7 @@ Every row is measured in one run, the contestants taking turns, so that a busy m
 of them alike; what counts is the ratio.
 """
 
+import copy
 import io
 import platform
 import statistics
@@ -110,6 +111,28 @@ def _keep(network: nn.Module, layers: list[str], image: Tensor) -> list[Tensor]:
     return kept
 
 
+def recorded_training(every: int) -> Row:
+    """A training loop that is recorded against the bare one, ten steps of ResNet-18 each."""
+    network = hookviz.load_model("resnet18", "random").network
+    network = copy.deepcopy(network).train().requires_grad_(True)
+    optimiser = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9)
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randn(8, 3, 64, 64, generator=generator)
+    labels = torch.randint(0, 1000, (8,), generator=generator)
+
+    def train() -> None:
+        for _ in range(10):
+            optimiser.zero_grad()
+            loss = nn.functional.cross_entropy(network(images), labels)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+
+    times = median_times({"bare": train, "hookviz": hookviz.record(network, every=every)(train)}, 7)
+    ratio = times["hookviz"] / times["bare"]
+    what = f"**ten training steps of resnet18, record(every={every}): HookViz**"
+    return Row(what, times["hookviz"], "the bare steps", ratio, "≤ 1.10" if every == 10 else "")
+
+
 def torchlens_beside_bare(name: str, image: Tensor) -> Row:
     """Everything that torchlens logs of a pass; it changes torch for good, so it comes last."""
     import torchlens  # noqa: PLC0415 - importing it is what changes torch
@@ -174,6 +197,7 @@ def main() -> None:
         *every_layer("resnet50", image),
         *every_layer("mobilenet_v2", image),
         *(drawing(*size) for size in ((64, 112), (256, 56), (512, 28), (2048, 7))),
+        *map(recorded_training, (1, 10)),
         torchlens_beside_bare("resnet18", image),
     ]
     print("| what | ms | beside | ratio | aim |\n|---|---:|---|---:|---:|")

@@ -1,4 +1,5 @@
-"""Guards for a training loop of one's own: watch for NaN, clip gradients.
+"""For a training loop of one's own: watch for NaN, clip gradients, record how it goes.
 
-Works on a person's own module and not on a replica. Imports hooking and the top files.
+Works on a person's own module and not on a replica. Imports drawing, hooking and the top
+files.
 """

@@ -1,0 +1,210 @@
+"""Record a person's own training loop: gradients, updates and activations of each layer."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from hookviz.errors import SettingError, shorten
+from hookviz.hooking import hooks
+from hookviz.hooking.graph_hooks import GraphHooks
+from hookviz.hooking.selection import Layers, select
+from hookviz.training.training_log import TrainingLog, TrainingRow
+
+
+@contextmanager
+def record(
+    network: nn.Module, *, every: int = 1, layers: Layers = None, exclude: Layers = ()
+) -> Iterator[TrainingLog]:
+    """Keep per layer and step how gradients, updates and activations are, while training runs.
+
+    Unlike the rest of HookViz this works on the very module that is given. It changes nothing:
+    the training is the same to the last bit with and without it. Its hooks are gone afterwards on
+    every way out. A step begins with a forward pass that gradients are recorded in, the first one
+    after a backward pass; passes within `torch.no_grad`, such as a validation, are none. With
+    accumulated gradients each backward pass ends a step, and the update is that of the last.
+
+    A recorded step costs one look at each output and gradient and a copy of the weights; the
+    others next to nothing. A loss scaler for mixed precision scales the gradient norms too.
+
+    Args:
+        network: a module in training.
+        every: record every so manieth step, the first one included.
+        layers: which layers, as of `observe`; by default each without parts.
+        exclude: not these; chosen in the same ways.
+
+    Returns:
+        What the block gets: a `TrainingLog`, to which a step is added when the next one begins, or
+        the block ends.
+
+    Raises:
+        SettingError: `every` is no whole number from 1 on; no layer is left.
+        UnknownLayerError: no layer has such a name, or is of such a type.
+        ModelError: `network` is no module, or it was compiled or scripted.
+
+    >>> network = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
+    >>> optimiser = torch.optim.SGD(network.parameters(), lr=0.1)
+    >>> with hookviz.record(network) as log:
+    ...     network(torch.ones(4, 2)).sum().backward()  # (N, C)
+    ...     optimiser.step()
+    >>> [(row.step, row.layer) for row in log.rows], log.rows[1].dead <= 1
+    ([(0, '0'), (0, '1')], True)
+    """
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        raise SettingError(f"every={shorten(repr(every))} is not a whole number from 1 on.")
+    chosen = layers if layers is not None else _is_leaf
+    recording = _Recording(network, select(network, chosen, exclude), every)
+    with (
+        recording,
+        hooks.before(network, [""], recording.begin),
+        hooks.observe(network, [""], recording.see_scores),
+    ):
+        yield recording.log
+
+
+def _is_leaf(_name: str, module: nn.Module) -> bool:
+    return not any(module.children())
+
+
+class _Recording:
+    """Knows in which step a training loop is, and opens a `_Step` where it is recorded."""
+
+    def __init__(self, network: nn.Module, layers: tuple[str, ...], every: int) -> None:
+        self.log = TrainingLog()
+        self._network = network
+        self._every = every
+        self._layers = layers
+        self._modules = {name: network.get_submodule(name) for name in layers}
+        self._number = -1
+        self._between = True  # steps: the next pass begins one
+        self._step: _Step | None = None
+        self._hooks = ExitStack()
+        self._scores = GraphHooks(self._see_backward)
+
+    def __enter__(self) -> None:
+        self._scores.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self._end()
+        finally:
+            self._scores.__exit__(*error)
+
+    def begin(self, _call: hooks.Call) -> None:
+        if not (torch.is_grad_enabled() and self._between):
+            return
+        self._end()
+        self._between = False
+        self._number += 1
+        if self._number % self._every == 0:
+            self._step = step = _Step(self._modules)
+            self._hooks.enter_context(hooks.observe(self._network, self._layers, step.see_output))
+            gradients = self._hooks.enter_context(hooks.on_gradients(step.see_gradient))
+            for key, parameter in step.trained.items():
+                gradients.add(key, parameter)
+
+    def see_scores(self, call: hooks.Call) -> None:
+        for _, tensor in hooks.tensors_in(call.output):
+            if tensor.requires_grad:
+                self._scores.add(None, tensor)
+
+    def _see_backward(self, _key: None, _gradient: Tensor) -> None:
+        self._between = True
+
+    def _end(self) -> None:
+        self._hooks.close()
+        if self._step is not None:
+            self.log.rows.extend(self._step.rows(self._number))
+            self._step = None
+
+
+class _Step:
+    """The numbers of one step, on the device where they are computed until it ends."""
+
+    def __init__(self, modules: dict[str, nn.Module]) -> None:
+        self._modules = modules
+        self.trained = {
+            str(id(parameter)): parameter
+            for module in modules.values()
+            for parameter in module.parameters(recurse=False)
+            if parameter.requires_grad
+        }
+        self._weights = {key: each.detach().clone() for key, each in self.trained.items()}
+        self._gradients: dict[str, Tensor] = {}
+        self._outputs: dict[str, list[tuple[int, Tensor, Tensor]]] = {}
+        self._alive: dict[str, Tensor] = {}
+
+    @torch.no_grad()
+    def see_output(self, call: hooks.Call) -> None:
+        for _, tensor in hooks.tensors_in(call.output):
+            if not tensor.is_floating_point() or not tensor.nelement():
+                continue
+            values = tensor.detach()
+            wide = values if values.dtype == torch.float64 else values.float()
+            mean = wide.mean()
+            # Two passes over memory: torch.var is one, and takes thirty times as long on a CPU.
+            variance = torch.linalg.vector_norm(wide - mean) ** 2 / wide.nelement()
+            self._outputs.setdefault(call.layer, []).append((values.nelement(), mean, variance))
+            if values.ndim > 1:
+                units = _largest_per_unit(values) != 0
+                before = self._alive.get(call.layer)
+                fits = before is not None and before.shape == units.shape
+                self._alive[call.layer] = before | units if fits else units  # type: ignore[operator]
+
+    @torch.no_grad()
+    def see_gradient(self, key: str, gradient: Tensor) -> None:
+        # What the backward pass is about to make of `parameter.grad`.
+        earlier = self.trained[key].grad
+        total = gradient if earlier is None else earlier + gradient
+        self._gradients[key] = torch.linalg.vector_norm(total)
+
+    @torch.no_grad()
+    def rows(self, number: int) -> list[TrainingRow]:
+        return [
+            TrainingRow(number, name, *self._weight_numbers(module), *self._output_numbers(name))
+            for name, module in self._modules.items()
+            if name in self._outputs or any(self._own(module))
+        ]
+
+    def _own(self, module: nn.Module) -> list[str]:
+        own = (str(id(parameter)) for parameter in module.parameters(recurse=False))
+        return [key for key in own if key in self.trained]
+
+    def _weight_numbers(self, module: nn.Module) -> tuple[float | None, ...]:
+        own = self._own(module)
+        if not own:
+            return None, None, None
+        gradients = [self._gradients[each] for each in own if each in self._gradients]
+        size = _norm([torch.linalg.vector_norm(self._weights[key]) for key in own])
+        changes = (self.trained[key].detach() - self._weights[key] for key in own)
+        change = _norm([torch.linalg.vector_norm(change) for change in changes])
+        return (
+            _norm(gradients) if gradients else None,
+            size,
+            change / size if size else None,
+        )
+
+    def _output_numbers(self, name: str) -> tuple[float | None, ...]:
+        if name not in self._outputs:
+            return None, None, None
+        calls = [
+            (count, float(mean), float(variance)) for count, mean, variance in self._outputs[name]
+        ]
+        every = sum(count for count, _, _ in calls)
+        mean = sum(count * each for count, each, _ in calls) / every
+        # The variance of all is that within the calls and that of their means.
+        variance = sum(count * (inside + (each - mean) ** 2) for count, each, inside in calls)
+        alive = self._alive.get(name)
+        dead = None if alive is None else 1 - float(alive.float().mean())
+        return mean, (variance / every) ** 0.5, dead
+
+
+def _largest_per_unit(values: Tensor) -> Tensor:
+    # Of |x|, without making it: twice over memory is less than writing it.
+    dims = tuple(dim for dim in range(values.ndim) if dim != 1)
+    return torch.maximum(values.amax(dims), -values.amin(dims))
+
+
+def _norm(parts: list[Tensor]) -> float:
+    return float(torch.linalg.vector_norm(torch.stack([part.double() for part in parts])))
