@@ -30,19 +30,27 @@ def test_no_output_is_kept(path: Path) -> None:
     assert all(not cell.outputs and cell.execution_count is None for cell in cells)
 
 
-def test_the_first_look_shows_pictures_and_tables() -> None:
-    book = read(EXAMPLES / "first_look.ipynb")
+def results(name: str) -> list[set[str]]:
+    """The kinds in which each cell of a notebook that is run shows its last line, beside text."""
+    book = read(EXAMPLES / name)
     client = NotebookClient(
         book, timeout=120, kernel_name="python3", resources={"metadata": {"path": EXAMPLES}}
     )
     in_a_loop_of_its_own(client.async_execute())
-    shown = [
-        set(output.data)
+    return [
+        set(output.data) - {"text/plain"}
         for cell in code_cells(book)
         for output in cell.outputs
         if output.output_type == "execute_result"
     ]
-    assert [each - {"text/plain"} for each in shown] == [
+
+
+def test_hooks_on_a_network_of_ones_own() -> None:
+    assert results("hooks.ipynb") == [set(), set(), set(), {"text/html"}, {"image/png"}]
+
+
+def test_the_first_look_shows_pictures_and_tables() -> None:
+    assert results("first_look.ipynb") == [
         {"text/html"},
         set(),
         {"image/png"},
