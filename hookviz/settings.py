@@ -46,6 +46,8 @@ class Settings:
         max_input: the largest side in pixels that an image may have as a network's input.
         runs: how many runs compute at once, the others wait; 0 for what cores and memory carry.
         threads: processors that one run computes on; 0 for the cores shared among the runs.
+        processes: servers that share the machine's cores and memory; ``hookviz run --processes``
+            sets it. All other numbers are of one server.
         run_seconds: a run that takes longer is ended.
         weights_url: a mirror that serves torchvision's weights under the same file names.
         model: ``package.module:factory`` of a network to list in the app beside the catalog.
@@ -69,6 +71,7 @@ class Settings:
     max_input: int = 1024
     runs: int = _none_of("automatic")
     threads: int = _none_of("automatic")
+    processes: int = 1
     run_seconds: int = 120
     weights_url: str = ""
     model: str = ""
@@ -162,7 +165,7 @@ def _with_memory(chosen: Settings, limit: int | None) -> Settings:
     """The shares of the memory that nobody chose. What they leave is for Python and for runs."""
     if chosen.cache_mb and chosen.models_mb:
         return chosen
-    there = (limit or memory.own_memory(chosen.memory_mb).limit) // MEGABYTE
+    there = (limit or memory.own_memory(chosen.memory_mb, chosen.processes).limit) // MEGABYTE
     return replace(
         chosen,
         cache_mb=chosen.cache_mb or max(1, min(1024, there // 8)),

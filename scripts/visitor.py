@@ -22,6 +22,7 @@ PATIENCE = 60.0
 """Seconds after which a click has failed."""
 
 _EVENTS = "$$STREAMLIT_INTERNAL_KEY_{}__events"  # where Streamlit looks for a component's events
+_TOKEN = "_streamlit_xsrf"  # noqa: S105 - a cookie's name
 _KEPT_RUNS = 2  # for which a browser keeps messages that the server then need not send again
 
 
@@ -29,6 +30,7 @@ class Visitor:
     """What one tab was sent, and what can be done in it.
 
     Attributes:
+        cookies: what the server and the proxy before it have set, by name.
         widgets: a widget's id by its label.
         options: what a select box offers, by its label.
         grid: the PNG of the last grid, empty where none was sent since `forget_grid`.
@@ -37,9 +39,13 @@ class Visitor:
     """
 
     def __init__(
-        self, address: str, socket: ClientConnection, token: str, query: Mapping[str, str]
+        self,
+        address: str,
+        socket: ClientConnection,
+        cookies: Mapping[str, str],
+        query: Mapping[str, str],
     ) -> None:
-        self._address, self._socket, self._token = address, socket, token
+        self._address, self._socket, self.cookies = address, socket, cookies
         self._query = urlencode(query)
         self._states: dict[str, WidgetState] = {}
         self._session_id = ""
@@ -101,13 +107,14 @@ class Visitor:
         while (answer := await self._receive()).WhichOneof("type") != "file_urls_response":
             pass
         place = answer.file_urls_response.file_urls[0]
-        headers = {"X-Xsrftoken": self._token, "Cookie": f"_streamlit_xsrf={self._token}"}
+        headers = {"X-Xsrftoken": self.cookies[_TOKEN]}
         files = {"file": ("mine.png", image, "image/png")}
         sent = await asyncio.to_thread(
             requests.put,
             self._address + place.upload_url,
             files=files,
             headers=headers,
+            cookies=dict(self.cookies),
             timeout=PATIENCE,
         )
         sent.raise_for_status()
@@ -165,13 +172,13 @@ async def arrive(address: str, query: Mapping[str, str]) -> AsyncIterator[Visito
     """
     health = f"{address}/_stcore/health"
     answer = await asyncio.to_thread(requests.get, health, timeout=PATIENCE)
-    token = str(answer.cookies["_streamlit_xsrf"])
+    cookies = {each.name: each.value or "" for each in answer.cookies}
     async with connect(
         address.replace("http", "ws", 1) + "/_stcore/stream",
-        subprotocols=["streamlit", token],  # type: ignore[list-item]
-        additional_headers={"Cookie": f"_streamlit_xsrf={token}"},
+        subprotocols=["streamlit", cookies[_TOKEN]],  # type: ignore[list-item]
+        additional_headers={"Cookie": "; ".join(f"{name}={cookies[name]}" for name in cookies)},
         origin=address,  # type: ignore[arg-type]
         max_size=None,
         open_timeout=PATIENCE,
     ) as socket:
-        yield Visitor(address, socket, token, query)
+        yield Visitor(address, socket, cookies, query)

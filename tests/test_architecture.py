@@ -94,6 +94,7 @@ SHOWN_ELSEWHERE = {
     "recipe/picture recipe/wording",
     "shared by commands, and seen in what those print": "cli/checks cli/download cli/messages "
     "cli/options",
+    "run with the real Caddy in tests/e2e/test_processes.py": "cli/proxy",
     "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
     "run on every kind of layer and network in lenses/test_verify.py and "
     "capturing/test_odd_networks.py": "explaining/double_precision explaining/recomputation",

@@ -40,6 +40,7 @@ def test_the_wheel_carries_what_it_needs(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {
         "hookviz/py.typed",
+        "hookviz/cli/Caddyfile",
         "hookviz/ui/app.py",
         "hookviz/ui/.streamlit/config.toml",
         "hookviz/ui/components/mosaic.js",

@@ -1,6 +1,11 @@
+import os
+import subprocess
+import sys
+
 import pytest
 
 from hookviz.errors import SettingError, UnknownNameError
+from hookviz.machine import memory
 from hookviz.settings import ASSETS, MEGABYTE, Settings, host_names, read_settings
 
 GIGABYTE = 1024 * MEGABYTE
@@ -34,6 +39,25 @@ def test_what_nobody_chose_follows_from_the_memory(megabytes: int, cache: int, m
     assert (found.cache_mb, found.models_mb) == (cache, models)
     chosen = read_settings({"HOOKVIZ_MODELS_MB": "77"}, megabytes * MEGABYTE)
     assert (chosen.cache_mb, chosen.models_mb) == (cache, 77)
+
+
+def test_processes_share_the_memory_and_the_cores() -> None:
+    there = memory.own_memory().limit // MEGABYTE
+    shared = read_settings({"HOOKVIZ_PROCESSES": str(there // 80)})  # some 80 MB for each
+    assert shared.processes == there // 80
+    assert 9 <= shared.cache_mb <= 10
+    program = "from hookviz.serving import capacity; print(*capacity.run_plan())"
+    planned = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "HOOKVIZ_RUNS": "1", "HOOKVIZ_PROCESSES": str(count)},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split()
+        for count in (1, memory.cores())
+    ]
+    assert planned == [["1", str(memory.cores())], ["1", "1"]]
 
 
 def test_the_memory_itself_can_be_chosen() -> None:

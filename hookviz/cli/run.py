@@ -3,13 +3,17 @@
 import importlib.util
 import os
 import re
+import secrets
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
+from hookviz.cli.processes import Process, keep_up
 from hookviz.errors import ModelError, nearest_names, shorten
 
 _PACKAGE = Path(__file__).parent.parent
@@ -40,12 +44,22 @@ _FORM = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):[^\W\d]\w*")
 @click.option("--port", default=8501, show_default=True, help="Where to listen.")
 @click.option("--address", default="localhost", show_default=True, help="On which interface.")
 @click.option("--model", metavar="PACKAGE.MODULE:FACTORY", help="A network of your own to show.")
-def run(port: int, address: str, model: str | None) -> None:
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    envvar="HOOKVIZ_PROCESSES",
+    help="How many servers, behind the proxy Caddy if more than one.",
+)
+def run(port: int, address: str, model: str | None, processes: int) -> None:
     """Start the app, by default at http://localhost:8501.
 
     With --model the app also lists what the named function returns: a torch.nn.Module, or what
     hookviz.wrap gives. It is looked for in the current directory first. A file that
     torch.export.save wrote (.pt2) will do as well; it is code, so name only one that you trust.
+
+    A server that is killed is started again. SIGTERM and Ctrl-C end all of it, with exit status 0.
     """
     environment = dict(os.environ)
     if model:
@@ -60,10 +74,51 @@ def run(port: int, address: str, model: str | None) -> None:
         environment["PYTHONPATH"] = os.pathsep.join(paths)
         _try_out(model, environment)
         environment["HOOKVIZ_MODEL"] = model
+    if processes == 1:
+        started = [_server("The server", address, port, environment)]
+    else:
+        started = _servers(processes, address, port, environment)
+        click.echo(f"{processes} servers behind Caddy at http://{address}:{port}", err=True)
+    sys.exit(keep_up(started))
+
+
+def _server(name: str, address: str, port: int, environment: Mapping[str, str]) -> Process:
     options = {"server.port": str(port), "server.address": address}
-    flags = [part for name, value in options.items() for part in (f"--{name}", value)]
+    flags = [part for option, value in options.items() for part in (f"--{option}", value)]
     command = [sys.executable, "-m", "streamlit", "run", str(_APP), *flags]
-    sys.exit(subprocess.call(command, env=environment))  # noqa: S603 - our own, and no shell
+    return Process(name, command, environment)
+
+
+def _servers(count: int, address: str, port: int, environment: Mapping[str, str]) -> list[Process]:
+    """So many servers on ports of this machine, and the proxy before them.
+
+    Raises:
+        HookVizError: there is no proxy on this machine.
+    """
+    from hookviz.cli.proxy import proxy  # noqa: PLC0415 - one server alone reads no settings here
+
+    shared = {
+        **environment,
+        "HOOKVIZ_PROCESSES": str(count),
+        "STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE": "true",  # which names a server's own port
+    }
+    # A login at one server counts at the others. By the environment, which nobody else can read.
+    shared.setdefault("STREAMLIT_SERVER_COOKIE_SECRET", secrets.token_hex(32))
+    ports = _free_ports(count)
+    servers = []
+    for number, own in enumerate(ports):
+        metrics = int(environment.get("HOOKVIZ_METRICS_PORT") or 0)
+        each = {"HOOKVIZ_METRICS_PORT": str(metrics + number)} if metrics else {}
+        name = f"Server {number + 1} of {count}"
+        servers.append(_server(name, "127.0.0.1", own, {**shared, **each}))
+    return [*servers, proxy(address, port, ports)]
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports of this machine on which nobody listens at the moment, all different."""
+    with ExitStack() as probes:
+        taken = [probes.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [int(probe.getsockname()[1]) for probe in taken]
 
 
 def _check(model: str, folder: str) -> None:

@@ -53,17 +53,20 @@ class Memory:
         return True
 
 
-def own_memory(megabytes: int = 0) -> Memory:
+def own_memory(megabytes: int = 0, processes: int = 1) -> Memory:
     """What this process may use: `megabytes` if given, its control group's bound, or the machine.
 
-    Of the three the least counts, so a wrong number can't ask for more than there is.
+    Of the three the least counts, so a wrong number can't ask for more than there is. The machine
+    and the control group are shared equally by so many processes.
     """
-    bounds = [Memory(machine_bytes() or _UNKNOWN, resident)]
+    bounds = [Memory((machine_bytes() or _UNKNOWN) // processes, resident)]
     if megabytes:
         bounds.append(Memory(megabytes * MEGABYTE, resident))
     group = cgroup.memory_group()
     if group is not None:
-        bounds.append(Memory(group.limit, group.used))
+        # What the group uses is what all of them use; of the share counts one's own.
+        used = group.used if processes == 1 else resident
+        bounds.append(Memory(group.limit // processes, used))
     return min(bounds, key=lambda memory: memory.limit)
 
 

@@ -33,13 +33,14 @@ def activation_budget() -> Budget:
 @cache
 def own_memory() -> Memory:
     """The memory that this process uses, and how much it may."""
-    return memory.own_memory(settings().memory_mb)
+    return memory.own_memory(settings().memory_mb, settings().processes)
 
 
 @cache
 def run_plan() -> RunPlan:
     """How many runs compute at once, and on how many threads each."""
-    return plan(settings().runs, settings().threads, memory.cores(), own_memory().limit)
+    cores = memory.cores() // settings().processes
+    return plan(settings().runs, settings().threads, cores, own_memory().limit)
 
 
 @cache

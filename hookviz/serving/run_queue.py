@@ -166,7 +166,7 @@ def plan(runs: int, threads: int, cores: int, memory: int) -> RunPlan:
     Args:
         runs: what was chosen; 0 for automatic.
         threads: what was chosen; 0 for automatic.
-        cores: processors that there are.
+        cores: processors that there are; 0 for less than one.
         memory: bytes that there are.
     """
     runs = runs or max(1, min(max(2, cores // 4), memory >> 30))

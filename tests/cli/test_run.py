@@ -1,4 +1,7 @@
+import os
+import signal
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -18,11 +21,27 @@ sys.exit(7)
 """Stands in for Streamlit: says what it was started with, and ends."""
 
 
-def test_run_serves_the_app() -> None:
+def test_run_serves_the_app_and_passes_its_end_on() -> None:
     command = [sys.executable, "-m", "hookviz", "run", "--port", "PORT", "--address", "127.0.0.1"]
-    with serve(command=command) as address, urllib.request.urlopen(address, timeout=5) as page:
-        assert page.status == 200
-        assert b"Streamlit" in page.read()
+    with serve(command=command) as address:
+        with urllib.request.urlopen(address, timeout=5) as page:
+            assert page.status == 200
+            assert b"Streamlit" in page.read()
+        own = address.pid()
+        (server,) = Path(f"/proc/{own}/task/{own}/children").read_text().split()
+        os.kill(own, signal.SIGTERM)
+        deadline = time.monotonic() + 30
+        while Path(f"/proc/{server}").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert address.errors() == []
+
+
+def test_several_processes_without_a_proxy_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    said = mistake("run", "--processes", 2)
+    assert "Caddy" in said
+    assert "Without --processes one server runs alone" in said
 
 
 def test_a_model_of_ones_own_reaches_the_server(tmp_path: Path) -> None:

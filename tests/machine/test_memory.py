@@ -20,6 +20,11 @@ def test_the_least_of_what_is_known_counts() -> None:
     assert own_memory(1_000_000_000).limit == own_memory().limit
 
 
+def test_processes_share_what_the_machine_and_the_group_have() -> None:
+    assert own_memory(processes=4).limit == own_memory().limit // 4
+    assert own_memory(100, 4).limit == 100 * MEGABYTE  # a number that was given is of each
+
+
 @linux
 def test_what_is_taken_is_seen() -> None:
     before = resident()

@@ -242,6 +242,7 @@ def test_an_uncontended_turn_costs_less_than_a_millisecond() -> None:
 @pytest.mark.parametrize(
     ("runs", "threads", "cores", "gigabytes", "expected"),
     [
+        (0, 0, 0, 4, (2, 1)),
         (0, 0, 1, 4, (2, 1)),
         (0, 0, 2, 4, (2, 1)),
         (0, 0, 8, 16, (2, 4)),

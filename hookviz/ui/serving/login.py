@@ -96,5 +96,5 @@ class Guesses:
 
 @cache
 def guesses() -> Guesses:
-    """The wrong codes of this process."""
-    return Guesses(_WRONG_A_MINUTE)
+    """The wrong codes of this process, which allows its share of what all allow together."""
+    return Guesses(max(1, _WRONG_A_MINUTE // settings().processes))

@@ -120,8 +120,9 @@ def _pick_recent() -> RecentImage | None:
 def ask_for_image() -> None:
     """Say that the photograph is not in the link, and what to do."""
     st.info(
-        "This link was made with somebody's own photograph, which is not in it: it stayed in its "
-        "own session. Upload it at the left, take another one, or look at a sample.",
+        "This view is of somebody's own photograph, which is in no link: it stayed in its own "
+        "session, and that is over, or another person's. Upload it again at the left, take another "
+        "one, or look at a sample.",
         icon=":material/no_photography:",
     )
     st.button("Look at a sample", on_click=choose, kwargs={"image": _SAMPLES})

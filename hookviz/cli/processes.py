@@ -1,0 +1,133 @@
+"""Processes that are watched together: one that is killed starts again, and all end together."""
+
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from hookviz.cli.messages import complain
+
+_LOOK = 0.1  # seconds between two looks at who is still there
+_PAUSE = 1.0  # seconds from an end to the next start
+_MOST, _WITHIN = 5, 60.0  # more ends than this in so many seconds, and it is given up
+_PATIENCE = 8.0  # seconds from SIGTERM to SIGKILL
+
+_ENDINGS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+            if hasattr(signal, name)]  # fmt: skip
+
+
+@dataclass(eq=False)
+class Process:
+    """A command that is to run all the time.
+
+    Attributes:
+        name: what a person calls it, such as "Server 2".
+        command: the program and its arguments.
+        environment: all of its variables.
+    """
+
+    name: str
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    _running: "subprocess.Popen[bytes] | None" = None
+    _start_at: float = 0.0
+    _ends: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST))
+
+    def keep_up(self) -> int | None:
+        """Start it where that is due; a status where it is not to be started again.
+
+        A signal ended it: that is an accident (the kernel's for want of memory, say), and it is
+        started again after a pause, unless that happens too often. Where it ended with a status of
+        its own it has said why, and would say it again.
+        """
+        now = time.monotonic()
+        if self._running is None:
+            if now >= self._start_at:
+                self._running = subprocess.Popen(  # noqa: S603 - our own, and no shell
+                    self.command, env=self.environment, stdin=subprocess.DEVNULL
+                )
+            return None
+        status = self._running.poll()
+        if status is None:
+            return None
+        if status >= 0:
+            return status
+        said = f"{self.name} (process {self._running.pid}) was ended by {_name(-status)}"
+        if len(self._ends) == _MOST and now - self._ends[0] < _WITHIN:
+            complain(f"{said}, once too often within a minute.")
+            return 1
+        complain(f"{said} and is started again.")
+        self._ends.append(now)
+        self._running, self._start_at = None, now + _PAUSE
+        return None
+
+    def end(self) -> None:
+        """Ask it to end."""
+        if self._running is not None and self._running.poll() is None:
+            self._running.terminate()
+
+    def wait(self, until: float) -> None:
+        """Return once it has ended; at that time by `time.monotonic` it is killed."""
+        if self._running is None:
+            return
+        try:
+            self._running.wait(max(0.0, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            complain(f"{self.name} (process {self._running.pid}) did not end and is killed.")
+            self._running.kill()
+            self._running.wait()
+
+
+def keep_up(processes: Sequence[Process]) -> int:
+    """Run all of them until SIGINT or SIGTERM comes, or one can't go on; then end all.
+
+    Returns:
+        0 where a signal asked for the end, or else the status of the one that could not go on.
+    """
+    with _endings() as asked:
+        status = None
+        try:
+            while not asked and status is None:
+                for process in processes:
+                    status = process.keep_up()
+                    # Whoever ends a whole group has ended this one first.
+                    if asked or status is not None:
+                        break
+                else:
+                    time.sleep(_LOOK)
+        finally:
+            _end(processes)
+    return 0 if asked or status is None else status
+
+
+def _end(processes: Sequence[Process]) -> None:
+    until = time.monotonic() + _PATIENCE
+    for process in processes:
+        process.end()
+    for process in processes:
+        process.wait(until)
+
+
+@contextmanager
+def _endings() -> Iterator[list[int]]:
+    """The signals that ask for the end, as they come in the block."""
+    asked: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _frame: asked.append(number))
+        for number in _ENDINGS
+    }
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
