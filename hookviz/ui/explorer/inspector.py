@@ -15,6 +15,7 @@ from hookviz.drawing.overlay import overlay
 from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.types import Activation, Capture, Pixels
 from hookviz.ui.components.map import show_map
+from hookviz.ui.explorer.file_menu import File, file_menu
 from hookviz.ui.explorer.trail import show_trail
 from hookviz.ui.glossary import WORDS, marked, term
 from hookviz.ui.state import Cell, Shown, choose_cell, choose_channel, chosen_cell
@@ -126,15 +127,15 @@ def _offer_files(
         crop=capture.model_input.crop,
         title=f"{capture.model} · {grid.title} · channel {channel}",
     )
-    with st.popover("Keep", icon=":material/download:", help="This channel as a file"):
-        for label, make, ending, mime in (
-            ("Channel as PNG", partial(draw, format="png"), "png", "image/png"),
-            ("Channel as PDF", partial(draw, format="pdf"), "pdf", "application/pdf"),
-            ("Numbers as CSV", partial(channel_csv, values), "csv", "text/csv"),
-        ):
-            st.download_button(
-                label, make, f"{stem}.{ending}", mime, on_click="ignore", width="stretch"
-            )
+    file_menu(
+        "Keep",
+        (
+            File("Channel as PNG", partial(draw, format="png"), f"{stem}.png", "image/png"),
+            File("Channel as PDF", partial(draw, format="pdf"), f"{stem}.pdf", "application/pdf"),
+            File("Numbers as CSV", partial(channel_csv, values), f"{stem}.csv", "text/csv"),
+        ),
+        "This channel as a file",
+    )
 
 
 def chosen_channel(grid: Grid) -> int | None:

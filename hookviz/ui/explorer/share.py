@@ -8,9 +8,23 @@ from hookviz.ui.state import Shown
 
 
 def show_share(shown: Shown) -> None:
-    """The link to copy, and what it does not hold."""
-    with st.popover("Share", icon=":material/share:", help="A link to what is on the screen"):
-        if shown.file is None:
+    """A button that opens the link to copy, and says what it does not hold."""
+    _show_popover(is_own=shown.file is None)
+
+
+@st.fragment
+def _show_popover(*, is_own: bool) -> None:
+    """The button; its menu is filled once it is opened, and nothing else runs then."""
+    with st.popover(
+        "Share",
+        icon=":material/share:",
+        help="A link to what is on the screen",
+        on_change="rerun",
+        key="share",
+    ) as menu:
+        if not menu.open:
+            return
+        if is_own:
             st.warning(
                 "Your photograph is not in the link: it stays in your session. Whoever opens the "
                 "link sees the same model, layer and channel with a sample image.",
