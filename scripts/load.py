@@ -201,7 +201,7 @@ def is_right(click: Click) -> bool:
 def _expected(
     model: str, layer: str, image: bytes
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-    return _pixels(automatic_grid(hookviz.capture(_model(model), image, layer)[layer]).png())
+    return _pixels(automatic_grid(hookviz.capture(_model(model), image, layer)[layer]).sprite)
 
 
 def _pixels(png: bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:

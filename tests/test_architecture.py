@@ -110,10 +110,9 @@ SHOWN_ELSEWHERE = {
         "images/samples images/srgb"
     ),
     "read through the lenses and the inspector of tests/e2e": "explaining/layer_facts",
-    "put together from parts that are tested, in ui/serving/": "serving/capacity "
-    "ui/serving/resources",
+    "put together from parts that are tested, in ui/serving/": "serving/capacity",
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": "ui/main "
-    "ui/components/chart ui/components/files ui/components/gallery ui/components/history "
+    "ui/components/chart ui/components/files ui/components/gallery "
     "ui/components/map "
     "ui/components/mosaic ui/components/navigator ui/components/walk ui/components/why "
     "ui/explorer/channel_grid ui/explorer/file_menu "

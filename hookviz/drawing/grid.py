@@ -2,9 +2,11 @@
 
 The PNG for the screen is one mosaic of palette indices and never passes through matplotlib, whose
 one-axes-per-channel way takes hundreds of times as long. The `Figure` is for print.
+
+A little long: a `Grid` is drawn in several ways, each a few lines.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -95,6 +97,18 @@ class Grid:
         b'PNG'
         """
         return palette_png(mosaic(self.levels, self.geometry, GAP_LEVEL), self.palette)
+
+    @cached_property
+    def sprite(self) -> bytes:
+        """The mosaic with one pixel per cell, for who lays the tiles out anew; a palette PNG."""
+        return palette_png(
+            mosaic(self.levels, self.sprite_geometry, GAP_LEVEL), self.palette, quick=True
+        )
+
+    @property
+    def sprite_geometry(self) -> Geometry:
+        """Where the tiles lie in the sprite."""
+        return replace(self.geometry, magnification=1)
 
     def _repr_png_(self) -> bytes:
         """The mosaic, for a notebook."""

@@ -1,6 +1,7 @@
 """Palette indices as colours and as PNG files."""
 
 import io
+import zlib
 from functools import lru_cache
 
 import matplotlib as mpl
@@ -26,12 +27,17 @@ def palette_of(name: str) -> Levels:
     return palette
 
 
-def palette_png(picture: Levels, palette: Levels) -> bytes:
-    """Palette indices, uint8 ``(height, width)``, as a PNG file."""
+def palette_png(picture: Levels, palette: Levels, *, quick: bool = False) -> bytes:
+    """Palette indices, uint8 ``(height, width)``, as a PNG file.
+
+    Where hardly a pixel is like its neighbour, `quick` takes half of the time or less, for a file
+    that is a few hundredths larger or smaller.
+    """
     height, width = picture.shape
     image = Image.frombuffer("P", (width, height), picture.tobytes(), "raw", "P", 0, 1)
     image.putpalette(palette[:, :3].tobytes())
     file = io.BytesIO()
     # Level 1 is a quarter larger than level 6 and five times as fast.
-    image.save(file, "PNG", compress_level=1, transparency=palette[:, 3].tobytes())
+    how = {"compress_type": zlib.Z_RLE} if quick else {}
+    image.save(file, "PNG", compress_level=1, transparency=palette[:, 3].tobytes(), **how)
     return file.getvalue()

@@ -24,8 +24,7 @@ from hookviz.models import timm_models
 from hookviz.recipe.script import recipe_of
 from hookviz.serving.time_limit import TimeLimit
 from hookviz.types import Address, Capture, LayerInfo, Model, ModelInput
-from hookviz.ui.components.history import keep_history
-from hookviz.ui.explorer.channel_grid import show_grid
+from hookviz.ui.explorer.channel_grid import draw_grid, show_grid
 from hookviz.ui.explorer.grid_files import show_downloads
 from hookviz.ui.explorer.inspector import chosen_channel, show_inspector
 from hookviz.ui.explorer.layer_capture import capture_layer
@@ -36,7 +35,7 @@ from hookviz.ui.explorer.map_origin import show_origin
 from hookviz.ui.explorer.predictions import show_input, show_predictions
 from hookviz.ui.explorer.recipe_code import show_code
 from hookviz.ui.explorer.share import show_share
-from hookviz.ui.explorer.view_choice import pick_view, resolve
+from hookviz.ui.explorer.view_choice import pick_view
 from hookviz.ui.glossary import marked
 from hookviz.ui.lenses.lens_choice import layer_kind, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
@@ -48,7 +47,7 @@ from hookviz.ui.sidebar.input_choice import pick_input
 from hookviz.ui.sidebar.model_choice import pick_model
 from hookviz.ui.sidebar.weights_download import may_load, wait_for_weights
 from hookviz.ui.state import ModelChoice, Shown, plain
-from hookviz.ui.theme import scripts, style
+from hookviz.ui.theme import head
 
 _SIDEBAR = 300  # pixels
 
@@ -56,10 +55,8 @@ _SIDEBAR = 300  # pixels
 def show() -> None:
     """Draw the page once."""
     st.set_page_config("HookViz", _icon(), layout="wide", initial_sidebar_state=_SIDEBAR)
-    st.html(style())
-    with st.container(key="hv-early"):
-        st.html(scripts(), unsafe_allow_javascript=True)
-    keep_history()
+    with st.container(key="hv-head"):
+        st.html(head(), unsafe_allow_javascript=True)
     with st.sidebar:
         st.title("HookViz", anchor=False)
     try:
@@ -247,15 +244,7 @@ def _show_channels(scene: _Scene, capture: Capture) -> _Drawing:
     activation = replace(recorded, values=maps)
     with grid_column:
         view = pick_view(activation.values.shape[0])
-        scale, colormap = resolve(view, activation)
-        grid = make_grid(
-            recorded,
-            sort=view.sort,
-            top=view.top,
-            scale=scale,
-            colormap=colormap,
-            depth=depth,
-        )
+        grid = draw_grid(scene.model, scene.model_input, recorded, view, depth)
         show_grid(grid, scene.shown)
         facts = st.empty()
     with inspector_column, st.container(key="hv-inspector"):

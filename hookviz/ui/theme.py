@@ -41,7 +41,12 @@ def style() -> str:
 
 
 @cache
-def scripts() -> str:
-    """What runs as soon as the page begins: keys that come early are kept, and words explained."""
-    files = ("early.js", "terms.js")
-    return "".join(f"<script>{(_HERE / name).read_text('utf-8')}</script>" for name in files)
+def head() -> str:
+    """What stands before the page: its style, and scripts that run as soon as it begins.
+
+    Keys that come early are kept, words are explained, and the browser's history takes one step for
+    each thing that a person does.
+    """
+    files = ("early.js", "terms.js", "history.js")
+    scripts = "".join(f"<script>{(_HERE / name).read_text('utf-8')}</script>" for name in files)
+    return style() + scripts

@@ -59,7 +59,7 @@ def test_all_that_puts_out_maps_is_in_the_tree_in_blocks_that_fold(page: Page, s
     page.goto(f"{server}/{SHAPESNET}&layer=stage1&channel=3")
     before = wait_for_grid(page)
     captured = hookviz.capture(hookviz.load_model("shapesnet"), samples()[0].path, "stage1")
-    assert before == automatic_grid(captured["stage1"]).png()
+    assert before == automatic_grid(captured["stage1"]).sprite
     expect(page.get_by_role("radio", name="All maps")).to_be_checked()
     expect(page.get_by_text("is a block of")).to_be_visible()
     tree = page.get_by_role("navigation", name="Layers of the network")

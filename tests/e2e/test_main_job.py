@@ -41,7 +41,7 @@ def test_the_first_page_shows_the_right_grid(page: Page, server: str) -> None:
     shown = wait_for_grid(page)
     model = hookviz.load_model(hookviz.list_models()[0].name)
     values = by_hand(samples()[0].path, model, "features.0")
-    assert shown == automatic_grid(values).png()
+    assert shown == automatic_grid(values).sprite
     expect_caption(page, "All 64 channels.")
     alt = page.locator("figure img.picture").get_attribute("alt") or ""
     assert "all 64 channels of layer features.0" in alt
@@ -59,7 +59,7 @@ def test_an_uploaded_photograph_is_seen(page: Page, server: str) -> None:
     shown = wait_for_grid(page, before)
     model = hookviz.load_model("shapesnet")
     values = by_hand(photograph, model, "stem.first.conv")
-    assert shown == automatic_grid(values).png()
+    assert shown == automatic_grid(values).sprite
     expect(page.locator(".hv-classes")).to_have_attribute(
         "title", re.compile("128×128 of 300×200 pixels")
     )
@@ -72,17 +72,17 @@ def test_model_layer_and_scale_change_the_pixels_as_they_should(page: Page, serv
     second = wait_for_grid(page, first)
     sample = samples()[0].path
     model = hookviz.load_model("resnet18", "random")
-    assert second == automatic_grid(by_hand(sample, model, "conv1")).png()
+    assert second == automatic_grid(by_hand(sample, model, "conv1")).sprite
     expect(page.get_by_text("random weights")).to_be_visible()
 
     choose(page, "Layer", "layer1.0.conv2")
     third = wait_for_grid(page, second)
     captured = hookviz.capture(model, sample, "layer1.0.conv2")["layer1.0.conv2"]
-    assert third == automatic_grid(captured).png()
+    assert third == automatic_grid(captured).sprite
 
     choose(page, "Scale", "symmetric")
     fourth = wait_for_grid(page, third)
-    assert fourth == hookviz.make_grid(captured, scale="symmetric", colormap="RdBu_r").png()
+    assert fourth == hookviz.make_grid(captured, scale="symmetric", colormap="RdBu_r").sprite
     assert grid_pixels(page).size == Image.open(io.BytesIO(third)).size
 
     query = parse_qs(urlsplit(page.url).query)
@@ -189,7 +189,7 @@ def test_two_people_see_their_own_images(browser: Browser, server: str) -> None:
     for shown, name in zip(grids, ("coffee", "heart"), strict=True):
         path = next(sample.path for sample in samples() if sample.name == name)
         values = by_hand(path, model, "stem.first.conv")
-        assert shown == automatic_grid(values).png()
+        assert shown == automatic_grid(values).sprite
     for context in contexts:
         context.close()
 

@@ -43,7 +43,7 @@ def test_explore_shows_a_network_of_a_running_program(page: Page) -> None:
         shown = wait_for_grid(page)
     model = hookviz.wrap(seeded(Tiny), hookviz.Preprocess(resize=32, crop=32))
     expected = hookviz.capture(model, samples()[0].path, "conv1")["conv1"]
-    assert shown == automatic_grid(expected).png()
+    assert shown == automatic_grid(expected).sprite
 
 
 def test_run_shows_a_greyscale_network_of_a_module(browser: Browser, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def grid_of(checkpoint: bytes, image: Path | bytes, tmp_path: Path) -> bytes:
     path.write_bytes(checkpoint)
     model = hookviz.load_model(NAME, path)
     found = hookviz.capture(model, image, LAYER)[LAYER]
-    return automatic_grid(found).png()
+    return automatic_grid(found).sprite
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 // The channels as an instrument: tiles laid out by the free width and height of the window, a line
 // that reads out what is under the pointer, the colour bar. The server's picture is a sprite that
-// holds every tile once; it is cut up and painted here, shrunk by area or grown as sharp squares.
+// holds every tile once, a pixel for a cell; it is cut up and painted here.
 // A little long: all of it is about one state, the cursor and where the tiles lie.
 
 const NUMBERED = 40; // pixels from which a tile has room for its number
@@ -20,6 +20,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const count = data.order.length;
   const aspect = sprite.tile[0] / sprite.tile[1];
   const pen = canvas.getContext("2d");
+  const paintTile = tilePainter(picture, sprite);
   const style = getComputedStyle(stage);
   let columns = 1, wide = 1, high = 1;
   let page = count, first = 0, last = count; // tiles on a page, and those of the one in view
@@ -49,12 +50,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const paint = () => {
     if (picture.dataset.key !== data.key) return; // it is of the run before, cut otherwise
     pen.clearRect(0, 0, canvas.width, canvas.height);
-    pen.imageSmoothingEnabled = wide * devicePixelRatio < sprite.tile[1];
-    pen.imageSmoothingQuality = "high";
     for (let at = first; at < last; at += 1) {
-      const [x, y] = corner(at);
-      const [left, top] = inSprite(sprite, at);
-      pen.drawImage(picture, left, top, sprite.tile[1], sprite.tile[0], x, y, wide, high);
+      paintTile(pen, inSprite(sprite, at), corner(at), [wide, high], devicePixelRatio);
     }
     if (pointed || stage.matches(":focus-visible")) box(position, "#000", "#fff");
     if (chosen >= first && chosen < last) box(chosen, "#fff", "#000");
@@ -167,7 +164,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const at = first + row * columns + column;
     if (at >= last) return null;
     const share = (offset, size) => Math.min(0.999, Math.max(0, offset / size));
-    const cells = [sprite.tile[0] / sprite.zoom, sprite.tile[1] / sprite.zoom];
+    const cells = sprite.tile;
     const cell = [
       Math.floor(share(y - row * (high + GAP), high) * cells[0]),
       Math.floor(share(x - column * (wide + GAP), wide) * cells[1]),

@@ -52,7 +52,7 @@ def mosaic(
 
 
 def _data(grid: Grid, alt: str, selected: int | None) -> dict[str, Any]:
-    geometry, order = grid.geometry, grid.order
+    geometry, order = grid.sprite_geometry, grid.order
     red, green, blue = (grid.palette[:, band].astype(int) for band in range(3))
     numbers = {
         "lowest": grid.stats.minimum,
@@ -60,19 +60,14 @@ def _data(grid: Grid, alt: str, selected: int | None) -> dict[str, Any]:
         "highest": grid.stats.maximum,
         "zeros": grid.stats.zeros,
     }
-    png = grid.png()
     return {
-        "picture": data_url(png),
-        "key": hashlib.blake2b(png, digest_size=8).hexdigest(),
+        "picture": data_url(grid.sprite),
+        "key": hashlib.blake2b(grid.sprite, digest_size=8).hexdigest(),
         "alt": alt,
         "geometry": {
             "columns": geometry.columns,
-            "tile": [
-                geometry.tile_height * geometry.magnification,
-                geometry.tile_width * geometry.magnification,
-            ],
+            "tile": [geometry.tile_height, geometry.tile_width],
             "pitch": list(geometry.pitch),
-            "zoom": geometry.magnification,
             "width": geometry.width,
             "height": geometry.height,
         },

@@ -4,11 +4,35 @@ from functools import partial
 
 import streamlit as st
 
-from hookviz.drawing.grid import Grid
+from hookviz.drawing.grid import Grid, make_grid
+from hookviz.types import Activation, Model, ModelInput
 from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.explorer.inspector import chosen_channel
+from hookviz.ui.explorer.view_choice import resolve
 from hookviz.ui.glossary import marked
-from hookviz.ui.state import Cell, Shown, choose_cell, choose_channel
+from hookviz.ui.serving.resources import session_cache
+from hookviz.ui.state import Cell, Shown, View, choose_cell, choose_channel
+
+
+def draw_grid(
+    model: Model, model_input: ModelInput, activation: Activation, view: View, depth: int | None
+) -> Grid:
+    """The activation as chosen, from the session's cache where it was drawn before.
+
+    `depth` is the slice of a volume, None of a map.
+    """
+    theme = st.context.theme.type
+    address = str(activation.address)
+    key = ("grid", model.name, model.digest, model_input.digest, address, view, depth, theme)
+    cache = session_cache()
+    grid: Grid | None = cache.get(key)
+    if grid is None:
+        scale, colormap = resolve(view, activation)
+        grid = make_grid(
+            activation, sort=view.sort, top=view.top, scale=scale, colormap=colormap, depth=depth
+        )
+        cache.put(key, grid, grid.levels.nbytes + len(grid.sprite))
+    return grid
 
 
 def show_grid(grid: Grid, shown: Shown) -> None:
