@@ -95,7 +95,10 @@ def forward_pass(
     except Exception as error:
         if telling is not None and telling.was_ended_by(error):
             raise
-        failed = failing_call(replica, lambda: replica(images.to(*device_and_dtype(replica))))
+        with private_replica(model) as other:  # without the hooks that are wanted on `replica`
+            failed = failing_call(
+                other, lambda: other(images.to(*device_and_dtype(other), copy=True))
+            )
         raise refused(model, images.shape[1:], error, failed) from error
 
 
@@ -143,7 +146,8 @@ def pass_without_data(
             try:
                 return follow(replica, zeros.clone())
             except Exception as error:
-                failed = failing_call(replica, lambda: replica(zeros))
+                with private_replica(model) as other:
+                    failed = failing_call(other, lambda: other(zeros.to(*device_and_dtype(other))))
                 raise refused(model, shape, error, failed) from error
 
 

@@ -25,12 +25,14 @@ def record(
     after a backward pass; passes within `torch.no_grad`, such as a validation, are none. With
     accumulated gradients each backward pass ends a step, and the update is that of the last.
 
-    A recorded step costs one look at each output and gradient and a copy of the weights; the
-    others next to nothing. A loss scaler for mixed precision scales the gradient norms too.
+    A recorded step costs a few looks at each output and gradient and a copy of the weights, the
+    others next to nothing: with ``every=10`` 9 % of the training of ResNet-18 on one busy CPU core
+    (eight images of 64×64, where the weights weigh most). A loss scaler for mixed precision scales
+    the gradient norms too.
 
     Args:
         network: a module in training.
-        every: record every so manieth step, the first one included.
+        every: record each n-th step, the first one included.
         layers: which layers, as of `observe`; by default each without parts.
         exclude: not these; chosen in the same ways.
 

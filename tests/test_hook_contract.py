@@ -1,0 +1,234 @@
+"""No hook is left and nothing is changed by any public function, wherever a pass breaks off."""
+
+import inspect
+import io
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.hooking import replicas
+from tests.conftest import as_model, hook_count, random_input, seeded
+
+
+class Fuse:
+    """Counts the calls of all layers, forward and backward, and raises at the one that is set."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.at = -1
+        self.error: type[BaseException] = RuntimeError
+
+    def burn(self) -> None:
+        self.calls += 1
+        if self.calls - 1 == self.at:
+            raise self.error("the fuse has blown")
+
+    def set(self, at: int, error: type[BaseException] = RuntimeError) -> None:
+        self.calls, self.at, self.error = 0, at, error
+
+
+FUSE = Fuse()
+
+
+class Burning(torch.autograd.Function):
+    @staticmethod
+    def forward(_ctx: Any, values: Tensor) -> Tensor:
+        return values.clone()
+
+    @staticmethod
+    def backward(_ctx: Any, *gradients: Tensor) -> Tensor:
+        FUSE.burn()
+        return gradients[0]
+
+
+class Layer(nn.Module):
+    """A layer that can fail on either way."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, values: Tensor) -> Tensor:
+        FUSE.burn()
+        found: Tensor = Burning.apply(self.inner(values))
+        return found
+
+
+class Fragile(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = Layer(nn.Conv2d(3, 4, 3))
+        self.relu = Layer(nn.ReLU(inplace=True))
+        self.second = Layer(nn.Conv2d(4, 4, 3))
+        self.head = Layer(nn.Linear(4, 5))
+
+    def forward(self, images: Tensor) -> Tensor:
+        values = self.relu(self.second(self.relu(self.first(images))))
+        scores: Tensor = self.head(values.mean((2, 3)))
+        return scores
+
+
+def theirs(*_call: Any) -> None:
+    """A hook of somebody else's, which has to stay."""
+
+
+def condition(network: nn.Module) -> list[Any]:
+    """Everything that a network holds, by identity and by value."""
+    found: list[Any] = [len(IMAGE._backward_hooks or ())]
+    for module in network.modules():
+        tables = [getattr(module, name) for name in sorted(vars(module)) if "hooks" in name]
+        found.append([list(table.items()) for table in tables if table is not None])
+        found.append((module.training, sorted(vars(module))))
+        for tensors in (module._parameters, module._buffers):
+            for name, tensor in tensors.items():
+                assert tensor is not None
+                hooks = len(tensor._backward_hooks or ())
+                values = tensor.detach().numpy().tobytes()
+                found.append((name, id(tensor), tensor.requires_grad, hooks, values))
+    return found
+
+
+IMAGE = random_input(0, 8).requires_grad_()
+
+
+def training(network: nn.Module) -> None:
+    IMAGE.grad = None
+    network(IMAGE).sum().backward()
+
+
+def block(make: Callable[[nn.Module], AbstractContextManager[Any]]) -> Callable[[nn.Module], None]:
+    """A training step inside of a block."""
+
+    def run(network: nn.Module) -> None:
+        with make(network):
+            training(network)
+
+    return run
+
+
+def decorated(make: Callable[[nn.Module], Any]) -> Callable[[nn.Module], None]:
+    return lambda network: make(network)(training)(network)
+
+
+OWN: dict[str, list[Callable[[nn.Module], Any]]] = {
+    "observe": [
+        block(lambda net: hookviz.observe(net, None, theirs)),
+        block(lambda net: hookviz.observe(net, None, theirs, always_call=True)),
+        decorated(lambda net: hookviz.observe(net, None, theirs)),
+    ],
+    "edit": [block(lambda net: hookviz.edit(net, "*", lambda call: call.output * 2))],
+    "before": [block(lambda net: hookviz.before(net, Layer, lambda call: call.inputs[0] + 1))],
+    "on_gradients": [
+        block(hookviz.on_gradients),
+        decorated(lambda net: hookviz.on_gradients(net, None, lambda each: each.value * 2)),
+    ],
+    "replace_parameters": [
+        block(
+            lambda net: hookviz.replace_parameters(
+                net, {name: torch.zeros_like for name, _ in net.named_parameters()}
+            )
+        ),
+    ],
+    "clip_gradients": [
+        block(lambda net, at=at: hookviz.clip_gradients(net, 0.1, at=at))  # type: ignore[misc]
+        for at in ("parameters", "inputs", "outputs")
+    ],
+    "record": [block(hookviz.record)],
+    "watch": [block(hookviz.watch)],
+    "verbose": [lambda net: hookviz.verbose(net, random_input(0, 8), file=io.StringIO())],
+}
+"""What people do to a network of their own."""
+
+MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
+    "capture": [
+        lambda model: hookviz.capture(model, random_input(0, 8), inputs=True),
+        lambda model: hookviz.capture(model, random_input(0, 8), "relu", logits=False),
+    ],
+    "capture_batch": [
+        lambda model: hookviz.capture_batch(model, torch.ones(2, 3, 8, 8), inputs=True)
+    ],
+    "extract_features": [lambda model: hookviz.extract_features(model, [random_input(0, 8)])],
+    "list_layers": [lambda model: hookviz.list_layers(model, input_shape=(3, 8, 8))],
+    "run_lens": [
+        lambda model: hookviz.run_lens("grad-cam", model, random_input(0, 8)),
+        lambda model: hookviz.run_lens("verify", model, random_input(0, 8)),
+    ],
+}
+"""What is done to a model, on replicas of its network."""
+
+RUN_NO_NETWORK = {
+    *("explore", "list_lenses", "list_models", "load_model", "make_grid", "prepare"),
+    *("read_image", "wrap"),
+}
+
+
+def cases(table: dict[str, list[Any]]) -> list[Any]:
+    return [
+        pytest.param(each, id=f"{name}-{number}")
+        for name, every in table.items()
+        for number, each in enumerate(every)
+    ]
+
+
+def test_every_public_function_is_held_to_it() -> None:
+    functions = {name for name in hookviz.__all__ if inspect.isroutine(getattr(hookviz, name))}
+    assert functions == {*OWN, *MODELS, *RUN_NO_NETWORK}
+
+
+def fragile() -> nn.Module:
+    network = seeded(Fragile)
+    network.second.register_forward_hook(theirs)
+    return network
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("act", cases(OWN))
+def test_a_network_of_ones_own_is_as_before(
+    act: Callable[[nn.Module], Any], error: type[BaseException]
+) -> None:
+    network = fragile()
+    before = condition(network)
+    FUSE.set(-1)
+    act(network)
+    assert condition(network) == before
+    calls = FUSE.calls
+    assert calls in (5, 10)  # without gradients, and with
+    for at in range(calls):
+        FUSE.set(at, error)
+        with pytest.raises((error, hookviz.ModelError)) as caught:
+            act(network)
+        assert error in (type(caught.value), type(caught.value.__cause__))
+        assert condition(network) == before, at
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("act", cases(MODELS))
+def test_a_model_is_as_before(
+    act: Callable[[hookviz.Model], Any], error: type[BaseException]
+) -> None:
+    """Each time a new model: the first run lists its layers, in passes that can fail as well."""
+
+    def run(at: int) -> bool:
+        model = as_model(fragile())
+        before = condition(model.network)
+        FUSE.set(at, error)
+        try:
+            act(model)
+            raised = False
+        except (error, hookviz.ModelError):
+            raised = True
+        at_rest = [hook_count(each.network) for each in replicas._idle.get(model.network, [])]
+        assert not any(at_rest), at
+        assert condition(model.network) == before, at
+        return raised
+
+    assert not run(-1)
+    calls = FUSE.calls
+    assert calls >= 5
+    # A pass without data may fail, and one over zeros tells the layers then.
+    assert sum(map(run, range(calls))) >= (calls if error is KeyboardInterrupt else calls - 5)
