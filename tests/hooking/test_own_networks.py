@@ -161,10 +161,14 @@ def test_threads_are_all_seen_each_call_with_a_number_of_its_own(network: Tiny) 
     def see(call: hookviz.Call) -> None:
         seen.append((call.layer, call.index, threading.get_ident()))
 
+    together = threading.Barrier(4)  # a thread that ends gives its identity to the next
+
     def work() -> None:
+        together.wait()
         for seed in range(20):
             with torch.no_grad():
                 network(random_input(seed))
+        together.wait()
 
     with hookviz.observe(network, None, see):
         threads = [threading.Thread(target=work) for _ in range(4)]
