@@ -37,10 +37,14 @@ def select(network: nn.Module, layers: Layers = None, exclude: Layers = ()) -> t
         ModelError: `network` is no module, or it was compiled or scripted, so that hooks are blind.
     """
     if not isinstance(network, nn.Module):
-        raise ModelError(f"Hooks sit on a torch.nn.Module, not on a {type(network).__name__}.")
+        raise ModelError(
+            f"Hooks sit on a torch.nn.Module of your own, not on a {type(network).__name__}."
+        )
     _check_seen(network)
     every = dict(network.named_modules(remove_duplicate=False))
     asked = _several(layers)
+    if len(every) == 1 and (layers is None or any(selector != "" for selector in asked)):
+        raise SettingError(f'This {type(network).__name__} has no layers; its own name is "".')
     chosen: set[str] = set()
     if layers is None:
         chosen = {name for name, _ in network.named_modules() if name}
@@ -56,8 +60,8 @@ def select(network: nn.Module, layers: Layers = None, exclude: Layers = ()) -> t
     left = tuple(name for name in every if name in chosen and id(every[name]) not in without)
     if not left and (asked or layers is None):
         raise SettingError(
-            f"No layer of this {type(network).__name__} is left to look at"
-            + (": all that are chosen are excluded." if chosen else '; its own name is "".')
+            f"No layer of this {type(network).__name__} is left to look at: all that are chosen "
+            "are excluded."
         )
     return left
 

@@ -83,6 +83,8 @@ def test_what_chooses_nothing_says_what_would(
 def test_a_network_without_layers_is_its_own() -> None:
     with pytest.raises(SettingError, match='its own name is ""'):
         select(nn.ReLU())
+    with pytest.raises(SettingError, match="This ReLU has no layers"):
+        select(nn.ReLU(), lambda _name, _module: True)
     assert select(nn.ReLU(), "") == ("",)
 
 
