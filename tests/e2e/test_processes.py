@@ -196,16 +196,15 @@ def test_visitors_of_a_killed_server_go_on_at_another_and_nobody_else_notices(
     assert group.servers().keys() == servers.keys()  # where their cookies lead
 
 
-def test_a_proxy_that_cuts_the_line_in_mid_run_costs_nobody_their_session(
-    page: Page, group: Group
-) -> None:
+def test_a_proxy_that_is_killed_costs_nobody_their_session(page: Page, group: Group) -> None:
     grid = open_with_upload(page, group)
-    at = cookie_of(page)
+    at, proxy = cookie_of(page), group.proxy()
+    with page.expect_websocket(lambda socket: "/_stcore/stream" in socket.url):
+        os.kill(proxy, signal.SIGKILL)
     choose(page, "Layer", LAYERS[1])
-    proxy = group.proxy()
-    os.kill(proxy, signal.SIGKILL)
-    assert wait_for_grid(page, grid)
+    wait_for_grid(page, grid)
     expect(page.get_by_role("combobox", name="Layer")).to_have_value(LAYERS[1])
+    expect(page.get_by_text("Upload it again at the left")).to_have_count(0)
     assert cookie_of(page) == at
     assert group.proxy() not in (0, proxy)
 
