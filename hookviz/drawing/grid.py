@@ -3,7 +3,7 @@
 The PNG for the screen is one mosaic of palette indices and never passes through matplotlib, whose
 one-axes-per-channel way takes hundreds of times as long. The `Figure` is for print.
 
-A little long: a `Grid` is drawn in several ways, each a few lines.
+Over 300 lines: a `Grid` is drawn in several ways, each of a few lines.
 """
 
 from dataclasses import dataclass, field, replace
