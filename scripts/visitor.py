@@ -71,6 +71,8 @@ class Visitor:
             kind = answer.WhichOneof("type")
             if kind == "new_session":
                 self._session_id = answer.new_session.initialize.session_id or self._session_id
+            elif kind == "page_info_changed":  # what the page itself wrote into the link
+                self._query = answer.page_info_changed.query_string
             elif kind == "delta":
                 self._see(answer)
             elif kind == "script_finished":

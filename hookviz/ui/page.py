@@ -2,10 +2,9 @@
 
 import io
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import streamlit as st
@@ -22,7 +21,6 @@ from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.lenses.contract.lens import Lens
 from hookviz.models import timm_models
 from hookviz.recipe.script import recipe_of
-from hookviz.serving.time_limit import TimeLimit
 from hookviz.types import Address, Capture, LayerInfo, Model, ModelInput
 from hookviz.ui.explorer.channel_grid import draw_grid, show_grid
 from hookviz.ui.explorer.grid_files import show_downloads
@@ -41,7 +39,6 @@ from hookviz.ui.lenses.lens_choice import layer_kind, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.serving import resources, visitor_bounds
 from hookviz.ui.serving.login import let_in
-from hookviz.ui.serving.turns import turn
 from hookviz.ui.sidebar.image_choice import ask_for_image, pick_image
 from hookviz.ui.sidebar.input_choice import pick_input
 from hookviz.ui.sidebar.model_choice import pick_model
@@ -98,19 +95,8 @@ def _icon() -> Image.Image:
 
 def _show_model(shown: Shown, choice: ModelChoice) -> None:
     """The model loaded, and in use until the page is drawn."""
-    queue_line = st.container()  # always there, so that what follows stays where it is
-
-    @contextmanager
-    def load_turn() -> Iterator[TimeLimit]:
-        title = f"Loading {choice.spec.title}"
-        with (
-            queue_line,
-            st.spinner(f"{title}…"),
-            turn(title, "load", model=choice.spec.name) as run,
-        ):
-            yield run
-
-    with resources.use_model(choice, load_turn) as model:
+    loading = partial(st.spinner, f"Loading {choice.spec.title}…")
+    with resources.use_model(choice, loading) as model:
         _show_network(shown, model)
 
 

@@ -1,15 +1,17 @@
 """The browser's Back and Forward, and links."""
 
+import re
 from urllib.parse import parse_qsl, urlsplit
 
 from playwright.sync_api import Page, expect
 
 from hookviz.images.samples import samples
+from hookviz.lenses import grad_cam
 from scripts.browsing import tile_centre, wait_for_grid
 from tests.conftest import encoded, picture
 from tests.e2e.screen import choose
 
-LENS = "Class activation maps: Grad-CAM and its relatives"
+LENS = grad_cam.LENS
 
 
 def settle(page: Page) -> None:
@@ -28,7 +30,7 @@ def seen(page: Page) -> dict[str, object]:
         "link": dict(parse_qsl(urlsplit(page.url).query)),
         "sample": checked.get_attribute("aria-label"),
         "model": page.get_by_role("combobox", name="Model of this family").input_value(),
-        "layer": page.get_by_role("combobox", name="Layer").input_value(),
+        "layer": page.get_by_role("combobox", name="Layer").input_value().rpartition(" · ")[2],
         "lens": page.get_by_role("combobox", name="Look at").input_value(),
         "picked": picked.first.inner_text() if picked.count() else "",
         "warnings": page.get_by_text("This link asks for").count(),
@@ -57,7 +59,7 @@ def test_back_leads_through_what_was_seen_one_step_an_action(page: Page, server:
     choose(page, "Scale", "symmetric")
     page.wait_for_url("**scale=symmetric**")
     views.append(seen(page))
-    choose(page, "Look at", LENS)
+    choose(page, "Look at", f"{LENS.question} · {LENS.title}")
     page.wait_for_url("**lens=**")
     views.append(seen(page))
     choose(page, "Model of this family", "SqueezeNet (photographs)")
@@ -79,7 +81,7 @@ def test_no_link_is_asked_for_where_a_model_is_changed_on_the_page(page: Page, s
     asked = page.get_by_text("This link asks for")
     network = page.get_by_role("combobox", name="Model of this family")
     view = "&layer=features.3.squeeze&channel=9&cell=3,4&sample=star"
-    for lens in ("", f"&lens={LENS}&grad-cam-target=tabby"):
+    for lens in ("", f"&lens={LENS.slug}&grad-cam-target=tabby"):
         page.goto(f"{server}/?{view}{lens}")
         page.get_by_role("combobox", name="Layer").wait_for()
         choose(page, "Model of this family", "ShapesNet")
@@ -91,12 +93,12 @@ def test_no_link_is_asked_for_where_a_model_is_changed_on_the_page(page: Page, s
         settle(page)
         page.get_by_role("radio", name="random").click()
         layer = page.get_by_role("combobox", name="Layer")
-        expect(layer).to_have_value("layer4.1.bn2" if lens else "conv1")
+        expect(layer).to_have_value(re.compile(r"layer4\.1\.bn2$" if lens else r"conv1$"))
         settle(page)
         expect(asked).to_have_count(0)
         assert "size=" not in page.url
         page.reload()
-        expect(layer).to_have_value("layer4.1.bn2" if lens else "conv1")
+        expect(layer).to_have_value(re.compile(r"layer4\.1\.bn2$" if lens else r"conv1$"))
         settle(page)
         expect(asked).to_have_count(0)
     page.goto(f"{server}/?{view}")

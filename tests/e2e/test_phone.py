@@ -41,8 +41,9 @@ def test_the_tiles_come_in_pages_that_fit(phone: Page, server: str) -> None:
     expect(phone.get_by_role("button", name="Previous page")).to_be_disabled()
     expect(phone.get_by_text(f"1–{lie.page} of {lie.count}")).to_be_visible()
     later.click()
-    expect(phone.get_by_text(f"{lie.page + 1}–{lie.count} of {lie.count}")).to_be_visible()
-    expect(later).to_be_disabled()
+    end = min(lie.count, 2 * lie.page)
+    expect(phone.get_by_text(f"{lie.page + 1}–{end} of {lie.count}")).to_be_visible()
+    assert later.is_disabled() == (end == lie.count)
     second = tiles(phone)
     assert second.first == lie.page
     channel = lie.page + 7
@@ -51,7 +52,8 @@ def test_the_tiles_come_in_pages_that_fit(phone: Page, server: str) -> None:
     expect_picked(phone, channel)
     phone.reload()  # and its page is the one in view
     wait_for_grid(phone)
-    assert tiles(phone).first == lie.page
+    third = tiles(phone)  # more fit on a page once the hints are gone
+    assert third.first <= channel < third.first + third.page
 
 
 def test_a_swipe_changes_the_layer_and_a_scroll_does_not(phone: Page, server: str) -> None:

@@ -102,7 +102,7 @@ def test_hostile_names_of_downloads_stay_in_their_folder(page: Page, hostile_ser
 def test_hostile_names_are_text_in_every_lens(page: Page, hostile_server: str, lens: Lens) -> None:
     link = {"lens": lens.slug, "layer": HOSTILE_NAMES[2]}
     page.goto(f"{hostile_server}/?{urllib.parse.urlencode(link)}")
-    page.get_by_role("heading", name=lens.title, exact=True).wait_for()
+    page.get_by_role("heading", name=lens.question, exact=True).wait_for()
     expect(page.locator("[data-testid=stSpinner]")).to_have_count(0, timeout=60_000)
     expect(page.locator("[data-stale=true]")).to_have_count(0, timeout=60_000)
     expect(page.get_by_role("alert").filter(has_text="went wrong")).to_have_count(0)

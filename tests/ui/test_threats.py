@@ -70,7 +70,7 @@ def test_rubbish_in_every_parameter_of_a_lens_leaves_a_page(offline: None, lens:
     names = [f"{lens.slug}-{parameter.name}" for parameter in lens.parameters]
     for value in (*RUBBISH[:-1], "x" * 10_000):
         page = shown(lens=lens.slug, **dict.fromkeys(names, value))
-        assert page.header[0].value == lens.title
+        assert page.header[0].value == lens.question
 
 
 @pytest.mark.parametrize("given", ["0-99999,0-99999", "," * 200_000, "1-0", "0-999999"])

@@ -67,7 +67,7 @@ def pick_layer(layers: Sequence[LayerInfo], surveyed: Survey, listed: str | None
         format_func=lambda each: f"{by_name[each].index + 1} · {each}",
         key="layer",
         on_change=_layer_chosen,
-        args=(listed,),
+        args=(listed, tuple(by_name)),
         label_visibility="collapsed",
         width=300,
     )
@@ -85,8 +85,10 @@ def _warn_of_no_maps(asked: str, surveyed: Survey) -> None:
     )
 
 
-def _layer_chosen(listed: str | None) -> None:
-    choose(layer=st.session_state["layer"], layers=kept(listed))
+def _layer_chosen(listed: str | None, names: Collection[str]) -> None:
+    name = st.session_state["layer"]
+    if name in names:  # and no words of a list before, which another model left in the widget
+        choose(layer=name, layers=kept(listed))
 
 
 def kept(listed: str | None) -> str | None:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
 import streamlit as st
@@ -23,21 +23,20 @@ IMAGE_TYPES = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "avif"
 
 _FLOAT_BYTES = 4
 
-LoadTurn = Callable[[], AbstractContextManager[TimeLimit]]
-"""Waits for one's turn to load a model, and gives the limit of its time."""
-
 
 @contextmanager
-def use_model(choice: ModelChoice, load_turn: LoadTurn | None = None) -> Iterator[Model]:
+def use_model(
+    choice: ModelChoice, while_loading: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> Iterator[Model]:
     """The chosen model for the time of the block, shared with everybody who chose the same.
 
     Args:
         choice: the model.
-        load_turn: what loading it waits for, and how long that may take; nothing by default.
+        while_loading: a block for the time of loading, where it is not loaded yet.
 
     Raises:
         ModelError: it does not fit into the memory for models.
-        TooLongError: loading it takes longer than `load_turn` allows.
+        TooLongError: loading it takes longer than a run may.
         WeightsError: its weights can't be read, or don't fit.
     """
     spec = choice.spec
@@ -55,14 +54,13 @@ def use_model(choice: ModelChoice, load_turn: LoadTurn | None = None) -> Iterato
             loading.load_checkpoint, spec.name, data, choice.checkpoint.name, labels=labels
         )
 
-    def load_in_turn() -> Model:
-        if load_turn is None:
-            return load()
-        with load_turn() as limit, limit.over_torch():
+    def load_in_time() -> Model:
+        limit = TimeLimit.from_now(f"Loading {spec.title}")
+        with while_loading(), limit.over_torch():
             return load()
 
     size = spec.parameters * _FLOAT_BYTES
-    with capacity.model_pool().use(key, spec.title, size, load_in_turn) as model:
+    with capacity.model_pool().use(key, spec.title, size, load_in_time) as model:
         yield model
 
 

@@ -1,4 +1,3 @@
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,25 +10,30 @@ from hookviz.ui.serving import resources
 from hookviz.ui.state import ModelChoice
 
 
-def test_a_model_that_loads_too_long_is_not_kept_and_can_be_had_later() -> None:
+def test_a_model_that_loads_too_long_is_not_kept_and_can_be_had_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     choice = ModelChoice(catalog.find_model("squeezenet1_0"), "random")
-    turns: list[str] = []
+    loaded: list[str] = []
 
     @contextmanager
-    def load_turn(seconds: float) -> Iterator[TimeLimit]:
-        turns.append("begun")
-        yield TimeLimit("Loading it", 9, time.monotonic() + seconds)
-        turns.append("done")
+    def loading() -> Iterator[None]:
+        loaded.append("begun")
+        yield
+        loaded.append("done")
 
     used = capacity.model_pool().used
-    with (
-        pytest.raises(TooLongError, match="Loading it took longer"),
-        resources.use_model(choice, lambda: load_turn(-1)),
-    ):
-        pass
+    with monkeypatch.context() as late:
+        late.setattr(TimeLimit, "from_now", lambda label: TimeLimit(label, 9, 0.0))
+        with (
+            pytest.raises(TooLongError, match="took longer than the 9 seconds"),
+            resources.use_model(choice, loading),
+        ):
+            pass
     assert capacity.model_pool().used == used
-    with resources.use_model(choice, lambda: load_turn(60)) as model:
-        pass
-    with resources.use_model(choice, lambda: load_turn(60)) as again:
-        assert again is model  # and no second turn
-    assert turns == ["begun", "begun", "done"]
+    with (
+        resources.use_model(choice, loading) as model,
+        resources.use_model(choice, loading) as same,
+    ):
+        assert same is model  # and it is not loaded again
+    assert loaded == ["begun", "begun", "done"]

@@ -1,12 +1,11 @@
 """What passes the bounds for visitors; tests/e2e/test_threats.py has them on a real server."""
 
-import asyncio
-
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from hookviz.ui.serving.visitor_bounds import VisitorBounds
+from tests.conftest import in_a_loop_of_its_own
 
 
 def passed(*sent: bytes) -> list[bytes]:
@@ -25,7 +24,8 @@ def passed(*sent: bytes) -> list[bytes]:
     async def send(_message: Message) -> None:
         raise AssertionError("nothing is answered")
 
-    asyncio.run(VisitorBounds(app)({"type": "websocket", "path": "/"}, receive, send))
+    bounds = VisitorBounds(app)
+    in_a_loop_of_its_own(bounds({"type": "websocket", "path": "/"}, receive, send))
     return came
 
 
