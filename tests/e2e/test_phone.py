@@ -64,6 +64,8 @@ def test_a_swipe_changes_the_layer_and_a_scroll_does_not(phone: Page, server: st
     swipe(phone, (x + 100, y), (x + 110, y - 150))
     phone.wait_for_timeout(500)
     assert query_of(phone)["layer"] == ["stage1.first.conv"]
+    box = tiles(phone).box(8)  # the page has moved on
+    x, y = box["x"], box["y"]
     swipe(phone, (x + 150, y), (x + 20, y + 10))
     after = wait_for_grid(phone, before)
     assert query_of(phone)["layer"] == ["stage1.second.conv"]
