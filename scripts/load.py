@@ -44,7 +44,7 @@ PAUSE = (1.0, 5.0)
 LIMIT = 2.0
 """Seconds within which 95 of 100 clicks are answered on a server that bears its load."""
 
-_MODELS = {"ShapesNet": "shapesnet", "ResNet-18": "resnet18"}
+_MODELS = {"ShapesNet": "shapesnet", "ResNet-18": "resnet18 random"}
 _OTHER = "SqueezeNet (in the box)"
 _ALIKE = 0.995  # share of pixels: another number of threads may round a value the other way
 _HEAD = (
@@ -61,7 +61,8 @@ class Click:
     Attributes:
         action: what was done.
         seconds: from the click to the end of the run.
-        model: name of the model on the screen, as `load_model` takes it.
+        model: name of the model on the screen, and after a space its weights if they are others
+            than its own.
         layer: the layer on the screen.
         image: the file of the image on the screen.
         png: the grid, where the page should show one; None where it should not.
@@ -142,7 +143,8 @@ async def visit(
             await person.do("lens", tab.choose("Look at", lens), grid=False)
             await wait()
             await person.do("channels", tab.choose("Look at", tab.options["Look at"][0]))
-            person.model, person.layer = "squeezenet", ""
+            weights = _MODELS[title].partition(" ")[2]  # which stay as they were chosen
+            person.model, person.layer = f"squeezenet {weights}", ""
             await wait()
             await person.do("model", tab.choose("Model of this family", _OTHER))
             person.layer = choice.choice(_layers("squeezenet"))
@@ -177,7 +179,8 @@ def picture(number: int) -> bytes:
 
 @cache
 def _model(name: str) -> Model:
-    return hookviz.load_model(name, "random" if name == "resnet18" else "pretrained")
+    name, _, weights = name.partition(" ")
+    return hookviz.load_model(name, weights or "pretrained")
 
 
 @cache
