@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torchvision import models
@@ -60,7 +61,7 @@ def is_on_disk(name: str) -> bool:
 
 def weights_url(name: str) -> str:
     """Where the pretrained weights of one of torchvision's models are downloaded from."""
-    mirror, url = settings().weights_url.rstrip("/"), _own_url(name)
+    mirror, url = settings().weights_url.rstrip("/"), str(_own_weights(name).url)
     return f"{mirror}/{_file_name(url)}" if mirror else url
 
 
@@ -92,10 +93,9 @@ def _downloaded() -> tuple[str, ...]:
 
 
 @cache
-def _own_url(name: str) -> str:
-    """Where torchvision has the weights of one of its models."""
-    url: str = models.get_model_weights(name).DEFAULT.url
-    return url
+def _own_weights(name: str) -> Any:
+    """The weights that torchvision has of one of its models; looking them up takes a while."""
+    return models.get_model_weights(name).DEFAULT
 
 
 def _file_name(url: str) -> str:

@@ -137,8 +137,8 @@ def without(network: nn.Module, channel: int) -> nn.Module:
         (Branches, []),
         (Grown, []),
         (WrittenInto, [6]),
-        (Unbatched, [6] + [1] * 6),
-        (OneImage, [1] * 6),
+        (Unbatched, [1, 6, 6] + [1] * 6),
+        (OneImage, [1] * 7),
         (BatchStatistics, [6] + [1] * 6),
     ],
 )
@@ -148,7 +148,8 @@ def test_it_is_what_one_by_one_gives(build: type[Block], more: list[int]) -> Non
     result = hookviz.run_lens(
         "channels-that-matter", as_model(network), image, layer="conv", target=1
     )
-    # The classes, the maps, both ends alone, one image that grows; then what else it took.
+    # The classes, the maps, both ends alone, one image that grows; then what else it took, where a
+    # pass that fails runs once more to say at which layer.
     assert build.batches == [1, 1, 1, 1, 1, *more]
     with torch.no_grad():
         before = network(image)[0]
