@@ -200,7 +200,12 @@ def test_the_code_of_a_view_draws_what_is_on_the_screen(
     page.goto(
         f"{server}/{SHAPESNET}&layer=stage1.first.conv&scale=symmetric&sort=max&top=16&channel=2"
     )
-    shown = wait_for_grid(page)
+    wait_for_grid(page)
+    page.get_by_role("button", name="Download").click()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Grid as PNG").click()
+    waiting.value.save_as(tmp_path / "grid.png")
+    page.keyboard.press("Escape")
     page.get_by_role("button", name="Copy as code").click()
     expect(page.get_by_text("without HookViz, pixel for pixel")).to_be_visible()
     for label in ("The script", "The image", "The weights"):
@@ -210,7 +215,7 @@ def test_the_code_of_a_view_draws_what_is_on_the_screen(
     program = [sys.executable, "-I", "hookviz_picture.py"]
     subprocess.run(program, cwd=tmp_path, check=True, capture_output=True)
     drawn = Image.open(tmp_path / "shapesnet-stage1.first.conv.png").convert("RGBA")
-    screen = Image.open(io.BytesIO(shown)).convert("RGBA")
+    screen = Image.open(tmp_path / "grid.png").convert("RGBA")
     assert drawn.size == screen.size
     opaque = np.asarray(screen)[..., 3] > 0
     np.testing.assert_array_equal(np.asarray(drawn)[opaque], np.asarray(screen)[opaque])
