@@ -50,7 +50,9 @@ def start_at(lens: Lens | None, model: Model, surveyed: Survey) -> None:
     slug = lens.slug if lens else CHANNELS
     before, now = st.session_state.get(_LOOKED), (slug, model.name)
     st.session_state[_LOOKED], st.session_state[_SURVEYED] = now, surveyed
-    if lens and before != now and "layer" not in st.query_params:
+    asked = st.query_params.get("layer")
+    left_behind = before is not None and asked not in surveyed.calls  # by the model before
+    if lens and before != now and (asked is None or left_behind):
         for parameter in layers_at_side(lens):
             choose(layer=parameter.start(surveyed))
 
