@@ -9,6 +9,7 @@ const PAGER = 52; // pixels for what turns the pages
 const MOST_PIXELS = 24e6; // of the canvas, however far one zooms in
 
 const watched = new WeakMap(); // figures and what watches their size
+const boards = new WeakMap(); // figures and their tiles as painted, without frames
 const latest = new WeakMap(); // figures and what lays them out, of the newest run
 
 export default function ({ data, parentElement, setTriggerValue }) {
@@ -47,26 +48,45 @@ export default function ({ data, parentElement, setTriggerValue }) {
     pen.strokeRect(x + 3.5, y + 3.5, wide - 7, high - 7);
   };
 
-  const paint = () => {
-    if (picture.dataset.key !== data.key) return; // it is of the run before, cut otherwise
-    pen.clearRect(0, 0, canvas.width, canvas.height);
-    for (let at = first; at < last; at += 1) {
-      paintTile(pen, inSprite(sprite, at), corner(at), [wide, high], devicePixelRatio);
-    }
-    if (pointed || stage.matches(":focus-visible")) box(position, "#000", "#fff");
-    if (chosen >= first && chosen < last) box(chosen, "#fff", "#000");
-    stage.dataset.painted = data.key;
+  const write = (pen, at, inset) => {
     if (wide < NUMBERED || count === 1) return;
     pen.font = `${Math.max(9, Math.min(12, wide / 8))}px ${style.fontFamily}`;
+    const [x, y] = corner(at).map((side) => side + inset);
+    const text = String(data.order[at]);
+    pen.fillStyle = "rgba(0, 0, 0, 0.6)";
+    pen.fillRect(x, y, pen.measureText(text).width + 6, 14);
+    pen.fillStyle = "#fff";
+    pen.fillText(text, x + 3, y + 11);
+  };
+
+  // The tiles with their numbers; painted again only where they are others, or lie elsewhere.
+  const painted = () => {
+    const key = `${data.key} ${data.order} ${stage.dataset.layout} ${devicePixelRatio}`;
+    let board = boards.get(figure);
+    if (board?.key === key) return board.canvas;
+    board = { key, canvas: document.createElement("canvas") };
+    [board.canvas.width, board.canvas.height] = [canvas.width, canvas.height];
+    const pen = board.canvas.getContext("2d");
+    pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
     for (let at = first; at < last; at += 1) {
-      const inset = at === chosen ? 5 : 0; // beside the frame, which would cover it
-      const [x, y] = corner(at).map((side) => side + inset);
-      const text = String(data.order[at]);
-      pen.fillStyle = "rgba(0, 0, 0, 0.6)";
-      pen.fillRect(x, y, pen.measureText(text).width + 6, 14);
-      pen.fillStyle = "#fff";
-      pen.fillText(text, x + 3, y + 11);
+      paintTile(pen, inSprite(sprite, at), corner(at), [wide, high], devicePixelRatio);
+      write(pen, at, 0);
     }
+    boards.set(figure, board);
+    return board.canvas;
+  };
+
+  const paint = () => {
+    if (picture.dataset.key !== data.key) return; // it is of the run before, cut otherwise
+    pen.save();
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.clearRect(0, 0, canvas.width, canvas.height);
+    pen.drawImage(painted(), 0, 0);
+    pen.restore();
+    if (pointed || stage.matches(":focus-visible")) box(position, "#000", "#fff");
+    if (chosen >= first && chosen < last) box(chosen, "#fff", "#000");
+    if (chosen >= first && chosen < last) write(pen, chosen, 5); // beside the frame, which covers it
+    stage.dataset.painted = data.key;
   };
 
   const layOut = () => {
