@@ -15,11 +15,21 @@ class File(NamedTuple):
     mime: str
 
 
-@st.fragment
 def file_menu(label: str, files: Sequence[File], hint: str | None = None) -> None:
     """The button; its menu is filled once it is opened, and nothing else runs then."""
+    with st.container(width="content"):  # a fragment by itself is as wide as it can be
+        _show_popover(label, files, hint)
+
+
+@st.fragment
+def _show_popover(label: str, files: Sequence[File], hint: str | None) -> None:
     with st.popover(
-        label, icon=":material/download:", help=hint, on_change="rerun", key=f"menu-{label}"
+        label,
+        icon=":material/download:",
+        help=hint,
+        width="content",
+        on_change="rerun",
+        key=f"menu-{label}",
     ) as menu:
         if not menu.open:
             return

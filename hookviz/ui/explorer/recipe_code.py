@@ -14,7 +14,8 @@ def show_code(recipe: Recipe, shown: Shown, model: Model) -> None:
     """The picture as a script to copy, and the files of ours that it reads."""
     shipped = BUNDLED.get(model.name) if model.weights == "pretrained" else None
     # not the model itself: what a fragment is given stays in memory until the page runs again
-    _show_popover(recipe, shown.file, shipped.weights_file if shipped else None)
+    with st.container(width="content"):  # a fragment by itself is as wide as it can be
+        _show_popover(recipe, shown.file, shipped.weights_file if shipped else None)
 
 
 @st.fragment

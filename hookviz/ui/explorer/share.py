@@ -9,7 +9,8 @@ from hookviz.ui.state import Shown
 
 def show_share(shown: Shown) -> None:
     """A button that opens the link to copy, and says what it does not hold."""
-    _show_popover(is_own=shown.file is None)
+    with st.container(width="content"):  # a fragment by itself is as wide as it can be
+        _show_popover(is_own=shown.file is None)
 
 
 @st.fragment
@@ -19,6 +20,7 @@ def _show_popover(*, is_own: bool) -> None:
         "Share",
         icon=":material/share:",
         help="A link to what is on the screen",
+        width="content",
         on_change="rerun",
         key="share",
     ) as menu:
