@@ -96,7 +96,7 @@ class _Person:
         """Wait for the page's answer to a click, which should be a grid unless told otherwise."""
         tab, visit = self._tab, self._visit
         known = len(tab.problems)
-        tab.grid = b""
+        tab.forget_grid()
         before, started = tab.runs, time.perf_counter()
         try:
             await answer

@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from playwright.sync_api import Browser, Page, expect
 
+import hookviz
+from hookviz.images.samples import samples
 from scripts.browsing import NO_CHROMIUM, browsing, chromium
 from scripts.servers import free_port, serve
 
@@ -17,6 +20,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def model() -> hookviz.Model:
+    """The model of the link `SHAPESNET`."""
+    return hookviz.load_model("shapesnet")
+
+
+@pytest.fixture(scope="session")
+def values(model: hookviz.Model) -> torch.Tensor:
+    """What the page shows behind it: the first layer's ``(C, H, W)`` for the first sample."""
+    layer = "stem.first.conv"
+    return hookviz.capture(model, samples()[0].path, layer)[layer].values
 
 
 @pytest.fixture(scope="session")

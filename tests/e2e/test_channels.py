@@ -7,18 +7,9 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Page, expect
 
-import hookviz
-from hookviz.images.samples import samples
 from scripts.automatic_grid import automatic_grid
 from scripts.browsing import tiles, wait_for_grid
 from tests.e2e.screen import SHAPESNET, choose
-
-
-@pytest.fixture(scope="module")
-def values() -> torch.Tensor:
-    model = hookviz.load_model("shapesnet")
-    cap = hookviz.capture(model, samples()[0].path, "stem.first.conv")
-    return cap["stem.first.conv"].values
 
 
 def point(page: Page, channel: int, row: int = 5, column: int = 7) -> tuple[float, float]:

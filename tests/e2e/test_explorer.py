@@ -22,16 +22,6 @@ from tests.e2e.test_accessibility import serious
 LAYER = "stem.first.conv"
 
 
-@pytest.fixture(scope="module")
-def model() -> hookviz.Model:
-    return hookviz.load_model("shapesnet")
-
-
-@pytest.fixture(scope="module")
-def values(model: hookviz.Model) -> torch.Tensor:
-    return hookviz.capture(model, samples()[0].path, LAYER)[LAYER].values
-
-
 def test_the_tree_finds_and_picks_a_layer(page: Page, server: str) -> None:
     page.goto(f"{server}/{SHAPESNET}")
     before = wait_for_grid(page)

@@ -19,16 +19,6 @@ from tests.e2e.screen import SHAPESNET, pixels
 LAYER = "stem.first.conv"
 
 
-@pytest.fixture(scope="module")
-def model() -> hookviz.Model:
-    return hookviz.load_model("shapesnet")
-
-
-@pytest.fixture(scope="module")
-def values(model: hookviz.Model) -> torch.Tensor:
-    return hookviz.capture(model, samples()[0].path, LAYER)[LAYER].values
-
-
 @pytest.fixture(params=[(1440, 900), (1280, 720), (390, 844)])
 def sized_page(page: Page, request: pytest.FixtureRequest) -> Page:
     width, height = request.param

@@ -84,8 +84,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
     pen.drawImage(painted(), 0, 0);
     pen.restore();
     if (pointed || stage.matches(":focus-visible")) box(position, "#000", "#fff");
-    if (chosen >= first && chosen < last) box(chosen, "#fff", "#000");
-    if (chosen >= first && chosen < last) write(pen, chosen, 5); // beside the frame, which covers it
+    if (chosen >= first && chosen < last) {
+      box(chosen, "#fff", "#000");
+      write(pen, chosen, 5); // beside the frame, which covers it
+    }
     stage.dataset.painted = data.key;
   };
 

@@ -40,19 +40,8 @@ def _pick_step(layer: LayerInfo, surveyed: Survey) -> Address:
         steps[_unlike(kinds[address.layer], steps)] = address
     if len(steps) == 1:
         return Address(layer.name)
-    chosen = st.segmented_control(
-        "What is shown",
-        list(steps),
-        default=layer.kind,
-        required=True,
-        key="after",
-        bind="query-params",
-        label_visibility="collapsed",
-        width="content",
-        wrap=False,
-        help="The layer's own output, or what the steps after it made of that.",
-    )
-    return steps.get(chosen or "", Address(layer.name))
+    says = "The layer's own output, or what the steps after it made of that."
+    return _switch("What is shown", steps, "after", says)
 
 
 def _pick_output(outputs: Sequence[Address]) -> Address:
@@ -60,19 +49,26 @@ def _pick_output(outputs: Sequence[Address]) -> Address:
     by_name = {_name(address): address for address in outputs}
     if len(by_name) == 1:
         return outputs[0]
+    says = "This layer runs several times in a pass, or puts out several tensors."
+    return _switch("Which output", by_name, "output", says)
+
+
+def _switch(label: str, outputs: Mapping[str, Address], key: str, hint: str) -> Address:
+    """One of the outputs, by its name; the first where none is chosen."""
+    first = next(iter(outputs))
     chosen = st.segmented_control(
-        "Which output",
-        list(by_name),
-        default=next(iter(by_name)),
+        label,
+        list(outputs),
+        default=first,
         required=True,
-        key="output",
+        key=key,
         bind="query-params",
         label_visibility="collapsed",
         width="content",
         wrap=False,
-        help="This layer runs several times in a pass, or puts out several tensors.",
+        help=hint,
     )
-    return by_name.get(chosen or "", outputs[0])
+    return outputs.get(chosen or first, outputs[first])
 
 
 def _name(address: Address) -> str:
