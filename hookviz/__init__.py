@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hookviz.capturing.batch import capture_batch
     from hookviz.capturing.engine import capture
-    from hookviz.capturing.features import Features
+    from hookviz.capturing.feature_index import FeatureIndex
+    from hookviz.capturing.feature_vectors import Features
     from hookviz.capturing.features import features as extract_features
     from hookviz.capturing.inputs import prepare
     from hookviz.capturing.survey import list_layers
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
         UnknownNameError,
         WeightsError,
     )
+    from hookviz.explaining.linear_probe import LinearProbe, linear_probe
+    from hookviz.explaining.pruned_network import prune
+    from hookviz.explaining.smaller_network import Smaller, smaller
     from hookviz.hooking.gradients import Gradient, LayerGradients, on_gradients
     from hookviz.hooking.hooks import Call
     from hookviz.hooking.own_networks import before, edit, observe
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
     from hookviz.lenses.contract.result import LensResult
     from hookviz.lenses.contract.running import list_lenses, run_lens
     from hookviz.models.catalog import list_models
+    from hookviz.models.checkpoints.writing import save_weights
     from hookviz.models.loading import load_model
     from hookviz.models.wrapping import wrap
     from hookviz.training.clipping import clip_gradients
@@ -76,6 +81,7 @@ __all__ = [
     "Capture",
     "Crop",
     "Explorer",
+    "FeatureIndex",
     "Features",
     "Gradient",
     "Grid",
@@ -86,12 +92,14 @@ __all__ = [
     "LayerInfo",
     "Lens",
     "LensResult",
+    "LinearProbe",
     "Model",
     "ModelError",
     "ModelInput",
     "ModelSpec",
     "Preprocess",
     "SettingError",
+    "Smaller",
     "TrainingFinding",
     "TrainingLog",
     "TrainingRow",
@@ -107,6 +115,7 @@ __all__ = [
     "edit",
     "explore",
     "extract_features",
+    "linear_probe",
     "list_layers",
     "list_lenses",
     "list_models",
@@ -115,10 +124,13 @@ __all__ = [
     "observe",
     "on_gradients",
     "prepare",
+    "prune",
     "read_image",
     "record",
     "replace_parameters",
     "run_lens",
+    "save_weights",
+    "smaller",
     "verbose",
     "watch",
     "wrap",
@@ -127,10 +139,15 @@ __all__ = [
 _HOMES = {
     "capturing.batch": ("capture_batch",),
     "capturing.engine": ("capture",),
-    "capturing.features": ("Features", "extract_features"),
+    "capturing.feature_index": ("FeatureIndex",),
+    "capturing.feature_vectors": ("Features",),
+    "capturing.features": ("extract_features",),
     "capturing.inputs": ("prepare",),
     "capturing.survey": ("list_layers",),
     "drawing.grid": ("Grid", "make_grid"),
+    "explaining.linear_probe": ("LinearProbe", "linear_probe"),
+    "explaining.pruned_network": ("prune",),
+    "explaining.smaller_network": ("Smaller", "smaller"),
     "hooking.gradients": ("Gradient", "LayerGradients", "on_gradients"),
     "hooking.hooks": ("Call",),
     "hooking.own_networks": ("before", "edit", "observe"),
@@ -141,6 +158,7 @@ _HOMES = {
     "lenses.contract.result": ("LensResult",),
     "lenses.contract.running": ("list_lenses", "run_lens"),
     "models.catalog": ("list_models",),
+    "models.checkpoints.writing": ("save_weights",),
     "models.loading": ("load_model",),
     "models.wrapping": ("wrap",),
     "training.clipping": ("clip_gradients",),

@@ -51,6 +51,10 @@ class Settings:
         run_seconds: a run that takes longer is ended.
         weights_url: a mirror that serves torchvision's weights under the same file names.
         model: ``package.module:factory`` of a network to list in the app beside the catalog.
+        start: name of the model that the page starts with where its weights are on this machine;
+            else, and where it is empty, that is the first one in the box.
+        index: a file that ``hookviz features -o`` wrote, whose images the lens Embedding looks
+            through.
         metrics_port: a port with ``/metrics`` for Prometheus; 0 for none.
         metrics_address: where that port listens; this machine alone unless it is set.
         log: ``text`` for warnings and errors, ``json`` for a line of JSON for every run too.
@@ -75,6 +79,8 @@ class Settings:
     run_seconds: int = 120
     weights_url: str = ""
     model: str = ""
+    start: str = ""
+    index: str = ""
     metrics_port: int = _none_of("off")
     metrics_address: str = "127.0.0.1"
     log: str = "text"

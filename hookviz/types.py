@@ -41,7 +41,7 @@ class ModelSpec:
         download_bytes: size of the weights file; 0 for weights that ship with HookViz.
         accuracy: top-1 accuracy of the pretrained weights in percent, by the source's own figures.
         trained_on: the data of that accuracy, for example ``"ImageNet-1K"``.
-        min_size: the smallest input height and width in pixels that the architecture takes.
+        min_size: the smallest input height and width in pixels that the architecture is meant for.
         on_disk: whether the pretrained weights are on this machine already.
     """
 
@@ -157,7 +157,8 @@ class Model:
         categories: a label per class; empty where the classes have no names.
         preprocess: the steps from image to input tensor, or a function from an RGB Pillow image
             to a ``(C, H, W)`` tensor.
-        min_size: the smallest input side in pixels that the network takes.
+        min_size: the smallest input side in pixels that the network is meant for. The app offers
+            none below it; a smaller one that is asked for, the network takes or refuses itself.
         input_shape: of a network that takes no square image: ``(C, L)`` of sound, ``(C, D, H, W)``
             of a volume, ``(C, H, W)`` of an oblong; empty where `preprocess` says it.
     """

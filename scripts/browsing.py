@@ -74,10 +74,17 @@ def browsing(path: str, *flags: str) -> Iterator[Browser]:
             browser.close()
 
 
+# The bytes of a picture's file in base64; none while it changes.
+_READ = """async (image) => {
+  const answer = await fetch(image.src).catch(() => null);
+  const bytes = answer ? new Uint8Array(await answer.arrayBuffer()) : [];
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+}"""
+
+
 def grid_bytes(page: Page) -> bytes:
     """The PNG that the grid on the screen is painted from."""
-    source = page.locator(PICTURE).get_attribute("src") or ""
-    return base64.b64decode(source.partition(",")[2])
+    return base64.b64decode(page.locator(PICTURE).evaluate(_READ))
 
 
 def wait_for_grid(page: Page, previous: bytes = b"") -> bytes:

@@ -5,7 +5,6 @@ and keeps what the page shows: the widgets, the grid, and every failure at whate
 """
 
 import asyncio
-import base64
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -17,6 +16,8 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
+
+from hookviz.ui.components.files import unpack_picture
 
 PATIENCE = 60.0
 """Seconds after which a click has failed."""
@@ -35,6 +36,8 @@ class Visitor:
         options: what a select box offers, by its label.
         grid: the PNG of the last grid, empty where none was sent since `forget_grid`.
         problems: every error that the page showed, in the order of their coming.
+        query: what the link says.
+        sent: the kinds of elements that came, components of ours by name.
         runs: how many runs of the page have ended.
     """
 
@@ -46,20 +49,26 @@ class Visitor:
         query: Mapping[str, str],
     ) -> None:
         self._address, self._socket, self.cookies = address, socket, cookies
-        self._query = urlencode(query)
+        self.query = urlencode(query)
         self._states: dict[str, WidgetState] = {}
         self._session_id = ""
+        self._parts: dict[str, str] = {}  # the fragment that a component is in
         self._kept: dict[str, tuple[int, ForwardMsg]] = {}  # messages by hash, with their last run
         self.widgets: dict[str, str] = {}
         self.options: dict[str, list[str]] = {}
         self.grid = b""
         self.problems: list[str] = []
+        self.sent: list[str] = []
         self.runs = 0
 
-    async def run(self, *events: WidgetState) -> None:
-        """Run the page with the widgets as they are, and these events, until it has finished."""
+    async def run(self, *events: WidgetState, part: str = "") -> None:
+        """Run the page with the widgets as they are, and these events, until it has finished.
+
+        Of the page it is only the fragment of that id which runs, where one is given.
+        """
         message = BackMsg()
-        message.rerun_script.query_string = self._query
+        message.rerun_script.fragment_id = part
+        message.rerun_script.query_string = self.query
         message.rerun_script.widget_states.widgets.extend([*self._states.values(), *events])
         self._kept = {
             name: kept for name, kept in self._kept.items() if kept[0] > self.runs - _KEPT_RUNS
@@ -72,12 +81,13 @@ class Visitor:
             if kind == "new_session":
                 self._session_id = answer.new_session.initialize.session_id or self._session_id
             elif kind == "page_info_changed":  # what the page itself wrote into the link
-                self._query = answer.page_info_changed.query_string
+                self.query = answer.page_info_changed.query_string
             elif kind == "delta":
                 self._see(answer)
             elif kind == "script_finished":
                 self.runs += 1
-                return
+                if answer.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+                    return
 
     async def choose(self, label: str, option: str) -> None:
         """Pick an option of a select box; of layers, which have a number too, by its name alone."""
@@ -89,10 +99,17 @@ class Visitor:
 
     async def pick_channel(self, channel: int, cell: tuple[int, int]) -> None:
         """Click a cell of a channel's tile in the grid."""
-        event = WidgetState(id=_EVENTS.format(self._widget("mosaic")))
-        value = {"channel": channel, "cell": list(cell)}
-        event.json_trigger_value = json.dumps([{"event": "picked", "value": value}])
-        await self.run(event)
+        await self._click("hookviz_mosaic", "picked", {"channel": channel, "cell": list(cell)})
+
+    async def follow_upstream(self, input_channel: int) -> None:
+        """Click one of the inputs in the sum of the picked channel's cell."""
+        await self._click("hookviz_why", "upstream", input_channel)
+
+    async def _click(self, component: str, event: str, value: object) -> None:
+        """What a component of ours tells of a click: the part of the page that it is in runs."""
+        state = WidgetState(id=_EVENTS.format(self._widget(component)))
+        state.json_trigger_value = json.dumps([{"event": event, "value": value}])
+        await self.run(state, part=self._parts[component])
 
     async def upload(self, image: bytes) -> None:
         """Change to uploads, and upload an image."""
@@ -149,7 +166,7 @@ class Visitor:
 
     def _see(self, answer: ForwardMsg) -> None:
         element = answer.delta.new_element
-        kind = element.WhichOneof("type")
+        kind = str(element.WhichOneof("type"))
         if kind in ("selectbox", "button_group", "file_uploader"):
             widget = getattr(element, kind)
             self.widgets[widget.label] = widget.id
@@ -159,10 +176,13 @@ class Visitor:
             self.problems.append(element.alert.body)
         elif kind == "exception":
             self.problems.append(element.exception.message)
-        elif kind == "bidi_component" and element.bidi_component.component_name.endswith("mosaic"):
+        elif kind == "bidi_component":
             component = element.bidi_component
-            self.widgets["mosaic"] = component.id
-            self.grid = base64.b64decode(json.loads(component.json)["picture"].partition(",")[2])
+            kind = component.component_name.rpartition(".")[2]
+            self.widgets[kind], self._parts[kind] = component.id, answer.delta.fragment_id
+            if kind == "hookviz_mosaic":
+                self.grid = unpack_picture(component.bytes)
+        self.sent.append(kind)
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ PACKAGE = ROOT / "hookviz"
 TESTS = ROOT / "tests"
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
 
+_LENS_CODE = re.compile(r"recipe/lenses/[a-z]\w*\.py")
 _MOST_LINES = 300
 REASON = "Over 300 lines:"
 
@@ -91,10 +92,19 @@ SHOWN_ELSEWHERE = {
     "drawing/colours drawing/figures drawing/grid_page drawing/layout drawing/legend "
     "drawing/palette",
     "what it writes is run as a script in recipe/test_script.py": "recipe/facts recipe/network "
-    "recipe/picture recipe/wording",
+    "recipe/assembling recipe/picture recipe/wording",
+    "what they write is run as scripts, of every lens, in recipe/test_lens_script.py": " ".join(
+        [
+            "recipe/lens_facts",
+            "recipe/lens_parts",
+            *(name[:-3] for name in MODULES if _LENS_CODE.fullmatch(name)),
+        ]
+    ),
     "shared by commands, and seen in what those print": "cli/checks cli/download cli/messages "
     "cli/options",
     "run with the real Caddy in tests/e2e/test_processes.py": "cli/proxy",
+    "on a real server, whose lines are cut, in tests/e2e/test_faults.py": "ui/serving/connections "
+    "ui/serving/resumption",
     "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
     "run on every kind of layer and network in lenses/test_verify.py and "
     "capturing/test_odd_networks.py": "explaining/double_precision explaining/recomputation",
@@ -103,6 +113,7 @@ SHOWN_ELSEWHERE = {
     "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
         "models/fetching/timing models/torchvision_models"
     ),
+    "its every way is taken in lenses/test_important.py": "explaining/without_channels",
     "one call, which capturing/test_engine.py and lenses/test_verify.py count": (
         "hooking/forward_pass"
     ),
@@ -113,8 +124,10 @@ SHOWN_ELSEWHERE = {
     "put together from parts that are tested, in ui/serving/": "serving/capacity",
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": "ui/main "
     "ui/components/chart ui/components/files ui/components/gallery "
-    "ui/components/map "
-    "ui/components/mosaic ui/components/navigator ui/components/walk ui/components/why "
+    "ui/components/map ui/components/maps "
+    "ui/components/mosaic ui/components/navigator ui/components/region ui/components/tree "
+    "ui/components/walk "
+    "ui/components/why "
     "ui/explorer/channel_grid ui/explorer/file_menu ui/explorer/menu "
     "ui/explorer/grid_files ui/explorer/inspector ui/explorer/kernel_view "
     "ui/explorer/layer_capture ui/explorer/layer_choice ui/explorer/layer_header "

@@ -7,6 +7,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from scripts import hooks_notebook
 from tests.conftest import in_a_loop_of_its_own
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -47,6 +48,13 @@ def results(name: str) -> list[set[str]]:
 
 def test_hooks_on_a_network_of_ones_own() -> None:
     assert results("hooks.ipynb") == [set(), set(), set(), {"text/html"}, {"image/png"}]
+
+
+def test_every_recipe_of_the_page_on_hooks_runs_in_its_notebook() -> None:
+    assert hooks_notebook.NOTEBOOK.read_text("utf-8") == hooks_notebook.notebook(), (
+        "python -m scripts.hooks_notebook writes it anew"
+    )
+    assert results(hooks_notebook.NOTEBOOK.name) == []  # its asserts hold, and it shows nothing
 
 
 def test_the_first_look_shows_pictures_and_tables() -> None:

@@ -1,13 +1,18 @@
-"""A capture as a file of numbers."""
+"""Captures as a file of numbers: one image's, or several images' together."""
 
 import io
+import json
 import zipfile
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import numpy as tensors
 
 from hookviz.types import Capture
+
+Arrays = dict[str, NDArray[Any]]
 
 
 def npz(capture: Capture) -> bytes:
@@ -16,13 +21,7 @@ def npz(capture: Capture) -> bytes:
     ``numpy.load`` reads it. The arrays are float32: ``(C, H, W)`` for a conv layer and
     ``(1, C, H, W)`` for the one called ``input``, unless a layer has that name.
     """
-    buffer = io.BytesIO()
-    # numpy.savez takes names as keywords, and so no layer called "file".
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for name, values in _arrays(capture).items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                np.lib.format.write_array(entry, values, allow_pickle=False)
-    return buffer.getvalue()
+    return _npz(_arrays(capture))
 
 
 def safetensors(capture: Capture) -> bytes:
@@ -30,11 +29,52 @@ def safetensors(capture: Capture) -> bytes:
 
     ``safetensors.torch.load`` reads it. Its metadata say the model, the weights and their digest.
     """
+    return _safetensors(_arrays(capture), capture)
+
+
+def npz_together(captures: Mapping[str, Capture]) -> bytes:
+    """An NPZ file with the arrays of several images of one size, by what these are called.
+
+    As `npz` has them, with the images along a first dimension of their own, ``(N, C, H, W)``, and
+    ``input`` too; ``images`` is which is which, N texts, unless a layer has that name.
+    """
+    return _npz({"images": np.array(list(captures)), **_stacked(captures)})
+
+
+def safetensors_together(captures: Mapping[str, Capture]) -> bytes:
+    """A safetensors file with the arrays that `npz_together` has, but for the names.
+
+    Those are in the metadata under ``images``, as a list in JSON.
+    """
+    first = next(iter(captures.values()))
+    return _safetensors(_stacked(captures), first, images=json.dumps(list(captures)))
+
+
+def _npz(arrays: Arrays) -> bytes:
+    buffer = io.BytesIO()
+    # numpy.savez takes names as keywords, and so no layer called "file".
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, values in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, values, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _safetensors(arrays: Arrays, capture: Capture, **more: str) -> bytes:
     about = {"model": capture.model, "weights": capture.weights, "digest": capture.digest}
-    written: bytes = tensors.save(_arrays(capture), metadata=about)
+    written: bytes = tensors.save(arrays, metadata=about | more)
     return written
 
 
-def _arrays(capture: Capture) -> dict[str, NDArray[np.float32]]:
-    arrays: dict[str, NDArray[np.float32]] = {"input": capture.input.numpy()}
+def _arrays(capture: Capture) -> Arrays:
+    arrays: Arrays = {"input": capture.input.numpy()}
     return arrays | {address: part.values.numpy() for address, part in capture.items()}
+
+
+def _stacked(captures: Mapping[str, Capture]) -> Arrays:
+    every = list(captures.values())
+    arrays: Arrays = {"input": np.concatenate([capture.input.numpy() for capture in every])}
+    return arrays | {
+        address: np.stack([capture[address].values.numpy() for capture in every])
+        for address in every[0]
+    }

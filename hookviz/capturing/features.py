@@ -1,10 +1,9 @@
 """What a layer makes of each image as one vector, to tell how alike images are to the network."""
 
-import io
+import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from importlib import import_module
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,124 +13,13 @@ from PIL import Image
 from torch import nn
 
 from hookviz.capturing import engine, inputs
+from hookviz.capturing.feature_vectors import POOLS, Features
 from hookviz.capturing.layers import channels_last
 from hookviz.capturing.survey import survey
 from hookviz.errors import HookVizError, ImageError, UnknownLayerError, one_of, shorten
 from hookviz.hooking.forward_pass import Telling
-from hookviz.types import Activation, InputImage, Model, ModelInput, Progress, ignore
-
-POOLS = {
-    "mean": "the mean of each channel over all positions",
-    "flat": "every value, channel by channel",
-}
-"""How the values of a layer become one vector."""
-
-
-@dataclass(frozen=True, eq=False)
-class Features:
-    """One vector per image, all from one layer of one model.
-
-    Attributes:
-        model: the model's name.
-        weights: ``"pretrained"``, ``"random"`` or a file's name.
-        digest: hash of the model's weights.
-        layer: whose output the vectors are made of.
-        pool: one of `POOLS`.
-        names: what the images are called, each name once, ``(N,)``.
-        vectors: float32, ``(N, D)``.
-        failed: why images have no vector, by their names.
-    """
-
-    model: str
-    weights: str
-    digest: str
-    layer: str
-    pool: str
-    names: tuple[str, ...]
-    vectors: NDArray[np.float32] = field(repr=False)
-    failed: Mapping[str, str]
-
-    def similarity(self) -> NDArray[np.float64]:
-        """The cosine of the angle between any two vectors, ``(N, N)``: x·y / (‖x‖ ‖y‖).
-
-        1 is the same direction, 0 a right angle, -1 the opposite direction. A vector of zeros has
-        no direction: it has 0 with all, itself included. One with a NaN or an infinite value has
-        NaN.
-        """
-        wide = self.vectors.astype(np.float64)
-        lengths = np.linalg.norm(wide, axis=1, keepdims=True)
-        with np.errstate(invalid="ignore"):  # infinity / infinity
-            unit = wide / np.where(lengths > 0, lengths, 1)
-        found: NDArray[np.float64] = np.clip(unit @ unit.T, -1, 1)
-        return found
-
-    def nearest(self, count: int = 1) -> dict[str, tuple[tuple[str, float], ...]]:
-        """For each image the `count` others most similar to it, with the similarity, best first.
-
-        Equal ones come in the images' own order, and those without a number last.
-
-        Raises:
-            HookVizError: `count` is less than 1.
-
-        >>> model = hookviz.load_model("shapesnet")
-        >>> paths = [f"assets/samples/{name}.jpg" for name in ("cat", "checks", "dots", "star")]
-        >>> [(name, round(alike, 2)) for name, alike in
-        ...  hookviz.extract_features(model, paths).nearest()["dots.jpg"]]
-        [('checks.jpg', 0.84)]
-        """
-        if count < 1:
-            raise HookVizError(f"count={count} is not a whole number above 0.")
-        found = {}
-        for place, (name, row) in enumerate(zip(self.names, self.similarity(), strict=True)):
-            order = [other for other in np.argsort(-row, kind="stable") if other != place]
-            found[name] = tuple((self.names[other], float(row[other])) for other in order[:count])
-        return found
-
-    def npz(self) -> bytes:
-        """An NPZ file with ``names`` and ``vectors``, and with where they come from.
-
-        ``numpy.load`` reads it; ``layer``, ``model``, ``weights``, ``digest`` and ``pool`` are
-        texts.
-        """
-        buffer = io.BytesIO()
-        arrays: dict[str, Any] = {"names": np.array(self.names), "vectors": self.vectors}
-        np.savez_compressed(buffer, **arrays, **self._about())
-        return buffer.getvalue()
-
-    def parquet(self) -> bytes:
-        """A Parquet file with a row per image: ``name`` and ``vector``, D float32 numbers.
-
-        The layer, the model, its weights and the pool are in the metadata of the schema.
-
-        Raises:
-            HookVizError: pyarrow is not installed.
-        """
-        try:
-            pa = import_module("pyarrow")  # takes a while, and few need it
-            parquet = import_module("pyarrow.parquet")
-        except ImportError as error:
-            raise HookVizError(
-                "Parquet files are written by pyarrow, which is not installed; pip install "
-                "pyarrow, or take the NPZ file, which has the same numbers."
-            ) from error
-        vectors = pa.FixedSizeListArray.from_arrays(
-            pa.array(self.vectors.reshape(-1), pa.float32()), self.vectors.shape[1]
-        )
-        # a file's name can hold bytes that are no text
-        names = [name.encode("utf-8", "backslashreplace").decode() for name in self.names]
-        table = pa.table({"name": pa.array(names, pa.string()), "vector": vectors})
-        buffer = io.BytesIO()
-        parquet.write_table(table.replace_schema_metadata(self._about()), buffer)
-        return buffer.getvalue()
-
-    def _about(self) -> dict[str, Any]:
-        return {
-            "layer": self.layer,
-            "model": self.model,
-            "weights": self.weights,
-            "digest": self.digest,
-            "pool": self.pool,
-        }
+from hookviz.paths import path_of
+from hookviz.types import Activation, InputImage, Model, ModelInput, Preprocess, Progress, ignore
 
 
 def features(
@@ -208,7 +96,17 @@ def features(
         names=tuple(found),
         vectors=vectors,
         failed={name: str(error) for name, error in failed.items()},
+        size=size,
+        whole=whole,
+        preprocess=steps(model),
+        files=tuple(_file(listed[name]) for name in found),
     )
+
+
+def steps(model: Model) -> str:
+    """How the model's inputs are made of images, as JSON; empty for a function of one's own."""
+    made = model.preprocess
+    return json.dumps(asdict(made), sort_keys=True) if isinstance(made, Preprocess) else ""
 
 
 def named(images: Iterable[Any]) -> dict[str, Any]:
@@ -237,6 +135,10 @@ def _name(image: Any) -> str:
     if isinstance(image, Image.Image):
         return Path(str(getattr(image, "filename", ""))).name
     return Path(image).name if isinstance(image, str | os.PathLike) else ""
+
+
+def _file(image: Any) -> str:
+    return str(path_of(image).absolute()) if isinstance(image, str | os.PathLike) else ""
 
 
 def _last_conv(model: Model, shape: tuple[int, ...]) -> str:

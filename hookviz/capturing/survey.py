@@ -35,6 +35,8 @@ class Survey:
         convs: those of them that are convolutions.
         maps: every module that puts out maps, blocks such as ``layer1`` too, in the order in which
             they begin: a block stands before its parts.
+        every: the layers, and every block of them that puts out a tensor, in the order in which
+            they begin.
         map_outputs: where each of `maps` puts out maps: its calls, and parts of what they return.
         overwritten: modules whose output something writes into later in the pass, such as an
             in-place ReLU; what a hook holds of them has to be copied at once.
@@ -49,6 +51,7 @@ class Survey:
     layers: tuple[LayerInfo, ...]
     convs: tuple[LayerInfo, ...]
     maps: tuple[LayerInfo, ...]
+    every: tuple[LayerInfo, ...]
     map_outputs: Mapping[str, tuple[Address, ...]]
     overwritten: frozenset[str]
     sequence: tuple[str, ...]
@@ -214,6 +217,7 @@ def _pass_over(
     map_outputs: dict[str, tuple[Address, ...]] = {}
     listed: list[LayerInfo] = []
     with_maps: list[LayerInfo] = []
+    with_blocks: list[LayerInfo] = []
     leaves = layers.leaf_names(network)
     shown = layers.names_outside_of_layers(network)
     kept = frozenset(layers.conv_names(network))
@@ -226,10 +230,16 @@ def _pass_over(
             listed.append(
                 layers.describe(name, module, call.input_shape, call.output_shape, counts[name])
             )
-        if name not in shown or not call.maps:
+        if name not in shown:
+            continue
+        numbers = layers.parameters_inside(module)
+        if calls[name] == 1 and (call.has_tensor or name in leaves):
+            with_blocks.append(
+                layers.describe(name, module, call.input_shape, call.output_shape, numbers)
+            )
+        if not call.maps:
             continue
         if name not in map_outputs:
-            numbers = layers.parameters_inside(module)
             shape = next(iter(call.maps.values()))
             with_maps.append(layers.describe(name, module, call.input_shape, shape, numbers))
         addresses = (Address(name, calls[name] - 1, path) for path in call.maps)
@@ -242,6 +252,7 @@ def _pass_over(
         numbered,
         layers.numbered((layer for layer in numbered if layer.name in kept), calls),
         layers.numbered(sorted(with_maps, key=lambda layer: begun[layer.name]), calls),
+        layers.numbered(sorted(with_blocks, key=lambda layer: begun[layer.name]), calls),
         MappingProxyType(map_outputs),
         recorder.overwritten_layers(),
         tuple(call.layer for call in seen),
@@ -258,6 +269,7 @@ class _Returned(NamedTuple):
     output_shape: tuple[int, ...]
     maps: Mapping[tuple[str, ...], tuple[int, ...]]
     nbytes: int
+    has_tensor: bool
 
 
 def _returned(call: hooks.Call, module: nn.Module, images: Tensor) -> _Returned:
@@ -273,6 +285,7 @@ def _returned(call: hooks.Call, module: nn.Module, images: Tensor) -> _Returned:
             if layers.are_maps(tensor, module, images)
         },
         sum(tensor.numel() for _, tensor in outputs) * _FLOAT_BYTES,
+        bool(outputs),
     )
 
 

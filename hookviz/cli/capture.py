@@ -1,5 +1,6 @@
 """``hookviz capture``: activations as files of numbers, and what the model makes of an image."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,15 +8,20 @@ import click
 import numpy as np
 
 from hookviz.capturing import engine, export
+from hookviz.capturing.batch import capture_batch
+from hookviz.capturing.inputs import prepare
 from hookviz.capturing.survey import KINDS, list_layers
 from hookviz.cli.input_files import Row, destinations, each, existing, expand
 from hookviz.cli.messages import MISTAKE
 from hookviz.cli.options import input_options, load, model_options
 from hookviz.cli.tables import echo_json, table
-from hookviz.types import Activation, Capture, Model
+from hookviz.errors import SettingError
+from hookviz.paths import path_of
+from hookviz.types import Activation, Capture, Model, ModelInput
 from hookviz.wording import times
 
 _WRITERS = {".npz": export.npz, ".safetensors": export.safetensors}
+_TOGETHER = {".npz": export.npz_together, ".safetensors": export.safetensors_together}
 _HEAD = ("layer", "shape", "minimum", "maximum", "mean", "deviation", "zeros")
 
 
@@ -28,6 +34,7 @@ _HEAD = ("layer", "shape", "minimum", "maximum", "mean", "deviation", "zeros")
     "convolutions by default.",
 )
 @input_options
+@click.option("--together", is_flag=True, help="All in one pass, as one batch, and in one file.")
 @click.option("-o", "--out", help="An .npz or .safetensors file, or a folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def capture(
@@ -37,6 +44,7 @@ def capture(
     layers: str | None,
     size: int | None,
     whole: bool,
+    together: bool,
     out: str | None,
     as_json: bool,
     **loading: Any,
@@ -46,10 +54,20 @@ def capture(
     They are float32 arrays, channels×height×width for a convolution, under the layers' names, and
     the network's input as "input". For many images OUT is a folder, or has {name} in it. Without
     -o only the summary is printed: the top 5 classes, and each layer's shape and numbers.
+    With --together OUT is one file, with the images along the first dimension of every array in
+    the order of "images", which says which is which.
     """
     pictures, rows = existing(expand(image))
-    outputs = destinations(out, pictures, tuple(_WRITERS)) if out is not None else {}
-    if pictures:
+    if together:
+        file = None if out is None else _one_file(out)
+        outputs: dict[Path, Path] = {}
+    else:
+        outputs = destinations(out, pictures, tuple(_WRITERS)) if out is not None else {}
+    if pictures and together:
+        loaded = load(model, **loading)
+        wanted = _wanted(loaded, layers)
+        rows += _record_together(loaded, pictures, wanted, file, size=size, whole=whole)
+    elif pictures:
         loaded = load(model, **loading)
         wanted = _wanted(loaded, layers)
 
@@ -69,6 +87,46 @@ def capture(
                 _echo(row)
     if any("error" in row for row in rows):
         click.get_current_context().exit(MISTAKE)
+
+
+def _one_file(out: str) -> Path:
+    """The file that takes all images together."""
+    path = path_of(out)
+    if path.suffix.casefold() not in _TOGETHER:
+        raise SettingError(
+            f"-o {out!r} ends in none of {', '.join(_TOGETHER)}: together the images go into one "
+            "file."
+        )
+    return path
+
+
+def _record_together(
+    model: Model,
+    pictures: Sequence[Path],
+    layers: list[str] | None,
+    file: Path | None,
+    *,
+    size: int | None,
+    whole: bool,
+) -> list[Row]:
+    """A row for each image, of one pass with all that can be read; these are in the file."""
+    inputs: dict[str, ModelInput] = {}
+
+    def read(picture: Path) -> Row:
+        inputs[str(picture)] = prepare(model, picture, size=size, whole=whole)
+        return {}
+
+    failed = [row for row in each(pictures, read) if "error" in row]
+    if not inputs:
+        return failed
+    caps = capture_batch(model, list(inputs.values()), layers)
+    captures = dict(zip(inputs, caps, strict=True))
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(_TOGETHER[file.suffix.casefold()](captures))
+    goes_to = None if file is None else str(file)
+    rows = [{"image": name, "out": goes_to, **summary(cap)} for name, cap in captures.items()]
+    return [*({**row, "place": place} for place, row in enumerate(rows)), *failed]
 
 
 def summary(cap: Capture) -> Row:
@@ -113,6 +171,7 @@ def _wanted(model: Model, layers: str | None) -> list[str] | None:
 
 def _echo(row: Row) -> None:
     goes_to = f" → {row['out']}" if row["out"] else ""
+    goes_to += f"[{row['place']}]" if goes_to and "place" in row else ""
     click.echo(f"{row['image']}{goes_to}")
     for each_class in row["predictions"]:
         click.echo(f"  {each_class['probability']:6.1%}  {each_class['label']}")

@@ -42,6 +42,9 @@ class Outcome:
 @click.option("--family", multiple=True, help="A whole family, such as resnet; repeatable.")
 @click.option("--all", "every", is_flag=True, help="Every model of the catalog.")
 @click.option("--check", is_flag=True, help="Verify what is there, and download nothing.")
+@click.option(
+    "--optional", is_flag=True, help="Go on without what can't be downloaded, and say what it is."
+)
 @click.option("--weights-url", default="", metavar="URL", help="A mirror, for this call.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def fetch(
@@ -50,6 +53,7 @@ def fetch(
     family: tuple[str, ...],
     every: bool,
     check: bool,
+    optional: bool,
     weights_url: str,
     as_json: bool,
 ) -> None:
@@ -78,7 +82,10 @@ def fetch(
             click.echo(f"{outcome.name}: {outcome.text}")
     if as_json:
         echo_json([asdict(outcome) for outcome in outcomes])
-    if any(outcome.state in FAILED for outcome in outcomes):
+    left_out = [outcome.name for outcome in outcomes if outcome.state in FAILED]
+    if left_out and optional:
+        complain(f"Left out: {', '.join(left_out)}.")
+    elif left_out:
         click.get_current_context().exit(MISTAKE)
 
 

@@ -66,8 +66,9 @@ def grid(
             channel_grid = make_grid(activation, sort=sort, top=top, scale=scale, colormap=colormap)
             kind = outputs[picture].suffix[1:].casefold()
             page = figure or kind != "png"
+            title = f"{picture.name} · {channel_grid.title}" if len(pictures) > 1 else None
             outputs[picture].write_bytes(
-                channel_grid.figure_bytes(kind) if page else channel_grid.png()
+                channel_grid.figure_bytes(kind, title=title) if page else channel_grid.png()
             )
             return {
                 "out": str(outputs[picture]),

@@ -20,11 +20,12 @@ Row = dict[str, Any]
 """What a command says about one image: at least ``"image"``, and ``"error"`` where it failed."""
 
 
-def expand(arguments: Iterable[str]) -> tuple[Path, ...]:
+def expand(arguments: Iterable[str], *, inside: bool = False) -> tuple[Path, ...]:
     """The files that arguments name, each once: a file, a folder's images, or a pattern's.
 
     Folders and patterns (``*``, ``?``, ``[a-c]``, ``**``) give what ends in one of `SUFFIXES`,
-    sorted by name. A file named in full is taken as it is, whether there is one or not.
+    sorted by name. A file named in full is taken as it is, whether there is one or not. Where
+    `inside`, a folder gives the images in its folders, too.
 
     Raises:
         ImageError: a folder or a pattern gives no image, or an argument is empty.
@@ -38,19 +39,19 @@ def expand(arguments: Iterable[str]) -> tuple[Path, ...]:
             )
         path = path_of(text)
         if path.is_dir():
-            inside = _only_images(path.iterdir())
+            found = _only_images(path.rglob("*") if inside else path.iterdir())
         elif not path.exists() and glob.has_magic(text):
             matches = glob.iglob(str(path), recursive=True)  # noqa: PTH207 - Path's take no "/…"
-            inside = _only_images(map(Path, matches))
+            found = _only_images(map(Path, matches))
         else:
-            inside = [path]
-        if not inside:
+            found = [path]
+        if not found:
             what = "folder" if path.is_dir() else "pattern"
             raise ImageError(
                 f"The {what} {text!r} gives no image, a file that ends in "
                 f"{', '.join(sorted(SUFFIXES))}."
             )
-        files += inside
+        files += found
     return tuple(dict.fromkeys(files))
 
 

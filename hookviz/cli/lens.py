@@ -1,8 +1,5 @@
 """``hookviz lens``: look at an image through a lens, as text and as files."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +7,30 @@ import click
 import numpy as np
 from PIL import Image
 
+from hookviz.capturing.inputs import prepare
 from hookviz.cli.options import input_options, load, model_options
+from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json, table
 from hookviz.drawing.charts import chart_png
-from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TablePanel, TextPanel
+from hookviz.drawing.panels import (
+    ChartPanel,
+    FilePanel,
+    GridPanel,
+    ImagePanel,
+    MapsPanel,
+    Panel,
+    PicturesPanel,
+    TablePanel,
+    TextPanel,
+    TreePanel,
+)
 from hookviz.errors import SettingError
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import find_lens, list_lenses, run_lens
 from hookviz.paths import path_of
-from hookviz.types import Progress
+from hookviz.recipe.lens_script import lens_recipe_of, lens_script
+from hookviz.types import Model
 
 
 @click.command()
@@ -34,6 +45,7 @@ from hookviz.types import Progress
 )
 @click.option("-o", "--out", metavar="FOLDER", help="Where pictures, tables and numbers go.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
+@click.option("--code", is_flag=True, help="Print a script that computes them without HookViz.")
 @model_options
 @input_options
 def lens(
@@ -43,6 +55,7 @@ def lens(
     arguments: tuple[str, ...],
     out: str | None,
     as_json: bool,
+    code: bool,
     model: str,
     size: int | None,
     whole: bool,
@@ -50,7 +63,8 @@ def lens(
 ) -> None:
     """Look at an IMAGE through a lens; without a name, list the lenses.
 
-    Tables and sentences are printed; -o writes every panel and the numbers (values.npz).
+    Tables and sentences are printed; -o writes every panel and the numbers (values.npz). With
+    --code a script in plain PyTorch is printed in their place, which computes the same numbers.
     """
     if name is None:
         if as_json:
@@ -70,20 +84,40 @@ def lens(
     if out is not None and not out.strip():
         raise SettingError(f"-o {out!r} names no folder; give one, such as '.'.")
     loaded = load(model, **loading)
-    with _bar(chosen) as report:
+    with progress_bar(chosen.title) as report:
         result = run_lens(
             name, loaded, image, size=size, whole=whole, progress=report, **parameters
         )
     if out is not None:
-        written = _write(result, path_of(out))
+        written = _write(result, path_of(out), loaded)
+    if code:
+        click.echo(_script(result, loaded, image, size=size, whole=whole), nl=False)
+        return
+    _echo(result, as_json=as_json)
+    if out is not None and not as_json:
+        click.echo("\n".join(map(str, written)))
+
+
+def _echo(result: LensResult, *, as_json: bool) -> None:
+    """What a lens found: its numbers, or what can be said of its panels."""
     if as_json:
         values = {key: np.asarray(value).tolist() for key, value in result.values.items()}
         echo_json({"lens": result.lens, "chosen": dict(result.chosen), "values": values})
         return
     for panel in result.panels:
         _print(panel)
-    if out is not None:
-        click.echo("\n".join(map(str, written)))
+
+
+def _script(result: LensResult, model: Model, image: str, *, size: int | None, whole: bool) -> str:
+    """What the lens did, as a script without HookViz."""
+    model_input = prepare(model, image, size=size, whole=whole)
+    recipe = lens_recipe_of(
+        *(model, path_of(image).name, result.lens, result.chosen, result.values),
+        shape=tuple(model_input.tensor.shape[1:]),
+        size=size,
+        whole=whole,
+    )
+    return lens_script(recipe)
 
 
 def _parameter(text: str) -> tuple[str, str]:
@@ -113,24 +147,20 @@ def _as_data(lens: Lens) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def _bar(lens: Lens) -> Iterator[Progress]:
-    """What to tell how far the lens is, while a bar shows it with the time that is left.
-
-    The bar is on standard error, and only where that is a terminal.
-    """
-    with click.progressbar(
-        length=1000, label=lens.title, file=sys.stderr, hidden=not sys.stderr.isatty()
-    ) as bar:
-        yield lambda share: bar.update(int(1000 * share) - bar.pos)
-
-
 def _print(panel: Panel) -> None:
     if isinstance(panel, TextPanel):
         click.echo(panel.text)
     elif isinstance(panel, TablePanel):
-        rows = [tuple(map(_text, row)) for row in panel.rows]
+        cells = panel.indented("  ") if isinstance(panel, TreePanel) else panel.rows
+        rows = [tuple(map(_text, row)) for row in cells]
         click.echo(f"\n{panel.title}\n" + table(panel.columns, rows))
+        if panel.caption:
+            click.echo(panel.caption)
+    elif isinstance(panel, PicturesPanel):
+        said = [f"{name} ({note})" for name, note in zip(panel.names, panel.notes, strict=True)]
+        click.echo(f"{panel.title}: {', '.join(said)}")
+    elif isinstance(panel, FilePanel):
+        click.echo(f"[{panel.title}: -o writes {panel.name}]")
     else:
         click.echo(f"[{panel.heading if isinstance(panel, GridPanel) else panel.title}]")
 
@@ -139,12 +169,17 @@ def _text(cell: str | float) -> str:
     return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
 
 
-def _write(result: LensResult, folder: Path) -> list[Path]:
+def _write(result: LensResult, folder: Path, model: Model) -> list[Path]:
     """Every panel as a file, in order, and the numbers; what was written."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for number, panel in enumerate(result.panels):
         if isinstance(panel, TextPanel):
+            continue
+        if isinstance(panel, FilePanel):
+            file = folder / panel.name
+            file.write_bytes(panel.make(model))
+            written.append(file)
             continue
         kind = "csv" if isinstance(panel, TablePanel) else "png"
         path = folder / f"{number + 1}-{result.lens}.{kind}"
@@ -152,6 +187,10 @@ def _write(result: LensResult, folder: Path) -> list[Path]:
             path.write_bytes(panel.grid.png())
         elif isinstance(panel, ImagePanel):
             Image.fromarray(panel.picture).save(path)
+        elif isinstance(panel, PicturesPanel):
+            Image.fromarray(panel.strip()).save(path)
+        elif isinstance(panel, MapsPanel):
+            Image.fromarray(panel.sheet()).save(path)
         elif isinstance(panel, ChartPanel):
             path.write_bytes(chart_png(panel))
         else:

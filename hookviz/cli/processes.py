@@ -1,12 +1,19 @@
-"""Processes that are watched together: one that is killed starts again, and all end together."""
+"""Processes that are watched together: one that is killed starts again, and all end together.
 
+On Linux they end too where the one that watches is killed with SIGKILL.
+"""
+
+import ctypes
+import os
 import signal
 import subprocess
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from hookviz.cli.messages import complain
 
@@ -14,6 +21,9 @@ _LOOK = 0.1  # seconds between two looks at who is still there
 _PAUSE = 1.0  # seconds from an end to the next start
 _MOST, _WITHIN = 5, 60.0  # more ends than this in so many seconds, and it is given up
 _PATIENCE = 8.0  # seconds from SIGTERM to SIGKILL
+
+_SIGNAL_OF_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 _ENDINGS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
             if hasattr(signal, name)]  # fmt: skip
@@ -47,7 +57,11 @@ class Process:
         if self._running is None:
             if now >= self._start_at:
                 self._running = subprocess.Popen(  # noqa: S603 - our own, and no shell
-                    self.command, env=self.environment, stdin=subprocess.DEVNULL
+                    self.command,
+                    env=self.environment,
+                    stdin=subprocess.DEVNULL,
+                    # This process has one thread, so what the fork copies is in order.
+                    preexec_fn=partial(_end_with, os.getpid()) if _libc else None,  # noqa: PLW1509
                 )
             return None
         status = self._running.poll()
@@ -101,6 +115,14 @@ def keep_up(processes: Sequence[Process]) -> int:
         finally:
             _end(processes)
     return 0 if asked or status is None else status
+
+
+def _end_with(parent: int) -> None:
+    """Have Linux send this new process SIGTERM when its parent ends, killed too."""
+    assert _libc is not None
+    _libc.prctl(_SIGNAL_OF_PARENT, signal.SIGTERM)
+    if os.getppid() != parent:  # it ended before this was said
+        os._exit(0)
 
 
 def _end(processes: Sequence[Process]) -> None:

@@ -15,6 +15,7 @@ import click
 
 from hookviz.cli.processes import Process, keep_up
 from hookviz.errors import ModelError, nearest_names, shorten
+from hookviz.paths import path_of
 
 _PACKAGE = Path(__file__).parent.parent
 _APP = next(
@@ -44,6 +45,7 @@ _FORM = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):[^\W\d]\w*")
 @click.option("--port", default=8501, show_default=True, help="Where to listen.")
 @click.option("--address", default="localhost", show_default=True, help="On which interface.")
 @click.option("--model", metavar="PACKAGE.MODULE:FACTORY", help="A network of your own to show.")
+@click.option("--index", metavar="FILE", help="An index of `hookviz features` to look through.")
 @click.option(
     "--processes",
     type=click.IntRange(1, 64),
@@ -52,12 +54,15 @@ _FORM = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):[^\W\d]\w*")
     envvar="HOOKVIZ_PROCESSES",
     help="How many servers, behind the proxy Caddy if more than one.",
 )
-def run(port: int, address: str, model: str | None, processes: int) -> None:
+def run(port: int, address: str, model: str | None, index: str | None, processes: int) -> None:
     """Start the app, by default at http://localhost:8501.
 
     With --model the app also lists what the named function returns: a torch.nn.Module, or what
     hookviz.wrap gives. It is looked for in the current directory first. A file that
     torch.export.save wrote (.pt2) will do as well; it is code, so name only one that you trust.
+
+    With --index the lens Embedding shows everybody what is like an image in that index, with the
+    pictures that lie in the folder of the file.
 
     A server that is killed is started again. SIGTERM and Ctrl-C end all of it, with exit status 0.
     """
@@ -74,6 +79,8 @@ def run(port: int, address: str, model: str | None, processes: int) -> None:
         environment["PYTHONPATH"] = os.pathsep.join(paths)
         _try_out(model, environment)
         environment["HOOKVIZ_MODEL"] = model
+    if index:
+        environment["HOOKVIZ_INDEX"] = str(_checked_index(index))
     if processes == 1:
         started = [_server("The server", address, port, environment)]
     else:
@@ -119,6 +126,19 @@ def _free_ports(count: int) -> list[int]:
     with ExitStack() as probes:
         taken = [probes.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [int(probe.getsockname()[1]) for probe in taken]
+
+
+def _checked_index(index: str) -> Path:
+    """Where the index is, which can be read.
+
+    Raises:
+        HookVizError: it is none; the page would say so at the first visit.
+    """
+    from hookviz.capturing import feature_files  # noqa: PLC0415 - needs pyarrow, few have an index
+
+    path = path_of(index).absolute()
+    feature_files.read(path)
+    return path
 
 
 def _check(model: str, folder: str) -> None:

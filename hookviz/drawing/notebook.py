@@ -8,7 +8,19 @@ from PIL import Image
 
 from hookviz import markup
 from hookviz.drawing.charts import chart_png
-from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TablePanel, TextPanel
+from hookviz.drawing.panels import (
+    ChartPanel,
+    FilePanel,
+    GridPanel,
+    ImagePanel,
+    MapsPanel,
+    Panel,
+    PicturesPanel,
+    TablePanel,
+    TextPanel,
+    TreePanel,
+)
+from hookviz.types import Pixels
 
 _INK = "#7f7f7f"  # read on a white notebook and on a dark one: which it is nobody tells us
 _MOST_ROWS = 30  # that are not folded away
@@ -30,16 +42,33 @@ def _grid(panel: GridPanel) -> str:
 
 
 def _image(panel: ImagePanel) -> str:
+    return _titled(panel.title, markup.image(_png(panel.picture), panel.alt), panel.caption)
+
+
+def _pictures(panel: PicturesPanel) -> str:
+    said = [f"{name} ({note})" for name, note in zip(panel.names, panel.notes, strict=True)]
+    picture = markup.image(_png(panel.strip()), ", ".join(said))
+    return _titled(panel.title, picture + markup.element("p", ", ".join(said)), panel.caption)
+
+
+def _png(picture: Pixels) -> bytes:
     file = io.BytesIO()
-    Image.fromarray(panel.picture).save(file, "PNG")
-    return _titled(panel.title, markup.image(file.getvalue(), panel.alt), panel.caption)
+    Image.fromarray(picture).save(file, "PNG")
+    return file.getvalue()
+
+
+def _maps(panel: MapsPanel) -> str:
+    names = ", ".join(f"{each.name} ({each.says})" for each in panel.maps)
+    caption = f"Row by row: {names}. {panel.caption}"
+    return _titled(panel.title, markup.image(_png(panel.sheet()), panel.alt), caption)
 
 
 def _table(panel: TablePanel) -> str:
-    rows = markup.table(panel.columns, panel.rows)
+    rows = panel.indented("\N{EM SPACE}") if isinstance(panel, TreePanel) else panel.rows
+    html = markup.table(panel.columns, rows)
     if len(panel.rows) > _MOST_ROWS:
-        rows = markup.details(f"{len(panel.rows):,} rows", rows, is_open=False)
-    return _titled(panel.title, rows, panel.caption)
+        html = markup.details(f"{len(panel.rows):,} rows", html, is_open=False)
+    return _titled(panel.title, html, panel.caption)
 
 
 def _chart(panel: ChartPanel) -> str:
@@ -54,6 +83,11 @@ def _text(panel: TextPanel) -> str:
     return markup.element("p", panel.text, style)
 
 
+def _file(panel: FilePanel) -> str:
+    # nothing can be downloaded from a notebook's output: the panel's own `make` gives the bytes
+    return _titled(panel.title, markup.element("p", panel.name), panel.caption)
+
+
 def _titled(title: str, html: str, caption: str) -> str:
     said = markup.element("p", caption, f"color: {_INK}") if caption else ""
     return f"{markup.element('h4', title)}{html}{said}"
@@ -62,7 +96,11 @@ def _titled(title: str, html: str, caption: str) -> str:
 _HTML: dict[type[Panel], Callable[[Any], str]] = {
     GridPanel: _grid,
     ImagePanel: _image,
+    PicturesPanel: _pictures,
+    MapsPanel: _maps,
     TablePanel: _table,
+    TreePanel: _table,
     ChartPanel: _chart,
     TextPanel: _text,
+    FilePanel: _file,
 }

@@ -57,10 +57,15 @@ def over_input(model_input: ModelInput, colours: Pixels, *, opacity: float = 0.6
 
     An input without a picture is drawn in grey, from its lowest to its highest value.
     """
-    picture = model_input.picture if model_input.picture is not None else _drawn(model_input.tensor)
+    picture = input_picture(model_input)
     height, width = picture.shape[:2]
     whole = Crop(left=0, top=0, right=width, bottom=height, height=height, width=width)
     return overlay(picture, colours, whole, opacity=opacity)
+
+
+def input_picture(model_input: ModelInput) -> Pixels:
+    """What the network sees, RGB uint8 ``(H, W, 3)``; in grey where it was given no picture."""
+    return model_input.picture if model_input.picture is not None else _drawn(model_input.tensor)
 
 
 def over_image(
@@ -78,7 +83,9 @@ def over_image(
 def _drawn(tensor: Tensor) -> Pixels:
     """An input tensor, ``(1, C, H, W)``, as a grey picture: the mean over its channels."""
     values = tensor[0].mean(0).numpy()
-    span = float(values.max() - values.min()) or 1.0
-    grey = np.rint((values - values.min()) / span * 255).astype(np.uint8)
+    finite = values[np.isfinite(values)]
+    low = float(finite.min()) if finite.size else 0.0
+    span = (float(finite.max()) - low if finite.size else 0.0) or 1.0
+    grey = np.rint(np.nan_to_num(np.clip((values - low) / span, 0, 1)) * 255).astype(np.uint8)
     drawn: Pixels = np.repeat(grey[..., None], 3, axis=2)
     return drawn

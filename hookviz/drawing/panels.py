@@ -2,14 +2,15 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from hookviz.drawing.grid import Grid
-from hookviz.types import Pixels
+from hookviz.types import Model, Pixels
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -50,6 +51,29 @@ class ImagePanel:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class PicturesPanel:
+    """Small square pictures in a row, each with a name and a few signs under it.
+
+    Attributes:
+        pictures: RGB uint8, ``(S, S, 3)``, all of one size; None for one that is not there.
+        names: what each shows, as many.
+        notes: what is said of each, as many.
+    """
+
+    title: str
+    pictures: tuple[Pixels | None, ...] = field(repr=False)
+    names: tuple[str, ...]
+    notes: tuple[str, ...]
+    caption: str = ""
+
+    def strip(self) -> Pixels:
+        """All of them in one row, a grey square for each that is not there."""
+        sides = [picture.shape[0] for picture in self.pictures if picture is not None]
+        grey = np.full((sides[0] if sides else 1,) * 2 + (3,), 128, np.uint8)
+        return np.hstack([grey if picture is None else picture for picture in self.pictures])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class TablePanel:
     """Rows under headings; a cell is text or a number."""
 
@@ -63,6 +87,41 @@ class TablePanel:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
         return text.getvalue()
+
+
+_ALL_ROWS = 16  # of a tree, which are so few that none is folded away
+_SOME_ROWS, _MOST_ROWS = 6, 40  # that say something, and that one still takes in
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TreePanel(TablePanel):
+    """A table whose rows stand in one another: a row folds those below it that are deeper.
+
+    Attributes:
+        depths: of each row, in how many others it stands; 0 is outermost.
+    """
+
+    depths: tuple[int, ...] = ()
+
+    @property
+    def shown_depth(self) -> int:
+        """The rows that are seen at first: those up to this depth.
+
+        Of a short tree these are all; else the outermost, or as many levels as say something.
+        """
+        if len(self.depths) <= _ALL_ROWS:
+            return max(self.depths, default=0)
+        counts = [sum(each <= depth for each in self.depths) for depth in sorted({*self.depths})]
+        fitting = [depth for depth, count in enumerate(counts) if count <= _MOST_ROWS]
+        telling = (depth for depth in fitting if counts[depth] >= _SOME_ROWS)
+        return next(telling, fitting[-1] if fitting else 0)
+
+    def indented(self, sign: str) -> tuple[tuple[str | int | float, ...], ...]:
+        """The rows with `sign` before the first cell, once for each row that it stands in."""
+        return tuple(
+            (f"{sign * depth}{row[0]}", *row[1:])
+            for depth, row in zip(self.depths, self.rows, strict=True)
+        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -110,4 +169,91 @@ class TextPanel:
     tone: str = "plain"
 
 
-Panel = GridPanel | ImagePanel | TablePanel | ChartPanel | TextPanel
+@dataclass(frozen=True, eq=False, slots=True)
+class FilePanel:
+    """A file to keep, which is made when somebody asks for it.
+
+    Attributes:
+        name: what the file is called.
+        make: its bytes, of the model that was looked at; nothing of the model is kept for it.
+    """
+
+    title: str
+    name: str
+    make: Callable[[Model], bytes] = field(repr=False)
+    caption: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ImageMap:
+    """A map beside the picture that it is of.
+
+    Attributes:
+        name: what the image is called.
+        says: a few words on the map.
+        picture: what the network saw, RGB uint8, ``(H, W, 3)``.
+        colours: the map, RGB uint8, ``(rows, columns, 3)``: a pixel for every cell.
+        digest: of the image, by which it is known again; empty where it was no image.
+    """
+
+    name: str
+    says: str
+    picture: Pixels = field(repr=False)
+    colours: Pixels = field(repr=False)
+    digest: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MapsPanel:
+    """Maps of several images side by side, in the same colours, each beside its picture.
+
+    Attributes:
+        layer, channel: which channel's maps they are; an empty `layer` where they are of none.
+    """
+
+    title: str
+    maps: tuple[ImageMap, ...]
+    caption: str = ""
+    layer: str = ""
+    channel: int = 0
+
+    def sheet(self, side: int = 128, columns: int = 4) -> Pixels:
+        """All of them as one picture, row by row: each `side` pixels high, twice as wide."""
+        gap = np.full((side, side // 16, 3), 128, np.uint8)
+        tiles = [
+            np.hstack([_square(each.picture, side), _square(each.colours, side), gap])
+            for each in self.maps
+        ]
+        tiles += [np.full_like(tiles[0], 128)] * (-len(tiles) % min(columns, len(tiles)))
+        width = min(columns, len(tiles))
+        rows = [np.hstack(tiles[start : start + width]) for start in range(0, len(tiles), width)]
+        sheet: Pixels = np.vstack(
+            [np.pad(row, ((0, 8), (0, 0), (0, 0)), constant_values=128) for row in rows]
+        )
+        return sheet
+
+    @property
+    def alt(self) -> str:
+        """What it shows, in words."""
+        named = "; ".join(f"{each.name}: {each.says}" for each in self.maps)
+        return f"{self.title}, each beside its picture. {named}."
+
+
+def _square(picture: Pixels, side: int) -> Pixels:
+    """The picture as a square of `side` pixels; what is small stays in sharp blocks."""
+    method = Image.Resampling.NEAREST if max(picture.shape) < side else Image.Resampling.BILINEAR
+    square: Pixels = np.asarray(Image.fromarray(picture).resize((side, side), method))
+    return square
+
+
+Panel = (
+    GridPanel
+    | ImagePanel
+    | PicturesPanel
+    | TablePanel
+    | TreePanel
+    | ChartPanel
+    | TextPanel
+    | FilePanel
+    | MapsPanel
+)

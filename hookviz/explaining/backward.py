@@ -192,14 +192,14 @@ class _Reluctance(EveryFunction):
 
 
 def check_maps(model: Model, model_input: ModelInput, layer: str) -> tuple[int, ...]:
-    """``(C, H, W)`` of the maps that a layer puts out, by the survey.
+    """``(C, H, W)`` of the maps that a layer or a block puts out, by the survey.
 
     Raises:
         UnknownLayerError: a pass runs no layer of that name.
         ModelError: the layer puts out something else.
     """
-    layers = survey_input(model, model_input).layers
-    shapes = {info.name: info.output_shape for info in layers}
+    every = survey_input(model, model_input).every
+    shapes = {info.name: info.output_shape for info in every}
     if layer not in shapes:
         raise UnknownLayerError(f"layer in {model.title}", layer, shapes)
     if len(shapes[layer]) != 3:

@@ -41,7 +41,7 @@ def call_tensors(
     Args:
         model: the model.
         model_input: what the network is given.
-        layer: name of a layer without parts.
+        layer: name of a layer or a block.
         call: which of its calls, from 0.
         progress: told the share done after every layer; what it raises ends the run.
 
@@ -51,7 +51,7 @@ def call_tensors(
         ModelError: the network can't take this input.
         HookVizError: this pass did not come to that call.
     """
-    calls = {info.name: info.calls for info in survey_input(model, model_input).layers}
+    calls = {info.name: info.calls for info in survey_input(model, model_input).every}
     if layer not in calls:
         raise UnknownLayerError(f"layer in {model.title}", layer, calls)
     if not 0 <= call < calls[layer]:

@@ -1,4 +1,4 @@
-"""Where the input of each call of a layer came from, and how long the call takes.
+"""Where the input of each call of a layer came from, in which blocks it ran, how long it takes.
 
 Tensors are followed through the pass. What a layer puts out comes from that call; what a function
 between layers puts out, such as an addition or a concatenation, comes from all that its arguments
@@ -36,6 +36,7 @@ class LayerStep:
     Attributes:
         address: which call of which layer.
         kind: the module's class.
+        depth: how many calls of blocks it ran in.
         sources: the numbers of the calls whose outputs went into it; `IMAGE` is the input.
         input_shapes, output_shapes: of its tensors, the batch included, as people write them.
         nbytes: of what it put out, also where that takes the place of its input.
@@ -45,6 +46,7 @@ class LayerStep:
 
     address: Address
     kind: str
+    depth: int
     sources: frozenset[int]
     input_shapes: str
     output_shapes: str = ""
@@ -52,10 +54,44 @@ class LayerStep:
     seconds: list[float] = field(default_factory=list)
 
 
-def data_flow(
-    model: Model, model_input: ModelInput, progress: Progress = ignore
-) -> tuple[LayerStep, ...]:
-    """Every call of a layer without parts in one pass, in order, with its times in three more.
+@dataclass(slots=True)
+class BlockCall:
+    """One call of a module with layers inside, such as ``layer1``.
+
+    Attributes:
+        address: which call of which block.
+        kind: the module's class.
+        depth: how many calls of other blocks it ran in.
+        first, last: the numbers of the first and the last of its steps, counted from 1; where
+            `last` is below `first` it ran none.
+        input_shapes, output_shapes: of its tensors, the batch included, as people write them.
+    """
+
+    address: Address
+    kind: str
+    depth: int
+    first: int
+    input_shapes: str
+    last: int = 0
+    output_shapes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFlow:
+    """One pass: the calls of its layers, and those of the blocks that these ran in.
+
+    Attributes:
+        steps: every call of a layer without parts, in order.
+        blocks: every call of a module with layers inside but the network itself, in the order in
+            which they begin.
+    """
+
+    steps: tuple[LayerStep, ...]
+    blocks: tuple[BlockCall, ...]
+
+
+def data_flow(model: Model, model_input: ModelInput, progress: Progress = ignore) -> DataFlow:
+    """Every call of a layer without parts, and of a block, in one pass; times from three more.
 
     Args:
         model: the model.
@@ -69,12 +105,14 @@ def data_flow(
     calls = sum(layer.calls for layer in survey_input(model, model_input).layers)
     telling = Telling(progress, (1 + _TIMED) * calls)
     with private_replica(model) as replica:
-        names = _innermost(replica)
+        names, blocks = _layers_and_blocks(replica)
         trace = _Trace(replica, telling)
         trace.know(model_input.tensor, frozenset((IMAGE,)))  # and so any copy of it
         with (
             hooks.before(replica, names, trace.before),
             hooks.edit(replica, names, trace.after),
+            hooks.before(replica, blocks, trace.enter),
+            hooks.observe(replica, blocks, trace.leave),
             trace,
         ):
             forward_pass(model, replica, model_input.tensor, telling)
@@ -90,17 +128,18 @@ def data_flow(
         raise HookVizError(
             f"{model.title} runs no layer. Every model of the catalog does, for example shapesnet."
         )
-    return tuple(trace.steps)
+    return DataFlow(tuple(trace.steps), tuple(trace.blocks))
 
 
-def _innermost(network: nn.Module) -> list[str]:
-    """The layers that have no layers inside: a block with weights of its own is told by its parts.
+def _layers_and_blocks(network: nn.Module) -> tuple[list[str], list[str]]:
+    """The layers that have no layers inside, and the modules that have.
 
-    Of a convolution with parts, such as a weight norm, it is the convolution.
+    So a block with weights of its own is told by its parts; of a convolution with parts, such as a
+    weight norm, it is the convolution.
     """
     names = layers.leaf_names(network)
     blocks = {name[:end] for name in names for end, sign in enumerate(name) if sign == "."}
-    return [name for name in names if name not in blocks]
+    return [name for name in names if name not in blocks], sorted(blocks)
 
 
 class _Trace(EveryFunction):
@@ -109,10 +148,12 @@ class _Trace(EveryFunction):
     def __init__(self, network: nn.Module, telling: Telling) -> None:
         super().__init__()
         self.steps: list[LayerStep] = []
+        self.blocks: list[BlockCall] = []
         self._kinds = {name: type(module).__name__ for name, module in network.named_modules()}
         self._telling = telling
         self._sources = TensorMarks[frozenset[int]]()
         self._open: list[tuple[int, list[int]]] = []  # calls that run: numbers, inputs' versions
+        self._inside: list[BlockCall] = []  # the blocks that run
 
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -141,7 +182,8 @@ class _Trace(EveryFunction):
         with not_followed():
             inputs = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
             address, kind = Address(call.layer, call.index), self._kinds[call.layer]
-            self.steps.append(LayerStep(address, kind, self._sources_of(inputs), _shapes(inputs)))
+            sources, depth = self._sources_of(inputs), len(self._inside)
+            self.steps.append(LayerStep(address, kind, depth, sources, _shapes(inputs)))
             self._open.append((len(self.steps), [version(tensor) for tensor in inputs]))
 
     def after(self, call: hooks.Call) -> Any:
@@ -164,6 +206,22 @@ class _Trace(EveryFunction):
             for tensor in outputs:
                 self.know(tensor, frozenset((number,)))
             return output
+
+    def enter(self, call: hooks.Call) -> None:
+        """Take in a block that is about to run."""
+        with not_followed():
+            shapes = _shapes([tensor for _, tensor in hooks.tensors_in(call.inputs)])
+            address, kind = Address(call.layer, call.index), self._kinds[call.layer]
+            block = BlockCall(address, kind, len(self._inside), len(self.steps) + 1, shapes)
+            self.blocks.append(block)
+            self._inside.append(block)
+
+    def leave(self, call: hooks.Call) -> None:
+        """Take in a block that has run."""
+        with not_followed():
+            block = self._inside.pop()
+            block.last = len(self.steps)
+            block.output_shapes = _shapes([tensor for _, tensor in hooks.tensors_in(call.output)])
 
     def know(self, tensor: Tensor, sources: frozenset[int]) -> None:
         """From here on, this object comes from those calls."""

@@ -5,6 +5,8 @@ deep feedforward neural networks" (2010); clipping as in Pascanu et al., "On the
 training recurrent neural networks" (2013) and `torch.nn.utils`. No weight is changed.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -77,8 +79,47 @@ class WeightGradients:
         return [gradient * factor for gradient in self.by_layer.values()]
 
 
+class ClipAt:
+    """Clips the gradient at what a layer puts out, on its way back to all that lies before.
+
+    Each tensor by itself, as `hookviz.clip_gradients(at="outputs")` does.
+
+    Attributes:
+        before, after: the norm of the gradient there, as it came and as it went on; 0 where none
+            came.
+    """
+
+    def __init__(self, layer: str, clipping: str, limit: float) -> None:
+        """At the outputs of `layer`; `clipping` and `limit` as in `WeightGradients.clipped`."""
+        self.before = self.after = 0.0
+        self._layer, self._clipping, self._limit = layer, clipping, limit
+
+    @contextmanager
+    def on(self, replica: nn.Module) -> Iterator[None]:
+        """For the block, in which both passes have to run."""
+        with hooks.on_gradients(lambda _name, gradient: self._clip(gradient)) as gradients:
+
+            def see(call: hooks.Call) -> None:
+                for _, tensor in hooks.tensors_in(call.output):
+                    if tensor.requires_grad:
+                        gradients.add(call.layer, tensor)
+
+            with hooks.observe(replica, [self._layer], see):
+                yield
+
+    def _clip(self, gradient: Tensor) -> Tensor:
+        clipped = clip(gradient, self._clipping, self._limit)
+        self.before = float(np.hypot(self.before, norm(gradient)))
+        self.after = float(np.hypot(self.after, norm(clipped)))
+        return clipped
+
+
 def weight_gradients(
-    model: Model, model_input: ModelInput, target: int, progress: Progress = ignore
+    model: Model,
+    model_input: ModelInput,
+    target: int,
+    progress: Progress = ignore,
+    clip_at: ClipAt | None = None,
 ) -> WeightGradients:
     """The gradients of every parameter in one training step on one image.
 
@@ -90,6 +131,7 @@ def weight_gradients(
         model_input: the image.
         target: the class, of whose cross entropy they are the gradients.
         progress: told the share done after every layer, there and back.
+        clip_at: what clips the gradient at a layer on its way.
 
     Raises:
         ModelError: no layer has weights of its own, the network puts out no class scores, or it
@@ -113,13 +155,14 @@ def weight_gradients(
     parameters = [parameter for parameter in replica.parameters() if parameter.requires_grad]
     calls = {info.name: info.calls for info in run.layers}
     telling = Telling(progress, sum(calls.values()) + len(weights))
-    with torch.enable_grad(), hooks.observe(replica, calls, lambda _call: telling.step()):
-        scores = class_scores(model, replica, model_input.tensor, telling).float()
-        loss = F.cross_entropy(scores, torch.tensor([target], device=scores.device))
-    with hooks.on_gradients(lambda _name, _gradient: telling.step()) as watched:
-        for name, weight in weights.items():
-            watched.add(name, weight)
-        backward = backward_pass(model, loss, parameters, telling)
+    with clip_at.on(replica) if clip_at else nullcontext():
+        with torch.enable_grad(), hooks.observe(replica, calls, lambda _call: telling.step()):
+            scores = class_scores(model, replica, model_input.tensor, telling).float()
+            loss = F.cross_entropy(scores, torch.tensor([target], device=scores.device))
+        with hooks.on_gradients(lambda _name, _gradient: telling.step()) as watched:
+            for name, weight in weights.items():
+                watched.add(name, weight)
+            backward = backward_pass(model, loss, parameters, telling)
     gradients = {
         id(parameter): gradient
         for parameter, gradient in zip(parameters, backward, strict=True)
@@ -151,6 +194,18 @@ def largest(tensor: Tensor) -> float:
 def clip_factor(total_norm: float, limit: float) -> float:
     """What clipping by norm multiplies every gradient by: min(1, limit / (‖all g‖₂ + 10⁻⁶))."""
     return min(1.0, limit / (total_norm + 1e-6))
+
+
+def clip(gradient: Tensor, clipping: str, limit: float) -> Tensor:
+    """A gradient by itself, clipped ``"by value"`` or ``"by norm"``."""
+    if clipping == "by value":
+        return gradient.clamp(-limit, limit)
+    return gradient * clip_factor(norm(gradient), limit)
+
+
+def differs(one: Tensor, other: Tensor) -> bool:
+    """Whether two gradients are further apart than rounding: ‖a − b‖₂ > 10⁻⁵ ‖a‖₂."""
+    return not norm(one - other) <= 1e-5 * norm(one)
 
 
 def nearest_strength(norms: Floats, strengths: Floats) -> float:

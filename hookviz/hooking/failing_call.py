@@ -1,12 +1,13 @@
 """Where a pass fails: at which layer, with what it was given, and what ran before it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
+from torch.nn.modules.pooling import _AvgPoolNd, _MaxPoolNd
 
 from hookviz.errors import shorten
 from hookviz.hooking import hooks
@@ -14,6 +15,8 @@ from hookviz.wording import times
 
 _BEFORE = 3  # calls that a message names
 _SIDES = ("D", "H", "W")
+_POOLING = "torch.nn.modules.pooling"
+_CLEAR = (RuntimeError, ValueError)  # errors whose words tell what is wrong without their name
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +107,29 @@ def _conv(module: Any) -> str:
     takes = f"{_channels(module.in_channels)} in {_form(len(module.kernel_size))}"
     if module.transposed:
         return takes
-    sizes = zip(module.kernel_size, module.dilation, strict=True)
-    reach = [dilation * (size - 1) + 1 for size, dilation in sizes]
-    return f"{takes}, of at least {times(reach)} with padding"
+    return f"{takes}, {_least(module.kernel_size, module.dilation)}"
+
+
+def _pool(module: Any) -> str:
+    dims = int(type(module).__name__[-2]) if type(module).__module__ == _POOLING else 0
+    sizes, gaps = (
+        each if isinstance(each, tuple) else (each,) * dims
+        for each in (module.kernel_size, getattr(module, "dilation", 1))
+    )
+    return f"maps {_least(sizes, gaps)}" if dims else ""
+
+
+def _least(sizes: Sequence[int], dilations: Sequence[int]) -> str:
+    """What a window has to fit into."""
+    pairs = zip(sizes, dilations, strict=True)
+    reach = [dilation * (size - 1) + 1 for size, dilation in pairs]
+    return f"of at least {times(reach)} with padding"
 
 
 _TAKES: dict[type[nn.Module], Callable[[Any], str]] = {
     _ConvNd: _conv,
+    _MaxPoolNd: _pool,
+    _AvgPoolNd: _pool,
     _NormBase: lambda module: _channels(module.num_features),
     nn.GroupNorm: lambda module: _channels(module.num_channels),
     nn.LayerNorm: lambda module: f"{times(module.normalized_shape)} as the last dimensions",
@@ -130,5 +149,13 @@ def _form(dims: int) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """An error's own words, in short."""
-    return shorten(str(error).strip().partition("\n")[0], 200) or type(error).__name__
+    """An error's own words, in short; after its class where they alone say little: a key, a name.
+
+    >>> first_line(KeyError("mask")), first_line(ValueError("there are no boxes"))
+    ("KeyError: 'mask'", 'there are no boxes')
+    """
+    said = shorten(str(error).strip().partition("\n")[0], 200)
+    kind = type(error).__name__
+    if said and isinstance(error, _CLEAR):
+        return said
+    return f"{kind}: {said}" if said else kind

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.failing_call import FailingCall, failing_call, first_line
+from hookviz.machine.memory import is_short_of_memory
 from hookviz.types import Model, Preprocess, Progress
 from hookviz.wording import times
 
@@ -86,7 +87,7 @@ def forward_pass(
         telling: through which hooks tell how far the pass is.
 
     Raises:
-        ModelError: the network can't take these images.
+        ModelError: the network can't take these images, or there is not enough memory.
     """
     try:
         return replica(images.to(*device_and_dtype(replica), copy=True))
@@ -95,6 +96,8 @@ def forward_pass(
     except Exception as error:
         if telling is not None and telling.was_ended_by(error):
             raise
+        if is_short_of_memory(error):
+            raise _too_large(model, images.shape[1:]) from error
         with private_replica(model) as other:  # without the hooks that are wanted on `replica`
             failed = failing_call(
                 other, lambda: other(images.to(*device_and_dtype(other), copy=True))
@@ -117,11 +120,20 @@ def backward_pass(
     except Exception as error:
         if telling is not None and telling.was_ended_by(error):
             raise
+        if is_short_of_memory(error):
+            raise _too_large(model, tensors[0].shape[1:]) from error
         why = shorten(str(error).partition("\n")[0].partition(": [")[0].rstrip("."), 200)
         raise ModelError(
             f"{model.title} can't be differentiated: {why}. Lenses that need no gradients work on "
             "it, such as grad-cam with the method 'Eigen-CAM'."
         ) from error
+
+
+def _too_large(model: Model, shape: Sequence[int]) -> ModelError:
+    return ModelError(
+        f"{model.title} needs more memory for {times(shape)} numbers and what it makes of them "
+        "than there is left. A smaller input or model takes less."
+    )
 
 
 def pass_without_data(

@@ -72,9 +72,10 @@ def prepare(
             the same proportion.
         whole: show the whole image, uncropped: its shorter side gets the length of the crop, and
             the aspect ratio is kept. A longer side above ``settings().max_input`` is reduced to
-            that, and the shorter with it, though never below `min_size`; there, for images such as
-            1 × 4000, the aspect ratio is given up.
-        min_size: the smallest side that the model takes.
+            that, and the shorter with it, though never below `min_size`, or `size` where that is
+            less; there, for images such as 1 × 4000, the aspect ratio is given up.
+        min_size: the smallest side that the model is meant to take. A smaller `size` is made all
+            the same: whether the network takes it shows in its pass.
 
     Raises:
         ImageError: `size` is out of range, or the model takes neither RGB nor greyscale.
@@ -92,7 +93,7 @@ def prepare(
     picture = Image.fromarray(image.pixels)
     if preprocess.channels == 1:
         picture = picture.convert("L")  # luma by ITU-R 601-2, Pillow's only grey
-    side = preprocess.crop if size is None else _checked_size(size, min_size)
+    side = preprocess.crop if size is None else _checked_size(size)
     if whole:
         rows, columns = _whole(image, side, min_size)
     else:
@@ -221,17 +222,17 @@ def _check(preprocess: Preprocess) -> None:
         )
 
 
-def _checked_size(size: int, min_size: int) -> int:
+def _checked_size(size: int) -> int:
+    """A size that can be made; whether the network takes it, its pass says best."""
     largest = settings().max_input
     if isinstance(size, bool) or not isinstance(size, int | np.integer):
         raise ImageError(
-            f"size={shorten(repr(size))} is not a whole number of pixels; "
-            f"this model takes {min_size} to {largest}."
+            f"size={shorten(repr(size))} is not a whole number of pixels; it can be 1 to {largest}."
         )
-    if not min_size <= size <= largest:
+    if not 1 <= size <= largest:
         raise ImageError(
             f"An input size of {size} pixels is out of range; "
-            f"this model takes {min_size} to {largest} (HOOKVIZ_MAX_INPUT)."
+            f"it can be 1 to {largest} (HOOKVIZ_MAX_INPUT)."
         )
     return size
 
@@ -257,7 +258,7 @@ def _whole(image: InputImage, side: int, min_size: int) -> tuple[_Axis, _Axis]:
     rows, columns = (
         _Axis(source, length, 0, length)
         for source in (image.height, image.width)
-        for length in (max(min_size, 1, round(source * scale)),)
+        for length in (max(min(min_size, side), 1, round(source * scale)),)
     )
     return rows, columns
 

@@ -3,8 +3,6 @@
 Ablation in the sense of Meyes et al., "Ablation Studies in Artificial Neural Networks" (2019), on
 activations instead of weights. The edit is made at the convolution's own output, each time that
 the layer runs; a batch norm behind it turns the zeros of a channel into a constant.
-
-Over 300 lines: the edit, the pass with it and what is said of it know each other closely.
 """
 
 from dataclasses import dataclass, replace
@@ -15,9 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.capturing.survey import steps_after
-from hookviz.drawing.grid import Grid, make_grid
-from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
-from hookviz.drawing.scales import quantise
+from hookviz.drawing.before_after import before_and_after
+from hookviz.drawing.panels import Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError, SettingError
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
@@ -103,7 +100,8 @@ def run(
         _table(subject, chances, target),
     ]
     for name in wanted:
-        panels += _grids(name, before[name], after[name], edited=name == layer)
+        unmoved = "" if name == layer else "unchanged: the edit doesn't reach this layer."
+        panels += before_and_after(name, before[name], after[name], unmoved)
     values = {
         "channels": np.array(edit.channels),
         "logits_before": logits[0],
@@ -242,36 +240,6 @@ def _table(subject: Subject, chances: Map, target: int) -> TablePanel:
 
 def _percent(share: float) -> str:
     return number(100 * float(share))
-
-
-def _grids(name: str, before: Map, after: Map, *, edited: bool) -> list[Panel]:
-    """The layer before and after, in the same colours for the same values."""
-    with np.errstate(invalid="ignore"):  # ∞ − ∞
-        moved = np.abs(after - before)
-    same = not np.nan_to_num(moved).any()
-    caption = "unchanged: the edit doesn't reach this layer." if same and not edited else ""
-    grids = _alike(name, before, after)
-    if not same:
-        caption = f"largest change {number(float(np.nanmax(moved)))}; colours as before."
-    return [
-        GridPanel(name, grids[0], layer=name, state="before"),
-        GridPanel(name, grids[1], caption, layer=name, state="after"),
-    ]
-
-
-def _alike(name: str, *maps: Map) -> tuple[Grid, ...]:
-    """Grids of maps, ``(C, H, W)`` each, whose colours stand for the same values."""
-    limits = make_grid(np.concatenate(maps), scale="symmetric").limits
-    count = len(maps[0])
-    shared = replace(limits, low=limits.low[:count], high=limits.high[:count])
-
-    def grid(values: Map) -> Grid:
-        drawn = make_grid(values, scale="symmetric", title=name)
-        levels = quantise(values, shared.low, shared.high)
-        levels.flags.writeable = False
-        return replace(drawn, limits=shared, levels=levels)
-
-    return tuple(map(grid, maps))
 
 
 LENS = Lens(

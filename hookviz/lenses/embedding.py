@@ -5,18 +5,27 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
-from torch import Tensor
 
-from hookviz.capturing.features import POOLS, Features, features, named
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.feature_index import ranked
+from hookviz.capturing.feature_vectors import POOLS, Features
+from hookviz.capturing.features import features, named
 from hookviz.drawing.grid import coloured, make_grid
-from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TablePanel, TextPanel
+from hookviz.drawing.panels import (
+    GridPanel,
+    ImagePanel,
+    Panel,
+    PicturesPanel,
+    TablePanel,
+    TextPanel,
+)
+from hookviz.drawing.thumbnails import input_thumbnail
 from hookviz.errors import HookVizError, shorten
+from hookviz.explaining.index_neighbours import MOST_PICTURES, PICTURE_SIDE, index_neighbours
 from hookviz.hooking.forward_pass import Telling
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.more_images import prepared_alike
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, OneOf
-from hookviz.types import ModelInput, Pixels, Preprocess
+from hookviz.types import Pixels
 from hookviz.wording import number
 
 _SIDE = 720  # pixels that the similarity picture comes close to
@@ -34,80 +43,41 @@ def run(subject: Subject, *, layer: str | None, pool: str, images: tuple[Any, ..
     The image looked at comes first; the others are prepared in the same way. ``"mean"`` is global
     average pooling (Lin, Chen, Yan, "Network in network", 2013), which ignores where something is;
     ``"flat"`` keeps every position. Values: ``vectors``, float32 ``(N, D)``; with more than one
-    image also ``similarity``, float64 ``(N, N)``, and ``names``.
+    image also ``similarity``, float64 ``(N, N)``, and ``names``. Where HookViz was started with an
+    index, its nearest images are shown, too, by the layer that it was made with
+    (`index_neighbours`).
 
     Raises:
         HookVizError: the image looked at gives no vector; others that give none are told of.
     """
     first = subject.image if subject.image is not None else subject.model_input
     listed = named([first, *images])
-    telling = Telling(subject.progress, 2)
-    inputs = _prepared(subject, listed, telling)
+    telling = Telling(subject.progress, 3)
+    inputs = prepared_alike(subject, listed, telling)
     embedded = features(subject.model, inputs, layer, pool, progress=telling.within)
+    telling.step()
     if next(iter(listed)) in embedded.failed:
         raise HookVizError(embedded.failed[next(iter(listed))])
     failed = [
         TextPanel(f"{shorten(name)} is left out: {reason}", "bad")
         for name, reason in embedded.failed.items()
     ]
-    values: dict[str, NDArray[Any]] = {"vectors": embedded.vectors}
+    indexed, nearest = index_neighbours(subject.model, first, telling.within)
+    values: dict[str, NDArray[Any]] = {"vectors": embedded.vectors} | nearest
     if len(embedded.names) == 1:
-        return (*_alone(embedded, subject), *failed), values
+        return (*_alone(embedded, subject), *indexed, *failed), values
     similarity = embedded.similarity()
     values |= {"similarity": similarity, "names": np.array(embedded.names)}
     panels: list[Panel] = [
         TextPanel(_says(embedded, similarity)),
+        _most_alike(embedded, similarity, inputs),
+        *indexed,
         _matrix(embedded, similarity, inputs),
         _neighbours(embedded),
     ]
     if len(embedded.names) <= _MOST_COLUMNS:
         panels.append(_numbers(embedded, similarity))
     return (*panels, *_fingerprints(embedded), *failed), values
-
-
-def _is_input(image: Any) -> bool:
-    return isinstance(image, Tensor | ModelInput)
-
-
-def _prepared(subject: Subject, listed: Mapping[str, Any], telling: Telling) -> dict[str, Any]:
-    """The images as inputs; one that can't be made an input stays, and `features` tells why."""
-    options = _same_way(subject)
-    inputs: dict[str, Any] = {}
-    for position, (name, image) in enumerate(listed.items()):
-        telling.within(position / len(listed))
-        if position == 0:
-            inputs[name] = subject.model_input
-            continue
-        try:
-            # a tensor is an input already, which nothing can make larger or smaller
-            inputs[name] = prepare(subject.model, image, **({} if _is_input(image) else options))
-        except HookVizError:
-            inputs[name] = image
-    telling.step()
-    return inputs
-
-
-def _same_way(subject: Subject) -> dict[str, Any]:
-    """The `prepare` options that make the subject's own input of its image."""
-    steps = subject.model.preprocess
-    if not isinstance(steps, Preprocess):
-        return {}
-    side = min(subject.shape[1:])
-    ways: list[dict[str, Any]] = [
-        {},
-        {"size": side},
-        {"whole": True},
-        {"size": side, "whole": True},
-    ]
-    for way in ways if subject.image is not None else []:
-        try:
-            model_input = prepare(subject.model, subject.image, **way)
-        except HookVizError:
-            continue
-        if model_input.digest == subject.model_input.digest:
-            return way
-    square = len(subject.shape) == 3 and subject.shape[1] == subject.shape[2]
-    return {"size": side} if square and side >= subject.model.min_size else {}
 
 
 def _kind(embedded: Features) -> str:
@@ -169,7 +139,7 @@ def _matrix(
     order = "from the top and from the left"
     unknown = "" if finite.size == others.size else " Magenta is no number."
     if cell >= _SMALLEST_THUMB:
-        thumbs = [_thumb(inputs[name], cell) for name in embedded.names]
+        thumbs = [input_thumbnail(inputs[name], cell) for name in embedded.names]
         column = np.concatenate([np.full_like(thumbs[0], 128), *thumbs])
         matrix = np.hstack([column, np.vstack([np.hstack(thumbs), matrix])])
         order = "with the images along its edges"
@@ -182,17 +152,19 @@ def _matrix(
     )
 
 
-def _thumb(model_input: ModelInput, side: int) -> Pixels:
-    """What the network saw, or a grey picture of it, `side` pixels square."""
-    picture = model_input.picture
-    if picture is None:
-        grey = model_input.tensor[0].mean(0).numpy()
-        span = float(grey.max() - grey.min()) or 1.0
-        levels = np.nan_to_num((grey - grey.min()) / span * 255).astype(np.uint8)
-        picture = np.repeat(levels[..., None], 3, axis=2)
-    fitted = ImageOps.fit(Image.fromarray(picture), (side, side), Image.Resampling.BILINEAR)
-    thumb: Pixels = np.asarray(fitted)
-    return thumb
+def _most_alike(
+    embedded: Features, similarity: NDArray[np.float64], inputs: Mapping[str, Any]
+) -> PicturesPanel:
+    """The images that are most like the one looked at, with their pictures."""
+    row = similarity[0]
+    near = [place for place in ranked(row) if place and not np.isnan(row[place])][:MOST_PICTURES]
+    names = [embedded.names[place] for place in near]
+    return PicturesPanel(
+        "Most alike to this image",
+        tuple(input_thumbnail(inputs[name], PICTURE_SIDE) for name in names),
+        tuple(shorten(name, 40) for name in names),
+        tuple(f"{row[place]:.2f}" for place in near),
+    )
 
 
 def _neighbours(embedded: Features) -> TablePanel:
@@ -246,7 +218,7 @@ LENS = Lens(
     sentence="Each image as one vector of features, and which images are alike by it.",
     run=run,
     parameters=(
-        LayerChoice(kind="all", default="last map", help="Late layers know what is there."),
+        LayerChoice(kind="any", default="last map", help="Late layers know what is there."),
         OneOf(
             name="pool",
             label="Vector",

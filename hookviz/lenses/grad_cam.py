@@ -176,7 +176,7 @@ LENS = Lens(
             help="How the channels are weighed: by gradients, by their variation, or by trying.",
         ),
         LayerChoice(
-            kind="all",
+            kind="any",
             default="last map",
             help="Late layers know what is there, early layers know where.",
         ),

@@ -10,9 +10,11 @@ from hookviz.explaining.weight_gradients import (
     EXPLODING,
     LOST,
     VANISHING,
+    ClipAt,
     Floats,
     WeightGradients,
     clip_factor,
+    differs,
     largest,
     nearest_strength,
     norm,
@@ -20,13 +22,15 @@ from hookviz.explaining.weight_gradients import (
     weight_gradients,
 )
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
-from hookviz.lenses.contract.parameters import ClassChoice, OneOf, RealNumber
+from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, OneOf, RealNumber
 from hookviz.wording import number
 
 _HEAD = ("layer", "weights", "‖g‖", "max |g|", "zeros (%)", "‖g‖ / ‖w‖", "verdict")
 
 
-def run(subject: Subject, *, target: int, clipping: str, limit: float) -> LensOutput:
+def run(
+    subject: Subject, *, target: int, clipping: str, limit: float, at: str | None
+) -> LensOutput:
     """The gradients of the weights of every conv and linear layer, in order of execution.
 
     The loss is the cross entropy L = −log softmax(scores)[target] of this one image. Batch norm
@@ -41,15 +45,24 @@ def run(subject: Subject, *, target: int, clipping: str, limit: float) -> LensOu
 
     Clipping is over all parameters, biases and norms included: by value each g becomes
     min(max(g, −limit), limit); by norm every g is multiplied by min(1, limit / (‖all g‖₂ + 10⁻⁶)).
+    With `at` the gradient at what that layer puts out is clipped instead, by itself and on its way
+    back, and the layers before it get what comes of that.
 
     Values, one per layer: ``norm``, ``largest`` (max |g|), ``zeros`` (the share of exact 0),
-    ``strength``; with clipping ``norm_clipped`` and ``largest_clipped``; ``loss`` and
-    ``total_norm``.
+    ``strength``; with clipping ``norm_clipped`` and ``largest_clipped``, with `at` ``changed`` too;
+    ``loss`` and ``total_norm``, with `at` ``norm_at`` and ``norm_at_clipped``.
 
     Raises:
         ModelError: no layer has weights of its own, or the network can't be differentiated.
     """
-    gradients = weight_gradients(subject.model, subject.model_input, target, subject.progress)
+    clip_at = ClipAt(at, clipping, limit) if at and clipping != "none" else None
+    passes = 2 if clip_at else 1
+    gradients = weight_gradients(
+        subject.model,
+        subject.model_input,
+        target,
+        lambda share: subject.progress(share / passes),
+    )
     by_layer = gradients.by_layer.values()
     values = {
         "norm": gradients.norms,
@@ -62,10 +75,25 @@ def run(subject: Subject, *, target: int, clipping: str, limit: float) -> LensOu
     verdicts = verdicts_of(values["norm"], values["strength"])
     panels: list[Panel] = [_first(subject, target, gradients, values, verdicts)]
     if clipping != "none":
-        clipped = gradients.clipped(clipping, limit)
+        if clip_at is None:
+            clipped = gradients.clipped(clipping, limit)
+            said = _clipping(gradients, clipping, limit)
+        else:
+            again = weight_gradients(
+                subject.model,
+                subject.model_input,
+                target,
+                lambda share: subject.progress((1 + share) / passes),
+                clip_at,
+            )
+            clipped = list(again.by_layer.values())
+            values["changed"] = np.array(list(map(differs, by_layer, clipped)))
+            values["norm_at"] = np.array(clip_at.before)
+            values["norm_at_clipped"] = np.array(clip_at.after)
+            said = _upstream(str(at), gradients, values)
         values["norm_clipped"] = np.array(list(map(norm, clipped)))
         values["largest_clipped"] = np.array(list(map(largest, clipped)))
-        panels.append(_clipping(gradients, clipping, limit))
+        panels.append(said)
     panels += [*_charts(gradients, values), _table(gradients, values, verdicts)]
     return tuple(panels), values
 
@@ -119,6 +147,28 @@ def _clipping(gradients: WeightGradients, clipping: str, limit: float) -> TextPa
     return TextPanel(f"Clipping by value to ±{number(limit)} changes {cut:,} of {count:,} numbers.")
 
 
+def _upstream(at: str, gradients: WeightGradients, values: dict[str, Floats]) -> TextPanel:
+    """What clipping at a layer does there, and to the layers before it."""
+    before, after = float(values["norm_at"]), float(values["norm_at_clipped"])
+    if not before:
+        return TextPanel(f"No gradient comes to what {at} puts out, so there is none to clip.")
+    there = f"At the output of {at} the gradient's norm is {number(before)}"
+    if before == after:
+        return TextPanel(f"{there}: clipping changes nothing there, and nothing before it.")
+    names = [
+        name for name, changed in zip(gradients.by_layer, values["changed"], strict=True) if changed
+    ]
+    kept = len(gradients.by_layer) - len(names)
+    if not names:
+        return TextPanel(f"{there}, clipped {number(after)}: no layer before it has weights.")
+    reach = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+    return TextPanel(
+        f"{there}, clipped {number(after)}. That changes the gradients of {len(names):,} of "
+        f"{len(gradients.by_layer):,} layers, {reach}, through which it flows on; the other "
+        f"{kept:,} keep theirs."
+    )
+
+
 def _charts(
     gradients: WeightGradients, values: dict[str, Floats]
 ) -> tuple[ChartPanel, ChartPanel, ChartPanel]:
@@ -164,7 +214,9 @@ def _charts(
 def _table(
     gradients: WeightGradients, values: dict[str, Floats], verdicts: list[str]
 ) -> TablePanel:
-    rows = tuple(
+    clipped = "norm_clipped" in values
+    changed = values.get("changed")
+    rows: list[tuple[str | int | float, ...]] = [
         (
             name,
             gradient.numel(),
@@ -172,11 +224,15 @@ def _table(
             number(float(values["largest"][index])),
             number(100 * float(values["zeros"][index])),
             number(float(values["strength"][index])),
+            *([number(float(values["norm_clipped"][index]))] if clipped else []),
+            *(["changed" if changed[index] else ""] if changed is not None else []),
             verdicts[index] or "fine",
         )
         for index, (name, gradient) in enumerate(gradients.by_layer.items())
-    )
-    return TablePanel("Layer by layer, in order of execution", _HEAD, rows)
+    ]
+    more = [*(["‖g‖ clipped"] if clipped else []), *(["upstream"] if changed is not None else [])]
+    head = (*_HEAD[:-1], *more, _HEAD[-1])
+    return TablePanel("Layer by layer, in order of execution", head, tuple(rows))
 
 
 LENS = Lens(
@@ -195,6 +251,15 @@ LENS = Lens(
             low=1e-9,
             high=1e9,
             default=0.1,
+        ),
+        LayerChoice(
+            name="at",
+            label="Clip at layer",
+            kind="all",
+            default="none",
+            matters_for=("clipping", ("by value", "by norm")),
+            help="Clip the gradient at what this layer puts out, and see what comes of it in the "
+            "layers before; else the gradients of all parameters.",
         ),
     ),
 )

@@ -106,7 +106,7 @@ LENS = Lens(
     sentence="Which values of a layer would raise or lower a score, and how strongly.",
     run=run,
     parameters=(
-        LayerChoice(help="Whose values are changed in thought."),
+        LayerChoice(kind="any", default="last conv", help="Whose values are changed in thought."),
         ClassChoice(
             optional=True,
             help="Whose score it is about; the likeliest class where nothing is chosen.",

@@ -53,7 +53,7 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
         ModelError: the network can't take this input.
         HookVizError: the layer took in and put out nothing that can be drawn.
     """
-    info = next(info for info in subject.survey.layers if info.name == layer)
+    info = next(info for info in subject.survey.every if info.name == layer)
     tensors = call_tensors(subject.model, subject.model_input, layer, call, subject.progress)
     module = subject.model.network.get_submodule(layer)
     ratio = subject.shape[-2] / subject.shape[-1]
@@ -180,7 +180,7 @@ LENS = Lens(
     sentence="What one layer takes in beside what it puts out, and what it changes.",
     run=run,
     parameters=(
-        LayerChoice(kind="all", default="first"),
+        LayerChoice(kind="any", default="first"),
         WholeNumber(
             name="call",
             label="Call",

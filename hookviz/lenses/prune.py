@@ -1,12 +1,16 @@
-"""How many conv weights can go before the prediction does: the smallest ones first.
+"""How many conv weights can go before the prediction does, and what is left of the maps then.
 
-Unstructured magnitude pruning over all layers at once, as in Han et al., "Learning both Weights
-and Connections for Efficient Neural Networks" (2015), without training afterwards. The same weights
-go as with PyTorch's ``prune.global_unstructured`` and ``L1Unstructured``, which rank them anew for
-every share; here they are sorted once.
+By six methods, weight by weight or channel by channel, without training afterwards; which go is
+said in `hookviz.explaining.pruning`. At one share of them the maps of a layer are shown before and
+after, and the weights can be kept; of whole channels there is a really smaller network.
+
+Over 300 lines: what is pruned, what is shown of it and what is said know each other closely.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,29 +18,94 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
+from hookviz.drawing.before_after import before_and_after
+from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
+from hookviz.explaining.channel_effects import channel_effects
+from hookviz.explaining.pruned_network import Norms, as_model, norms_behind, without
+from hookviz.explaining.pruning import METHODS, OF_CHANNELS, RANDOM, Pruning
 from hookviz.explaining.scoring import class_scores
-from hookviz.hooking import hooks, replicas
+from hookviz.explaining.smaller_network import smaller
+from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
-from hookviz.lenses.contract.parameters import RealNumber, WholeNumber
+from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
+from hookviz.models.checkpoints.writing import SUFFIX, weights_bytes
+from hookviz.types import Model
 from hookviz.wording import number
 
+Values = dict[str, NDArray[Any]]
+
+
+def _look_away(_call: hooks.Call) -> None: ...
+
+
 _HEAD = ("removed (%)", "weights left", "prediction", "its probability (%)", "score of {}", "same?")
+_SIZES = ("", "parameters", "multiply-adds", "time of a pass (ms)")
+_EVERYWHERE, _HERE = "every conv layer", "this layer alone"
+_GOES, _STAYS = "go too", "stay, as in torch.nn.utils.prune"
+_MEASURING = 0.7  # of the run, where effects are measured
+_SMALLER = 0.9  # of the rest, after which the smaller network is made and timed
+_UNMOVED = "unchanged: nothing that these maps depend on goes."
+_FIRST = {
+    "smallest weights": "the smallest go first",
+    "random weights": "which go is drawn",
+    "channels by L1 norm": "whole channels go, by the L1 norm of their kernels, smallest first",
+    "channels by L2 norm": "whole channels go, by the L2 norm of their kernels, smallest first",
+    "random channels": "whole channels go, and which is drawn",
+    "channels by effect": "whole channels go, first those that change the scores least",
+}
 
 
-def run(subject: Subject, *, most: float, step: int) -> LensOutput:
-    """The prediction at growing shares of pruned weights.
+@dataclass(frozen=True, eq=False, slots=True)
+class _Recipe:
+    """What makes the pruned network of a model again, without keeping it."""
 
-    At share s the n·s conv weights with the smallest |w|, n in all, are set to 0; equal ones go
-    together, so it can be more. Biases and linear layers stay. Values, one per share: ``shares``
-    asked for and ``removed``, both 0…1, ``logits`` ``(shares, classes)``, ``top`` the likeliest
-    class, ``top_probability``, and ``logit`` and ``probability`` of the class that the whole
-    network predicts.
+    layers: tuple[str, ...]
+    method: str
+    seed: int
+    effects: Mapping[str, Tensor] | None
+    norms: Norms | None
+
+    def pruning(self, network: nn.Module) -> Pruning:
+        """What goes at any share."""
+        return Pruning(network, self.layers, self.method, seed=self.seed, effects=self.effects)
+
+    def file(self, share: float, model: Model) -> bytes:
+        """The pruned network's weights, as safetensors."""
+        masks = self.pruning(model.network).masks(share)
+        network = without(model.network, masks, self.norms)
+        return weights_bytes(as_model(model, network, self.method, share))
+
+
+def run(
+    subject: Subject,
+    *,
+    method: str,
+    where: str,
+    most: float,
+    step: int,
+    seed: int,
+    biases: str,
+    keep: float,
+    layer: str,
+) -> LensOutput:
+    """The prediction at growing shares of pruned weights, and one share of them to keep.
+
+    At share s, ``round(s · n)`` of n weights, or of the channels of every layer, are set to 0, the
+    same ones as by `torch.nn.utils.prune`. Of the smallest weights, equal ones go together, so it
+    can be more. Linear layers stay, and so do biases, but for those of whole channels that go
+    (see `hookviz.prune`). Values, one per share: ``shares`` asked for and ``removed``, both 0…1,
+    ``logits`` ``(shares, classes)``, ``top`` the likeliest class, ``top_probability``, and
+    ``logit`` and ``probability`` of the class that the whole network predicts. At the share to
+    keep: ``kept_share``, ``kept_removed``, ``kept_logits`` ``(classes,)``, and where the layer puts
+    out maps ``before`` and ``after`` ``(C, H, W)``. Of the smaller network, where there is one:
+    ``smaller_logits``, ``parameters``, ``multiply_adds`` and ``seconds_of_a_pass``, the last three
+    before and after.
 
     Raises:
-        ModelError: no conv layer has weights of its own, or the network no finite class scores.
+        ModelError: no conv layer has weights of its own, or the network no finite class scores, or
+            there are too many channels to measure their effects.
     """
     first = subject.top_class
     assert subject.scored.logits is not None
@@ -45,70 +114,166 @@ def run(subject: Subject, *, most: float, step: int) -> LensOutput:
             f"{subject.model.title} gives scores of NaN or infinity for this image, so there is no "
             "prediction to lose. The lens health says in which layer they begin."
         )
+    recipe = _recipe(subject, layer if where == _HERE else "", method, seed, whole=biases == _GOES)
     shares = np.array([*np.arange(0, most, step), most]) / 100
-    weights = _weights(subject)
-    sizes = _sorted_sizes(list(weights.values()))
+    passes = _Passes(subject, recipe, len(shares) + 1)
+    values = _over_shares(passes, shares, first)
+    kept = _kept(passes, keep / 100, layer)
+    panels = _panels(subject, values, first, passes.pruning, recipe)
+    if "after" in kept:
+        panels += before_and_after(layer, kept["before"], kept["after"], _UNMOVED)
+    if recipe.norms is not None:
+        table, figures = _smaller(passes, keep / 100)
+        panels, kept = (*panels, table), kept | figures
+    place = f"in {layer}" if where == _HERE else "in every conv layer"
+    said = f"{keep:.4g} % {place}: {method}. hookviz.load_model reads the file again."
+    stem = re.sub(r"[^\w.-]", "-", subject.model.name)
+    file = FilePanel(
+        "The pruned weights", f"{stem}-pruned{SUFFIX}", partial(recipe.file, keep / 100), said
+    )
+    return (*panels, file), values | kept
+
+
+def _recipe(subject: Subject, layer: str, method: str, seed: int, *, whole: bool) -> _Recipe:
+    """What is pruned of all layers, or of one alone, with the effects measured and norms found."""
+    network = subject.model.network
+    names = (layer,) if layer else tuple(conv.name for conv in subject.convs)
+    effects = norms = None
+    if method == "channels by effect":
+        names = tuple(Pruning(network, names, OF_CHANNELS[0]).weights)
+        effects = channel_effects(
+            subject.model,
+            subject.model_input,
+            names,
+            lambda share: subject.progress(_MEASURING * share),
+        )
+    if method in OF_CHANNELS and whole:
+        norms = norms_behind(subject.model, subject.shape)
+    return _Recipe(names, method, seed, effects, norms)
+
+
+class _Passes:
+    """Passes of the network with a share of its weights at 0."""
+
+    def __init__(self, subject: Subject, recipe: _Recipe, count: int) -> None:
+        """Get ready for `count` of them."""
+        self.subject = subject
+        self.recipe = recipe
+        self.pruning = recipe.pruning(subject.model.network)
+        self._calls = {info.name: info.calls for info in subject.survey.layers}
+        begun = _MEASURING if recipe.effects else 0.0
+        ends = _SMALLER if recipe.norms is not None else 1.0
+        self._telling = Telling(
+            lambda share: subject.progress(begun + (1 - begun) * ends * share),
+            count * sum(self._calls.values()),
+        )
+
+    def network(self, share: float) -> tuple[nn.Module, float]:
+        """The pruned network, and which share of the weights is gone."""
+        masks = self.pruning.masks(share)
+        stays = sum(int(mask.sum()) for mask in masks.values())
+        made = without(self.subject.model.network, masks, self.recipe.norms)
+        return made, (self.pruning.count - stays) / self.pruning.count
+
+    def scores(self, network: nn.Module, see: Callable[[hooks.Call], None] = _look_away) -> Tensor:
+        """The class scores, ``(1, classes)``, while `see` is shown every call."""
+
+        def tell(call: hooks.Call) -> None:
+            see(call)
+            self._telling.step()
+
+        subject = self.subject
+        with torch.no_grad(), hooks.observe(network, self._calls, tell):
+            scores = class_scores(subject.model, network, subject.model_input.tensor, self._telling)
+        return scores.to("cpu", torch.float32)
+
+
+def _over_shares(passes: _Passes, shares: NDArray[np.float64], first: int) -> Values:
     logits, removed = [], []
-    calls = {info.name: info.calls for info in subject.survey.layers}
-    telling = Telling(subject.progress, len(shares) * sum(calls.values()))
     for share in shares:
-        count = round(float(share) * len(sizes))
-        limit = float(sizes[count - 1]) if count else -1.0
-        removed.append(np.searchsorted(sizes, limit, side="right") / len(sizes))
-        replica = replicas.replicate(subject.model.network, _without(weights, limit))
-        with torch.no_grad(), hooks.observe(replica, calls, lambda _call: telling.step()):
-            scores = class_scores(subject.model, replica, subject.model_input.tensor, telling)
-        logits.append(scores.to("cpu", torch.float32))
+        network, gone = passes.network(float(share))
+        removed.append(gone)
+        logits.append(passes.scores(network))
     scores = torch.cat(logits)
     chances = scores.softmax(1)
-    top = scores.argmax(1).numpy()
-    values = {
+    return {
         "shares": shares,
         "removed": np.array(removed),
         "logits": scores.numpy(),
-        "top": top,
+        "top": scores.argmax(1).numpy(),
         "top_probability": chances.max(1).values.numpy(),
         "logit": scores[:, first].numpy(),
         "probability": chances[:, first].numpy(),
     }
-    return _panels(subject, values, first, len(sizes), len(weights)), values
 
 
-def _weights(subject: Subject) -> dict[int, Tensor]:
-    """The shared weights of the conv layers that run, by their identity."""
-    modules = dict(subject.model.network.named_modules())
-    own = [modules[info.name]._parameters.get("weight") for info in subject.convs]
-    weights = {id(weight): weight for weight in own if weight is not None}
-    if not weights:
-        raise ModelError(
-            f"{subject.model.title} has no conv layer with weights of its own to prune. "
-            "Most models of the catalog have, for example shapesnet."
+def _kept(passes: _Passes, share: float, layer: str) -> Values:
+    """The scores at the share to keep, and the layer's maps before and after."""
+    maps: list[NDArray[np.float32]] = []
+
+    def see(call: hooks.Call) -> None:
+        if call.layer == layer and not call.index:  # a copy, since an in-place layer can come next
+            one = call.output[0] if call.output.shape[0] == 1 else call.output
+            maps.append(one.to("cpu", torch.float32, copy=True).numpy())
+
+    network, gone = passes.network(share)
+    scores = passes.scores(network, see)
+    kept: Values = {
+        "kept_share": np.array(share),
+        "kept_removed": np.array(gone),
+        "kept_logits": scores[0].numpy(),
+    }
+    before = passes.subject.capture(layer)[layer].values.numpy()
+    if before.ndim == 3 and maps and maps[0].shape == before.shape:
+        kept |= {"before": before, "after": maps[0]}
+    return kept
+
+
+def _smaller(passes: _Passes, share: float) -> tuple[Panel, Values]:
+    """The network without the channels that are gone, as a row of a table, or why there is none."""
+    subject = passes.subject
+    network, _ = passes.network(share)
+    pruned = as_model(subject.model, network, passes.recipe.method, share)
+    begun = (_MEASURING + (1 - _MEASURING) * _SMALLER) if passes.recipe.effects else _SMALLER
+    try:
+        small = smaller(
+            pruned,
+            subject.model_input,
+            progress=lambda done: subject.progress(begun + (1 - begun) * done),
         )
-    return weights
-
-
-def _sorted_sizes(weights: list[Tensor]) -> NDArray[np.float32]:
-    sizes = torch.cat([weight.detach().abs().flatten().cpu().float() for weight in weights]).numpy()
-    sizes.sort()  # NumPy's takes a twentieth of the time of torch's
-    return sizes
-
-
-def _without(weights: dict[int, Tensor], limit: float) -> Callable[[Tensor], Tensor]:
-    """What makes a new weight with 0 wherever |w| ≤ limit, and leaves every other tensor shared."""
-
-    def change(tensor: Tensor) -> Tensor:
-        if id(tensor) not in weights or limit < 0:
-            return tensor
-        small = tensor.detach().abs().float() <= limit
-        return nn.Parameter(tensor.detach().masked_fill(small, 0), requires_grad=False)
-
-    return change
+    except ModelError as error:
+        return TextPanel(str(error), "note"), {}
+    rows = tuple(
+        (
+            name,
+            small.parameters[which],
+            small.multiply_adds[which],
+            number(1000 * small.seconds[which]),
+        )
+        for which, name in enumerate(("with channels of 0", "without them"))
+    )
+    layers = len(small.removed)
+    said = (
+        f"{sum(small.removed.values()):,} channels of {layers:,} "
+        f"layer{'s' if layers > 1 else ''} are taken out; the scores differ by "
+        f"{number(small.difference)} at most."
+    )
+    if small.whole:
+        name, why = next(iter(small.whole.items()))
+        said += f" {len(small.whole):,} more can't do without theirs, such as {name}: {why}."
+    figures = {
+        "parameters": np.array(small.parameters),
+        "multiply_adds": np.array(small.multiply_adds),
+        "seconds_of_a_pass": np.array(small.seconds),
+        "smaller_difference": np.array(small.difference),
+    }
+    return TablePanel(f"Really smaller, at {100 * share:.4g} %", _SIZES, rows, said), figures
 
 
 def _panels(
-    subject: Subject, values: dict[str, NDArray[Any]], first: int, count: int, layers: int
-) -> tuple[TextPanel, ChartPanel, TablePanel]:
-    label, top = subject.label(first), values["top"]
+    subject: Subject, values: Values, first: int, pruning: Pruning, recipe: _Recipe
+) -> tuple[Panel, ...]:
+    label, top, count = subject.label(first), values["top"], pruning.count
     percents = [f"{100 * share:.4g}" for share in values["shares"]]
     other = np.flatnonzero(top != first)
     if len(other):
@@ -120,12 +285,13 @@ def _panels(
         )
     else:
         end = f"The prediction stays {label} all the way to {percents[-1]} %."
+    layers = len(pruning.weights)
     says = TextPanel(
         f"{subject.model.title} has {count:,} weights in {layers:,} conv "
-        f"layer{'s' if layers > 1 else ''}; the smallest go "
-        f"first. {end}",
+        f"layer{'s' if layers > 1 else ''}; {_FIRST[recipe.method]}. {end}",
         "note" if len(other) else "plain",
     )
+    what = "channels of each layer" if recipe.method in OF_CHANNELS else "conv weights"
     chart = ChartPanel(
         "Probability while weights are removed",
         tuple(percents),
@@ -135,7 +301,7 @@ def _panels(
         },
         kind="lines",
         unit="probability (%)",
-        caption="Along the bottom: the share of conv weights set to 0, in percent.",
+        caption=f"Along the bottom: the share of {what} set to 0, in percent.",
     )
     rows = tuple(
         (
@@ -156,10 +322,41 @@ LENS = Lens(
     slug="prune-weights",
     title="Prune weights",
     question="How few weights will do?",
-    sentence="How many of the smallest conv weights can be set to 0 before the prediction changes.",
+    sentence="How many conv weights, or channels, can be set to 0 before the prediction changes.",
     run=run,
     parameters=(
+        OneOf(
+            name="method",
+            label="What goes first",
+            choices=METHODS,
+            help="Whole channels go from every layer by the same share.",
+        ),
+        RealNumber(
+            name="keep",
+            label="Share to see and keep (%)",
+            low=0,
+            high=100,
+            default=50,
+            help="The maps are shown, and the weights can be downloaded, at this share.",
+        ),
+        OneOf(name="where", label="Where", choices=(_EVERYWHERE, _HERE)),
+        WholeNumber(
+            name="seed",
+            label="Seed",
+            matters_for=("method", RANDOM),
+            low=0,
+            high=2**31 - 1,
+            default=0,
+        ),
+        OneOf(
+            name="biases",
+            label="Bias and batch norm",
+            matters_for=("method", OF_CHANNELS),
+            choices=(_GOES, _STAYS),
+            help="Where they go too, the channel puts out 0 and can be taken out.",
+        ),
         RealNumber(name="most", label="Largest share to remove (%)", low=1, high=100, default=95),
         WholeNumber(name="step", label="Step (%)", low=1, high=50, default=10),
+        LayerChoice(default="last map", help="Whose maps are shown before and after."),
     ),
 )

@@ -4,23 +4,29 @@ How tensors are followed, and calls timed, is in `hookviz.explaining.data_flow`.
 """
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from hookviz.drawing.arc_diagram import arc_diagram
-from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TablePanel, TextPanel
-from hookviz.explaining.data_flow import IMAGE, LayerStep, data_flow
+from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TextPanel, TreePanel
+from hookviz.explaining.data_flow import IMAGE, BlockCall, DataFlow, LayerStep, data_flow
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
-from hookviz.wording import number
+from hookviz.wording import number, percent
 
 _MOST_SOURCES = 6  # written out in a row of the table
-_HEAD = ("call", "layer", "kind", "from", "input", "output", "ms", "time so far", "MB")
+_HEAD = (
+    *("layer", "kind", "call", "steps", "from", "input", "output"),
+    *("ms", "of all time", "MB", "of all memory"),
+)
 
 
 def run(subject: Subject) -> LensOutput:
     """A row per call of a layer without parts, its time and output memory, and the data flow.
+
+    The rows stand in those of the blocks, such as ``layer1`` and ``layer1.0``, that the calls ran
+    in; a block has the time and the memory of all its steps.
 
     The time of a call is the median of three passes after a first one, from just before its
     forward to just after; a call inside another one is part of that. Memory is the bytes of what
@@ -31,22 +37,17 @@ def run(subject: Subject) -> LensOutput:
         ModelError: the network can't take this input.
         HookVizError: it runs no layer.
     """
-    steps = data_flow(subject.model, subject.model_input, subject.progress)
+    flow = data_flow(subject.model, subject.model_input, subject.progress)
+    steps = flow.steps
     seconds = np.array([statistics.median(step.seconds or [np.nan]) for step in steps])
     nbytes = np.array([step.nbytes for step in steps])
     edges = [(source, to) for to, step in enumerate(steps, 1) for source in sorted(step.sources)]
     panels: tuple[Panel, ...] = (
         TextPanel(_says(subject.model.title, steps, seconds)),
+        _tree(flow, seconds, nbytes),
         _chart("Time of each call", steps, seconds * 1e3, "ms"),
         _chart("Memory of each call's output", steps, nbytes / 1e6, "MB"),
         _arcs(steps, edges),
-        TablePanel(
-            "Every call in order",
-            _HEAD,
-            tuple(_rows(steps, seconds)),
-            "“from” names the calls whose outputs went in, directly or through functions between "
-            "layers, such as additions; the time of those functions is not counted.",
-        ),
     )
     return panels, {
         "edges": np.array(edges, np.int64).reshape(-1, 2),
@@ -78,24 +79,54 @@ def _chart(
     return ChartPanel(title, tuple(str(step.address) for step in steps), {unit: values}, unit=unit)
 
 
-def _rows(
-    steps: Sequence[LayerStep], seconds: np.ndarray[Any, Any]
-) -> list[tuple[str | int | float, ...]]:
-    so_far = np.nancumsum(seconds) / np.nansum(seconds)
-    return [
-        (
-            call,
-            str(step.address),
-            step.kind,
-            _written(step.sources),
-            step.input_shapes,
-            step.output_shapes,
-            number(1e3 * float(took)),
-            f"{100 * share:.1f} %",
-            number(step.nbytes / 1e6),
-        )
-        for call, (step, took, share) in enumerate(zip(steps, seconds, so_far, strict=True), 1)
-    ]
+def _tree(flow: DataFlow, seconds: np.ndarray[Any, Any], nbytes: np.ndarray[Any, Any]) -> TreePanel:
+    """The calls under those of the blocks that they ran in."""
+    calls = list(_in_order(flow))
+    return TreePanel(
+        "Every call in order",
+        _HEAD,
+        tuple(
+            (
+                str(call.address),
+                call.kind,
+                f"{inside.start + 1}–{inside.stop}" if len(inside) > 1 else inside.stop,
+                len(inside) if isinstance(call, BlockCall) else "",
+                _written(_sources(flow.steps, inside)),
+                call.input_shapes,
+                call.output_shapes,
+                *_cost(1e3 * seconds, inside),
+                *_cost(nbytes / 1e6, inside),
+            )
+            for call, inside in calls
+        ),
+        "A block has the time and the memory of its steps. “from” names the calls whose outputs "
+        "went in, directly or through functions between layers, such as additions; the time of "
+        "those functions is not counted.",
+        tuple(call.depth for call, _ in calls),
+    )
+
+
+def _in_order(flow: DataFlow) -> Iterator[tuple[LayerStep | BlockCall, range]]:
+    """All calls, a block's before those inside, each with where its steps stand in `flow.steps`."""
+    blocks = list(flow.blocks)
+    for at, step in enumerate((*flow.steps, None)):
+        while blocks and blocks[0].first == at + 1:
+            block = blocks.pop(0)
+            yield block, range(at, block.last)
+        if step is not None:
+            yield step, range(at, at + 1)
+
+
+def _sources(steps: Sequence[LayerStep], inside: range) -> frozenset[int]:
+    """The numbers of the calls before some steps that these take their inputs from."""
+    every = frozenset[int]().union(*(steps[at].sources for at in inside))
+    return frozenset(source for source in every if source <= inside.start)
+
+
+def _cost(values: np.ndarray[Any, Any], inside: range) -> tuple[str, str]:
+    """What some steps take, and their share of what all take."""
+    took, whole = float(np.nansum(values[inside])), float(np.nansum(values))
+    return number(took), percent(took / whole) if whole else "–"
 
 
 def _written(sources: frozenset[int]) -> str:

@@ -13,6 +13,7 @@ MEGABYTE = 1024 * 1024
 _UNKNOWN = 4096 * MEGABYTE  # taken where a system does not say what it has
 _RESERVE = 512 * MEGABYTE  # what a run may need on top, at most
 _STEP = MEGABYTE  # given up at least at once, since some of it is still in use
+_SHORT = ("can't allocate memory", "not enough memory", "bad_alloc", "out of memory")
 _STATM, _MEMINFO = Path("/proc/self/statm"), Path("/proc/meminfo")
 
 
@@ -49,7 +50,7 @@ class Memory:
         while (short := self.reserve - self.free()) > 0:
             if not give_back(max(short, _STEP)):
                 return False
-            _return_to_system()
+            return_to_system()
         return True
 
 
@@ -68,6 +69,18 @@ def own_memory(megabytes: int = 0, processes: int = 1) -> Memory:
         used = group.used if processes == 1 else resident
         bounds.append(Memory(group.limit // processes, used))
     return min(bounds, key=lambda memory: memory.limit)
+
+
+def is_short_of_memory(error: BaseException | None) -> bool:
+    """Whether an error, or one that it comes from, says that there was not enough memory.
+
+    torch says so in a `RuntimeError`.
+    """
+    while error is not None:
+        if isinstance(error, MemoryError) or any(part in str(error) for part in _SHORT):
+            return True
+        error = error.__cause__
+    return False
 
 
 def machine_bytes() -> int | None:
@@ -107,7 +120,7 @@ def _available() -> int | None:
     )
 
 
-def _return_to_system() -> None:
+def return_to_system() -> None:
     """Hand freed memory back: glibc keeps it for itself, and it would count as used."""
     try:
         ctypes.CDLL(None).malloc_trim(0)

@@ -17,7 +17,7 @@ from torchvision import models
 
 from hookviz.errors import UnknownModelError
 from hookviz.models import timm_models, torchvision_models
-from hookviz.models.bundled import BUNDLED
+from hookviz.models.bundled import BUNDLED, DEFAULT
 from hookviz.settings import settings
 from hookviz.types import ModelSpec
 
@@ -50,6 +50,17 @@ def find_model(name: str) -> ModelSpec:
         if spec.name == name:
             return replace(spec, on_disk=is_on_disk(name))
     raise UnknownModelError("model", name, [spec.name for spec in list_models()])
+
+
+def first_model() -> ModelSpec:
+    """The model to start with: the one that a setting names, if it is there, or one in the box.
+
+    Raises:
+        UnknownModelError: the setting names none of the catalog's; the error names the nearest.
+    """
+    asked = settings().start
+    wanted = find_model(asked) if asked else None
+    return wanted if wanted and wanted.on_disk else find_model(DEFAULT)
 
 
 def is_on_disk(name: str) -> bool:

@@ -83,7 +83,7 @@ class ResidualStage(nn.Module):
 
 
 class ShapesNet(nn.Module):
-    """A residual CNN of ten convolutions for drawn shapes and textures, any input from 32 px up.
+    """A residual CNN of ten convolutions for drawn shapes and textures, for any input size.
 
     ``(N, 3, H, W)``, normalised as `PREPROCESS` says, to one score per class, ``(N, classes)``.
     """

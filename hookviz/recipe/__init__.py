@@ -1,4 +1,5 @@
-"""A picture on the screen as a PyTorch script that draws the same picture without HookViz.
+"""What is on the screen as a PyTorch script that makes it anew without HookViz.
 
-Writes code and runs nothing. Imports drawing, models and the top files.
+A picture of channels pixel by pixel, or the numbers of a lens. Writes code and runs nothing.
+Imports capturing, drawing, models and the top files; a lens is handed over by its name.
 """

@@ -1,6 +1,7 @@
-"""What a picture of channels depends on."""
+"""What a script depends on: a network and an image, and how a picture of channels is drawn."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from torchvision import models
 
@@ -12,25 +13,19 @@ from hookviz.types import Address, Model, Preprocess
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Recipe:
-    """What a picture of channels depends on, beside the weights and the image themselves.
+class Source:
+    """What any script begins with: a network, and the input that is made of an image.
 
     Attributes:
         model: its name in the catalog, or the name of one's own network.
         weights: ``"pretrained"``, ``"random"``, ``"own"``, or the name of a checkpoint's file.
         classes: how many classes a checkpoint's network tells apart.
         preprocess: the steps to the input; None where a function of one's own makes them.
-        min_size: the smallest input side in pixels that the network takes.
+        min_size: the smallest input side in pixels that the network is meant for.
         image: the image file's name.
         size: side of the input in pixels; None for the model's own.
         whole: whether the input is the whole image.
-        address: the layer, which of its calls, and which part of its output.
-        sort, top, scale: as for `make_grid`.
-        colormap: what matplotlib calls it.
-        columns: how many tiles stand side by side.
-        magnification: pixels per cell, both ways.
-        gap: pixels between tiles.
-        channel: the one that is drawn alone as well, if any.
+        more_images: whether other images become inputs, too.
     """
 
     model: str
@@ -41,15 +36,7 @@ class Recipe:
     image: str
     size: int | None = None
     whole: bool = False
-    address: Address
-    sort: str = "index"
-    top: int | None = None
-    scale: str
-    colormap: str
-    columns: int
-    magnification: int
-    gap: int
-    channel: int | None = None
+    more_images: bool = False
 
     @property
     def origin(self) -> str:
@@ -79,6 +66,47 @@ class Recipe:
     def is_checkpoint(self) -> bool:
         """Whether the weights come from a person's own file."""
         return self.weights not in ("pretrained", "random", "own")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recipe(Source):
+    """What a picture of channels depends on, beside the weights and the image themselves.
+
+    Attributes:
+        address: the layer, which of its calls, and which part of its output.
+        sort, top, scale: as for `make_grid`.
+        colormap: what matplotlib calls it.
+        columns: how many tiles stand side by side.
+        magnification: pixels per cell, both ways.
+        gap: pixels between tiles.
+        channel: the one that is drawn alone as well, if any.
+    """
+
+    address: Address
+    sort: str = "index"
+    top: int | None = None
+    scale: str
+    colormap: str
+    columns: int
+    magnification: int
+    gap: int
+    channel: int | None = None
+
+
+def source_of(model: Model, image: str, *, size: int | None, whole: bool) -> dict[str, Any]:
+    """The fields of a `Source`, by name."""
+    own = Source(
+        model=model.name,
+        weights=model.weights,
+        preprocess=model.preprocess if isinstance(model.preprocess, Preprocess) else None,
+        min_size=model.min_size,
+        image=image,
+        size=size,
+        whole=whole,
+    )
+    if own.origin != "own" and own.is_checkpoint:
+        own = replace(own, classes=architectures.classes_of(model.name, model.network))
+    return {field.name: getattr(own, field.name) for field in fields(own)}
 
 
 def recipe_of(
@@ -113,14 +141,8 @@ def recipe_of(
             f"Channel {channel} is not in this grid: {grid.shown}, of channels 0 to "
             f"{grid.shape[0] - 1}. Make the grid without top= to have them all."
         )
-    recipe = Recipe(
-        model=model.name,
-        weights=model.weights,
-        preprocess=model.preprocess if isinstance(model.preprocess, Preprocess) else None,
-        min_size=model.min_size,
-        image=image,
-        size=size,
-        whole=whole,
+    return Recipe(
+        **source_of(model, image, size=size, whole=whole),
         address=grid.address,
         sort=grid.sort,
         top=len(grid.order) if len(grid.order) < grid.shape[0] else None,
@@ -131,6 +153,3 @@ def recipe_of(
         gap=grid.geometry.gap,
         channel=channel,
     )
-    if recipe.origin == "own" or not recipe.is_checkpoint:
-        return recipe
-    return replace(recipe, classes=architectures.classes_of(model.name, model.network))

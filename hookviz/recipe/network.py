@@ -4,66 +4,67 @@ import inspect
 import re
 from collections.abc import Iterable
 from functools import cache
+from textwrap import indent
 
 from hookviz.models import architectures, shapesnet
 from hookviz.models.bundled import BUNDLED
 from hookviz.models.checkpoints.state_dicts import USUAL_KEYS
 from hookviz.models.matching import WRAPPERS
-from hookviz.recipe.facts import Recipe
+from hookviz.recipe.facts import Source
 from hookviz.recipe.wording import call, quoted, to_fill_in
 from hookviz.settings import settings
 
 _WIDTH = 86  # characters that a call can have and still stand in one line
 
 
-def _network(recipe: Recipe) -> str:
+def _network(source: Source) -> str:
     """Makes ``model``, and ``weights`` where torchvision's bring the preprocessing."""
-    if recipe.origin == "own":
+    if source.origin == "own":
         says = "Your own network with its weights in it, made as you made it for HookViz."
         return to_fill_in("build_model()", says, "model = build_model().eval()")
-    lines = [_bundled_source()] if recipe.origin == "bundled" else []
+    lines = [_bundled_source()] if source.origin == "bundled" else []
     lines += ["# eval() makes batch norm and dropout work as in use, not as in training."]
-    if _brings_steps(recipe):
-        unused = "" if _from_library(recipe) else "  # for their preprocessing alone"
-        name = quoted(recipe.architecture)
+    if _brings_steps(source):
+        unused = "" if _from_library(source) else "  # for their preprocessing alone"
+        name = quoted(source.architecture)
         lines += [f"weights = models.get_model_weights({name}).DEFAULT{unused}"]
-    if recipe.weights == "random":
+    if source.weights == "random":
         lines += ["torch.manual_seed(0)  # the same random weights every time"]
-    lines += [f"model = {_architecture(recipe)}.eval()"]
-    file = weights_file(recipe)
+    lines += [f"model = {_architecture(source)}.eval()"]
+    file = weights_file(source)
     if file:
-        lines += _load_weights(recipe, file)
+        lines += _load_weights(source, file)
     return "\n".join(lines)
 
 
-def _architecture(recipe: Recipe) -> str:
+def _architecture(source: Source) -> str:
     """The call that makes the network, with its weights where a library has them."""
-    pretrained = _from_library(recipe)
+    pretrained = _from_library(source)
     options: dict[str, object] = {}
-    if recipe.is_checkpoint:
-        options["num_classes"] = recipe.classes
-    if recipe.origin == "bundled":
+    if source.is_checkpoint:
+        options["num_classes"] = source.classes
+    if source.origin == "bundled":
         return call("ShapesNet", *map(str, options.values()))
-    if recipe.origin == "timm":
+    if source.origin == "timm":
         options |= {"pretrained": True} if pretrained else {}
-        return call("timm.create_model", quoted(recipe.architecture), **options)
+        return call("timm.create_model", quoted(source.architecture), **options)
     if pretrained:
-        options["weights"] = "weights" if _brings_steps(recipe) else '"DEFAULT"'
-    elif _has_training_heads(recipe):  # the heads draw random numbers too, a checkpoint needs none
-        heads = recipe.weights == "random"
+        options["weights"] = "weights" if _brings_steps(source) else '"DEFAULT"'
+    elif _has_training_heads(source):  # the heads draw random numbers too, a checkpoint needs none
+        heads = source.weights == "random"
         options |= {"aux_logits": heads, "transform_input": True, "init_weights": heads}
-    line = call("models.get_model", quoted(recipe.architecture), **options)
+    line = call("models.get_model", quoted(source.architecture), **options)
     return line if len(line) < _WIDTH else line.replace("(", "(\n    ")[:-1] + "\n)"
 
 
-def _from_library(recipe: Recipe) -> bool:
+def _from_library(source: Source) -> bool:
     """Whether the library that has the architecture looks after its weights as well."""
-    return recipe.weights == "pretrained" and not recipe.is_shipped
+    return source.weights == "pretrained" and not source.is_shipped
 
 
-def _has_training_heads(recipe: Recipe) -> bool:
+def _has_training_heads(source: Source) -> bool:
     """Whether the architecture has heads that only training uses: GoogLeNet and Inception."""
-    return recipe.origin == "torchvision" and architectures.has_training_heads(recipe.model)
+    return source.origin == "torchvision" and architectures.has_training_heads(source.model)
 
 
 @cache
@@ -76,23 +77,23 @@ def _bundled_source() -> str:
     return f"\n{cut}\n"
 
 
-def weights_file(recipe: Recipe) -> str | None:
+def weights_file(source: Source) -> str | None:
     """Which file of weights the script reads by itself; None where a library looks after that."""
-    if recipe.is_checkpoint:
-        return recipe.weights
-    return BUNDLED[recipe.model].weights_file.name if recipe.is_shipped else None
+    if source.is_checkpoint:
+        return source.weights
+    return BUNDLED[source.model].weights_file.name if source.is_shipped else None
 
 
-def _load_weights(recipe: Recipe, file: str) -> list[str]:
+def _load_weights(source: Source, file: str) -> list[str]:
     """Fill ``model`` from the file."""
     safe = file.endswith(".safetensors")
     read = "load_file(WEIGHTS)" if safe else _TORCH_LOAD
-    if not recipe.is_checkpoint:
+    if not source.is_checkpoint:
         return [f"model.load_state_dict({read})"]
     lines = [] if safe else [_UNWRAP.format(keys=_written(USUAL_KEYS))]
     found = read if safe else f"weights_in({read})"
     lines += [_RENAME.format(found=found, wrappers=_written(WRAPPERS))]
-    if recipe.model.startswith("densenet"):
+    if source.model.startswith("densenet"):
         lines += [_OLD_DENSENET]
     return [*lines, _FILL]
 
@@ -148,42 +149,51 @@ model.load_state_dict(own)\
 """
 
 
-def _brings_steps(recipe: Recipe) -> bool:
+def _brings_steps(source: Source) -> bool:
     """Whether torchvision's weights bring the preprocessing along."""
-    known = recipe.origin == "torchvision"
-    return known and recipe.preprocess == architectures.preprocess(recipe.model)
+    known = source.origin == "torchvision"
+    return known and source.preprocess == architectures.preprocess(source.model)
 
 
-def _image(recipe: Recipe) -> str:
-    """Makes ``batch``, the network's input, of the file."""
-    grey = recipe.preprocess is not None and recipe.preprocess.channels == 1
+def _image(source: Source) -> str:
+    """Makes ``batch``, the network's input, of the file; with a function where there are more."""
+    grey = source.preprocess is not None and source.preprocess.channels == 1
+    file = "file" if source.more_images else "IMAGE"
     lines = [
         "# Upright, as the camera was held. (HookViz also converts colour profiles to sRGB, and",
         "# lays transparent images on white.)",
-        'image = ImageOps.exif_transpose(Image.open(IMAGE)).convert("RGB")',
+        f'image = ImageOps.exif_transpose(Image.open({file})).convert("RGB")',
         *(['image = image.convert("L")  # grey'] if grey else []),
-        *_steps(recipe),
-        "batch = values.unsqueeze(0)  # of one image: (1, channels, height, width)",
     ]
-    return "\n".join(lines)
+    own = source.preprocess is None and source.origin != "timm"
+    steps = ["values = prepare(image)"] if own else _steps(source)
+    alone = "values.unsqueeze(0)  # of one image: (1, channels, height, width)"
+    if source.more_images:
+        body = indent("\n".join([*lines, *steps, f"return {alone}"]), "    ")
+        read = f"def read(file):\n{body}\n\n\nbatch = read(IMAGE)"
+        return to_fill_in("prepare(image)", _PREPARE, read) if own else f"\n{read}"
+    if own:
+        steps = ["\n" + to_fill_in("prepare(image)", _PREPARE, *steps)]
+    return "\n".join([*lines, *steps, f"batch = {alone}"])
 
 
-def _steps(recipe: Recipe) -> list[str]:
+_PREPARE = "Your own preprocessing: an RGB Pillow image in, a float tensor of (C, H, W) out."
+
+
+def _steps(source: Source) -> list[str]:
     """Make ``values``, the normalised ``(C, H, W)``, of ``image``."""
-    steps = recipe.preprocess
-    if steps is None and recipe.origin == "timm":
+    steps = source.preprocess
+    if steps is None and source.origin == "timm":
         return [
             "steps = timm.data.resolve_data_config({}, pretrained_cfg=model.pretrained_cfg)",
             "values = timm.data.create_transform(**steps)(image)",
         ]
-    if steps is None:
-        says = "Your own preprocessing: an RGB Pillow image in, a float tensor of (C, H, W) out."
-        return ["\n" + to_fill_in("prepare(image)", says, "values = prepare(image)")]
-    side = recipe.size or steps.crop
+    assert steps is not None  # else a person's own function makes them
+    side = source.size or steps.crop
     target = max(1, round(steps.resize * side / steps.crop))
-    brought = _brings_steps(recipe)
-    if brought and not recipe.whole:
-        sizes = {"crop_size": side, "resize_size": target} if recipe.size else {}
+    brought = _brings_steps(source)
+    if brought and not source.whole:
+        sizes = {"crop_size": side, "resize_size": target} if source.size else {}
         why = f"; made for {steps.crop} pixels" if sizes else ""
         return [
             f"# The preprocessing that belongs to the weights: resize, crop, normalise{why}.",
@@ -195,13 +205,13 @@ def _steps(recipe: Recipe) -> list[str]:
     if brought:
         lines += ["steps = weights.transforms()  # the preprocessing that belongs to the weights"]
         how, mean, std = how and ["steps.interpolation"], "steps.mean", "steps.std"
-    if recipe.whole:
-        most = max(settings().max_input, side)
+    if source.whole:
+        most, least = max(settings().max_input, side), min(source.min_size, side)
         lines += [
             f"# All of the image: {side} pixels along its shorter side, or fewer where there would",
-            f"# be over {most} along its longer side. The network takes {recipe.min_size} or more.",
+            f"# be over {most} along its longer side. No side is below {least}.",
             f"scale = min({side} / min(image.size), {most} / max(image.size))",
-            f"width, height = (max({recipe.min_size}, round(side * scale)) for side in image.size)",
+            f"width, height = (max({least}, round(side * scale)) for side in image.size)",
             f"image = {call('F.resize', 'image', '[height, width]', *how)}",
         ]
     else:
@@ -214,4 +224,4 @@ def _steps(recipe: Recipe) -> list[str]:
 
 
 PARTS = (_network, _image)
-"""What they write, in this order: each takes a `Recipe` and gives lines of code."""
+"""What they write, in this order: each takes a `Source` and gives lines of code."""

@@ -18,10 +18,14 @@ def call(function: str, *arguments: str, **options: Any) -> str:
     return f"{function}({', '.join([*arguments, *named])})"
 
 
+def file_name(name: str, ending: str) -> str:
+    """A file's name, of characters that every system takes."""
+    return re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII) + f".{ending}"
+
+
 def picture_file(recipe: Recipe, more: str = "") -> str:
-    """The name of a picture to write, of characters that every system takes."""
-    name = f"{recipe.model}-{recipe.address}{more}"
-    return quoted(re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII) + ".png")
+    """The name of a picture to write, as a string."""
+    return quoted(file_name(f"{recipe.model}-{recipe.address}{more}", "png"))
 
 
 def to_fill_in(function: str, says: str, then: str) -> str:

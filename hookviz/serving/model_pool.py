@@ -66,6 +66,14 @@ class ModelPool:
                 entry.users -= 1
                 self._changed.notify_all()
 
+    def give_back(self) -> int:
+        """Drop every model that nobody uses now; the bytes that went."""
+        with self._changed:
+            before = self._used()
+            for key in [key for key, entry in self._entries.items() if not entry.users]:
+                del self._entries[key]
+            return before - self._used()
+
     def _enter(self, key: Hashable, title: str, size: int, load: Callable[[], Model]) -> _Entry:
         with self._changed:
             ready = self._changed.wait_for(lambda: self._ready(key, size), self._patience)

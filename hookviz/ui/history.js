@@ -10,10 +10,16 @@
   for (const kind of ["pointerdown", "keydown", "change", "drop"]) {
     addEventListener(kind, () => (acted = true), true);
   }
-  addEventListener("popstate", () => (acted = false), true);
+  const tell = () => dispatchEvent(new Event("hookviz:link")); // to whatever shows what it says
+  addEventListener("popstate", () => {
+    acted = false;
+    tell();
+  }, true);
   history.pushState = history.replaceState = (state, unused, url) => {
     const elsewhere = url != null && new URL(url, location.href).href !== location.href;
     (elsewhere && acted ? add : replace)(state, unused, url);
-    if (elsewhere) acted = false;
+    if (!elsewhere) return;
+    acted = false;
+    tell();
   };
 })();

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
-from streamlit.runtime.state import get_session_state
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.errors import nearest_names, shorten
@@ -86,18 +85,13 @@ def choose(*, layer: str | None = None, layers: str | None = None, **choices: st
 
 
 def go(**changes: str | None) -> None:
-    """Change the URL all at once, as one entry in the browser's history; None leaves a name out.
+    """Change the URL; None leaves a name out.
 
-    Widgets that are bound to a name follow it: where Streamlit wrote each by itself, Back would
-    lead to a page that nobody has seen.
+    However many messages that takes, it is one step of the browser's history (`history.js`).
     """
-    with get_session_state().query_params() as params:
-        for key, value in changes.items():
-            if value is None:
-                params.discard_param_no_forward_msg(key)
-            else:
-                params.set_with_no_forward_msg(key, value)
-    st.query_params.update({})  # tells the browser
+    for key in [name for name, value in changes.items() if value is None]:
+        st.query_params.pop(key, None)
+    st.query_params.update({name: value for name, value in changes.items() if value is not None})
 
 
 def chosen_sample() -> Sample:

@@ -1,26 +1,16 @@
 import io
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torchvision import models
 
 import hookviz
-from hookviz.capturing.features import Features, features, named
+from hookviz.capturing.features import features, named
 from hookviz.types import Model
 from tests.conftest import as_model, encoded, hook_count, picture, random_input, seeded
-
-
-def made(vectors: Any, failed: dict[str, str] | None = None) -> Features:
-    """Features with these vectors, called a, b, c, …"""
-    array = np.asarray(vectors).astype(np.float32)
-    names = tuple("abcdefgh"[: len(array)])
-    return Features("net", "random", "0f", "conv1", "mean", names, array, failed or {})
 
 
 def test_mean_and_flat_are_those_of_the_layers_output(tiny: Model) -> None:
@@ -69,36 +59,6 @@ def test_channels_can_be_last(part: str, dims: tuple[int, int]) -> None:
         network(random_input(0, 64))
     found = features(as_model(network), [random_input(0, 64)], layer)
     np.testing.assert_allclose(found.vectors, outputs[0].mean(dims).numpy(), rtol=1e-4, atol=1e-6)
-
-
-def test_similarity_is_torchs_cosine_similarity() -> None:
-    vectors = torch.randn(6, 40, generator=torch.Generator().manual_seed(0))
-    expected = F.cosine_similarity(vectors[:, None].double(), vectors[None].double(), dim=2)
-    np.testing.assert_allclose(made(vectors).similarity(), expected.numpy(), atol=1e-12)
-    # however small the values, as in a deep network that was never trained
-    np.testing.assert_allclose(
-        made(vectors * 1e-30).similarity(), expected.numpy(), rtol=0, atol=1e-6
-    )
-
-
-def test_vectors_without_a_direction() -> None:
-    found = made([[3, 4], [0, 0], [np.nan, 1], [np.inf, 1], [-3, -4]]).similarity()
-    expected = np.full((5, 5), np.nan)
-    expected[np.ix_([0, 1, 4], [0, 1, 4])] = [[1, 0, -1], [0, 0, 0], [-1, 0, 1]]
-    np.testing.assert_allclose(found, expected)
-
-
-def test_the_nearest_are_the_others_best_first() -> None:
-    found = made([[1, 0], [1, 1], [0, 1], [1, 1], [np.nan, 0]])
-    half = np.sqrt(0.5)
-    nearest = found.nearest(2)
-    assert [name for name, _ in nearest["a"]] == ["b", "d"]  # equal ones in their own order
-    assert [name for name, _ in nearest["b"]] == ["d", "a"]
-    assert [share for _, share in nearest["b"]] == pytest.approx([1, half])
-    assert [name for name, _ in found.nearest(9)["a"]] == ["b", "d", "c", "e"]
-    assert made([[1, 2]]).nearest() == {"a": ()}
-    with pytest.raises(hookviz.HookVizError, match="count=0"):
-        found.nearest(0)
 
 
 def test_a_broken_image_is_told_and_the_others_go_on(tiny: Model, tmp_path: Path) -> None:
@@ -182,9 +142,3 @@ def test_npz_and_parquet_hold_the_vectors_and_where_they_come_from(tiny: Model) 
     assert table["name"].to_pylist() == ["a.png", "b\\udc80.png"]
     np.testing.assert_array_equal(np.array(table["vector"].to_pylist(), "f4"), found.vectors)
     assert table.schema.metadata[b"layer"] == b"conv2"
-
-
-def test_without_pyarrow_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(hookviz.HookVizError, match="pip install pyarrow"):
-        made([[1, 2]]).parquet()

@@ -19,6 +19,29 @@ def test_an_image_takes_the_size_that_is_asked_for(tiny: hookviz.Model) -> None:
     assert hookviz.prepare(tiny, picture(), size=20).tensor.shape == (1, 3, 20, 20)
 
 
+@pytest.mark.parametrize("size", [1, 2, 7, 31])
+@pytest.mark.parametrize("name", ["shapesnet", "squeezenet", "resnet18", "vgg11"])
+def test_the_network_decides_how_small_an_input_it_takes(name: str, size: int) -> None:
+    model = hookviz.load_model(name, "random")
+    given = hookviz.prepare(model, picture(), size=size)
+    for image in (given, torch.rand(1, 3, size, 2 * size + 1)):
+        tensor = image if isinstance(image, Tensor) else image.tensor
+        try:
+            with torch.no_grad():
+                expected = model.network(tensor.clone())
+        except RuntimeError:
+            with pytest.raises(hookviz.ModelError, match=rf"input of 3×{size}×.* fails on 1×"):
+                hookviz.capture(model, image)
+        else:
+            torch.testing.assert_close(hookviz.capture(model, image).logits, expected[0])
+
+
+def test_the_whole_image_is_as_small_as_it_is_asked_for() -> None:
+    model = hookviz.load_model("shapesnet", "random")
+    shape = hookviz.prepare(model, picture(3, 40, 20), size=2, whole=True).tensor.shape
+    assert shape in {(1, 3, 4, 2), (1, 3, 2, 4)}
+
+
 def test_sound_is_told_by_its_model() -> None:
     sound = hookviz.wrap(seeded(lambda: nn.Sequential(nn.Conv1d(1, 4, 9))))
     assert hookviz.prepare(sound, torch.zeros(1, 80)).tensor.shape == (1, 1, 80)

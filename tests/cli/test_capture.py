@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 
 import hookviz
@@ -93,6 +94,41 @@ def test_a_folder_becomes_a_folder(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "c.png" in result.stderr
     assert sorted(path.name for path in out.iterdir()) == ["a.npz", "b.npz"]
+
+
+def test_images_in_one_pass_and_one_file_that_says_which_is_which(tmp_path: Path) -> None:
+    paths = save_pictures(tmp_path / "in", "b.png", "a.jpg", "c.png")
+    (tmp_path / "in" / "broken.png").write_bytes(b"\x89PNG")
+    names = ["in/b.png", "in/broken.png", "in/a.jpg", "in/c.png"]
+    given = [tmp_path / name for name in names]
+    model = hookviz.load_model("shapesnet")
+    read = [given[0], *given[2:]]
+    expected = hookviz.capture_batch(model, read, ["stem.relu", "stage1"])
+    options = ("--layers", "stem.relu,stage1", "--together", "--json")
+    result = invoke("capture", *given, *options, "-o", tmp_path / "new" / "all.npz")
+    assert result.exit_code == 2
+    assert "broken.png" in result.stderr
+    with np.load(tmp_path / "new" / "all.npz") as loaded:
+        assert loaded["images"].tolist() == [str(path) for path in read]
+        assert set(loaded.files) == {"images", "input", *expected[0]}
+        for place, cap in enumerate(expected):
+            for address, part in cap.items():
+                np.testing.assert_array_equal(loaded[address][place], part.values.numpy())
+            np.testing.assert_array_equal(loaded["input"][place], cap.input[0].numpy())
+    rows = json.loads(result.stdout)
+    assert [row["image"] for row in rows if "error" not in row] == [str(path) for path in read]
+    assert [row["place"] for row in rows if "error" not in row] == [0, 1, 2]
+    printed = output_of(
+        "capture", *paths, "--layers", "stage1", "--together", "-o", tmp_path / "x.safetensors"
+    )
+    for place, path in enumerate(paths):
+        assert f"{path} → {tmp_path / 'x.safetensors'}[{place}]" in printed
+    with safe_open(tmp_path / "x.safetensors", "pt") as written:
+        assert json.loads(written.metadata()["images"]) == [str(path) for path in paths]
+        assert written.get_tensor("stage1").shape == (3, 48, 32, 32)
+    said = mistake("capture", *paths, "--together", "-o", tmp_path / "folder")
+    assert ".npz, .safetensors: together the images go into one file" in said
+    assert not (tmp_path / "folder").exists()
 
 
 def test_numbers_that_are_none(tiny: Model) -> None:

@@ -196,3 +196,16 @@ def test_a_grid_downloads_its_weights_first(
     assert (row["weights"], row["shape"][0]) == ("pretrained", 64)
     assert out.read_bytes().startswith(b"\x89PNG")
     assert path.is_file()
+
+
+def test_what_may_be_left_out_is_and_the_output_says_so(
+    server: WeightsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = publish(server, monkeypatch, NAME, BODY)
+    publish(server, monkeypatch, "resnet34", BODY, Answer(status=404))
+    done = invoke("fetch", "--optional", "resnet34", NAME)
+    assert done.exit_code == 0
+    assert there.is_file()
+    assert "Left out: resnet34." in done.output
+    assert "404" in done.output or "no such file" in done.output
+    assert "resnet34" in mistake("fetch", "--optional", "resnet43")

@@ -107,6 +107,15 @@ def test_many_images_to_named_files(tmp_path: Path) -> None:
     assert (tmp_path / "b-conv.png").is_file()
 
 
+def test_a_page_of_one_of_many_images_says_which(tmp_path: Path) -> None:
+    paths = save_pictures(tmp_path / "in", "a.png", "b.png")
+    output_of("grid", *paths, "--top", 2, "--figure", "-o", tmp_path / "out")
+    cap = hookviz.capture(hookviz.load_model("shapesnet"), paths[1], "stem.first.conv")
+    grid = hookviz.make_grid(cap["stem.first.conv"], top=2)
+    page = grid.figure_bytes("png", title="b.png · stem.first.conv")
+    assert (tmp_path / "out" / "b.png").read_bytes() == page
+
+
 def test_a_checkpoint_of_ones_own(image: Path, tmp_path: Path) -> None:
     given = tmp_path / "mine.safetensors"
     given.write_bytes(WEIGHTS_FILE.read_bytes())
@@ -125,7 +134,7 @@ def test_what_does_not_work(image: Path, tmp_path: Path) -> None:
         ((image, "--device", "gpu"), "gpu"),
         ((image, "--half", "--device", "cpu"), "precision"),
         ((image, "--labels", "no-labels.txt"), "no-labels.txt"),
-        ((image, "--size", 3), "3"),
+        ((image, "--size", 9999), "it can be 1 to"),
         ((image, "--top", 0), "--top"),
         ((image, "--sort", "size"), "'variance'"),
         ((tmp_path / "no.png",), "no.png"),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import hookviz
 from hookviz.lenses.contract import running
 from tests.cli.command import mistake, output_of, process
 from tests.conftest import picture
@@ -41,6 +42,17 @@ def test_every_lens_runs_and_writes_what_it_shows(slug: str, photo: Path, tmp_pa
     for path in out.glob("*.png"):
         with Image.open(path) as written:
             written.verify()
+
+
+def test_pruned_weights_are_written_and_had_again(photo: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    chosen = ("--set", "method=channels by L1 norm", "--set", "step=50", "--size", 64)
+    said = output_of("lens", "prune-weights", photo, *chosen, "-o", out)
+    path = out / "shapesnet-pruned.safetensors"
+    assert "Really smaller, at 50 %" in said
+    assert str(path) in said
+    logits = hookviz.capture(hookviz.load_model("shapesnet", path), photo, size=64).logits
+    np.testing.assert_array_equal(logits, np.load(out / "values.npz")["kept_logits"])
 
 
 def test_the_numbers_as_json_with_choices_made(photo: Path) -> None:
@@ -84,3 +96,12 @@ def test_the_list_and_a_lens_as_json() -> None:
 
 def test_a_folder_without_a_name_is_refused(photo: Path) -> None:
     assert "names no folder" in mistake("lens", "summary", photo, "-o", "")
+
+
+def test_a_lens_as_a_script(photo: Path) -> None:
+    choices = ("--set", "layer=stage1.first.conv", "--set", "show=norm over inputs")
+    said = output_of("lens", "kernels", photo, "--code", "--size", 64, *choices)
+    compile(said, "script.py", "exec")  # that it gives the numbers shows recipe/test_lens_script.py
+    assert f'IMAGE = "{photo.name}"' in said
+    assert 'LAYER = "stage1.first.conv"' in said
+    assert 'np.savez("shapesnet-kernels.npz"' in said

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -67,6 +67,23 @@ def until(condition: Callable[[], bool]) -> None:
 def pids(output: Path) -> list[int]:
     lines = output.read_text().split("\n")
     return [int(line.split()[1]) for line in lines if line.startswith("up ")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells children of their parent's end")
+def test_all_end_with_one_that_is_killed(tmp_path: Path) -> None:
+    output = tmp_path / "output"
+    command = [sys.executable, "-c", KEEPER, "0", "30", BUSY, BUSY]
+    # No guard stands between here, who would end them.
+    with output.open("w") as stream, subprocess.Popen(command, cwd=ROOT, stdout=stream) as keeper:
+        try:
+            until(lambda: len(pids(output)) == 2)
+            keeper.kill()
+            until(lambda: output.read_text().count("finished") == 2)
+        finally:
+            keeper.kill()
+            for pid in pids(output):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts.servers import serve
+from tests.capturing.test_feature_vectors import made
 from tests.cli.command import ROOT, mistake, process
 
 STREAMLIT = """
@@ -64,6 +65,15 @@ def test_a_model_of_ones_own_reaches_the_server(tmp_path: Path) -> None:
     assert "'--server.port', '8602', '--server.address', 'localhost'" in arguments
     assert named == model
     assert Path(found) == tmp_path / "nets" / "small.py"
+
+
+def test_an_index_reaches_the_server_or_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "streamlit.py").write_text('import os; print(os.environ["HOOKVIZ_INDEX"])')
+    made([[1, 2]]).save(tmp_path / "index.parquet")
+    run = process("run", "--index", "index.parquet", cwd=tmp_path)
+    assert run.stdout.strip() == str(tmp_path / "index.parquet")
+    (tmp_path / "index.parquet").write_bytes(b"PAR1")
+    assert "damaged" in mistake("run", "--index", tmp_path / "index.parquet")
 
 
 def test_the_variable_is_the_one_that_the_server_reads() -> None:

@@ -13,7 +13,19 @@ from torch import Tensor
 import hookviz
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.notebook import panels_html
-from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TablePanel, TextPanel
+from hookviz.drawing.panels import (
+    ChartPanel,
+    FilePanel,
+    GridPanel,
+    ImageMap,
+    ImagePanel,
+    MapsPanel,
+    Panel,
+    PicturesPanel,
+    TablePanel,
+    TextPanel,
+    TreePanel,
+)
 from hookviz.types import Model
 
 BAD = "<script>\"'&</script>"
@@ -23,10 +35,14 @@ LINES = {BAD: np.array([1.0, np.nan]), "other": np.array([np.inf, 2.0])}
 PANELS: dict[str, Panel] = {
     "grid": GridPanel(BAD, GRID, BAD),
     "image": ImagePanel(BAD, PICTURE, BAD, BAD),
+    "pictures": PicturesPanel(BAD, (PICTURE[:5, :5], None), (BAD, "b"), ("1", BAD), BAD),
     "table": TablePanel(BAD, (BAD, "number"), ((BAD, 1), ("b", float("nan"))), BAD),
+    "tree": TreePanel(BAD, (BAD, "number"), ((BAD, 1), ("b", 2)), BAD, (0, 1)),
     "bars": ChartPanel(BAD, ("a", BAD), LINES, caption=BAD),
     "lines": ChartPanel(BAD, ("a", BAD), LINES, "lines", log=True),
+    "maps": MapsPanel(BAD, (ImageMap(BAD, BAD, PICTURE, PICTURE),) * 3, BAD),
     "text": TextPanel(BAD),
+    "file": FilePanel(BAD, BAD, lambda model: b"", BAD),
     "good": TextPanel(BAD, "good"),
     "unknown tone": TextPanel(BAD, BAD),
 }
@@ -54,12 +70,33 @@ def test_pictures_have_their_sizes() -> None:
     assert grid.size == (GRID.geometry.width, GRID.geometry.height)
     assert image.size == (7, 5)
     assert chart.size == (720, 272)
+    (row,) = pictures(panels_html([PANELS["pictures"]]))
+    assert row.size == (10, 5)
+    assert row.getpixel((7, 2)) == (128, 128, 128)  # of the one that is not there
 
 
 def test_a_long_table_is_folded_away() -> None:
     rows = tuple((str(row),) for row in range(31))
     assert "<details>" in panels_html([TablePanel("long", ("a",), rows)])
     assert "<details" not in panels_html([TablePanel("short", ("a",), rows[:30])])
+
+
+def test_the_rows_of_a_tree_are_indented() -> None:
+    html = panels_html([PANELS["tree"]])
+    assert "<td>\N{EM SPACE}b</td>" in html
+
+
+def test_a_tree_shows_as_many_levels_as_one_takes_in() -> None:
+    def shown(*depths: int) -> int:
+        return TreePanel("tree", ("name",), (("a",),) * len(depths), depths=depths).shown_depth
+
+    assert shown() == 0
+    assert shown(0, 0) == 0
+    assert shown(0, 1, 2, 2, 0) == 2
+    assert shown(*(0, 1, 2) * 6) == 0
+    assert shown(*(0, 1, 2, 2, 2) * 5) == 1  # five rows alone say little
+    assert shown(0, *(1,) * 39) == 1
+    assert shown(0, *(1,) * 40) == 0
 
 
 def test_panels_follow_each_other_and_none_are_nothing() -> None:

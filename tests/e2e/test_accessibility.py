@@ -30,7 +30,7 @@ def test_axe_finds_nothing_serious(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("slug", ["ablate", "grad-cam", "embedding", "verify"])
+@pytest.mark.parametrize("slug", ["ablate", "grad-cam", "embedding", "trace", "verify"])
 def test_axe_finds_nothing_serious_in_lenses(
     browser: Browser, server: str, scheme: str, slug: str
 ) -> None:

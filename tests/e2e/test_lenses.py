@@ -1,6 +1,8 @@
 """Every lens in the app: opened, and each of its controls used once."""
 
 import re
+import subprocess
+import sys
 import urllib.parse
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 import hookviz
 from hookviz.images.samples import samples
-from hookviz.lenses.contract import parameters, running
+from hookviz.lenses.contract import parameters, regions, running
 from hookviz.lenses.contract.lens import Lens
 from tests.conftest import encoded, picture
 from tests.e2e.screen import choose
@@ -36,6 +38,8 @@ def settle(page: Page, *, or_refused: bool = False) -> None:
         end = end.or_(page.get_by_role("status").filter(has_text=re.compile(r"\S")))
     expect(end.first).to_be_visible(timeout=60_000)
     expect(page.locator("[data-stale=true]")).to_have_count(0, timeout=60_000)
+    # What Streamlit loads when it is first needed moves what is below once it is there.
+    expect(page.get_by_test_id("stSkeleton")).to_have_count(0, timeout=60_000)
     expect(page.get_by_role("alert").filter(has_text="went wrong")).to_have_count(0)
 
 
@@ -64,6 +68,10 @@ def use(page: Page, parameter: parameters.Parameter, tmp_path: Path) -> None:
             field = main.get_by_role("textbox", name=parameter.label)
             field.fill("0, 2-3")
             field.press("Enter")
+        case regions.RegionChoice():
+            marked = page.get_by_role("application", name=re.compile(rf"^{parameter.label}: "))
+            marked.press("ArrowLeft")
+            expect(page).to_have_url(re.compile(f"-{parameter.name}=rect"))
         case parameters.MoreImages():
             file = tmp_path / "another.png"
             file.write_bytes(encoded(picture(5)))
@@ -79,7 +87,7 @@ def test_every_control_of_every_lens_works(
 ) -> None:
     opened(page, server, lens)
     expect(page.get_by_text(lens.sentence)).to_be_visible()
-    shown: Locator = page.get_by_test_id("stMain").locator("img, [data-testid=stDataFrame]")
+    shown: Locator = page.get_by_test_id("stMain").locator("img, table, [data-testid=stDataFrame]")
     expect(shown.first).to_be_visible()
     one_of = {each.name: each for each in lens.parameters if isinstance(each, parameters.OneOf)}
     chosen = {name: each.choices[0] for name, each in one_of.items()}
@@ -111,6 +119,39 @@ def test_the_numbers_can_be_kept_and_are_those_of_the_library(
     with np.load(tmp_path / "values.npz") as values:
         np.testing.assert_array_equal(values["map"], expected.values["map"])
     expect(page.get_by_text(re.compile("^star: score"))).to_be_visible()
+
+
+def test_blocks_fold_by_click_and_by_key(page: Page, server: str) -> None:
+    trace = running.find_lens("trace")
+    opened(page, server, trace, model="ResNet-18", weights="random")
+    rows = page.get_by_role("treegrid").get_by_role("row")
+
+    def seen() -> list[str]:
+        names: list[str] = rows.locator("td:first-child").filter(visible=True).all_inner_texts()
+        return [name.strip() for name in names]
+
+    children = ["conv1", "bn1", "relu", "maxpool", *(f"layer{at}" for at in range(1, 5))]
+    children += ["avgpool", "fc"]
+    assert seen() == children
+    rows.filter(has_text="layer1").first.click()
+    assert seen() == [*children[:5], "layer1.0", "layer1.1", *children[5:]]
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    opened_twice = seen()
+    assert opened_twice[6:9] == ["layer1.0.conv1", "layer1.0.bn1", "layer1.0.relu"]
+    page.keyboard.press("ArrowRight")
+    assert page.locator("tr:focus").inner_text().startswith("layer1.0.conv1")
+    page.keyboard.press("ArrowLeft")  # out to its block
+    page.keyboard.press("ArrowLeft")  # which closes
+    assert len(seen()) == len(children) + 2
+    page.keyboard.press("Home")
+    page.keyboard.press("End")
+    assert page.locator("tr:focus").inner_text().startswith("fc")
+    assert "layer=" not in page.url  # the arrows are the table's as long as one is in it
+    page.get_by_role("button", name="Unfold all").click()
+    assert len(seen()) == 60 + 15
+    page.get_by_role("button", name="Fold all", exact=True).click()
+    assert seen() == children
 
 
 def test_the_layer_at_the_side_is_the_lens_s_layer(page: Page, server: str) -> None:
@@ -224,9 +265,33 @@ def test_the_channel_is_kept_through_lenses_and_layers(page: Page, server: str) 
     expect(page.locator(".st-key-hv-header .hv-classes")).to_be_visible()
     page.get_by_role("heading", name=lens.question, exact=True).click()  # out of the select box
     page.keyboard.press("n")
-    expect(page.get_by_text(re.compile("with every value of stage1.second.conv"))).to_be_visible()
+    # The lens takes whatever puts out a tensor, so the neighbour is no convolution.
+    expect(page.get_by_text(re.compile("with every value of stage1.first.norm"))).to_be_visible()
     settle(page)
     choose(page, "Look at", "Channels")
     heading.wait_for()
     assert "channel=12" in page.url
-    assert "layer=stage1.second.conv" in page.url
+    assert "layer=stage1.first.norm" in page.url
+
+
+def test_a_lens_is_copied_as_code_that_runs(page: Page, server: str, tmp_path: Path) -> None:
+    opened(page, server, running.find_lens("embedding"), layer="stage2.first.conv")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="The numbers as NPZ").click()
+    waiting.value.save_as(tmp_path / "shown.npz")
+    page.get_by_role("button", name="Copy as code").click()
+    expect(page.get_by_text("the same numbers without HookViz")).to_be_visible()
+    for label in ("The script", "The weights"):
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name=label, exact=True).click()
+        waiting.value.save_as(tmp_path / waiting.value.suggested_filename)
+    for sample in samples():
+        (tmp_path / sample.path.name).symlink_to(sample.path)
+    program = [sys.executable, "-I", "hookviz_embedding.py"]
+    subprocess.run(program, cwd=tmp_path, check=True, capture_output=True)
+    with (
+        np.load(tmp_path / "shown.npz") as shown,
+        np.load(tmp_path / "shapesnet-embedding.npz") as found,
+    ):
+        for name in ("vectors", "similarity"):
+            np.testing.assert_allclose(found[name], shown[name], rtol=1e-5, atol=1e-6)

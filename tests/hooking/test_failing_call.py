@@ -1,3 +1,5 @@
+import io
+from functools import partial
 from typing import Any
 
 import pytest
@@ -6,7 +8,8 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.hooking.failing_call import expected, failing_call
-from tests.conftest import Tiny, all_hooks, as_model, hook_count, random_input, seeded
+from hookviz.lenses.contract.running import list_lenses
+from tests.conftest import Tiny, all_hooks, as_model, hook_count, picture, random_input, seeded
 
 
 class Catches(nn.Module):
@@ -65,6 +68,8 @@ def test_a_pass_that_works_or_fails_elsewhere_has_none() -> None:
         (nn.GroupNorm(2, 6), (1, 5, 2, 2)),
         (nn.LayerNorm((3, 4)), (1, 4, 3)),
         (nn.LSTM(5, 3), (2, 1, 4)),
+        (nn.MaxPool2d((3, 4), dilation=3), (1, 6, 6, 16)),
+        (nn.AvgPool3d(5), (1, 2, 5, 5, 4)),
     ],
 )
 def test_what_torch_refuses_is_told_with_the_numbers_of_the_module(
@@ -83,12 +88,15 @@ def test_what_torch_refuses_is_told_with_the_numbers_of_the_module(
         "GroupNorm": "6 channels",
         "LayerNorm": "3×4 as the last dimensions",
         "LSTM": "5 numbers along the last dimension",
+        "MaxPool2d": "maps of at least 7×10 with padding",
+        "AvgPool3d": "maps of at least 5×5×5 with padding",
     }
     assert found.expected == numbers[type(module).__name__]
 
 
 def test_others_say_nothing_of_what_they_take() -> None:
     assert expected(nn.ReLU()) == ""
+    assert expected(type("Own", (nn.MaxPool2d,), {})(2)) == ""
     assert expected(nn.Embedding(10, 2)) == "whole numbers from 0 to 9"
     assert expected(nn.MultiheadAttention(8, 2)) == "vectors of 8 numbers"
 
@@ -107,4 +115,79 @@ def test_people_are_told_where_a_pass_fails(call: Any) -> None:
         "of at least 3×3 with padding, fails on 1×2×16×16, before any other layer: "
     )
     assert said.endswith("It is made for 3×16×16.")
+    assert all_hooks(model) == 0
+
+
+class Raises(nn.Module):
+    """Looks for something that nobody gave it, after its own layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        found: dict[str, Tensor] = {"maps": self.conv(images)}
+        return found["mask"]
+
+
+class Joined(nn.Module):
+    """Adds what does not fit together, between its layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.four, self.five = nn.Conv2d(3, 4, 3), nn.Conv2d(3, 5, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        found: Tensor = self.four(images) + self.five(images)
+        return found
+
+
+FAILING: dict[str, tuple[nn.Module, str]] = {
+    "channels": (
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(5, 6, 3)),
+        "2 (Conv2d), which takes 5 channels in N×C×H×W, of at least 3×3 with padding, fails on "
+        "1×4×14×14, after 0, 1: ",
+    ),
+    "numbers": (
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(9, 2)),
+        "2 (Linear), which takes 9 numbers along the last dimension, fails on 1×784, after 0, 1: ",
+    ),
+    "too small": (
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.MaxPool2d(15)),
+        "1 (MaxPool2d), which takes maps of at least 15×15 with padding, fails on 1×4×14×14, "
+        "after 0: ",
+    ),
+    "its own": (
+        nn.Sequential(nn.Conv2d(3, 3, 3), Raises()),
+        "1 (Raises) fails on 1×3×14×14, after 0, 1.conv: KeyError: 'mask'.",
+    ),
+    "between": (Joined(), "its own code (Joined) fails on 1×3×16×16, after four, five: "),
+}
+
+
+@pytest.mark.parametrize("case", FAILING)
+def test_whatever_runs_the_network_says_where_it_fails(case: str) -> None:
+    network, where = FAILING[case]
+    model = as_model(network)
+    image = picture()
+    calls: dict[str, Any] = {
+        "capture": lambda: hookviz.capture(model, image),
+        "capture_batch": lambda: hookviz.capture_batch(model, [image]),
+        "list_layers": lambda: hookviz.list_layers(model),
+        "extract_features": lambda: hookviz.extract_features(model, [image]),
+        "verbose": lambda: hookviz.verbose(
+            network, hookviz.prepare(model, image).tensor, file=io.StringIO()
+        ),
+    }
+    for lens in list_lenses():
+        calls[lens.slug] = partial(hookviz.run_lens, lens.slug, model, image)
+    silent = []
+    for name, call in calls.items():
+        try:
+            call()
+        except hookviz.ModelError as error:
+            assert where in str(error), name  # noqa: PT017 - those that run nothing succeed
+        else:
+            silent.append(name)
+    assert silent == []
     assert all_hooks(model) == 0

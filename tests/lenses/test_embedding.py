@@ -8,7 +8,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TablePanel, TextPanel
+from hookviz.drawing.panels import (
+    GridPanel,
+    ImagePanel,
+    Panel,
+    PicturesPanel,
+    TablePanel,
+    TextPanel,
+)
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model, Pixels
 from tests.conftest import as_model, encoded, picture, random_input, seeded
@@ -56,6 +63,21 @@ def test_the_table_names_the_nearest(tiny: Model) -> None:
     assert numbers.columns[1:] == tuple(result.values["names"])
     assert numbers.rows[0][1:] == tuple(f"{share:.3f}" for share in similarity[0])
     assert "Most alike are 'image' and 'image 3' (1.00)" in result.panels[0].text  # type: ignore[union-attr]
+
+
+def test_the_most_alike_come_with_their_pictures(tiny: Model) -> None:
+    images = [picture(seed) for seed in (0, 3, 1, 0, 2, 4, 5, 6)]
+    result = hookviz.run_lens("embedding", tiny, images[0], images=images[1:])
+    (row,) = panels(result, PicturesPanel)
+    similarity = result.values["similarity"][0]
+    order = [place for place in np.argsort(-similarity, kind="stable") if place][:6]
+    assert row.names == tuple(result.values["names"][order])
+    assert row.names[0] == "image 4"  # the same picture again, and not the one looked at
+    assert row.notes == tuple(f"{similarity[place]:.2f}" for place in order)
+    for place, shown in zip(order, row.pictures, strict=True):
+        seen = hookviz.prepare(tiny, images[place]).picture
+        assert seen is not None
+        assert np.abs(shown.mean((0, 1)) - seen.mean((0, 1))).max() < 3
 
 
 def test_the_picture_has_the_images_along_its_edges_and_colours_for_similarity(tiny: Model) -> None:
@@ -153,3 +175,12 @@ def test_many_images_still_make_one_picture(tiny: Model) -> None:
     np.testing.assert_allclose(
         np.square(grid.grid.stats.mean) + grid.grid.stats.variance, 1 / 6, rtol=1e-4
     )
+
+
+@pytest.mark.parametrize("layer", ["stage2", "stage3.first", "pool"])
+def test_a_block_gives_vectors_as_a_layer_does(layer: str) -> None:
+    model = hookviz.load_model("shapesnet")
+    images = [picture(seed) for seed in range(3)]
+    result = hookviz.run_lens("embedding", model, images[0], images=images[1:], layer=layer)
+    vectors = expected(model, images, layer)
+    np.testing.assert_allclose(result.values["vectors"], vectors, rtol=1e-4, atol=1e-6)

@@ -119,13 +119,16 @@ def unscaled(
     return found[0], scaled
 
 
+@pytest.mark.parametrize("name", [LAYER, "stage3"])
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_agrees_with_pytorch_grad_cam(method: str, shapes: hookviz.Model) -> None:
+def test_every_method_agrees_with_pytorch_grad_cam(
+    method: str, name: str, shapes: hookviz.Model
+) -> None:
     made = hookviz.prepare(shapes, picture(3), size=64)
-    layer = dict(shapes.network.named_modules())[LAYER]
+    layer = dict(shapes.network.named_modules())[name]
     raw, scaled = unscaled(method, shapes.network, layer, made.tensor, 9)
     result = hookviz.run_lens(
-        "grad-cam", shapes, made, layer=LAYER, target=9, method=method, top=96
+        "grad-cam", shapes, made, layer=name, target=9, method=method, top=128
     )
     if method == "Eigen-CAM" and abs(raw.min()) > raw.max():
         raw, scaled = -raw, scaled[:0]  # a singular vector has no sign

@@ -116,6 +116,89 @@ def test_clipping_says_how_much_it_changes(tiny: Model, noise: Tensor) -> None:
     assert "multiplies every gradient by 0.0" in says("by norm", 0.01)
 
 
+@pytest.mark.parametrize("limit", [1e-3, 0.05, 100])
+@pytest.mark.parametrize("clipping", ["by norm", "by value"])
+@pytest.mark.parametrize(
+    ("build", "at", "upstream"),
+    [
+        (Tiny, "conv2", ["conv1", "conv2"]),
+        (Tiny, "relu", ["conv1", "conv2"]),  # it runs twice
+        (Tiny, "head", ["conv1", "conv2", "head"]),
+        (InPlace, "conv", ["stem", "conv"]),
+        (InPlace, "norm", ["stem"]),
+    ],
+)
+def test_clipping_at_a_layer_is_a_tensor_hook_s(
+    build: type[nn.Module], at: str, upstream: list[str], clipping: str, limit: float
+) -> None:
+    network, image = seeded(build).eval(), random_input(4)
+    result = hookviz.run_lens(
+        "gradient-flow", as_model(network), image, target=3, clipping=clipping, limit=limit, at=at
+    )
+    names = ["conv1", "conv2", "head"] if build is Tiny else ["stem", "conv", "head"]
+    before = gradients(trained(network, image, 3), names)
+    seen: list[Tensor] = []
+
+    def clip(gradient: Tensor) -> Tensor:
+        seen.append(gradient)
+        if clipping == "by value":
+            return gradient.clamp(-limit, limit)
+        return gradient * min(1.0, limit / (float(gradient.norm()) + 1e-6))
+
+    hooked = copy.deepcopy(network)
+    for module in hooked.modules():
+        if isinstance(module, nn.ReLU):
+            module.inplace = False
+    hooked.get_submodule(at).register_forward_hook(
+        lambda _module, _inputs, output: output.register_hook(clip) and None
+    )
+    after = gradients(trained(hooked, image, 3), names)
+    values = result.values
+    norms = [np.linalg.norm(each) for each in after]
+    np.testing.assert_allclose(values["norm_clipped"], norms, rtol=1e-4)
+    np.testing.assert_allclose(values["norm"], [np.linalg.norm(g) for g in before], rtol=1e-4)
+    # The second call's gradient comes first; the first one's is that of a clipped one by then.
+    whole = float(torch.cat([gradient.flatten() for gradient in seen]).norm())
+    assert values["norm_at"] == pytest.approx(whole, rel=1e-4)
+    differ = [name for name, a, b in zip(names, before, after, strict=True) if not (a == b).all()]
+    changed = [name for name, each in zip(names, values["changed"], strict=True) if each]
+    assert changed == differ
+    says = result.panels[1]
+    assert isinstance(says, TextPanel)
+    if limit == 1e-3:
+        assert changed == upstream
+        assert f"changes the gradients of {len(upstream)} of 3 layers, {upstream[0]}" in says.text
+    if limit == 100:
+        assert changed == []
+        assert "changes nothing there" in says.text
+    table = result.panels[-1]
+    assert isinstance(table, TablePanel)
+    assert [row[0] for row in table.rows if row[-2] == "changed"] == changed
+
+
+def test_a_layer_without_a_gradient_has_none_to_clip() -> None:
+    class Loose(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.aside, self.head = nn.Conv2d(3, 4, 1), nn.Linear(3, 5)
+
+        def forward(self, images: Tensor) -> Tensor:
+            self.aside(images)
+            scores: Tensor = self.head(images.mean((2, 3)))
+            return scores
+
+    result = hookviz.run_lens(
+        "gradient-flow",
+        as_model(seeded(Loose)),
+        random_input(4),
+        target=0,
+        clipping="by value",
+        at="aside",
+    )
+    assert isinstance(result.panels[1], TextPanel)
+    assert "No gradient comes to what aside puts out" in result.panels[1].text
+
+
 def deep(activation: type[nn.Module], count: int = 12) -> nn.Module:
     """Convolutions that keep lengths, each followed by an activation."""
     layers: list[nn.Module] = [nn.Conv2d(3, 4, 1)]

@@ -34,11 +34,12 @@ def test_its_numbers_follow_from_the_weights(tiny: hookviz.Model, noise: Tensor)
     assert float(result.values["value"]) == pytest.approx(float(score), abs=1e-6)
 
 
-def test_it_agrees_with_captum() -> None:
+@pytest.mark.parametrize("name", ["stage2.first.conv", "stage2"])
+def test_it_agrees_with_captum(name: str) -> None:
     model = hookviz.load_model("shapesnet")
     made = hookviz.prepare(model, picture())
-    result = hookviz.run_lens("gradients", model, made, layer="stage2.first.conv", target=2)
-    layer = dict(model.network.named_modules())["stage2.first.conv"]
+    result = hookviz.run_lens("gradients", model, made, layer=name, target=2)
+    layer = dict(model.network.named_modules())[name]
     theirs = captum.attr.LayerGradientXActivation(
         model.network, layer, multiply_by_inputs=False
     ).attribute(made.tensor.clone().requires_grad_(), target=2)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, TablePanel, TextPanel
-from hookviz.lenses import important
+from hookviz.explaining import without_channels
 from hookviz.types import Model
 from tests.conftest import as_model, random_input, seeded
 
@@ -169,7 +169,7 @@ def test_it_is_what_one_by_one_gives(build: type[Block], more: list[int]) -> Non
 def test_a_small_room_makes_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     network, image = seeded(Block).eval(), random_input(3)
     whole = hookviz.run_lens("channels-that-matter", as_model(network), image, layer="conv")
-    monkeypatch.setattr(important, "_ROOM", 4 * 4 * (6 * 16 * 16 * 4))
+    monkeypatch.setattr(without_channels, "_ROOM", 4 * 4 * (6 * 16 * 16 * 4))
     Block.batches.clear()
     told: list[float] = []
     small = hookviz.run_lens(

@@ -218,3 +218,19 @@ def test_what_progress_raises_comes_out_as_it_is(tiny: hookviz.Model) -> None:
     with pytest.raises(RuntimeError, match="enough"):
         look(tiny, "conv2", progress=cancel)
     assert not hook_count(tiny.network)
+
+
+def test_a_block_takes_in_and_puts_out_what_hooks_on_it_see() -> None:
+    model = hookviz.load_model("shapesnet")
+    made = hookviz.prepare(model, random_input(3, 64))
+    seen: list[Tensor] = []
+    block = model.network.get_submodule("stage2")
+    handle = block.register_forward_hook(
+        lambda _, inputs, output: seen.extend((inputs[0].clone(), output.clone()))
+    )
+    with torch.no_grad():
+        model.network(made.tensor)
+    handle.remove()
+    result = hookviz.run_lens("inputs", model, made, layer="stage2")
+    np.testing.assert_array_equal(result.values["input"], seen[0])
+    np.testing.assert_array_equal(result.values["output"], seen[1])

@@ -1,4 +1,6 @@
 import copy
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,9 +9,11 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations, prune
 
 import hookviz
-from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
+from hookviz.drawing.panels import ChartPanel, FilePanel, GridPanel, TablePanel, TextPanel
+from hookviz.explaining.pruning import METHODS, OF_CHANNELS
 from hookviz.types import Model
 from tests.conftest import Tiny, as_model, random_input, seeded
+from tests.explaining.test_pruning import pruned_by_torch
 
 
 def test_it_agrees_with_pytorchs_own_pruning(tiny: Model, noise: Tensor) -> None:
@@ -59,7 +63,7 @@ def test_it_says_where_the_prediction_changes() -> None:
     )
     logits = [[6, 5], [5, 5], [3, 5], [0, 5], [0, 1], [0, -4], [0, -10]]
     np.testing.assert_allclose(result.values["logits"], logits)
-    says, chart, table = result.panels
+    says, chart, table, *_ = result.panels
     assert isinstance(says, TextPanel)
     assert isinstance(chart, ChartPanel)
     assert isinstance(table, TablePanel)
@@ -94,7 +98,7 @@ def test_progress_grows_and_what_it_raises_comes_out(tiny: Model, noise: Tensor)
     told: list[float] = []
     hookviz.run_lens("prune-weights", tiny, noise, progress=told.append)
     assert told == sorted(told)
-    assert len(told) == 11 * 5
+    assert len(told) == (11 + 1) * 5  # and once more at the share to keep
     assert told[-1] == 1
 
     def cancel(share: float) -> None:
@@ -119,3 +123,117 @@ def test_scores_that_are_no_numbers_are_refused(noise: Tensor) -> None:
     network.head.bias.detach()[0] = torch.inf
     with pytest.raises(hookviz.ModelError, match="no prediction to lose"):
         hookviz.run_lens("prune-weights", as_model(network), noise)
+
+
+@pytest.mark.parametrize("method", METHODS[:-1])
+@pytest.mark.parametrize("biases", ["go too", "stay, as in torch.nn.utils.prune"])
+def test_every_method_does_what_torch_does(
+    method: str, biases: str, tiny: Model, noise: Tensor
+) -> None:
+    result = hookviz.run_lens(
+        "prune-weights", tiny, noise, method=method, biases=biases, seed=4, keep=40, step=30
+    )
+    shares = [*result.values["shares"], result.values["kept_share"]]
+    logits = [*result.values["logits"], result.values["kept_logits"]]
+    for share, found in zip(shares, logits, strict=True):
+        other = copy.deepcopy(tiny.network)
+        for name, mask in pruned_by_torch(other, method, float(share), 4).items():
+            conv = other.get_submodule(name)
+            prune.custom_from_mask(conv, "weight", mask)  # type: ignore[no-untyped-call]
+            if method in OF_CHANNELS and biases == "go too":
+                stays = mask.flatten(1).any(1)
+                prune.custom_from_mask(conv, "bias", stays)  # type: ignore[no-untyped-call]
+        np.testing.assert_allclose(found, other(noise)[0], rtol=1e-5, atol=1e-6)
+
+
+def test_the_maps_are_those_of_the_pruned_network() -> None:
+    model = hookviz.load_model("shapesnet")
+    image = random_input(1, 64)
+    layer = "stage2.first.conv"
+    result = hookviz.run_lens("prune-weights", model, image, layer=layer, keep=80, step=50)
+    pruned = hookviz.prune(model, 0.8)
+    for state, network in (("before", model), ("after", pruned)):
+        expected = hookviz.capture(network, image, layer, logits=True)
+        np.testing.assert_array_equal(result.values[state], expected[layer].values)
+    assert expected.logits is not None
+    np.testing.assert_array_equal(result.values["kept_logits"], expected.logits)
+    grids = [panel for panel in result.panels if isinstance(panel, GridPanel)]
+    assert [(grid.title, grid.state) for grid in grids] == [(layer, "before"), (layer, "after")]
+    assert grids[0].grid.limits == grids[1].grid.limits
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_file_gives_the_scores_that_were_shown(method: str, tmp_path: Path) -> None:
+    model = hookviz.load_model("shapesnet")
+    image = random_input(1, 32)
+    result = hookviz.run_lens(
+        "prune-weights", model, image, method=method, keep=30, step=50, seed=2
+    )
+    file = result.panels[-1]
+    assert isinstance(file, FilePanel)
+    assert file.name == "shapesnet-pruned.safetensors"
+    path = tmp_path / file.name
+    path.write_bytes(file.make(model))
+    again = hookviz.load_model("shapesnet", path)
+    logits = hookviz.capture(again, image, logits=True).logits
+    assert logits is not None
+    np.testing.assert_array_equal(logits, result.values["kept_logits"])
+
+
+def test_whole_channels_give_a_smaller_network(tiny: Model, noise: Tensor) -> None:
+    result = hookviz.run_lens("prune-weights", tiny, noise, method="channels by L1 norm")
+    table = next(p for p in result.panels if isinstance(p, TablePanel) and "smaller" in p.title)
+    # 4 and 6 channels of which half go: 3·9 + 1 numbers a kernel, then 2·9 + 1, then 3 columns
+    assert result.values["parameters"].tolist() == [
+        4 * 28 + 6 * 37 + 6 * 5 + 5,
+        2 * 28 + 3 * 19 + 3 * 5 + 5,
+    ]
+    assert [row[1] for row in table.rows] == result.values["parameters"].tolist()
+    assert [row[2] for row in table.rows] == result.values["multiply_adds"].tolist()
+    assert "5 channels of 2 layers are taken out" in table.caption
+    assert float(result.values["smaller_difference"]) < 1e-6
+    stays = hookviz.run_lens(
+        "prune-weights",
+        tiny,
+        noise,
+        method="channels by L1 norm",
+        biases="stay, as in torch.nn.utils.prune",
+    )
+    assert "parameters" not in stays.values
+
+
+def test_where_nothing_can_be_taken_out_it_says_why() -> None:
+    model = as_model(OneWeightEach())
+    result = hookviz.run_lens(
+        "prune-weights", model, torch.ones(1, 3, 4, 4), method="random channels"
+    )
+    notes = [panel.text for panel in result.panels if isinstance(panel, TextPanel)]
+    assert any("No channel of OneWeightEach can be taken out" in text for text in notes)
+
+
+def test_one_layer_alone_can_be_pruned(tiny: Model, noise: Tensor) -> None:
+    chosen: dict[str, Any] = {"where": "this layer alone", "layer": "conv2", "step": 50}
+    result = hookviz.run_lens("prune-weights", tiny, noise, **chosen)
+    other = copy.deepcopy(tiny.network)
+    conv = other.get_submodule("conv2")
+    prune.l1_unstructured(conv, "weight", 0.5)  # type: ignore[no-untyped-call]
+    np.testing.assert_allclose(result.values["logits"][1], other(noise)[0], rtol=1e-5, atol=1e-6)
+    says = result.panels[0]
+    assert isinstance(says, TextPanel)
+    assert "216 weights in 1 conv layer;" in says.text
+
+
+def test_by_effect_it_tells_how_far_it_is_and_can_be_stopped(tiny: Model, noise: Tensor) -> None:
+    told: list[float] = []
+    chosen: dict[str, Any] = {"method": "channels by effect", "step": 50}
+    hookviz.run_lens("prune-weights", tiny, noise, progress=told.append, **chosen)
+    assert told == sorted(told)
+    assert told[-1] == 1
+    for moment in (0.3, 0.8, 0.99):
+
+        def cancel(share: float, moment: float = moment) -> None:
+            if share > moment:
+                raise RuntimeError("enough")
+
+        with pytest.raises(RuntimeError, match="enough"):
+            hookviz.run_lens("prune-weights", tiny, noise, progress=cancel, **chosen)

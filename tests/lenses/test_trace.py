@@ -9,11 +9,12 @@ import torch.nn.functional as F
 from torch import Tensor, fx, nn
 
 import hookviz
-from hookviz.drawing.panels import ChartPanel, ImagePanel, TablePanel, TextPanel
+from hookviz.drawing.panels import ChartPanel, ImagePanel, TextPanel, TreePanel
 from hookviz.lenses.contract.result import LensResult
 from tests.conftest import as_model, hook_count, random_input, seeded
 
 Edges = list[tuple[int, int]]
+CALL, STEPS, FROM, MILLISECONDS, TIME, MEMORY = 2, 3, 4, 7, 8, 10  # columns of the table
 
 
 def look(network: nn.Module | hookviz.Model, side: int = 16, **options: Any) -> LensResult:
@@ -25,10 +26,15 @@ def edges(result: LensResult) -> Edges:
     return [(int(source), int(to)) for source, to in result.values["edges"]]
 
 
-def table(result: LensResult) -> TablePanel:
-    found = result.panels[-1]
-    assert isinstance(found, TablePanel)
+def tree(result: LensResult) -> TreePanel:
+    found = result.panels[1]
+    assert isinstance(found, TreePanel)
     return found
+
+
+def steps(result: LensResult) -> list[tuple[str | int | float, ...]]:
+    """The rows of calls of layers, without those of the blocks."""
+    return [row for row in tree(result).rows if row[STEPS] == ""]
 
 
 def text(result: LensResult) -> str:
@@ -55,13 +61,14 @@ class Convs(nn.Module):
 def test_a_chain(tiny: hookviz.Model) -> None:
     result = look(tiny)
     assert edges(result) == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
-    assert [row[:6] for row in table(result).rows] == [
-        (1, "conv1", "Conv2d", "image", "1×3×16×16", "1×4×16×16"),
-        (2, "relu", "ReLU", "1", "1×4×16×16", "1×4×16×16"),
-        (3, "conv2", "Conv2d", "2", "1×4×16×16", "1×6×7×7"),
-        (4, "relu#1", "ReLU", "3", "1×6×7×7", "1×6×7×7"),
-        (5, "head", "Linear", "4", "1×6", "1×5"),
+    assert [row[:7] for row in tree(result).rows] == [
+        ("conv1", "Conv2d", 1, "", "image", "1×3×16×16", "1×4×16×16"),
+        ("relu", "ReLU", 2, "", "1", "1×4×16×16", "1×4×16×16"),
+        ("conv2", "Conv2d", 3, "", "2", "1×4×16×16", "1×6×7×7"),
+        ("relu#1", "ReLU", 4, "", "3", "1×6×7×7", "1×6×7×7"),
+        ("head", "Linear", 5, "", "4", "1×6", "1×5"),
     ]
+    assert tree(result).depths == (0,) * 5
     assert result.values["bytes"].tolist() == [4096, 4096, 1176, 1176, 20]
     assert "makes 5 calls" in text(result)
     assert "there are no branches" in text(result)
@@ -89,7 +96,7 @@ def test_the_shortcuts_of_resnet_18_are_those_of_its_paper() -> None:
     result = look(hookviz.load_model("resnet18", "random"), side=64)
     assert set(edges(result)) == expected
     assert len(edges(result)) == len(expected)
-    names = [str(table(result).rows[join - 1][1]) for join in joins]
+    names = [str(steps(result)[join - 1][0]) for join in joins]
     assert names == [f"layer{stage}.{block}.relu#1" for stage in range(1, 5) for block in (0, 1)]
     assert "8 of them take in several outputs" in text(result)
 
@@ -128,7 +135,7 @@ def test_the_edges_are_those_of_a_symbolic_trace(name: str) -> None:
     model = hookviz.load_model(name, "random")
     result = look(model, side=96 if name == "inception_v3" else 64)
     names, expected = by_fx(model.network)
-    assert [str(row[1]).split("#")[0] for row in table(result).rows] == names
+    assert [str(row[0]).split("#")[0] for row in steps(result)] == names
     assert edges(result) == expected
 
 
@@ -202,13 +209,13 @@ def test_many_sources_are_written_short() -> None:
         return network.b(sum(network.a(images) for _ in range(9)))
 
     result = look(seeded(lambda: Convs(compute)))
-    assert table(result).rows[-1][3] == "1, 2, 3, 4, 5, … (9 in all)"
+    assert tree(result).rows[-1][FROM] == "1, 2, 3, 4, 5, … (9 in all)"
 
 
 def test_a_parametrised_layer_is_one_call() -> None:
     conv = nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 4, 3))
     result = look(nn.Sequential(conv, nn.ReLU()))
-    assert [row[1] for row in table(result).rows] == ["0", "1"]
+    assert [row[0] for row in tree(result).rows] == ["0", "1"]
 
 
 def test_a_slow_layer_is_the_slowest() -> None:
@@ -227,11 +234,52 @@ def test_a_slow_layer_is_the_slowest() -> None:
     assert Slow.passes == 4
     assert seconds[0] > 0
     assert "the slowest is 1 with" in text(result)
-    assert table(result).rows[-1][7] == "100.0 %"
+    shares = [f"{100 * share:.1f}" for share in seconds / seconds.sum()]
+    assert [row[TIME] for row in tree(result).rows][1] == f"{shares[1]} %"
     times, memory = (panel for panel in result.panels if isinstance(panel, ChartPanel))
     np.testing.assert_allclose(times.series["ms"], 1000 * seconds)
     np.testing.assert_allclose(memory.series["MB"], [512 * 4e-6] * 3)
     assert times.labels == ("0", "1", "2")
+
+
+def test_blocks_have_the_cost_of_their_steps_and_their_shapes_are_a_hook_s() -> None:
+    model = hookviz.load_model("resnet18", "random")
+    result = look(model, side=64)
+    rows, depths = tree(result).rows, tree(result).depths
+    every = dict(model.network.named_modules())
+    leaves = [name for name, module in every.items() if not any(module.children())]
+    assert {str(row[0]).partition("#")[0] for row in rows} == every.keys() - {""}
+    for row, depth in zip(rows, depths, strict=True):
+        assert depth == str(row[0]).count(".")
+    seen: dict[str, tuple[str, str]] = {}
+
+    def keep(name: str) -> Callable[..., None]:
+        def hook(_module: nn.Module, inputs: Any, output: Tensor) -> None:
+            seen[name] = ("×".join(map(str, inputs[0].shape)), "×".join(map(str, output.shape)))
+
+        return hook
+
+    network = hookviz.load_model("resnet18", "random").network
+    blocks = [name for name in every if name and name not in leaves]
+    handles = [network.get_submodule(name).register_forward_hook(keep(name)) for name in blocks]
+    with torch.no_grad():
+        network(random_input(5, 64))
+    for handle in handles:
+        handle.remove()
+    of = {str(row[0]): row for row in rows}
+    seconds, nbytes = result.values["seconds"], result.values["bytes"]
+    for name in blocks:
+        inside = [at for at, row in enumerate(steps(result)) if str(row[0]).startswith(f"{name}.")]
+        row = of[name]
+        assert row[STEPS] == len(inside)
+        assert row[CALL] == f"{inside[0] + 1}–{inside[-1] + 1}"
+        assert (row[5], row[6]) == seen[name]
+        share = seconds[inside].sum() / seconds.sum()
+        assert row[TIME] == (f"{100 * share:.1f} %" if share >= 0.001 else "< 0.1 %")
+        assert row[MEMORY] == f"{100 * nbytes[inside].sum() / nbytes.sum():.1f} %"
+    assert of["layer1"][FROM] == "4"  # what went in came from outside
+    assert of["layer2.0.downsample"][FROM] == of["layer2.0"][FROM]
+    assert tree(result).shown_depth == 0  # the children of the network alone
 
 
 ORANGE, TEAL = (194, 96, 60), (31, 154, 157)

@@ -9,6 +9,7 @@ from torchvision import models
 
 import hookviz
 from hookviz.models import catalog
+from hookviz.settings import settings
 
 
 def test_figures_are_those_of_torchvisions_own_weights() -> None:
@@ -79,3 +80,27 @@ def test_no_network_of_the_catalog_needs_building_to_be_listed() -> None:
         hookviz.list_models()
     assert built == []
     assert torch.is_grad_enabled()
+
+
+def test_the_first_model_is_the_one_that_is_asked_for_where_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    monkeypatch.setenv("HOOKVIZ_START", "resnet34")
+    settings.cache_clear()
+    try:
+        assert catalog.first_model().name == "squeezenet"
+        path = catalog.weights_path("resnet34")
+        path.parent.mkdir(parents=True)
+        path.touch()
+        assert catalog.first_model().name == "resnet34"
+        monkeypatch.setenv("HOOKVIZ_START", "shapesnet")
+        settings.cache_clear()
+        assert catalog.first_model().name == "shapesnet"
+        monkeypatch.setenv("HOOKVIZ_START", "resnet43")
+        settings.cache_clear()
+        with pytest.raises(hookviz.UnknownModelError, match="resnet34"):
+            catalog.first_model()
+    finally:
+        monkeypatch.undo()
+        settings.cache_clear()

@@ -4,7 +4,7 @@ Over 300 lines: one small class for each kind, and a front end has a control for
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from hookviz.errors import (
     nearest_names,
     shorten,
 )
+from hookviz.images.samples import samples
 from hookviz.types import Capture, LayerInfo, Model
 
 _IDLE = ("Dropout", "Dropout2d", "Identity")  # pass on what they are given, outside of training
@@ -94,10 +95,11 @@ class LayerChoice(Parameter):
     """A layer by name.
 
     Attributes:
-        kind: ``"conv"`` for conv layers alone, ``"all"`` for every layer without parts.
-        default: ``"first"``, ``"last"`` or ``"last map"``, whose output is maps of several cells,
-            for the last one whose channels are not the classes themselves (`Survey.hidden`), or
-            ``"none"`` for a choice that can be left open.
+        kind: ``"conv"`` for conv layers alone, ``"all"`` for every layer without parts, ``"maps"``
+            for whatever puts out maps, blocks such as ``layer4`` too, ``"any"`` for all of these.
+        default: ``"first"``, ``"last"``, ``"last conv"`` or ``"last map"``, whose output is maps
+            of several cells, for the last one whose channels are not the classes themselves
+            (`Survey.hidden`), or ``"none"`` for a choice that can be left open. No block is.
     """
 
     name: str = "layer"
@@ -105,25 +107,33 @@ class LayerChoice(Parameter):
     kind: str = "conv"
     default: str = "last"
 
-    def choices(self, every: Sequence[LayerInfo]) -> tuple[str, ...]:
-        """The names that can be chosen among every layer, which are in order of execution."""
-        return tuple(layer.name for layer in every if self.kind == "all" or layer.kernel_size)
+    def choices(self, surveyed: Survey) -> tuple[LayerInfo, ...]:
+        """The layers that can be chosen of a network, in order of execution."""
+        return {
+            "conv": surveyed.convs,
+            "all": surveyed.layers,
+            "maps": surveyed.maps,
+            "any": surveyed.every,
+        }[self.kind]
 
     def start(self, surveyed: Survey) -> str:
         """The default among a network's layers; there has to be one."""
-        names = self.choices(surveyed.layers)
+        offered = {layer.name for layer in self.choices(surveyed)}
+        if self.default == "last conv" and surveyed.convs:
+            offered &= {layer.name for layer in surveyed.convs}
+        names = [layer.name for layer in surveyed.layers if layer.name in offered]
+        names = names or [layer.name for layer in self.choices(surveyed)]  # blocks alone
         if self.default == "first":
             return names[0]
         hidden = [layer for layer in surveyed.hidden if layer.name in names]
         if self.default == "last map":
-            maps = (
-                layer.name
+            maps = [
+                layer
                 for layer in reversed(hidden)
-                if len(layer.output_shape) == 3
-                and min(layer.output_shape[1:]) > 1
-                and layer.kind not in _IDLE
-            )
-            return next(maps, names[-1])
+                if len(layer.output_shape) == 3 and layer.kind not in _IDLE
+            ]
+            larger = (layer.name for layer in maps if min(layer.output_shape[1:]) > 1)
+            return next(larger, maps[0].name if maps else names[-1])
         return hidden[-1].name if hidden else names[-1]
 
     def resolve(self, value: Any, subject: Asked) -> str | None:
@@ -133,11 +143,12 @@ class LayerChoice(Parameter):
             UnknownLayerError: a pass runs no layer of that name and kind.
             HookVizError: there is no layer to choose from.
         """
-        names = self.choices(subject.survey.layers)
+        names = [layer.name for layer in self.choices(subject.survey)]
         if value is None and self.default == "none":
             return None
         if not names:
-            raise HookVizError(f"{subject.model.title} has no conv layer to look at.")
+            wanted = "layer that puts out maps" if self.kind == "maps" else "conv layer"
+            raise HookVizError(f"{subject.model.title} has no {wanted} to look at.")
         if value is None:
             return self.start(subject.survey)
         if value in names:
@@ -216,6 +227,17 @@ class WholeNumber(Parameter):
         if not self.low <= number <= self.high:
             raise self.refuse(value, f"a whole number from {self.low} to {self.high}")
         return number
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChannelChoice(WholeNumber):
+    """One channel by its number; whether the chosen layer has it is for the lens to check."""
+
+    name: str = "channel"
+    label: str = "Channel"
+    low: int = 0
+    high: int = 999_999
+    default: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -325,15 +347,20 @@ class Channels(Parameter):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MoreImages(Parameter):
-    """More images beside the one looked at: a sequence of what `capture` takes; none by default."""
+    """More images beside the one looked at: a sequence of what `capture` takes.
+
+    Attributes:
+        samples: whether the samples in the box are taken where nothing is given, in place of none.
+    """
 
     name: str = "images"
     label: str = "More images"
+    samples: bool = False
 
     def resolve(self, value: Any, subject: Asked) -> tuple[Any, ...]:  # noqa: ARG002
         """The images, unread; one that is no sequence stands for itself."""
         if value is None:
-            return ()
+            return tuple(str(sample.path) for sample in samples()) if self.samples else ()
         if isinstance(value, str | bytes | PathLike) or not isinstance(value, Iterable):
             value = (value,)
         wrong = next((image for image in value if isinstance(image, int | float | None)), ...)

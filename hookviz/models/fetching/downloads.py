@@ -6,11 +6,13 @@ its length and the SHA-256 prefix in its name (``resnet34-b627a593.pth``) are ri
 """
 
 import atexit
+import errno
 import hashlib
 import logging
 import math
 import os
 import secrets
+import shutil
 import threading
 import time
 from collections.abc import Hashable
@@ -22,6 +24,7 @@ from hookviz.errors import WeightsError
 from hookviz.models.fetching.progress import Meter, Report, TransferStatus
 from hookviz.models.fetching.timing import Timing
 from hookviz.models.fetching.transfers import Transfer, hash_in_name
+from hookviz.wording import byte_size
 
 __all__ = ["Download", "Report", "Timing", "TransferStatus", "fetch", "matches_name", "start"]
 
@@ -259,7 +262,13 @@ class Download:
                 if not self.finished:
                     self._part.replace(self.path)
         except OSError as error:  # of the disk: the network's are WeightsErrors by now
+            if error.errno == errno.ENOSPC and self._part.exists():
+                error.strerror = f"only {byte_size(self._room())} were free there"
             raise _folder_error(self.progress.title, self.path, error) from error
+
+    def _room(self) -> int:
+        """Bytes that the folder has for this file, with those that it has already."""
+        return shutil.disk_usage(self.path.parent).free + self._part.stat().st_size
 
     def _remove_part(self) -> None:
         # Windows keeps a file that is open; the transfer's thread comes here again when it ends

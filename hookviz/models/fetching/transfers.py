@@ -4,6 +4,7 @@ import errno
 import hashlib
 import logging
 import math
+import os
 import re
 import shutil
 import threading
@@ -21,7 +22,6 @@ from hookviz.errors import WeightsError, shorten
 from hookviz.models.fetching.progress import Meter
 from hookviz.models.fetching.timing import Timing
 from hookviz.models.fetching.trouble import TroubleError, no_answer, refusal
-from hookviz.wording import byte_size
 
 logger = logging.getLogger(__name__)
 _CHUNK = 1 << 18  # bytes asked for at once
@@ -158,7 +158,7 @@ class Transfer:
             )
         free = shutil.disk_usage(Path(self._stream.name).parent).free
         if self._total is not None and self._total - self._size > free:
-            raise OSError(errno.ENOSPC, f"only {byte_size(free)} are free there")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return resumed
 
     def _goes_on(self, headers: Mapping[str, str]) -> bool:

@@ -15,7 +15,8 @@ const LETTER = 7; // pixels that a letter of a name takes
 const MOST_NAMES = 40;
 const watching = new WeakMap();
 
-export default function ({ data, parentElement, setTriggerValue }) {
+export default function ({ data: bytes, parentElement, setTriggerValue }) {
+  const data = unpacked(bytes);
   const find = frame(parentElement, FRAME);
   const [figure, output, axis, over, names, svg] = ["figure", "output", ".axis", ".over", ".names", "svg"].map(find);
   const make = (kind, name, text = "") => {

@@ -9,7 +9,7 @@ import streamlit as st
 from hookviz.drawing.charts import COLOURS, axis_of
 from hookviz.drawing.colours import ABOVE, BELOW
 from hookviz.drawing.panels import ChartPanel
-from hookviz.ui.components.files import script, source
+from hookviz.ui.components.files import packed, script, source
 from hookviz.wording import number
 
 
@@ -28,7 +28,7 @@ def chart(panel: ChartPanel, key: str, on_pick: Callable[[int], None] | None) ->
             case int(position) if 0 <= position < len(panel.labels) and on_pick:
                 on_pick(position)
 
-    _component()(key=key, data=_data(panel, on_pick is not None), on_picked_change=picked)
+    _component()(key=key, data=packed(_data(panel, on_pick is not None)), on_picked_change=picked)
 
 
 def _data(panel: ChartPanel, can_be_picked: bool) -> dict[str, Any]:

@@ -1,7 +1,11 @@
 """Streamlit components in plain JavaScript, each in a file of its own beside this one."""
 
 import base64
+import json
+import struct
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 _FOLDER = Path(__file__).parent
 
@@ -19,3 +23,19 @@ def script(*names: str) -> str:
 def data_url(picture: bytes, kind: str = "png") -> str:
     """An image file as a URL that a component's data can carry."""
     return f"data:image/{kind};base64," + base64.b64encode(picture).decode()
+
+
+def packed(facts: Mapping[str, Any], picture: bytes = b"") -> bytes:
+    """A component's data: the length of a text, that text in JSON, and a picture if there is one.
+
+    As bytes, since Streamlit writes a dictionary as JSON twice and looks through it for tables.
+    ``unpacked`` in ``shared.js`` reads it.
+    """
+    text = json.dumps(facts).encode()
+    return struct.pack("<I", len(text)) + text + picture
+
+
+def unpack_picture(data: bytes) -> bytes:
+    """The picture in what `packed` made."""
+    (length,) = struct.unpack_from("<I", data)
+    return data[4 + length :]

@@ -1,5 +1,6 @@
 // Thumbnails that behave as one group of radio buttons: Tab enters it, arrow keys move and choose.
-export default function ({ data, parentElement, setTriggerValue }) {
+export default function ({ data: bytes, parentElement, setTriggerValue }) {
+  const data = unpacked(bytes);
   let group = parentElement.querySelector("[role=radiogroup]");
   if (!group) {
     group = document.createElement("div");

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 from PIL import Image
 
-from hookviz.ui.components.files import data_url, source
+from hookviz.ui.components.files import data_url, packed, script, source
 
 _SIDE = 96  # pixels, twice what a thumbnail takes on the screen
 _QUALITY = 85
@@ -33,7 +33,7 @@ class Thumbnail:
 @cache
 def _component() -> Any:
     return st.components.v2.component(
-        "hookviz_gallery", css=source("gallery.css"), js=source("gallery.js")
+        "hookviz_gallery", css=source("gallery.css"), js=script("gallery.js")
     )
 
 
@@ -71,13 +71,15 @@ def gallery(
 
     _component()(
         key=key,
-        data={
-            "label": label,
-            "chosen": chosen,
-            "items": [
-                {"name": each.name, "title": each.title, "picture": each.picture}
-                for each in thumbnails
-            ],
-        },
+        data=packed(
+            {
+                "label": label,
+                "chosen": chosen,
+                "items": [
+                    {"name": each.name, "title": each.title, "picture": each.picture}
+                    for each in thumbnails
+                ],
+            }
+        ),
         on_picked_change=picked,
     )

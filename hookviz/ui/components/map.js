@@ -10,7 +10,8 @@ const FRAME = `
     <div class="scale"><img alt=""><div class="ticks"></div></div>
   </div>`;
 
-export default function ({ data, parentElement, setTriggerValue }) {
+export default function ({ data: bytes, parentElement, setTriggerValue }) {
+  const data = unpacked(bytes);
   const find = frame(parentElement, FRAME);
   const [stage, picture, cursor, selected, output] = [
     ".stage", ".picture", ".cursor", ".selected", "output",

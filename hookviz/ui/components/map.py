@@ -10,7 +10,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from hookviz.drawing.grid import Grid
-from hookviz.ui.components.files import data_url, script, source
+from hookviz.ui.components.files import data_url, packed, script, source
 
 _MOST_VALUES = 1 << 16  # that travel with the picture: 350 kB as text
 
@@ -38,15 +38,17 @@ def show_map(
     numbers = base64.b64encode(values.astype("<f4").tobytes()).decode()
     _component()(
         key="map",
-        data={
-            "picture": data_url(grid.channel_png(channel, 1)),
-            "says": f"The map of channel {channel}: arrow keys move, Enter looks at a cell.",
-            "rows": rows,
-            "columns": columns,
-            "values": numbers if values.size <= _MOST_VALUES else None,
-            "cell": list(cell),
-            "bar": data_url(grid.bar()),
-            "ticks": [[fraction, label] for fraction, label in grid.ticks_of(channel)],
-        },
+        data=packed(
+            {
+                "picture": data_url(grid.channel_png(channel, 1)),
+                "says": f"The map of channel {channel}: arrow keys move, Enter looks at a cell.",
+                "rows": rows,
+                "columns": columns,
+                "values": numbers if values.size <= _MOST_VALUES else None,
+                "cell": list(cell),
+                "bar": data_url(grid.bar()),
+                "ticks": [[fraction, label] for fraction, label in grid.ticks_of(channel)],
+            }
+        ),
         on_picked_change=picked,
     )

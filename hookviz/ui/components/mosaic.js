@@ -12,7 +12,8 @@ const watched = new WeakMap(); // figures and what watches their size
 const boards = new WeakMap(); // figures and their tiles as painted, without frames
 const latest = new WeakMap(); // figures and what lays them out, of the newest run
 
-export default function ({ data, parentElement, setTriggerValue }) {
+export default function ({ data: bytes, parentElement, setTriggerValue }) {
+  const data = unpacked(bytes);
   const find = frame(parentElement, FRAME);
   const [figure, scroller, stage, canvas, picture, output, label, jump, pages] = [
     "figure", ".window", ".stage", "canvas", ".picture", "output", "label", "input", ".pages",
@@ -29,9 +30,15 @@ export default function ({ data, parentElement, setTriggerValue }) {
   // Where the cursor is, as a position among the tiles; kept on the element over the runs.
   let position = Math.min(Number(stage.dataset.position ?? 0), count - 1);
   let pointed = false;
-  const chosen = data.order.indexOf(data.selected);
-  if (chosen >= 0 && stage.dataset.chosen !== String(data.selected)) position = chosen;
-  stage.dataset.chosen = String(data.selected);
+  // The link says which channel is picked, so that a pick need not send the tiles again.
+  let chosen = -1;
+  const readLink = () => {
+    const channel = data.height ? null : new URLSearchParams(location.search).get("channel");
+    chosen = channel === null ? -1 : data.order.indexOf(Number(channel));
+    if (chosen >= 0 && stage.dataset.chosen !== channel) position = chosen;
+    stage.dataset.chosen = chosen >= 0 ? channel : "";
+  };
+  readLink();
 
   const corner = (at) => [
     ((at - first) % columns) * (wide + GAP),
@@ -297,16 +304,17 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
   latest.set(figure, layOut);
   picture.alt = data.alt;
-  if (picture.dataset.wanted !== data.picture) {
-    picture.dataset.wanted = data.picture;
+  if (picture.dataset.wanted !== data.key) {
+    picture.dataset.wanted = data.key;
     const next = new Image();
-    next.src = data.picture;
+    next.src = URL.createObjectURL(new Blob([data.picture], { type: "image/png" }));
     next.decode().then(() => {
-      if (picture.dataset.wanted !== data.picture) return; // a newer one is on its way
-      picture.src = data.picture;
+      if (picture.dataset.wanted !== data.key) return; // a newer one is on its way
+      URL.revokeObjectURL(picture.src);
+      picture.src = next.src;
       const done = () => {
         picture.dataset.key = data.key;
-        latest.get(figure)(); // of the newest run, which may have another channel chosen
+        latest.get(figure)(); // of the newest run
       };
       picture.decode().then(done, done);
     });
@@ -318,11 +326,17 @@ export default function ({ data, parentElement, setTriggerValue }) {
   // What stands above the tiles comes and goes on a phone, and with it the room for a page.
   const whole = onPhone() && document.querySelector("[data-testid='stMainBlockContainer']");
   if (whole) observer.observe(whole);
+  const follow = () => {
+    readLink();
+    show();
+  };
   window.addEventListener("resize", layOut);
+  window.addEventListener("hookviz:link", follow);
   if (!data.height) document.addEventListener("keydown", anywhere); // and not where there are several
   const stop = () => {
     observer.disconnect();
     window.removeEventListener("resize", layOut);
+    window.removeEventListener("hookviz:link", follow);
     document.removeEventListener("keydown", anywhere);
   };
   watched.set(figure, stop);

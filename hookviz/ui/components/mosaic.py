@@ -9,7 +9,7 @@ import streamlit as st
 
 from hookviz.drawing.colormaps import INF_LEVEL, LEVELS, NAN_LEVEL
 from hookviz.drawing.grid import Grid
-from hookviz.ui.components.files import data_url, script, source
+from hookviz.ui.components.files import data_url, packed, script, source
 
 
 @cache
@@ -28,7 +28,6 @@ Cell = tuple[int, int]
 def mosaic(
     grid: Grid,
     alt: str,
-    selected: int | None,
     on_pick: Callable[[int, Cell | None], None],
     *,
     key: str = "mosaic",
@@ -37,7 +36,8 @@ def mosaic(
     """Show the grid as wide as the page.
 
     `on_pick` gets the channel that a person picks up, and the cell where it was by pointer. Without
-    a `height` in pixels it is as high as the window, and "/" and the arrows reach it from anywhere.
+    a `height` in pixels it is as high as the window, "/" and the arrows reach it from anywhere, and
+    the channel in the link is framed.
     """
 
     def picked() -> None:
@@ -47,11 +47,12 @@ def mosaic(
             case {"channel": int(channel)}:
                 on_pick(channel, None)
 
-    data = _data(grid, alt, selected) | {"height": height}
+    # Without what a click changes, so that the browser has it already when the grid is shown again.
+    data = packed(_facts(grid, alt) | {"height": height}, grid.sprite)
     _component()(key=key, data=data, on_picked_change=picked)
 
 
-def _data(grid: Grid, alt: str, selected: int | None) -> dict[str, Any]:
+def _facts(grid: Grid, alt: str) -> dict[str, Any]:
     geometry, order = grid.sprite_geometry, grid.order
     red, green, blue = (grid.palette[:, band].astype(int) for band in range(3))
     numbers = {
@@ -61,7 +62,6 @@ def _data(grid: Grid, alt: str, selected: int | None) -> dict[str, Any]:
         "zeros": grid.stats.zeros,
     }
     return {
-        "picture": data_url(grid.sprite),
         "key": hashlib.blake2b(grid.sprite, digest_size=8).hexdigest(),
         "alt": alt,
         "geometry": {
@@ -72,7 +72,6 @@ def _data(grid: Grid, alt: str, selected: int | None) -> dict[str, Any]:
             "height": geometry.height,
         },
         "order": order.tolist(),
-        "selected": selected,
         "stats": {name: _json(values[order]) for name, values in numbers.items()},
         "limits": {"low": _json(grid.limits.low[order]), "high": _json(grid.limits.high[order])},
         "palette": (red * 65536 + green * 256 + blue)[:255].tolist(),

@@ -8,7 +8,8 @@ const FRAME = `
     <p class="none" hidden>No layer of that name.</p>
   </nav>`;
 
-export default function ({ data, parentElement, setTriggerValue }) {
+export default function ({ data: bytes, parentElement, setTriggerValue }) {
+  const data = unpacked(bytes);
   const find = frame(parentElement, FRAME);
   const [tree, search, none] = [".tree", "input", ".none"].map(find);
 

@@ -10,7 +10,7 @@ from hookviz.drawing.grid import Grid
 from hookviz.explaining.layer_facts import amount, field_text, kernel_text
 from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.types import LayerInfo, Model
-from hookviz.ui.components.files import data_url, script, source
+from hookviz.ui.components.files import data_url, packed, script, source
 from hookviz.wording import times
 
 
@@ -71,12 +71,14 @@ def navigator(
     rows = [(layer, _row(layer, fields.get(layer.name))) for layer in layers]
     _component()(
         key="navigator",
-        data={
-            "network": f"{model.name}/{model.digest}/{layers[0].input_shape}/{len(layers)}",
-            "parts": _nested(rows) if by_block else _staged(rows),
-            "previews": previews and previews._asdict(),
-            "chosen": chosen,
-        },
+        data=packed(
+            {
+                "network": f"{model.name}/{model.digest}/{layers[0].input_shape}/{len(layers)}",
+                "parts": _nested(rows) if by_block else _staged(rows),
+                "previews": previews and previews._asdict(),
+                "chosen": chosen,
+            }
+        ),
         on_picked_change=picked,
     )
 

@@ -1,5 +1,12 @@
 // What several components use; it is put before each of them.
 
+// What the server packed: the length of a text in JSON, that text, and a picture if there is one.
+const unpacked = (bytes) => {
+  const end = 4 + new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  const text = new TextDecoder().decode(bytes.subarray(4, end));
+  return { picture: bytes.subarray(end), ...JSON.parse(text) };
+};
+
 // A number as people read it: three digits, a real minus sign.
 const number = (value) => {
   if (value === null || Number.isNaN(value)) return "none";

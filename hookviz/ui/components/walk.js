@@ -40,7 +40,8 @@ const inkOn = (colour) => {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000" : "#fff";
 };
 
-export default function ({ data, parentElement }) {
+export default function ({ data: bytes, parentElement }) {
+  const data = unpacked(bytes);
   const find = frame(parentElement, FRAME);
   const root = find(".walk");
   const [input, output, says, play, slider, speed] = [

@@ -9,7 +9,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from hookviz.explaining.layer_call import LayerCall
-from hookviz.ui.components.files import script, source
+from hookviz.ui.components.files import packed, script, source
 
 _LARGEST = 256
 """Rows and columns of the input that are sent at most: of a larger one, those around the cell."""
@@ -28,7 +28,7 @@ def walk(
     It starts at `cell`, (row, column) of the output; `colormap` is a diverging one.
     """
     data = _data(call, channel, input_channel, cell)
-    _component()(key="walk", data={**data, "colours": colormap})
+    _component()(key="walk", data=packed({**data, "colours": colormap}))
 
 
 def _data(

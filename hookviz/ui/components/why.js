@@ -10,7 +10,8 @@ const FRAME = `
     <ol class="steps"></ol>
   </div>`;
 
-export default function ({ data, parentElement, setTriggerValue }) {
+export default function ({ data: bytes, parentElement, setTriggerValue }) {
+  const data = unpacked(bytes);
   const find = frame(parentElement, FRAME);
   const colour = signedColours(find(".why"), data.colours);
   const small = (values, most, says) => {

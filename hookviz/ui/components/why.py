@@ -9,7 +9,7 @@ import streamlit as st
 
 from hookviz.explaining.cell_sum import CellSum
 from hookviz.explaining.layer_call import Step
-from hookviz.ui.components.files import script, source
+from hookviz.ui.components.files import packed, script, source
 from hookviz.ui.glossary import WORDS, pieces
 from hookviz.wording import number
 
@@ -38,7 +38,8 @@ def why(
             case int(channel):
                 on_upstream(channel)
 
-    _component()(key="why", data=_data(cell, upstream, colormap), on_upstream_change=followed)
+    data = packed(_data(cell, upstream, colormap))
+    _component()(key="why", data=data, on_upstream_change=followed)
 
 
 def _data(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import streamlit as st
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.types import Activation, Model, ModelInput
 from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.explorer.inspector import chosen_channel
 from hookviz.ui.explorer.view_choice import resolve
 from hookviz.ui.glossary import marked
 from hookviz.ui.serving.resources import session_cache
@@ -38,7 +37,7 @@ def draw_grid(
 def show_grid(grid: Grid, shown: Shown) -> None:
     """Every channel, and one sentence that says what the colours mean."""
     alt = f"{grid.shown} of layer {grid.title} for: {shown.alt}. {grid.legend}"
-    mosaic(grid, alt, chosen_channel(grid), partial(_pick, grid.shape[1:]))
+    mosaic(grid, alt, partial(_pick, grid.shape[1:]))
     words = f"{grid.legend} {grid.shown[0].upper()}{grid.shown[1:]}."
     st.caption(marked(words), unsafe_allow_html=True)
 

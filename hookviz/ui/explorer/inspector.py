@@ -18,11 +18,15 @@ from hookviz.ui.components.map import show_map
 from hookviz.ui.explorer.file_menu import File, file_menu
 from hookviz.ui.explorer.trail import show_trail
 from hookviz.ui.glossary import WORDS, marked, term
-from hookviz.ui.state import Cell, Shown, choose_cell, choose_channel, chosen_cell
+from hookviz.ui.state import Cell, Shown, choose_cell, choose_channel, chosen_cell, go
 from hookviz.ui.theme import signed_colour
 from hookviz.wording import number
 
+ACROSS = "across-images"
+"""The lens that shows one channel on many images."""
+
 _OPACITY = 60  # percent
+_OVERLAY = 480  # pixels of its longer side, twice what it takes on a laptop's screen
 _AXES = ("row", "column")
 
 
@@ -37,9 +41,17 @@ def show_inspector(
     if channel is None:
         _show_hints(grid)
         return None
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="hv-channel"):
         st.subheader(f"Channel {channel}", anchor=False, width="stretch")
         _offer_files(grid, channel, activation, capture, shown)
+        st.button(
+            "Across images",
+            icon=":material/grid_view:",
+            on_click=go,
+            kwargs={"lens": ACROSS, "layer": activation.layer, "channel": str(channel)},
+            help="This channel on the samples and on your images",
+            key="hv-across",
+        )
         st.button(
             "Close",
             icon=":material/close:",
@@ -160,7 +172,7 @@ def _show_overlay(
         st.caption("Where this lies on the image is not known.")
         return
     opacity = st.session_state.get("opacity", _OPACITY) / 100
-    picture = overlay(shown.image.pixels, coloured, crop, opacity=opacity)
+    picture = overlay(shown.image.pixels, coloured, crop, opacity=opacity, side=_OVERLAY)
     said = "on the image"
     if field is not None:
         box = field.box(*cell)
@@ -168,7 +180,7 @@ def _show_overlay(
         size = f"{field.size[0]}×{field.size[1]} px" if field.size else "all of the image"
         said = f"framed: what the cell sees, {size}"
     alt = f"The map of channel {channel} laid over the image: {shown.alt}"
-    st.image(picture, width="stretch", alt=alt)
+    st.image(picture, width="stretch", output_format="JPEG", alt=alt)
     st.caption(marked(said), unsafe_allow_html=True)
 
 
@@ -195,9 +207,10 @@ def _histogram(values: NDArray[np.float64]) -> str:
     """How many cells have which value, as bars between the lowest and the highest."""
     bins = histogram(values)
     counts, low, high = bins.counts, number(bins.edges[0]), number(bins.edges[-1])
+    below, above = signed_colour(-1), signed_colour(1)
     bars = "".join(
         f'<span style="height:{max(1.0, 100 * count / counts.max()) if count else 0:.1f}%;'
-        f'background:{signed_colour(middle)}"></span>'
+        f'background:{below if middle < 0 else above}"></span>'
         for count, middle in zip(counts, bins.middles, strict=True)
     )
     says = escape(f"Histogram of {values.size:,} cells from {low} to {high}")

@@ -22,19 +22,22 @@ def show_tree(
 ) -> Fields:
     """The layers by stage, or by block, `layer` marked; returns the receptive fields they have.
 
-    `listed` says which list of layers they are, where it is not a lens that offers them. It takes
-    a while for a network that is seen first.
+    `listed` says which list of layers they are, where it is not a lens that offers them. Where
+    there are blocks among them, their parts stand in these. It takes a while for a network that is
+    seen first.
     """
     fields = receptive_fields(model, tuple(model_input.tensor.shape[1:]))
     with st.container():  # for a wait in the queue, so that the tree stays in one place
         small = previews(model, model_input, resources.session_cache(), of_all=listed == "maps")
+    names = {each.name for each in layers}
+    has_blocks = any(name.rpartition(".")[0] in names for name in names)
     navigator(
         model,
         layers,
         fields,
         small,
         chosen=layer.name,
-        by_block=listed == "maps",
+        by_block=has_blocks or listed == "maps",
         on_pick=lambda name: choose(layer=name, layers=kept(listed)),
     )
     return fields

@@ -1,12 +1,15 @@
 """The page's first row: what the model sees of the image, and which classes it says that it is."""
 
+import io
 from html import escape
 
 import streamlit as st
+from PIL import Image
 
 from hookviz.images.samples import samples
 from hookviz.models.bundled import BUNDLED
-from hookviz.types import Capture, Model, ModelInput
+from hookviz.types import Capture, Model, ModelInput, Pixels
+from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import ALL_FAMILIES, Shown, choose
 from hookviz.wording import percent
 
@@ -15,8 +18,22 @@ _SIDE = 76  # pixels
 
 def show_input(model_input: ModelInput, shown: Shown) -> None:
     """The image as the model sees it, small; its sizes are told on hover of the text beside it."""
-    if model_input.picture is not None:
-        st.image(model_input.picture, width=_SIDE, alt=f"What the model sees: {shown.alt}")
+    if model_input.picture is None:
+        return
+    cache, key = session_cache(), ("small", model_input.digest)
+    small: bytes | None = cache.get(key)
+    if small is None:
+        small = _shrunk(model_input.picture)
+        cache.put(key, small, len(small))
+    st.image(small, width=_SIDE, alt=f"What the model sees: {shown.alt}")
+
+
+def _shrunk(picture: Pixels) -> bytes:
+    """The picture as wide as it stands in the row, so that nobody has to do it again: a PNG."""
+    whole = Image.fromarray(picture)
+    file = io.BytesIO()
+    whole.resize((_SIDE, max(1, round(_SIDE * whole.height / whole.width)))).save(file, "PNG")
+    return file.getvalue()
 
 
 def show_predictions(capture: Capture, model: Model, shown: Shown) -> None:

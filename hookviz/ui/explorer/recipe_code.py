@@ -1,35 +1,76 @@
-"""The picture on the screen as a script to copy."""
+"""What is on the screen as a script to copy."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import streamlit as st
 
+from hookviz.lenses.contract.result import LensResult
 from hookviz.models.bundled import BUNDLED
-from hookviz.recipe.script import Recipe, script
+from hookviz.recipe.lens_script import lens_recipe_of, lens_script
+from hookviz.recipe.script import script
 from hookviz.types import Model
+from hookviz.ui.explorer.channels import Drawing
 from hookviz.ui.explorer.menu import menu
 from hookviz.ui.state import Shown
 
+_WHERE = "run it in a folder that has the image, and the weights if they are no download."
 
-def show_code(recipe: Recipe, shown: Shown, model: Model) -> None:
+
+def show_code(drawing: Drawing, shown: Shown, model: Model) -> None:
     """A menu with the picture as a script to copy, and the files of ours that it reads."""
-    shipped = BUNDLED.get(model.name) if model.weights == "pretrained" else None
-    fill = partial(_show_script, recipe, shown.file, shipped.weights_file if shipped else None)
-    menu("Copy as code", "code", "code", fill)
+    says = f"This draws the same picture without HookViz, pixel for pixel: {_WHERE}"
+    _menu(says, lambda: script(drawing.recipe), "hookviz_picture.py", shown, model)
 
 
-def _show_script(recipe: Recipe, image_file: Path | None, weights_file: Path | None) -> None:
-    st.caption(
-        "This draws the same picture without HookViz, pixel for pixel: run it in a folder "
-        "that has the image, and the weights if they are no download."
+def show_lens_code(
+    result: LensResult,
+    shown: Shown,
+    model: Model,
+    *,
+    shape: tuple[int, ...],
+    size: int | None,
+    whole: bool,
+) -> None:
+    """A menu with what a lens shows as a script to copy, and the files of ours that it reads."""
+    recipe = lens_recipe_of(
+        *(model, _file_name(shown), result.lens, result.chosen, result.values),
+        shape=shape,
+        size=size,
+        whole=whole,
     )
-    code = script(recipe)
+    says = f"This computes the same numbers without HookViz, and writes them as NPZ: {_WHERE}"
+    _menu(says, partial(lens_script, recipe), f"hookviz_{result.lens}.py", shown, model)
+
+
+def _file_name(shown: Shown) -> str:
+    return shown.file.name if shown.file else shown.image.name
+
+
+def _menu(says: str, write: Callable[[], str], name: str, shown: Shown, model: Model) -> None:
+    shipped = BUNDLED.get(model.name) if model.weights == "pretrained" else None
+    weights = shipped.weights_file if shipped else None
+    menu(
+        "Copy as code",
+        "code",
+        "code",
+        partial(_show_script, says, write, name, shown.file, weights),
+    )
+
+
+def _show_script(
+    says: str,
+    write: Callable[[], str],
+    name: str,
+    image_file: Path | None,
+    weights_file: Path | None,
+) -> None:
+    st.caption(says)
+    code = write()
     st.code(code, "python", height=420)
     with st.container(horizontal=True):
-        st.download_button(
-            "The script", code, "hookviz_picture.py", "text/x-python", on_click="ignore"
-        )
+        st.download_button("The script", code, name, "text/x-python", on_click="ignore")
         for label, file, mime in (
             ("The image", image_file, "image/jpeg"),
             ("The weights", weights_file, "application/octet-stream"),

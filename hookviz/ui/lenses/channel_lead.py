@@ -14,18 +14,19 @@ def lead_to(surveyed: Survey, layer: str) -> Callable[[int, Cell | None, Cell], 
     place = _place(surveyed, layer)
     if place is None:
         return None
-    conv, after = place
-    first = surveyed.convs[0].name
-    shape = next(info.output_shape for info in surveyed.layers if info.name == layer)
+    shown, after = place
+    first = next((conv.name for conv in surveyed.convs), None)
+    known = (*surveyed.layers, *surveyed.maps)
+    shape = next(info.output_shape for info in known if info.name == layer)
 
     def lead(channel: int, cell: Cell | None, size: Cell) -> None:
         at = cell if size == shape[1:] else None  # a tile can be a kernel
-        choose(layer=conv)
+        choose(layer=shown)
         if after:
             choose(after=after)
         go(
             lens=None,
-            layer=None if conv == first else conv,
+            layer=None if shown == first else shown,
             channel=str(channel),
             after=after,
             **({"cell": ",".join(map(str, (*at, *size)))} if at else {}),
@@ -35,16 +36,20 @@ def lead_to(surveyed: Survey, layer: str) -> Callable[[int, Cell | None, Cell], 
 
 
 def _place(surveyed: Survey, layer: str) -> tuple[str, str | None] | None:
-    """The conv layer, and what is shown of what followed it, where a layer's maps are seen."""
+    """Where a layer's maps are seen: with the conv layer that it followed, or by themselves.
+
+    The layer that is looked at, and what is shown of what followed it, if any.
+    """
     layers = {info.name: info for info in surveyed.layers}
-    if layer not in layers:
+    maps = {info.name: info for info in surveyed.maps}
+    if layer not in maps:
         return None
-    if layer in {conv.name for conv in surveyed.convs}:
-        return (layer, None) if len(layers[layer].output_shape) == 3 else None
+    if layer not in layers or layer in {conv.name for conv in surveyed.convs}:
+        return (layer, None) if len(maps[layer].output_shape) == 3 else None
     kind = layers[layer].kind
     for conv in surveyed.convs:
         steps = steps_after(surveyed, conv.name)
         alike = [step for step in steps if layers[step.layer].kind == kind]
         if alike and alike[0].layer == layer:
             return conv.name, kind
-    return None
+    return layer, None

@@ -6,7 +6,7 @@ from hookviz.capturing.survey import Survey
 from hookviz.lenses.contract import parameters as kinds
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.running import list_lenses
-from hookviz.types import Model
+from hookviz.types import LayerInfo, Model
 from hookviz.ui.linked_select import linked_select
 from hookviz.ui.state import choose, go, warn_about_link
 
@@ -37,9 +37,10 @@ def pick_lens() -> Lens | None:
     return lenses.get(chosen or CHANNELS)
 
 
-def layer_kind(lens: Lens | None) -> str:
-    """Which kind of layers are offered at the side, as `list_layers` has them."""
-    return next((parameter.kind for parameter in layers_at_side(lens)), "conv") if lens else "conv"
+def layers_for(lens: Lens, surveyed: Survey) -> tuple[LayerInfo, ...]:
+    """The layers that are offered at the side: those that the lens can be asked about."""
+    choices = (parameter.choices(surveyed) for parameter in layers_at_side(lens))
+    return next(choices, surveyed.convs)
 
 
 def start_at(lens: Lens | None, model: Model, surveyed: Survey) -> None:
@@ -64,8 +65,7 @@ def _look(slug: str | None) -> None:
         go(lens=slug)
         return
     lens = next((lens for lens in list_lenses() if lens.slug == slug), None)
-    maps = surveyed.maps if lens is None else surveyed.convs
-    offered = [layer.name for layer in (maps if layer_kind(lens) == "conv" else surveyed.layers)]
+    offered = [layer.name for layer in (layers_for(lens, surveyed) if lens else surveyed.maps)]
     every = [layer.name for layer in surveyed.layers]
     layer = st.session_state.get("layer")
     at_side = layers_at_side(lens) if lens else []

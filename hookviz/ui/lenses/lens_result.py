@@ -1,26 +1,57 @@
 """The result of a lens, panel by panel, whatever the lens."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
-from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TablePanel, TextPanel
+from hookviz.drawing.panels import (
+    ChartPanel,
+    FilePanel,
+    GridPanel,
+    ImagePanel,
+    MapsPanel,
+    Panel,
+    PicturesPanel,
+    TablePanel,
+    TextPanel,
+    TreePanel,
+)
 from hookviz.lenses.contract.result import LensResult
+from hookviz.types import Model
 from hookviz.ui.components.chart import chart
+from hookviz.ui.components.maps import show_maps
 from hookviz.ui.components.mosaic import mosaic
+from hookviz.ui.components.tree import tree
 from hookviz.ui.state import Cell, plain
 
 _SIDE_BY_SIDE = 3
 _SMALL = 700  # pixels; a picture that is smaller is not stretched to the width of the page
+_PICTURE = 104  # pixels on the screen of a small picture among others
 _GRID_HEIGHT = 420  # pixels that a grid of channels has at most, where its tiles can be so small
 
-Leads = Callable[[str], Callable[[int, Cell | None, Cell], None] | None]
-"""From a layer to what is done when one of its channels is picked; None where nothing can be."""
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Where a panel can lead to.
+
+    Attributes:
+        channel: from a layer to what is done when one of its channels is picked; None where nothing
+            can be.
+        image: from an image's digest to what looks at that image; None where nothing can.
+        model: what a file is made of.
+    """
+
+    channel: Callable[[str], Callable[[int, Cell | None, Cell], None] | None]
+    image: Callable[[str], Callable[[], None] | None]
+    model: Model
 
 
-def show_result(result: LensResult, leads: Leads) -> None:
+def show_result(result: LensResult, ways: Ways) -> None:
     """Show all panels in their order; pictures that follow each other stand side by side.
 
     Grids that are states of one thing stand in one place, and a switch flips between them.
@@ -28,16 +59,14 @@ def show_result(result: LensResult, leads: Leads) -> None:
     for kind, panels in groupby(result.panels, _kind):
         if kind and kind[0] is GridPanel:
             states = [panel for panel in panels if isinstance(panel, GridPanel)]
-            _show_grid(_flipped(states, result.lens), leads)
+            _show_grid(_flipped(states, result.lens), ways)
             continue
         for row in _rows(list(panels), _SIDE_BY_SIDE if kind else 1):
             columns = st.columns(len(row), gap="medium") if len(row) > 1 else [st.container()]
             for column, panel in zip(columns, row, strict=True):
                 with column:
-                    if isinstance(panel, GridPanel):
-                        _show_grid(panel, leads)
-                    elif isinstance(panel, ChartPanel):
-                        _show_chart(panel, leads)
+                    if type(panel) in _LEADING:
+                        _LEADING[type(panel)](panel, ways)
                     else:
                         _SHOW[type(panel)](panel)
 
@@ -70,11 +99,11 @@ def _flipped(states: Sequence[GridPanel], lens: str) -> GridPanel:
     return states[names.index(chosen or names[-1])]
 
 
-def _show_grid(panel: GridPanel, leads: Leads) -> None:
+def _show_grid(panel: GridPanel, ways: Ways) -> None:
     grid = panel.grid
     if not panel.state:
         _title(panel.title)
-    picked = leads(panel.layer) if panel.layer else None
+    picked = ways.channel(panel.layer) if panel.layer else None
     if picked is None:
         wide = grid.geometry.width > _SMALL
         st.image(grid.png(), width="stretch" if wide else grid.geometry.width, alt=panel.alt)
@@ -83,7 +112,6 @@ def _show_grid(panel: GridPanel, leads: Leads) -> None:
         mosaic(
             grid,
             panel.alt,
-            None,
             lambda channel, cell: picked(channel, cell, size),
             key=f"grid {panel.title}",
             height=_GRID_HEIGHT,
@@ -99,6 +127,20 @@ def _show_image(panel: ImagePanel) -> None:
         st.caption(plain(panel.caption))
 
 
+def _show_pictures(panel: PicturesPanel) -> None:
+    _title(panel.title)
+    with st.container(horizontal=True, gap="small"):
+        for picture, name, note in zip(panel.pictures, panel.names, panel.notes, strict=True):
+            with st.container(width=_PICTURE):
+                if picture is None:
+                    st.image(np.full((_PICTURE, _PICTURE, 3), 128, np.uint8), alt="No picture here")
+                else:
+                    st.image(picture, width=_PICTURE, alt=name)
+                st.caption(f"**{plain(note)}** {plain(name)}")
+    if panel.caption:
+        st.caption(plain(panel.caption))
+
+
 def _show_table(panel: TablePanel) -> None:
     _title(panel.title)
     columns = {name: [row[at] for row in panel.rows] for at, name in enumerate(panel.columns)}
@@ -107,15 +149,57 @@ def _show_table(panel: TablePanel) -> None:
         st.caption(plain(panel.caption))
 
 
-def _show_chart(panel: ChartPanel, leads: Leads) -> None:
+def _show_tree(panel: TreePanel) -> None:
     _title(panel.title)
-    picked = leads(panel.layer) if panel.layer else None
+    tree(panel, f"tree {panel.title}")
+    if panel.caption:
+        st.caption(plain(panel.caption))
+
+
+def _show_chart(panel: ChartPanel, ways: Ways) -> None:
+    _title(panel.title)
+    picked = ways.channel(panel.layer) if panel.layer else None
 
     def lead(position: int) -> None:
         assert picked is not None
         picked(int(panel.labels[position]), None, (0, 0))
 
     chart(panel, f"chart {panel.title}", lead if picked else None)
+    if panel.caption:
+        st.caption(plain(panel.caption))
+
+
+def _show_file(panel: FilePanel, ways: Ways) -> None:
+    """Offer the file, which is made when it is asked for."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.download_button(
+            panel.title,
+            partial(panel.make, ways.model),
+            panel.name,
+            "application/octet-stream",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+        if panel.caption:
+            st.caption(plain(panel.caption))
+
+
+def _show_maps(panel: MapsPanel, ways: Ways) -> None:
+    _title(panel.title)
+    to_channel = ways.channel(panel.layer) if panel.layer else None
+    to_images = [ways.image(each.digest) for each in panel.maps]
+
+    def lead(position: int) -> None:
+        to_image = to_images[position]
+        assert to_image is not None
+        assert to_channel is not None
+        to_image()
+        to_channel(panel.channel, None, (0, 0))
+
+    leading = [
+        place for place, way in enumerate(to_images) if way is not None and to_channel is not None
+    ]
+    show_maps(panel, f"maps {panel.title}", leading, lead)
     if panel.caption:
         st.caption(plain(panel.caption))
 
@@ -133,8 +217,16 @@ def _title(text: str) -> None:
     st.subheader(plain(text), anchor=False)
 
 
+_LEADING: dict[type[Panel], Callable[[Any, Ways], None]] = {
+    ChartPanel: _show_chart,
+    FilePanel: _show_file,
+    GridPanel: _show_grid,
+    MapsPanel: _show_maps,
+}
 _SHOW: dict[type[Panel], Callable[[Any], None]] = {
     ImagePanel: _show_image,
+    PicturesPanel: _show_pictures,
     TablePanel: _show_table,
     TextPanel: _show_text,
+    TreePanel: _show_tree,
 }

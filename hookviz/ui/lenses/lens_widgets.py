@@ -1,5 +1,6 @@
 """The widgets of a lens, one for each parameter that it declares."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -9,17 +10,22 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from hookviz.capturing import engine
+from hookviz.drawing.overlay import input_picture
 from hookviz.errors import HookVizError, ImageError
 from hookviz.images.samples import samples
 from hookviz.lenses.contract import parameters as kinds
+from hookviz.lenses.contract import regions
 from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.parameters import Parameter
 from hookviz.settings import settings
 from hookviz.types import InputImage, LayerInfo
+from hookviz.ui.components.region import mark_region
 from hookviz.ui.lenses.lens_choice import layers_at_side
 from hookviz.ui.linked_select import linked_select
+from hookviz.ui.recent_images import recent_images
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.turns import turn
+from hookviz.ui.state import go
 from hookviz.wording import percent
 
 _IN_A_ROW = 4
@@ -31,7 +37,8 @@ def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str,
     """What a person chose of everything that the lens declares; `layer` at the side."""
     at_side = layers_at_side(lens)
     chosen: dict[str, Any] = {parameter.name: layer.name for parameter in at_side}
-    listed = [parameter for parameter in lens.parameters if parameter not in at_side]
+    elsewhere = [*at_side, *drawn_parameters(lens)]
+    listed = [parameter for parameter in lens.parameters if parameter not in elsewhere]
     free: list[DeltaGenerator] = []
     with st.container():
         rows = iter([st.empty() for _ in range(max(_MOST_ROWS, -(-len(listed) // _IN_A_ROW)))])
@@ -50,10 +57,40 @@ def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str,
     return chosen
 
 
+def drawn_parameters(lens: Lens) -> list[regions.RegionChoice]:
+    """Those that are chosen on a picture, which stands beside what the lens shows."""
+    kind = regions.RegionChoice
+    return [parameter for parameter in lens.parameters if isinstance(parameter, kind)]
+
+
+def draw_parameters(lens: Lens, subject: Subject) -> dict[str, Any]:
+    """What a person chose of `drawn_parameters`."""
+    return {
+        parameter.name: _region(parameter, f"{lens.slug}-{parameter.name}", subject)
+        for parameter in drawn_parameters(lens)
+    }
+
+
+def _region(parameter: regions.RegionChoice, key: str, subject: Subject) -> str:
+    text = st.query_params.get(key, parameter.default)
+    try:
+        shown = parameter.resolve(text, subject)
+    except HookVizError:  # the lens says what is wrong
+        shown = regions.NOTHING
+    mark_region(
+        input_picture(subject.model_input),
+        shown,
+        parameter.label,
+        key,
+        lambda marked: go(**{key: None if marked == parameter.default else marked}),
+    )
+    return text
+
+
 def _layer(parameter: kinds.LayerChoice, key: str, subject: Subject) -> str | None:
     return st.selectbox(
         parameter.label,
-        parameter.choices(subject.survey.layers),
+        [layer.name for layer in parameter.choices(subject.survey)],
         index=None,
         placeholder="automatic",
         key=key,
@@ -127,6 +164,22 @@ def _whole_number(parameter: kinds.WholeNumber, key: str, subject: Subject) -> i
     return round(_real_number(parameter, key, subject, step=1.0, format="%.0f"))
 
 
+def _channel(parameter: kinds.ChannelChoice, key: str, _subject: Subject) -> int:
+    """The channel in the link, which the explorer shows too."""
+    asked = st.query_params.get("channel", "")
+    number = int(asked) if re.fullmatch(r"\d{1,6}", asked, re.ASCII) else parameter.default
+    st.session_state[key] = number
+    return st.number_input(
+        parameter.label,
+        parameter.low,
+        parameter.high,
+        step=1,
+        key=key,
+        help=parameter.help or None,
+        on_change=lambda: go(channel=str(st.session_state[key])),
+    )
+
+
 def _one_of(parameter: kinds.OneOf, key: str, _subject: Subject) -> str:
     return st.selectbox(
         parameter.label,
@@ -157,7 +210,7 @@ def _channels(parameter: kinds.Channels, key: str, _subject: Subject) -> str:
     )
 
 
-def _images(parameter: kinds.MoreImages, key: str, _subject: Subject) -> list[InputImage]:
+def _images(parameter: kinds.MoreImages, key: str, subject: Subject) -> list[InputImage]:
     files = st.file_uploader(
         parameter.label,
         resources.IMAGE_TYPES,
@@ -176,8 +229,14 @@ def _images(parameter: kinds.MoreImages, key: str, _subject: Subject) -> list[In
                 f"Together these images have more than {most / 1e6:,.1f} million pixels "
                 "(HOOKVIZ_MAX_PIXELS); give fewer of them, or smaller versions."
             )
-    if st.toggle("The samples too", True, key=f"{key}-samples"):
-        images += [resources.decode(s.path.read_bytes(), s.title, s.name) for s in samples()]
+    if st.toggle("Samples and recent images too", True, key=f"{key}-samples"):
+        recent = [
+            resources.decode(each.data, each.thumbnail.title, each.thumbnail.name)
+            for each in recent_images()
+        ]
+        known = [resources.decode(s.path.read_bytes(), s.title, s.name) for s in samples()]
+        shown = subject.image.digest if subject.image else ""  # which would be most like itself
+        images += [image for image in (*recent, *known) if image.digest != shown]
     return images
 
 
@@ -185,6 +244,7 @@ def _images(parameter: kinds.MoreImages, key: str, _subject: Subject) -> list[In
 _WIDGETS: dict[type[Parameter], Callable[[Any, str, Subject], Any]] = {
     kinds.LayerChoice: _layer,
     kinds.ClassChoice: _class,
+    kinds.ChannelChoice: _channel,
     kinds.WholeNumber: _whole_number,
     kinds.RealNumber: _real_number,
     kinds.OneOf: _one_of,

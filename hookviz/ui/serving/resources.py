@@ -6,12 +6,13 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
 from hookviz.images import reading
 from hookviz.models import loading, user_models
-from hookviz.serving import capacity
+from hookviz.serving import capacity, out_of_memory
 from hookviz.serving.time_limit import TimeLimit
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import InputImage, Model, ModelInput
@@ -36,6 +37,7 @@ def use_model(
 
     Raises:
         ModelError: it does not fit into the memory for models.
+        OutOfMemoryError: it does not fit into what memory there is.
         TooLongError: loading it takes longer than a run may.
         WeightsError: its weights can't be read, or don't fit.
     """
@@ -47,21 +49,30 @@ def use_model(
     key: tuple[str, ...] = (spec.name, choice.weights)
     load = partial(loading.load_model, spec.name, choice.weights)
     if choice.checkpoint is not None:
-        data = choice.checkpoint.getvalue()
         labels = choice.labels.getvalue() if choice.labels is not None else None
-        key = (spec.name, *(hashlib.sha256(part).hexdigest() for part in (data, labels or b"")))
-        load = partial(
-            loading.load_checkpoint, spec.name, data, choice.checkpoint.name, labels=labels
-        )
+        key = (spec.name, _digest(choice.checkpoint), hashlib.sha256(labels or b"").hexdigest())
+        load = partial(_load_checkpoint, choice.checkpoint, spec.name, labels)
 
     def load_in_time() -> Model:
         limit = TimeLimit.from_now(f"Loading {spec.title}")
         with while_loading(), limit.over_torch():
-            return load()
+            return out_of_memory.with_another_try(f"Loading {spec.title}", load)
 
     size = spec.parameters * _FLOAT_BYTES
     with capacity.model_pool().use(key, spec.title, size, load_in_time) as model:
         yield model
+
+
+def _load_checkpoint(file: UploadedFile, architecture: str, labels: bytes | None) -> Model:
+    return loading.load_checkpoint(architecture, file.getvalue(), file.name, labels=labels)
+
+
+def _digest(file: UploadedFile) -> str:
+    """What tells an uploaded file's content from another's; read once, not at every click."""
+    known: dict[str, str] = st.session_state.setdefault("_digests", {})
+    if file.file_id not in known:
+        known[file.file_id] = hashlib.sha256(file.getbuffer()).hexdigest()
+    return known[file.file_id]
 
 
 @st.cache_resource(scope="session", on_release=ByteCache.clear, show_spinner=False)

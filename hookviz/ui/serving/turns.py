@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import streamlit as st
 
 from hookviz.errors import HookVizError
-from hookviz.serving import capacity, logs
+from hookviz.serving import capacity, logs, out_of_memory
 from hookviz.serving.time_limit import TimeLimit, TooLongError
 
 
@@ -29,6 +29,9 @@ def turn(
         kind: what is run, in a word for logs and metrics.
         model: the model's name in the catalog, for the log.
         layer: the layer's name, for the log.
+
+    Raises:
+        OutOfMemoryError: the block needs more memory than there is.
     """
     line = st.empty()
     shown = False
@@ -47,7 +50,7 @@ def turn(
     ):
         if shown:
             line.empty()
-        with _written_down(kind, waited):
+        with _written_down(kind, waited), out_of_memory.told(label):
             yield TimeLimit.from_now(label)
 
 

@@ -12,8 +12,8 @@ from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.settings import settings
 from hookviz.ui.components.gallery import Thumbnail, gallery, thumbnail
+from hookviz.ui.recent_images import RecentImage, recent_images, remember
 from hookviz.ui.serving import resources
-from hookviz.ui.sidebar.recent_images import RecentImage, recent_images, remember
 from hookviz.ui.state import (
     Shown,
     choose,

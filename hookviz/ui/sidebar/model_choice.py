@@ -17,11 +17,14 @@ def pick_model() -> ModelChoice:
     listed = {spec.title: spec for spec in specs if _belongs(spec, family, chosen)}
     warn_about_link("model", [spec.title for spec in specs])
     titles = sorted(listed, key=lambda title: not listed[title].on_disk)
+    first = catalog.first_model().title
+    if family != ALL_FAMILIES or user_models.models():
+        first = next(iter(listed))
     title = st.selectbox(
         "Model of this family",
         titles,
-        # The same wherever a link without a model is opened, whatever has been downloaded there.
-        titles.index(next(iter(listed))),
+        # Not what happens to be downloaded, so that a link without a model opens the same one.
+        titles.index(first),
         key="model",
         bind="query-params",
         label_visibility="collapsed",

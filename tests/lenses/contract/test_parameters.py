@@ -3,15 +3,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import Tensor, nn
 
 from hookviz.capturing.inputs import prepare
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError
+from hookviz.images.samples import samples
 from hookviz.lenses.contract import parameters
 from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.parameters import OneOf, WholeNumber
 from hookviz.lenses.contract.running import list_lenses
+from hookviz.models.loading import load_model
 from hookviz.types import Model
-from tests.conftest import random_input
+from tests.conftest import as_model, random_input
 
 
 @pytest.fixture
@@ -24,8 +27,30 @@ def test_a_layer_has_a_default_and_must_exist(subject: Subject) -> None:
     assert parameters.LayerChoice(default="first").resolve(None, subject) == "conv1"
     assert parameters.LayerChoice(default="none").resolve(None, subject) is None
     assert parameters.LayerChoice(kind="all").resolve("relu", subject) == "relu"
+    assert parameters.LayerChoice(kind="any").resolve("relu", subject) == "relu"
     with pytest.raises(UnknownLayerError, match="no conv layer"):
         parameters.LayerChoice().resolve("relu", subject)
+
+
+def test_a_block_is_taken_where_the_lens_takes_any_layer() -> None:
+    model = load_model("shapesnet")
+    subject = Subject(model, prepare(model, random_input(0, 128)), None)
+    takes_any = parameters.LayerChoice(kind="any", default="last map")
+    names = [layer.name for layer in takes_any.choices(subject.survey)]
+    runs = [name for name, _ in model.network.named_modules() if name]
+    assert sorted(names) == sorted(runs)
+    assert names.index("stage1") < names.index("stage1.first.conv")
+    assert takes_any.resolve("stage2.first", subject) == "stage2.first"
+    for default in ("first", "last", "last conv", "last map"):
+        chosen = replace(takes_any, default=default).resolve(None, subject)
+        assert chosen in [layer.name for layer in subject.survey.layers], "no block by default"
+    assert replace(takes_any, default="last conv").resolve(None, subject) == (
+        parameters.LayerChoice().resolve(None, subject)
+    )
+    with pytest.raises(UnknownLayerError, match="Did you mean 'stage3'"):
+        takes_any.resolve("stage33", subject)
+    with pytest.raises(UnknownLayerError, match="no conv layer"):
+        parameters.LayerChoice().resolve("stage3", subject)
 
 
 def test_a_class_is_the_likeliest_or_a_number_or_a_name(subject: Subject) -> None:
@@ -105,6 +130,35 @@ def test_one_more_image_needs_no_list(image: Any, subject: Subject) -> None:
     assert parameters.MoreImages().resolve(image, subject) == (image,)
     assert parameters.MoreImages().resolve([image, image], subject) == (image, image)
     assert parameters.MoreImages().resolve(None, subject) == ()
+
+
+def test_without_images_the_samples_may_be_taken(subject: Subject) -> None:
+    taken = parameters.MoreImages(samples=True).resolve(None, subject)
+    assert taken == tuple(str(sample.path) for sample in samples())
+    assert parameters.MoreImages(samples=True).resolve((), subject) == ()
+
+
+def test_layers_that_put_out_maps_and_channels(subject: Subject) -> None:
+    maps = parameters.LayerChoice(kind="maps", default="last map")
+    assert [layer.name for layer in maps.choices(subject.survey)] == ["conv1", "relu", "conv2"]
+    assert maps.resolve(None, subject) == "conv2"
+    with pytest.raises(UnknownLayerError, match="head"):
+        maps.resolve("head", subject)
+    assert parameters.ChannelChoice().resolve("12", subject) == 12
+    with pytest.raises(SettingError, match="whole number from 0"):
+        parameters.ChannelChoice().resolve(-1, subject)
+
+
+def test_of_blocks_alone_one_is_the_default() -> None:
+    class Block(nn.Module):
+        def forward(self, images: Tensor) -> Tensor:
+            return images * 2
+
+    model = as_model(nn.Sequential(Block(), nn.Flatten(), nn.Linear(768, 5)))
+    subject = Subject(model, prepare(model, random_input(0)), None)
+    assert parameters.LayerChoice(kind="maps").resolve(None, subject) == "0"
+    with pytest.raises(HookVizError, match="no conv layer"):
+        parameters.LayerChoice().resolve(None, subject)
 
 
 def test_a_parameter_matters_for_certain_choices_of_another() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -25,6 +27,7 @@ from hookviz.models.fetching.downloads import (
     matches_name,
     start,
 )
+from hookviz.wording import byte_size
 from scripts.children import child
 from tests.cli.command import ROOT
 from tests.weights_server import Answer, WeightsServer, hashed_name, random_bytes
@@ -449,6 +452,42 @@ def test_a_disk_that_fills_up_in_the_middle(server: WeightsServer, tmp_path: Pat
     assert str(caught.value) == expected
     assert names(tmp_path) == []
     assert len(server.requests) == 1
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 256 kB, where there is one to be had."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)]
+    if not shutil.which("mount"):
+        pytest.skip("no disk can be mounted here")
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("nobody but root may mount a disk")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("length", ["known", "chunked"])
+def test_a_disk_that_is_full_is_told_and_once_there_is_room_it_comes(
+    server: WeightsServer, small_disk: Path, length: Literal["known", "chunked"]
+) -> None:
+    url = server.add(NAME, BODY, Answer(length=length))
+    other = small_disk / "other"
+    other.write_bytes(bytes(150_000))
+    with pytest.raises(WeightsError) as caught:
+        fetch(url, small_disk / NAME, timing=CALM)
+    text = str(caught.value)
+    assert f"can't be kept in the folder {small_disk}: " in text
+    assert ("(200.0 kB)" in text) == (length == "known")
+    room = shutil.disk_usage(small_disk).free
+    assert text.endswith(f": only {byte_size(room)} were free there.")
+    assert 90_000 < room < 120_000
+    assert names(small_disk) == ["other"]
+    other.unlink()
+    assert fetch(url, small_disk / NAME, timing=CALM).read_bytes() == BODY
 
 
 def test_what_crashed_processes_left_is_swept_away(server: WeightsServer, tmp_path: Path) -> None:

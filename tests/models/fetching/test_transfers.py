@@ -234,7 +234,7 @@ def test_a_packed_file_is_not_stored(server: WeightsServer, tmp_path: Path) -> N
 
 def test_a_file_that_is_larger_than_the_disk(server: WeightsServer, tmp_path: Path) -> None:
     huge = Answer(headers={"Content-Length": str(10**18)})
-    with pytest.raises(WeightsError, match=r"are free there") as caught:
+    with pytest.raises(WeightsError, match=r"were free there") as caught:
         fetch(server.add(NAME, BODY, huge), tmp_path / NAME, timing=FAST)
     assert str(tmp_path) in str(caught.value)
     assert list(tmp_path.iterdir()) == []

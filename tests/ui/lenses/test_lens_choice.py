@@ -1,5 +1,7 @@
 """Which lens and which layer, as Streamlit runs the page without a browser."""
 
+import pytest
+
 from hookviz.lenses.contract import running
 from tests.ui.test_page import opened, texts
 
@@ -29,6 +31,29 @@ def test_a_lens_begins_at_the_layer_that_it_is_made_for() -> None:
     assert "stage3.relu_out speaks for it" in texts(page.markdown)
     page = opened(model="ShapesNet", lens=GRAD_CAM, layer="stage1.first.conv")
     assert page.selectbox(key="layer").value == "stage1.first.conv"
+
+
+@pytest.mark.parametrize(
+    ("lens", "layer", "says"),
+    [
+        (GRAD_CAM, "layer4", "layer4 speaks for it"),
+        ("embedding", "avgpool", "512 numbers, the mean of each channel"),
+    ],
+)
+def test_a_block_can_be_asked_about(lens: str, layer: str, says: str) -> None:
+    page = opened(model="ResNet-18", weights="random", lens=lens, layer=layer)
+    assert page.selectbox(key="layer").value == layer
+    assert says in texts(page.markdown)
+    assert not page.warning
+    page.selectbox(key="lens").select("").run()
+    assert page.selectbox(key="layer").value == layer
+
+
+def test_a_lens_that_needs_a_conv_layer_begins_at_the_last_one_in_the_block() -> None:
+    page = opened(model="ResNet-18", weights="random", lens="embedding", layer="layer2")
+    page.selectbox(key="lens").select("channels-that-matter").run()
+    assert page.selectbox(key="layer").value == "layer2.1.conv2"
+    assert not page.warning
 
 
 def test_back_at_the_channels_the_same_layer_is_shown() -> None:

@@ -6,8 +6,10 @@ import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.images.samples import samples
 from hookviz.lenses.contract.lens import Subject
+from hookviz.ui.components.gallery import Thumbnail
 from hookviz.ui.lenses.lens_widgets import _class_names
-from tests.conftest import picture
+from hookviz.ui.recent_images import RecentImage
+from tests.conftest import encoded, picture
 from tests.ui.lenses.test_lens_choice import GRAD_CAM
 from tests.ui.test_page import opened, texts
 
@@ -29,6 +31,21 @@ def test_a_choice_that_means_nothing_is_explained() -> None:
     assert "channel numbers such as" in texts(page.info)
     page.text_input(key="ablate-channels").set_value("5-7").run()
     assert not page.info
+
+
+def test_the_samples_and_the_sessions_images_are_compared_at_once() -> None:
+    page = opened(model="ShapesNet", lens="embedding")
+    others = len(samples()) - 1  # not the one that is looked at: nothing is more like it
+    assert f"{others + 1} images as vectors" in texts(page.markdown)
+    assert page.subheader[0].value == "Most alike to this image"
+    assert len([each for each in page.caption if each.value.startswith("**")]) == 1 + 6
+    image = hookviz.read_image(picture(3))
+    own = RecentImage(Thumbnail("x", "own.png", ""), encoded(picture(3)), image.digest)
+    page.session_state["_recent"] = (own,)
+    page.run()
+    assert f"{others + 2} images as vectors" in texts(page.markdown)
+    page.toggle(key="embedding-images-samples").set_value(False).run()
+    assert "Add more images" in texts(page.info)
 
 
 def test_the_likeliest_classes_come_first_with_their_probabilities() -> None:

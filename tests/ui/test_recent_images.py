@@ -7,7 +7,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import hookviz
-from hookviz.ui.sidebar import recent_images as recent
+from hookviz.ui import recent_images as recent
 from scripts.servers import ROOT
 from tests.conftest import encoded, picture
 

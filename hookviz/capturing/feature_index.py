@@ -1,0 +1,156 @@
+"""An index of images by their vectors: loaded from a file, and asked what is like another image."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.capturing import feature_files
+from hookviz.capturing.feature_vectors import POOLS, Features, check_finite
+from hookviz.capturing.features import features, steps
+from hookviz.errors import HookVizError, shorten
+from hookviz.paths import path_of
+from hookviz.types import Model, ModelInput, Progress, ignore
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FeatureIndex:
+    """Vectors of images to find those that are like another one.
+
+    `Features.save` writes it, and `load` reads it; ``FeatureIndex(features)`` needs no file.
+
+    Attributes:
+        features: the vectors, and what they were made with.
+        folder: the one that the file lies in; None without a file.
+        paths: the way from there to each image, as the file says; empty where it says none.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> paths = [f"assets/samples/{name}.jpg" for name in ("cat", "checks", "dots", "star")]
+    >>> index = hookviz.FeatureIndex(hookviz.extract_features(model, paths))
+    >>> [(name, round(alike, 2)) for name, alike in
+    ...  index.nearest(model, "assets/samples/dots.jpg", 2)]
+    [('dots.jpg', 1.0), ('checks.jpg', 0.84)]
+    """
+
+    features: Features
+    folder: Path | None = None
+    paths: tuple[str, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "FeatureIndex":
+        """The index in a file that `Features.save` or ``hookviz features -o`` wrote.
+
+        Nothing in the file is executed, and no image that it names is opened.
+
+        Raises:
+            HookVizError: there is no such file, it is no index or one of a newer HookViz, it is
+                truncated or damaged, it holds no vectors or such with NaN, or it says that it holds
+                more than it has room for.
+        """
+        file = path_of(path)
+        table = feature_files.read(file)
+        about = table.about
+        size, pool = about.get("size", ""), about.get("pool", "")
+        if pool not in POOLS or not (size == "" or (size.isdecimal() and len(size) < 6)):
+            raise HookVizError(f"{shorten(file.name)!r} doesn't say how its vectors were made.")
+        check_finite(table.names, table.vectors)
+        found = Features(
+            model=about.get("model", ""),
+            weights=about.get("weights", ""),
+            digest=about.get("digest", ""),
+            layer=about.get("layer", ""),
+            pool=pool,
+            names=table.names,
+            vectors=table.vectors,
+            failed={},
+            size=int(size) if size else None,
+            whole=about.get("whole") == "True",
+            preprocess=about.get("preprocess", ""),
+        )
+        return cls(found, file.parent.resolve(), table.paths)
+
+    def nearest(
+        self, model: Model, image: Any, count: int = 10, *, progress: Progress = ignore
+    ) -> tuple[tuple[str, float], ...]:
+        """The `count` images most similar to another one, by their names, best first.
+
+        Its vector is made as those of the index were. The number is the cosine of the angle between
+        the two, from -1 to 1; of equal ones the first in the index comes first.
+
+        Args:
+            model: the one that the index was made with.
+            image: anything that `capture` takes.
+            count: how many at most.
+            progress: told the share done.
+
+        Raises:
+            HookVizError: the model or its weights are others, `count` is less than 1, or the image
+                gives no vector that can be compared.
+        """
+        if count < 1:
+            raise HookVizError(f"count={count} is not a whole number above 0.")
+        shares = self.similarity(model, image, progress=progress)
+        return tuple(
+            (self.features.names[place], float(shares[place])) for place in ranked(shares)[:count]
+        )
+
+    def similarity(
+        self, model: Model, image: Any, *, progress: Progress = ignore
+    ) -> NDArray[np.float64]:
+        """How similar each image of the index is to another one, ``(N,)``, in the index's order.
+
+        Raises:
+            HookVizError: as `nearest` does.
+        """
+        self.check(model)
+        made = self.features
+        options: dict[str, Any] = {"size": made.size, "whole": made.whole}
+        if isinstance(image, ModelInput):
+            options = {}
+        asked = features(model, [image], made.layer, made.pool, progress=progress, **options)
+        check_finite(asked.names, asked.vectors)
+        return made.similarity_to(asked.vectors[0])
+
+    def check(self, model: Model) -> None:
+        """Nothing, where a model is the one that the vectors were made with.
+
+        Raises:
+            HookVizError: its weights are others, or it makes its inputs in another way.
+        """
+        made = self.features
+        about = f"{shorten(made.model)} ({shorten(made.weights)} weights)"
+        if model.digest != made.digest:
+            raise HookVizError(
+                f"The index was made with {about}, digest {shorten(made.digest[:12])}, and this is "
+                f"{model.title} ({model.weights} weights), digest {model.digest[:12]}: vectors of "
+                "two networks can't be compared. Load those weights, or make the index anew."
+            )
+        if steps(model) != made.preprocess:
+            raise HookVizError(
+                f"The index was made with {about}, whose inputs were made of images in another way "
+                f"than {model.title}'s are. Take the same preprocessing, or make the index anew."
+            )
+
+    def picture(self, place: int) -> Path | None:
+        """Where the image at a place of the index is, if it is there.
+
+        Never outside of the folder that the index lies in, whatever the file says, by whichever
+        links.
+        """
+        path = self.paths[place] if place < len(self.paths) else ""
+        if self.folder is None or not path:
+            return None
+        try:
+            real = (self.folder / path).resolve()
+            inside = real.is_relative_to(self.folder) and real.is_file()
+        except (OSError, ValueError, RuntimeError):  # a zero byte, too long, links in a circle
+            return None
+        return real if inside else None
+
+
+def ranked(shares: NDArray[np.float64]) -> list[int]:
+    """Places, the most similar first; of equal ones the first comes first."""
+    return [int(place) for place in np.argsort(-shares, kind="stable")]

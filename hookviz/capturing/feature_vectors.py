@@ -1,0 +1,224 @@
+"""Vectors of images, all from one layer of one model: how alike they are, and a file of them."""
+
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.capturing import feature_files
+from hookviz.errors import HookVizError, SettingError, shorten
+from hookviz.paths import path_of
+
+_ROWS = 256  # of the similarities of any two that are computed at once
+_AT_ONCE = 1 << 22  # numbers of vectors that are wide in memory at once
+_SUFFIXES = (".npz", ".parquet")
+
+POOLS = {
+    "mean": "the mean of each channel over all positions",
+    "flat": "every value, channel by channel",
+}
+"""How the values of a layer become one vector."""
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """One vector per image, all from one layer of one model.
+
+    Attributes:
+        model: the model's name.
+        weights: ``"pretrained"``, ``"random"`` or a file's name.
+        digest: hash of the model's weights.
+        layer: whose output the vectors are made of.
+        pool: one of `POOLS`.
+        names: what the images are called, each name once, ``(N,)``.
+        vectors: float32, ``(N, D)``.
+        failed: why images have no vector, by their names.
+        size: side of the inputs in pixels where it was not the model's own.
+        whole: whether the whole images were taken in.
+        preprocess: how the model's inputs are made of images, as JSON; empty for a function.
+        files: where each image lies, absolute; empty for what was no file; as many as `names`, or
+            none at all.
+    """
+
+    model: str
+    weights: str
+    digest: str
+    layer: str
+    pool: str
+    names: tuple[str, ...]
+    vectors: NDArray[np.float32] = field(repr=False)
+    failed: Mapping[str, str]
+    size: int | None = None
+    whole: bool = False
+    preprocess: str = field(default="", repr=False)
+    files: tuple[str, ...] = field(default=(), repr=False)
+
+    def similarity(self) -> NDArray[np.float64]:
+        """The cosine of the angle between any two vectors, ``(N, N)``: x·y / (‖x‖ ‖y‖).
+
+        1 is the same direction, 0 a right angle, -1 the opposite direction. A vector of zeros has
+        no direction: it has 0 with all, itself included. One with a NaN or an infinite value has
+        NaN.
+        """
+        unit = _unit(self.vectors)
+        found: NDArray[np.float64] = np.clip(unit @ unit.T, -1, 1)
+        return found
+
+    def similarity_to(self, vector: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+        """The cosine of the angle between each vector and another one, ``(N,)``, as `similarity`.
+
+        Equal vectors have equal numbers, to the last digit, whatever their place.
+
+        Raises:
+            HookVizError: `vector` has another length than these, ``(D,)``.
+        """
+        count, size = self.vectors.shape
+        if np.shape(vector) != (size,):
+            raise HookVizError(
+                f"A vector of {np.size(vector):,} numbers can't be compared with these, which have "
+                f"{size:,} each: inputs of another size, or another layer."
+            )
+        found = np.empty(count)
+        one = _unit(np.asarray(vector)[None])[0]
+        rows = max(1, _AT_ONCE // size)
+        for start in range(0, count, rows):
+            # summed row by row, where a matrix product would round by a row's place in it
+            found[start : start + rows] = (_unit(self.vectors[start : start + rows]) * one).sum(1)
+        return np.clip(found, -1, 1)
+
+    def nearest(self, count: int = 1) -> dict[str, tuple[tuple[str, float], ...]]:
+        """For each image the `count` others most similar to it, with the similarity, best first.
+
+        Equal ones come in the images' own order, and those without a number last.
+
+        Raises:
+            HookVizError: `count` is less than 1.
+
+        >>> model = hookviz.load_model("shapesnet")
+        >>> paths = [f"assets/samples/{name}.jpg" for name in ("cat", "checks", "dots", "star")]
+        >>> [(name, round(alike, 2)) for name, alike in
+        ...  hookviz.extract_features(model, paths).nearest()["dots.jpg"]]
+        [('checks.jpg', 0.84)]
+        """
+        if count < 1:
+            raise HookVizError(f"count={count} is not a whole number above 0.")
+        found = {}
+        for place, (name, row) in enumerate(zip(self.names, self._rows(), strict=True)):
+            order = [other for other in np.argsort(-row, kind="stable") if other != place]
+            found[name] = tuple((self.names[other], float(row[other])) for other in order[:count])
+        return found
+
+    def _rows(self) -> Iterator[NDArray[np.float64]]:
+        """`similarity` row by row: all of it takes gigabytes where there are 10,000 images."""
+        unit = _unit(self.vectors)
+        for start in range(0, len(unit), _ROWS):
+            yield from np.clip(unit[start : start + _ROWS] @ unit.T, -1, 1)
+
+    def npz(self) -> bytes:
+        """An NPZ file with ``names`` and ``vectors``, and with where they come from.
+
+        ``numpy.load`` reads it; ``layer``, ``model``, ``weights``, ``digest`` and ``pool`` are
+        texts.
+        """
+        buffer = io.BytesIO()
+        arrays: dict[str, Any] = {"names": np.array(self.names), "vectors": self.vectors}
+        np.savez_compressed(buffer, **arrays, **self._about())
+        return buffer.getvalue()
+
+    def parquet(self, folder: str | os.PathLike[str] | None = None) -> bytes:
+        """A Parquet file with a row per image: ``name``, ``path``, ``vector`` of D float32 numbers.
+
+        ``path`` leads to the image from `folder`, the one that the file is going to lie in; it is
+        empty for what lies elsewhere, or was no file. The model, its weights and everything that
+        the vectors depend on are in the metadata of the schema.
+
+        Raises:
+            HookVizError: pyarrow is not installed.
+        """
+        inside = tuple(_from(folder, file) for file in self.files or ("",) * len(self.names))
+        about = {**self._about(), "size": self.size or "", "whole": self.whole}
+        about["preprocess"] = self.preprocess
+        return feature_files.written(self.names, inside, self.vectors, about)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file that `FeatureIndex.load` reads, ``.parquet``; or an ``.npz`` file.
+
+        Raises:
+            SettingError: the name ends in something else.
+            HookVizError: pyarrow is not installed, or, for an index, a vector has NaN or infinite
+                numbers, to which nothing is alike.
+            OSError: the file can't be written.
+
+        >>> import tempfile
+        >>> model = hookviz.load_model("shapesnet")
+        >>> found = hookviz.extract_features(model, ["assets/samples/dots.jpg"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found.save(f"{folder}/index.parquet")
+        ...     hookviz.FeatureIndex.load(f"{folder}/index.parquet").features.names
+        ('dots.jpg',)
+        """
+        file = path_of(path)
+        suffix = check_suffix(file)
+        if suffix == ".parquet":
+            check_finite(self.names, self.vectors)
+        data = self.npz() if suffix == ".npz" else self.parquet(file.parent)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            "layer": self.layer,
+            "model": self.model,
+            "weights": self.weights,
+            "digest": self.digest,
+            "pool": self.pool,
+        }
+
+
+def check_suffix(path: Path) -> str:
+    """What a file of vectors ends in, in small letters.
+
+    Raises:
+        SettingError: neither ``.npz`` nor ``.parquet``.
+    """
+    suffix = path.suffix.casefold()
+    if suffix not in _SUFFIXES:
+        raise SettingError(f"{str(path)!r} ends in none of {', '.join(_SUFFIXES)}.")
+    return suffix
+
+
+def check_finite(names: Sequence[str], vectors: NDArray[np.float32]) -> None:
+    """Nothing, where every number is finite.
+
+    Raises:
+        HookVizError: some are not; it names the first of those images.
+    """
+    wrong = np.flatnonzero(~np.isfinite(vectors).all(1))
+    if len(wrong):
+        raise HookVizError(
+            f"{len(wrong):,} of {len(vectors):,} vectors have NaN or infinite numbers, first that "
+            f"of {shorten(names[wrong[0]])!r}, and nothing is alike to those. Leave these images "
+            "out, or choose an earlier layer; the lens health says where such numbers begin."
+        )
+
+
+def _unit(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """The vectors, ``(N, D)``, each scaled to length 1, but for zeros."""
+    wide = vectors.astype(np.float64)
+    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):  # infinity / infinity
+        unit: NDArray[np.float64] = wide / np.where(lengths > 0, lengths, 1)
+    return unit
+
+
+def _from(folder: str | os.PathLike[str] | None, file: str) -> str:
+    """The way to a file from a folder that it is in, with ``/``; empty for any other."""
+    if folder is None or not file:
+        return ""
+    real, top = Path(file).resolve(), Path(folder).resolve()
+    return real.relative_to(top).as_posix() if real.is_relative_to(top) else ""

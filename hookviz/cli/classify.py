@@ -1,0 +1,95 @@
+"""``hookviz classify``: how well a layer's features tell classes of images apart."""
+
+from typing import Any
+
+import click
+
+from hookviz.capturing.feature_vectors import POOLS
+from hookviz.cli.messages import MISTAKE, complain
+from hookviz.cli.options import input_options, load, model_options
+from hookviz.cli.progress import progress_bar
+from hookviz.cli.tables import echo_json, table
+from hookviz.explaining.linear_probe import LinearProbe, linear_probe
+from hookviz.wording import percent
+
+
+@click.command()
+@click.argument("folder")
+@model_options
+@click.option("--layer", help="A layer or a block; the last convolution by default.")
+@click.option("--pool", type=click.Choice(list(POOLS)), default="mean", show_default=True)
+@click.option("--folds", type=click.IntRange(2, 100), default=5, show_default=True)
+@input_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def classify(
+    *,
+    folder: str,
+    model: str,
+    layer: str | None,
+    pool: str,
+    folds: int,
+    size: int | None,
+    whole: bool,
+    as_json: bool,
+    **loading: Any,
+) -> None:
+    """Tell how well a layer's features tell the class folders of a FOLDER apart.
+
+    FOLDER has a folder for each class, such as photos/cats and photos/dogs. A logistic regression
+    on the standardised features is cross-validated: each image is answered by a classifier that has
+    seen neither it nor a copy of it. The network is not trained. Needs scikit-learn.
+    """
+    loaded = load(model, **loading)
+    with progress_bar("Images") as report:
+        found = linear_probe(
+            loaded,
+            folder,
+            layer,
+            pool,
+            folds=folds,
+            size=size,
+            whole=whole,
+            progress=report,
+        )
+    for name, reason in found.failed.items():
+        complain(f"{name}: {reason}")
+    if as_json:
+        echo_json(_as_data(found))
+    else:
+        click.echo(_says(found))
+    if found.failed:
+        click.get_current_context().exit(MISTAKE)
+
+
+def _as_data(found: LinearProbe) -> dict[str, Any]:
+    return {
+        "layer": found.layer,
+        "pool": found.pool,
+        "accuracy": found.accuracy,
+        "deviation": found.deviation,
+        "baseline": found.baseline,
+        "accuracies": found.accuracies.tolist(),
+        "classes": dict(zip(found.classes, found.counts, strict=True)),
+        "confusion": found.confusion.tolist(),
+        "copies": found.copies,
+        "wrong": dict(found.wrong),
+        "failed": dict(found.failed),
+    }
+
+
+def _says(found: LinearProbe) -> str:
+    folds = len(found.accuracies)
+    lines = [
+        f"{found.layer}: {percent(found.accuracy)} right, ± {percent(found.deviation)} over "
+        f"{folds} folds; always the most frequent class: {percent(found.baseline)}",
+    ]
+    if found.copies:
+        lines.append(f"{found.copies} of the images are copies of others, in one fold with these")
+    head = ("class", "images", "right", *(f"as {name}" for name in found.classes))
+    rows = [
+        (name, str(count), percent(share), *map(str, row))
+        for name, count, share, row in zip(
+            found.classes, found.counts, found.by_class, found.confusion.tolist(), strict=True
+        )
+    ]
+    return "\n".join([*lines, table(head, rows, right=head[1:])])

@@ -1,0 +1,70 @@
+"""``hookviz similar``: which images of an index are like another one."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hookviz.capturing.feature_index import FeatureIndex
+from hookviz.cli.options import load
+from hookviz.cli.tables import echo_json, table
+from hookviz.errors import SettingError, shorten
+from hookviz.models import catalog
+from hookviz.types import Model
+
+
+@click.command()
+@click.argument("image")
+@click.argument("index")
+@click.option("-n", "--count", type=click.IntRange(1), default=10, show_default=True)
+@click.option("--model", help="The model, where it is your own: package.module:factory or a .pt2.")
+@click.option("--weights", help="The checkpoint, where the index was made with one.")
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or mps.")
+@click.option("--half", is_flag=True, help="Compute in half precision, on GPUs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def similar(
+    *,
+    image: str,
+    index: str,
+    count: int,
+    model: str | None,
+    weights: str | None,
+    as_json: bool,
+    **loading: Any,
+) -> None:
+    """Name the images of an INDEX that are most like an IMAGE to the network.
+
+    The index is a file of `hookviz features photos/ -o index.parquet`. The image's vector is made
+    with the model, layer and options that the index was made with.
+    """
+    asked = FeatureIndex.load(index)
+    loaded = _model_of(asked, model, weights, **loading)
+    nearest = asked.nearest(loaded, image, count)
+    if as_json:
+        made = asked.features
+        echo_json({"model": made.model, "layer": made.layer, "nearest": nearest})
+        return
+    rows = [(str(place + 1), name, f"{alike:.4f}") for place, (name, alike) in enumerate(nearest)]
+    click.echo(table(("", "image", "similarity"), rows, right=("", "similarity")))
+
+
+def _model_of(asked: FeatureIndex, model: str | None, weights: str | None, **loading: Any) -> Model:
+    """The model that the index was made with.
+
+    What a file says is never a module to be imported or a path to be read: names of the catalog
+    alone are taken from it.
+    """
+    made = asked.features
+    if model is None and made.model not in {spec.name for spec in catalog.list_models()}:
+        raise SettingError(
+            f"The index was made with {shorten(made.model)!r}, which is no model of the catalog: "
+            "name it with --model package.module:factory."
+        )
+    if weights is None and model is None and made.weights not in ("pretrained", "random"):
+        name = Path(made.weights).name
+        raise SettingError(
+            f"The index was made with weights from {shorten(name)!r}: name that file with "
+            "--weights."
+        )
+    chosen = weights or (made.weights if model is None else "pretrained")
+    return load(model or made.model, chosen, **loading)

@@ -1,0 +1,66 @@
+"""How much the class scores change when a channel is switched off, for all channels of layers."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from hookviz.capturing.survey import survey_input
+from hookviz.errors import ModelError
+from hookviz.explaining.scoring import class_scores
+from hookviz.explaining.without_channels import PassesWithout
+from hookviz.hooking.forward_pass import Telling, private_replica
+from hookviz.types import Model, ModelInput, Progress, ignore
+from hookviz.wording import number
+
+_MOST_WORK = 1e13  # multiply-adds: minutes on a few cores
+
+
+def channel_effects(
+    model: Model, model_input: ModelInput, layers: Sequence[str], progress: Progress = ignore
+) -> dict[str, Tensor]:
+    """The length of the change of all class scores without each channel, by layer.
+
+    ``‖scores(channel c at 0) − scores‖₂``, float64 ``(C,)`` on the CPU. The channel is written
+    over at the convolution's own output, before any batch norm. A pass of the part behind the
+    layer is made for every channel, many at once where the network lets them.
+
+    Args:
+        model: the model.
+        model_input: the image whose scores are looked at.
+        layers: conv layers by name.
+        progress: told the share done; what it raises ends the run.
+
+    Raises:
+        ModelError: it would take more than 10¹³ multiply-adds, or the network can't go on without
+            a channel or puts out no class scores.
+    """
+    survey = survey_input(model, model_input)
+    infos = [info for info in survey.layers if info.name in set(layers)]
+    work = sum(
+        info.output_shape[0]
+        * sum(later.multiply_adds * later.calls for later in survey.layers[info.index :])
+        for info in infos
+    )
+    channels = sum(info.output_shape[0] for info in infos)
+    if work > _MOST_WORK:
+        raise ModelError(
+            f"To switch {channels:,} channels of {model.title} off one by one takes {number(work)} "
+            f"multiply-adds, more than {number(_MOST_WORK)}. Choose one layer alone, a smaller "
+            "input, or another method."
+        )
+    effects, done, told = {}, 0, 0.0
+
+    def report(share: float) -> None:
+        nonlocal told
+        told = max(told, (done + share * count) / channels)  # a plainer way begins anew
+        progress(told)
+
+    with private_replica(model) as replica:
+        before = class_scores(model, replica, model_input.tensor)[0].cpu().double()
+        for info in infos:
+            passes = PassesWithout(model, model_input, replica, info)
+            count = info.output_shape[0]
+            after = passes.every_channel(before, Telling(report))
+            effects[info.name] = (after - before).norm(dim=1)
+            done += count
+    return effects

@@ -1,0 +1,272 @@
+"""What a layer's features tell apart: a linear classifier on them, tried on images it has not seen.
+
+The network stays as it is (a linear probe: Alain and Bengio, "Understanding intermediate layers
+using linear classifier probes", 2016). Nothing of an image that is tried gets into what is fitted:
+the features are standardised within each fold, and copies of one picture are in one fold.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.capturing.feature_vectors import check_finite
+from hookviz.capturing.features import features
+from hookviz.errors import HookVizError, SettingError, shorten
+from hookviz.hooking.forward_pass import Telling
+from hookviz.images import reading
+from hookviz.images.formats import SUFFIXES
+from hookviz.paths import path_of
+from hookviz.types import Model, Progress, ignore
+
+_SEED = 0  # by which images are shuffled into folds
+_MOST_STEPS = 5000  # of the solver
+_LEAST_FOLDS, _MOST_FOLDS = 2, 100
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProbe:
+    """How well a linear classifier on a layer's features tells classes apart, by cross-validation.
+
+    Attributes:
+        layer: whose output the features are made of.
+        pool: how, one of `hookviz.capturing.feature_vectors.POOLS`.
+        classes: their names, ``(C,)``.
+        counts: images of each, ``(C,)``.
+        accuracies: share of right answers in each fold, float64 ``(folds,)``.
+        baselines: the same for whoever always says the class that the other folds have most of.
+        confusion: images by their class (rows) and the answer (columns), ``(C, C)``.
+        copies: how many images are copies of others, and so in the same fold as these.
+        wrong: the answer for each image that was answered wrong, by its name.
+        failed: why images were left out, by their names.
+    """
+
+    layer: str
+    pool: str
+    classes: tuple[str, ...]
+    counts: tuple[int, ...]
+    accuracies: NDArray[np.float64]
+    baselines: NDArray[np.float64]
+    confusion: NDArray[np.int64]
+    copies: int
+    wrong: Mapping[str, str] = field(repr=False)
+    failed: Mapping[str, str] = field(repr=False)
+
+    @property
+    def accuracy(self) -> float:
+        """The mean over the folds."""
+        return float(self.accuracies.mean())
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation over the folds, with n - 1; folds share data, so it is a hint."""
+        return float(self.accuracies.std(ddof=1))
+
+    @property
+    def baseline(self) -> float:
+        """The accuracy of always saying the most frequent class, the mean over the folds."""
+        return float(self.baselines.mean())
+
+    @property
+    def by_class(self) -> NDArray[np.float64]:
+        """The share of right answers for each class, ``(C,)``."""
+        shares: NDArray[np.float64] = self.confusion.diagonal() / self.confusion.sum(1)
+        return shares
+
+
+def linear_probe(
+    model: Model,
+    folder: str | os.PathLike[str],
+    layer: str | None = None,
+    pool: str = "mean",
+    *,
+    folds: int = 5,
+    size: int | None = None,
+    whole: bool = False,
+    progress: Progress = ignore,
+) -> LinearProbe:
+    """How well a layer tells the classes of a folder apart: ``photos/cats/…``, ``photos/dogs/…``.
+
+    Logistic regression (scikit-learn's, L2 with C = 1) on standardised features, by stratified
+    cross-validation: each image is answered by a classifier that has seen neither it nor a copy.
+
+    Args:
+        model: from `load_model` or `wrap`.
+        folder: with a folder for each class, whose images can be in folders again.
+        layer: a layer or a block; the last conv layer by default.
+        pool: how its output becomes a vector, as `extract_features` has it.
+        folds: into how many parts the images are split.
+        size: side of the inputs in pixels, in place of the model's own.
+        whole: take in the whole images instead of their centre crops.
+        progress: told the share done; what it raises ends the run.
+
+    Raises:
+        SettingError: `folds` is no number from 2 to 100, or `pool` means nothing.
+        HookVizError: there are fewer than two classes, or fewer different pictures of one than
+            folds; a picture is in two classes; features are not finite; scikit-learn is missing.
+        UnknownLayerError: the model has no such layer.
+
+    >>> import pathlib, shutil, tempfile
+    >>> model = hookviz.load_model("shapesnet")
+    >>> classes = {"photos": ("cat", "coffee"), "drawn": ("star", "heart")}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for kind, names in classes.items():
+    ...         (pathlib.Path(folder) / kind).mkdir()
+    ...         for name in names:
+    ...             _ = shutil.copy(f"assets/samples/{name}.jpg", f"{folder}/{kind}")
+    ...     found = hookviz.linear_probe(model, folder, folds=2)
+    >>> found.classes, found.counts
+    (('drawn', 'photos'), (2, 2))
+    """
+    if isinstance(folds, bool) or not (
+        isinstance(folds, int) and _LEAST_FOLDS <= folds <= _MOST_FOLDS
+    ):
+        raise SettingError(f"folds={shorten(repr(folds))} is no whole number from 2 to 100.")
+    for part in ("linear_model", "model_selection", "pipeline", "preprocessing"):
+        _sklearn(part)
+    listed = _class_folders(path_of(folder))
+    files = {str(file): (name, file) for name, images in listed.items() for file in images}
+    telling = Telling(progress, 2)
+    digests, failed = _digests({name: file for name, (_, file) in files.items()}, telling)
+    _check_counts(_count(files, digests), folds)
+    given = {name: files[name][1] for name in digests}
+    made = features(model, given, layer, pool, size=size, whole=whole, progress=telling.within)
+    failed |= made.failed
+    check_finite(made.names, made.vectors)
+    labels = [files[name][0] for name in made.names]
+    groups = [digests[name] for name in made.names]
+    _check_groups(made.names, labels, groups)
+    _check_counts(_count(files, {name: digests[name] for name in made.names}), folds)
+    accuracies, baselines, answers = cross_validated(made.vectors, labels, groups, folds)
+    classes = tuple(sorted(set(labels)))
+    confusion = np.zeros((len(classes), len(classes)), np.int64)
+    for label, answer in zip(labels, answers, strict=True):
+        confusion[classes.index(label), classes.index(answer)] += 1
+    pairs = zip(made.names, labels, answers, strict=True)
+    return LinearProbe(
+        layer=made.layer,
+        pool=pool,
+        classes=classes,
+        counts=tuple(int(count) for count in confusion.sum(1)),
+        accuracies=accuracies,
+        baselines=baselines,
+        confusion=confusion,
+        copies=len(groups) - len(set(groups)),
+        wrong={name: answer for name, label, answer in pairs if answer != label},
+        failed=failed,
+    )
+
+
+def cross_validated(
+    vectors: NDArray[np.float32], labels: Sequence[str], groups: Sequence[str], folds: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], list[str]]:
+    """Accuracy and baseline of each fold, and the answer for each vector by who has not seen it.
+
+    Args:
+        vectors: ``(N, D)``.
+        labels: the class of each.
+        groups: those of one group are in one fold.
+        folds: how many.
+
+    Raises:
+        HookVizError: scikit-learn is not installed.
+    """
+    splitter = _sklearn("model_selection").StratifiedGroupKFold(
+        folds, shuffle=True, random_state=_SEED
+    )
+    wide, truth = vectors.astype(np.float64), np.array(labels)
+    answers = np.empty_like(truth)
+    right, base = [], []
+    first = {group: place for place, group in reversed([*enumerate(groups)])}
+    places = [first[group] for group in groups]  # a shuffle goes by their order
+    for seen, unseen in splitter.split(wide, truth, places):
+        classifier = _sklearn("pipeline").make_pipeline(
+            _sklearn("preprocessing").StandardScaler(),
+            _sklearn("linear_model").LogisticRegression(max_iter=_MOST_STEPS),
+        )
+        answers[unseen] = classifier.fit(wide[seen], truth[seen]).predict(wide[unseen])
+        right.append(float(np.mean(answers[unseen] == truth[unseen])))
+        names, counts = np.unique(truth[seen], return_counts=True)
+        base.append(float(np.mean(truth[unseen] == names[counts.argmax()])))
+    return np.array(right), np.array(base), [str(answer) for answer in answers]
+
+
+def _sklearn(part: str) -> Any:
+    try:
+        return import_module(f"sklearn.{part}")  # takes seconds, and few need it
+    except ImportError as error:
+        raise HookVizError(
+            "Classifiers are fitted by scikit-learn, which is not installed: pip install "
+            "'hookviz[classify]', or '.[classify]' in a checkout."
+        ) from error
+
+
+def _class_folders(folder: Path) -> dict[str, list[Path]]:
+    """The images of each class, by the name of its folder."""
+    if not folder.is_dir():
+        raise HookVizError(f"There is no folder {shorten(str(folder))!r}.")
+    found = {
+        inside.name: sorted(
+            file
+            for file in inside.rglob("*")
+            if file.suffix.casefold() in SUFFIXES and file.is_file()
+        )
+        for inside in sorted(folder.iterdir())
+        if inside.is_dir() and not inside.name.startswith(".")
+    }
+    listed = {name: files for name, files in found.items() if files}
+    if len(listed) < 2:
+        raise HookVizError(
+            f"{shorten(str(folder))!r} has {len(listed)} folder{'s' * (len(listed) != 1)} with "
+            "images in it, and a classifier needs two at least, one for each class: "
+            "photos/cats/…, photos/dogs/…"
+        )
+    return listed
+
+
+def _digests(files: Mapping[str, Path], telling: Telling) -> tuple[dict[str, str], dict[str, str]]:
+    """What tells each picture from others, by its pixels; and why images can't be read."""
+    digests, failed = {}, {}
+    for place, (name, file) in enumerate(files.items()):
+        telling.within(place / len(files))
+        try:
+            digests[name] = reading.read(file).digest
+        except HookVizError as error:
+            failed[name] = str(error)
+    telling.step()
+    return digests, failed
+
+
+def _count(files: Mapping[str, tuple[str, Path]], digests: Mapping[str, str]) -> dict[str, int]:
+    """How many different pictures each class has."""
+    different: dict[str, set[str]] = {name: set() for name, _ in files.values()}
+    for name, digest in digests.items():
+        different[files[name][0]].add(digest)
+    return {name: len(found) for name, found in different.items()}
+
+
+def _check_counts(counts: Mapping[str, int], folds: int) -> None:
+    name, least = min(counts.items(), key=lambda each: each[1])
+    if least >= folds:
+        return
+    fewer = f", or take {least} folds" if least >= _LEAST_FOLDS else ""
+    raise HookVizError(
+        f"{shorten(name)!r} has {least} different picture{'s' * (least != 1)} that can be read, "
+        f"and {folds} folds need {folds} of each class at least: add {folds - least}{fewer}."
+    )
+
+
+def _check_groups(names: Sequence[str], labels: Sequence[str], groups: Sequence[str]) -> None:
+    first: dict[str, int] = {}
+    for place, group in enumerate(groups):
+        other = first.setdefault(group, place)
+        if labels[other] != labels[place]:
+            raise HookVizError(
+                f"{shorten(names[other])!r} and {shorten(names[place])!r} are the same picture in "
+                "two classes: take it out of one."
+            )

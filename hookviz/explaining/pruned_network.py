@@ -1,0 +1,182 @@
+"""A network without what was pruned: its weights at 0, and what a channel that goes leaves behind.
+
+`torch.nn.utils.prune` sets a channel's kernel to 0 and leaves its bias, and the batch norm behind
+it makes a constant of that. Here a channel that goes puts out 0: its bias goes too, and so do the
+scale and shift of a batch norm that is given the convolution's output, and no other layer's. Such a
+channel can be taken out (see `hookviz.explaining.smaller_network`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from hookviz.capturing import inputs
+from hookviz.capturing.survey import survey
+from hookviz.errors import SettingError
+from hookviz.explaining.channel_effects import channel_effects
+from hookviz.explaining.channel_ways import BY_CHANNEL
+from hookviz.explaining.pruning import METHODS, OF_CHANNELS, Pruning
+from hookviz.hooking import hooks, replicas
+from hookviz.hooking.conduct import only_computes
+from hookviz.hooking.forward_pass import own_shape, pass_without_data
+from hookviz.hooking.selection import Layers, select
+from hookviz.models.digest import network_digest
+from hookviz.types import Model, Progress, ignore
+
+Masks = Mapping[str, Tensor]
+"""What stays of each layer's weights, as `Pruning.masks` gives it."""
+
+Norms = Mapping[str, Sequence[str]]
+"""The batch norms behind each conv layer, as `norms_behind` gives them."""
+
+
+def prune(
+    model: Model,
+    share: float,
+    method: str = METHODS[0],
+    *,
+    layers: Layers = None,
+    seed: int = 0,
+    image: Any = None,
+    keep_biases: bool = False,
+    progress: Progress = ignore,
+) -> Model:
+    """The model with a share of its conv weights set to 0, as a model of its own.
+
+    The same weights go as with `torch.nn.utils.prune`: ``global_unstructured`` for weights one by
+    one, ``ln_structured`` and ``random_structured`` along dimension 0 for whole channels. The
+    model that is given stays as it is; what is not pruned is shared. `save_weights` keeps the
+    result, and `smaller` takes the channels that are gone out of it.
+
+    Args:
+        model: from `load_model` or `wrap`.
+        share: of all weights, or of the channels of every layer, 0…1.
+        method: ``"smallest weights"``, ``"random weights"``, ``"channels by L1 norm"``,
+            ``"channels by L2 norm"``, ``"random channels"``, or ``"channels by effect"``: those
+            first whose absence changes the scores of `image` least.
+        layers: conv layers by name, pattern, type or predicate; every one that runs by default.
+            They are pruned, and drawn for, in order of execution.
+        seed: of what is drawn, as after ``torch.manual_seed(seed)`` on a CPU.
+        image: for ``"channels by effect"``: anything that `capture` takes.
+        keep_biases: leave a channel's bias and batch norm as they are when its kernel goes, as
+            `torch.nn.utils.prune` does. Otherwise the channel puts out 0 and nothing else.
+        progress: told the share done where effects are measured; what it raises ends the run.
+
+    Raises:
+        SettingError: there is no such share or method, or the image is missing.
+        UnknownLayerError: the network has no such layer.
+        ModelError: no conv layer is left to prune, or too many channels to measure one by one.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> pruned = hookviz.prune(model, 0.5, "channels by L1 norm")
+    >>> kernels = pruned.network.stage1.first.conv.weight  # (C_out, C_in, kernel, kernel)
+    >>> int((kernels == 0).flatten(1).all(1).sum()), len(kernels)
+    (24, 48)
+    """
+    names = [info.name for info in survey(model, own_shape(model)).convs]
+    if layers is not None:
+        chosen = set(select(model.network, layers))
+        names = [name for name in names if name in chosen]
+    effects = None
+    if method == "channels by effect":
+        if image is None:
+            raise SettingError("'channels by effect' needs an image whose scores are looked at.")
+        measured = Pruning(model.network, names, OF_CHANNELS[0]).weights
+        effects = channel_effects(model, inputs.prepare(model, image), [*measured], progress)
+    masks = Pruning(model.network, names, method, seed=seed, effects=effects).masks(share)
+    whole = method in OF_CHANNELS and not keep_biases
+    norms = norms_behind(model, own_shape(model)) if whole else None
+    return as_model(model, without(model.network, masks, norms), method, share)
+
+
+def as_model(model: Model, network: nn.Module, method: str, share: float) -> Model:
+    """A pruned network as a model like the one that it was made from."""
+    weights = f"{model.weights}, {100 * share:.4g} % pruned: {method}"
+    return replace(model, network=network, digest=network_digest(network), weights=weights)
+
+
+def without(network: nn.Module, masks: Masks, norms: Norms | None = None) -> nn.Module:
+    """New modules around `network`'s tensors, and around new ones where something goes.
+
+    Args:
+        network: is only looked at.
+        masks: what stays of each layer's weights.
+        norms: where given, a channel whose kernel goes puts out 0: its bias goes too, and what
+            these batch norms would make of it.
+    """
+    modules = dict(network.named_modules())
+    stays = {id(modules[name].weight): mask for name, mask in masks.items()}
+    for name, mask in masks.items() if norms is not None else ():
+        channels = mask.flatten(1).any(1)
+        for part in (modules[name], *(modules[norm] for norm in (norms or {}).get(name, ()))):
+            stays |= {id(tensor): channels for tensor in _shifts(part)}
+    shared = only_computes(network)
+
+    def change(tensor: Tensor) -> Tensor:
+        if id(tensor) not in stays:
+            return tensor if shared else _like(tensor, tensor.detach().clone())
+        return _like(tensor, tensor.detach().masked_fill(~stays[id(tensor)], 0))
+
+    with torch.no_grad():
+        return replicas.replicate(network, change)
+
+
+def norms_behind(model: Model, shape: Sequence[int]) -> dict[str, list[str]]:
+    """The batch norms that are given a conv layer's output and nothing else, by layer.
+
+    As it is, or as modules left it that take 0 to 0 in every channel, such as a ReLU.
+
+    Args:
+        model: the model.
+        shape: of an input, ``(C, H, W)``.
+
+    Raises:
+        ModelError: the network can't take an input of that shape.
+    """
+    surveyed = {info.name for info in survey(model, tuple(shape)).convs}
+    return pass_without_data(
+        model, shape, lambda network, images: _followed(network, images, surveyed)
+    )
+
+
+def _followed(network: nn.Module, images: Tensor, convs: set[str]) -> dict[str, list[str]]:
+    modules = dict(network.named_modules())
+    norms = [name for name, module in modules.items() if isinstance(module, _BatchNorm)]
+    others = [name for name, module in modules.items() if type(module) in BY_CHANNEL]
+    made: dict[int, tuple[str, Tensor, int]] = {}  # the tensor is kept, and so its identity
+    given: dict[str, list[str]] = {name: [] for name in (*norms, *others)}
+
+    def look(call: hooks.Call) -> None:
+        layer, _, version = made.get(id(call.inputs[0]), ("", None, -1))
+        given[call.layer].append(layer if call.inputs[0]._version == version else "")
+
+    def keep(call: hooks.Call) -> None:
+        layer = call.layer if call.layer in convs else given[call.layer][-1]
+        if isinstance(call.output, Tensor):
+            made[id(call.output)] = layer, call.output, call.output._version
+
+    with hooks.observe(network, [*convs, *given], keep), hooks.before(network, given, look):
+        network(images)
+    found: dict[str, list[str]] = {}
+    for norm in norms:
+        layers = set(given[norm])
+        if len(layers) == 1 and "" not in layers:
+            found.setdefault(layers.pop(), []).append(norm)
+    return found
+
+
+def _shifts(module: nn.Module) -> list[Tensor]:
+    """What makes something of a channel of zeros: its bias; of a batch norm all that it adds."""
+    tensors: list[Tensor | None] = [module._parameters.get("bias")]
+    if isinstance(module, _BatchNorm):
+        tensors = [module.weight, module.bias] if module.affine else [module.running_mean]
+    return [tensor for tensor in tensors if tensor is not None]
+
+
+def _like(tensor: Tensor, values: Tensor) -> Tensor:
+    is_parameter = isinstance(tensor, nn.Parameter)
+    return nn.Parameter(values, requires_grad=False) if is_parameter else values

@@ -1,0 +1,196 @@
+"""Which channels of a layer answer to a region of the picture, more than to the rest of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.drawing.chosen_channels import with_channels
+from hookviz.drawing.grid import make_grid
+from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
+from hookviz.errors import HookVizError
+from hookviz.explaining.layer_facts import field_text
+from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.parameters import LayerChoice
+from hookviz.lenses.contract.regions import Region, RegionChoice
+from hookviz.wording import number, percent, times
+
+Floats = NDArray[np.float64]
+_MOST, _LEAST = 12, 4  # channels that are shown: of the highest scores, and of the lowest
+_HEAD = ("channel", "inside − outside", "in deviations", "mean inside", "mean outside", "ratio")
+
+
+def run(subject: Subject, *, layer: str, region: Region) -> LensOutput:
+    """Each channel's mean inside of the region against its mean outside.
+
+    A cell (i, j) of a map stands for an equal part of the input's area, and w(i, j), 0…1, is the
+    share of that part that is marked; a region smaller than a cell weighs that cell alone. Of a
+    channel with the values a(i, j)::
+
+        inside    = Σ w·a / Σ w
+        outside   = Σ (1−w)·a / Σ (1−w)
+        deviation = √ mean((a − mean(a))²)     over all cells alike
+        score     = (inside − outside) / deviation,  0 where every cell has one value
+
+    Channels are ranked by the score. It means the same for layers of any size and sign, which a
+    ratio does not; inside / outside is told beside it where no value of the channel is below 0.
+    With whole cells, a share p of them marked, score · √(p (1 − p)) is Pearson's correlation of the
+    map with the mark (the point-biserial one; Tate, "Correlation between a discrete and a
+    continuous variable", 1954), so that |score| ≤ 1 / √(p (1 − p)). Only finite values count; a
+    channel that has none on either side has NaN and is left out.
+
+    Values, float64: ``inside``, ``outside``, ``deviation``, ``score`` ``(C,)``; ``weights``, w,
+    ``(H, W)``; ``ranking``, channel numbers, highest score first.
+
+    Raises:
+        HookVizError: all of the picture is marked; or the layer's maps, or the input, have no rows
+            and columns to mark.
+    """
+    maps = _maps(subject, layer)
+    if region.area >= 1:
+        raise HookVizError(
+            "All of the picture is marked, and so there is no outside to compare with; leave some "
+            "of it unmarked."
+        )
+    weights = region.cover(*maps.shape[1:])
+    found = _compare(maps, weights)
+    ranking = found.ranking
+    values = {
+        "inside": found.inside,
+        "outside": found.outside,
+        "deviation": found.deviation,
+        "score": found.score,
+        "weights": weights,
+        "ranking": ranking,
+    }
+    if not len(ranking):
+        says = f"No channel of {layer} has finite values both inside and outside of the region."
+        return (TextPanel(says, "bad"),), values
+    shown = [*ranking[:_MOST], *ranking[_MOST:][-_LEAST:]]
+    channels = [int(channel) for channel in shown]
+    first = TextPanel(_says(layer, found, weights, channels[0]))
+    return (first, *_panels(subject, layer, maps, found, channels)), values
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Compared:
+    """Numbers per channel, float64, ``(C,)``; `ratio` is NaN where it means nothing."""
+
+    inside: Floats
+    outside: Floats
+    deviation: Floats
+    score: Floats
+    ratio: Floats
+
+    @property
+    def ranking(self) -> NDArray[np.intp]:
+        """The channels that have a score, the highest first, equal ones by number."""
+        order = np.argsort(-self.score, kind="stable")
+        return order[np.isfinite(self.score[order])]
+
+
+def _maps(subject: Subject, layer: str) -> NDArray[np.float32]:
+    """The first maps that the layer puts out, ``(C, H, W)``."""
+    address = str(subject.survey.map_outputs[layer][0])
+    maps: NDArray[np.float32] = subject.capture(layer)[address].values.numpy()
+    if maps.ndim != 3 or len(subject.shape) != 3:
+        raise HookVizError(
+            f"A region is marked on a picture, and {subject.model.title} takes "
+            f"{times(subject.shape)}, of which {layer} makes {times(maps.shape)}; networks that "
+            "take images, (C, H, W), and layers that put out maps of them can be asked."
+        )
+    if maps.shape[1] * maps.shape[2] == 1:
+        raise HookVizError(
+            f"{layer} puts out maps of one cell, which stands for the whole picture and can't tell "
+            "inside from outside; choose a layer before it."
+        )
+    return maps
+
+
+def _compare(maps: NDArray[np.float32], weights: Floats) -> _Compared:
+    """The numbers of every channel: channel by channel, so that the float64 copies stay small."""
+    rows = np.full((5, len(maps)), np.nan)
+    for channel, values in enumerate(maps):
+        finite = np.isfinite(values)
+        inner, wide = weights[finite], values[finite].astype(np.float64)
+        if not (inner.sum() > 0 and (1 - inner).sum() > 0):
+            continue
+        inside, outside = np.average(wide, weights=inner), np.average(wide, weights=1 - inner)
+        varies = wide.min() < wide.max()  # the mean of equal numbers may be off by a rounding
+        deviation = wide.std() if varies else 0.0
+        score = (inside - outside) / deviation if deviation > 0 else 0.0
+        ratio = np.nan
+        if wide.min() >= 0 and inside > 0:
+            ratio = inside / outside if outside > 0 else np.inf
+        rows[:, channel] = inside, outside, deviation, score, ratio
+    return _Compared(*rows)
+
+
+def _panels(
+    subject: Subject,
+    layer: str,
+    maps: NDArray[np.float32],
+    found: _Compared,
+    shown: Sequence[int],
+) -> tuple[Panel, ...]:
+    scale = "symmetric" if np.nanmin(maps) < 0 else "layer"
+    grid = with_channels(make_grid(maps, scale=scale, title=layer), maps, shown)
+    fields = receptive_fields(subject.model, subject.shape)
+    sees = field_text(fields.get(str(subject.survey.map_outputs[layer][0])))
+    chart = ChartPanel(
+        "Channels that answer more inside than outside",
+        tuple(map(str, shown)),
+        {"inside − outside": found.score[shown]},
+        unit="inside − outside, in the channel's own deviations",
+        caption=f"The {min(_MOST, len(shown))} highest"
+        + (f", and at the right the {len(shown) - _MOST} lowest" if len(shown) > _MOST else "")
+        + f" of {len(maps):,}. A cell counts where it lies, although it {sees}.",
+        layer=layer,
+    )
+    maps_panel = GridPanel("What these channels put out", grid, "In the same order.", layer=layer)
+    table = TablePanel("In numbers", _HEAD, tuple(_row(found, channel) for channel in shown))
+    return chart, maps_panel, table
+
+
+def _says(layer: str, found: _Compared, weights: Floats, first: int) -> str:
+    """Which channel answers most, and how much is marked."""
+    marked = f"{percent(float(weights.mean()))} of the picture is marked, which is "
+    marked += f"{number(float(weights.sum()))} of the {times(weights.shape)} cells of {layer}."
+    left_out = int((~np.isfinite(found.score)).sum())
+    if left_out:
+        marked += f" {left_out:,} channels are left out: they have no finite value on one side."
+    if not found.score[first] > 0:
+        return f"No channel of {layer} answers more inside of the region than outside. {marked}"
+    ratio = found.ratio[first]
+    more = f", {number(ratio)} times as much" if np.isfinite(ratio) else ""
+    more = ", and nothing at all outside" if np.isinf(ratio) else more
+    return (
+        f"Channel {first} of {layer} answers most: {number(found.inside[first])} on average inside "
+        f"and {number(found.outside[first])} outside, {number(found.score[first])} of its "
+        f"deviations more{more}. {marked}"
+    )
+
+
+def _row(found: _Compared, channel: int) -> tuple[str | int, ...]:
+    ratio = found.ratio[channel]
+    inside, outside = found.inside[channel], found.outside[channel]
+    return (
+        channel,
+        *map(number, (inside - outside, found.score[channel], inside, outside)),
+        "–" if np.isnan(ratio) else number(ratio),
+    )
+
+
+LENS = Lens(
+    slug="responds-here",
+    title="A region of the picture",
+    question="What responds here?",
+    sentence="Which channels of a layer answer more to the part that is marked than to the rest.",
+    run=run,
+    parameters=(
+        LayerChoice(kind="maps", default="last map", help="Early layers know where."),
+        RegionChoice(help="Drag over the picture, or paint; arrow keys move a rectangle."),
+    ),
+)

@@ -1,0 +1,62 @@
+"""A model's weights as a safetensors file, which `load_model` reads again."""
+
+from pathlib import Path
+
+import torch
+from safetensors.torch import save
+from torch import Tensor
+
+from hookviz.errors import WeightsError, shorten
+from hookviz.paths import path_of
+from hookviz.types import Model
+
+SUFFIX = ".safetensors"
+
+
+def weights_bytes(model: Model) -> bytes:
+    """Every parameter and buffer under its name, as a safetensors file holds them.
+
+    What several layers share is written once for each.
+    """
+    data: bytes = save(
+        {
+            name: tensor.detach().to("cpu", memory_format=torch.contiguous_format, copy=True)
+            for name, tensor in model.network.state_dict().items()
+            if isinstance(tensor, Tensor)
+        },
+        {"format": "pt", "model": model.name, "weights": model.weights},
+    )
+    return data
+
+
+def save_weights(model: Model, path: str | Path) -> Path:
+    """Write a model's weights as safetensors; where they were written.
+
+    A model of the catalog is had again, with the same scores to the bit, by
+    ``load_model(model.name, path)``; a network of one's own by ``load_state_dict`` with what
+    ``safetensors.torch.load_file`` reads.
+
+    Args:
+        model: from `load_model`, `wrap` or `prune`.
+        path: ends in ``.safetensors``.
+
+    Raises:
+        WeightsError: it ends in something else, or can't be written.
+
+    >>> import tempfile
+    >>> model = hookviz.prune(hookviz.load_model("shapesnet"), 0.5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = hookviz.save_weights(model, f"{folder}/half.safetensors")
+    ...     again = hookviz.load_model("shapesnet", path)
+    >>> again.digest == model.digest
+    True
+    """
+    file = path_of(path)
+    if file.suffix.casefold() != SUFFIX:
+        raise WeightsError(f"{shorten(file.name)!r} does not end in {SUFFIX}, as these files do.")
+    try:
+        file.write_bytes(weights_bytes(model))
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise WeightsError(f"{shorten(str(file), 200)!r} can't be written: {why}.") from error
+    return file

@@ -1,0 +1,152 @@
+"""Lines of code that the scripts of several lenses have in common."""
+
+from collections.abc import Iterable
+
+from hookviz.recipe.lens_facts import LensRecipe
+from hookviz.recipe.wording import quoted
+
+LensCode = tuple[str, dict[str, str]]
+"""The lines that compute, and the expression of each number that is saved, by its name."""
+
+
+def in_order(*chunks: str) -> str:
+    """Chunks of code one after the other, with two empty lines around functions and classes."""
+    code = ""
+    for chunk in (chunk.strip("\n") for chunk in chunks if chunk):
+        last = [line for line in code.splitlines() if line[:1].strip()][-1:]
+        first = next(line for line in chunk.splitlines() if not line.startswith("#"))
+        apart = any(line.startswith(("def ", "class ")) for line in (*last, first))
+        apart &= first[0] != " "  # else it goes on with the function before
+        code += ("\n\n\n" if apart else "\n") * bool(code) + chunk
+    return code
+
+
+def constant(recipe: LensRecipe, name: str, comment: str = "") -> str:
+    """A parameter of the lens as a constant of the script, such as ``LAYER = "conv1"``."""
+    value = recipe.chosen[name]
+    written = quoted(value) if isinstance(value, str) else repr(value)
+    return f"{name.upper()} = {written}" + (f"  # {comment}" if comment else "")
+
+
+def constants(recipe: LensRecipe, **comments: str) -> str:
+    """Several of them, a line each, by the parameters' names."""
+    return "\n".join(constant(recipe, name, comment) for name, comment in comments.items())
+
+
+def target(recipe: LensRecipe) -> str:
+    """The class as a constant, with what it is called."""
+    number, names = recipe.chosen["target"], recipe.categories
+    label = names[number] if number < len(names) else "a class without a name"
+    return constant(recipe, "target", f"the class: {one_line(label)}")
+
+
+def one_line(text: str) -> str:
+    """A label that can stand in a comment."""
+    return text if text.isprintable() else ascii(text)
+
+
+def layers(recipe: LensRecipe) -> str:
+    """Makes ``layers``, the modules that a person would call layers, by their names."""
+    every = frozenset(recipe.structure.layers)
+    if every == recipe.structure.without_parts:
+        return _WITHOUT_PARTS
+    if every == recipe.structure.without_parts | recipe.structure.with_weights:
+        return _WITH_WEIGHTS
+    return named_layers(recipe.structure.layers)
+
+
+def innermost(recipe: LensRecipe) -> str:
+    """Makes ``layers``, those of them that have none of the others inside."""
+    names = [
+        name
+        for name in recipe.structure.layers
+        if not any(other.startswith(f"{name}.") for other in recipe.structure.layers)
+    ]
+    return (
+        _WITHOUT_PARTS
+        if frozenset(names) == recipe.structure.without_parts
+        else named_layers(names)
+    )
+
+
+def named_layers(names: Iterable[str]) -> str:
+    """Makes ``layers`` of these names."""
+    listed = "\n".join(f"    {quoted(name)}," for name in names)
+    return f"NAMES = (\n{listed}\n)\nlayers = {{name: model.get_submodule(name) for name in NAMES}}"
+
+
+_WITHOUT_PARTS = """\
+# Layers are the modules that have no modules inside.
+layers = {name: each for name, each in model.named_modules() if not any(each.children())}"""
+_WITH_WEIGHTS = """\
+# Layers are the modules that have no modules inside, or weights of their own beside them.
+layers = {
+    name: each
+    for name, each in model.named_modules()
+    if not any(each.children()) or list(each.parameters(recurse=False))
+}"""
+
+HOLD = """\
+# A forward hook sees what a layer puts out. What it returns takes the place of that: the network
+# goes on with a copy, since an in-place ReLU that follows would write over the original.
+outputs = []
+
+
+def hold(module, inputs, output):
+    outputs.append(output)
+    return output.clone()
+
+
+handle = model.get_submodule(LAYER).register_forward_hook(hold)"""
+
+TENSORS_IN = '''
+def tensors_in(value):
+    """Every tensor inside a tuple, a list or a dict, or the tensor itself."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    inside = value if isinstance(value, (tuple, list)) else []
+    return [tensor for part in inside for tensor in tensors_in(part)]
+
+'''
+
+MAPS_OF = f'''
+{TENSORS_IN.strip()}
+
+
+def maps_of(batch):
+    """The first maps that the layer puts out for one image, (channels, rows, columns)."""
+    outputs = []
+
+    def keep(module, inputs, output):  # copies: an in-place ReLU may write over them
+        outputs.extend(each.clone() for each in tensors_in(output) if each.ndim == 4)
+
+    handle = model.get_submodule(LAYER).register_forward_hook(keep)
+    with torch.no_grad():
+        model(batch)
+    handle.remove()
+    return outputs[0][0].numpy()
+
+'''
+
+
+SCORES_WITHOUT = '''
+def scores_without(layer, channel):
+    """The scores before the softmax, with 0 for what the layer puts out in a channel."""
+
+    def switch_off(module, inputs, output):
+        output = output.clone()
+        output[:, channel] = 0
+        return output  # what a hook returns takes the output's place
+
+    handle = layer.register_forward_hook(switch_off)
+    with torch.no_grad():
+        scores = model(batch)[0].double()
+    handle.remove()
+    return scores
+
+
+with torch.no_grad():
+    before = model(batch)[0].double()
+'''

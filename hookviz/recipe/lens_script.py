@@ -1,0 +1,56 @@
+"""What a lens shows as a PyTorch script that computes the same numbers without HookViz.
+
+>>> recipe = lens_recipe_of(  # doctest: +SKIP
+...     model, "cat.jpg", result.lens, result.chosen, result.values, shape=(3, 224, 224)
+... )
+>>> code = lens_script(recipe)  # doctest: +SKIP
+"""
+
+from importlib import import_module
+
+from hookviz.recipe.assembling import assembled
+from hookviz.recipe.lens_facts import LensRecipe, lens_recipe_of
+from hookviz.recipe.lens_parts import LensCode
+from hookviz.recipe.wording import file_name, quoted
+
+__all__ = ["LensRecipe", "lens_recipe_of", "lens_script", "module_of"]
+
+
+def lens_script(recipe: LensRecipe) -> str:
+    """Python that computes a lens's numbers with PyTorch, torchvision, NumPy and Pillow alone.
+
+    It reads the image, and weights that are no download, from the folder where it runs, and writes
+    ``MODEL-LENS.npz`` there, under the names of `LensResult.values`. On the CPU they are the same
+    within rounding, for images that are RGB or grey, in sRGB and opaque. What only the person has,
+    such as their own network's code, it leaves to be filled in, and says so when it is run.
+    """
+    code, numbers = _code(recipe)
+    head = (
+        f"# The numbers that HookViz's lens {quoted(recipe.lens)} shows of the network\n"
+        f"# {quoted(recipe.model)} for the image {quoted(recipe.image)}, computed without HookViz."
+    )
+    return assembled(head, recipe, (code, _save(recipe, numbers)))
+
+
+def module_of(slug: str) -> str:
+    """The module with a lens's code: ``grad-cam`` is in ``hookviz.recipe.lenses.grad_cam``."""
+    return f"hookviz.recipe.lenses.{slug.replace('-', '_')}"
+
+
+def _code(recipe: LensRecipe) -> LensCode:
+    code: LensCode = import_module(module_of(recipe.lens)).code(recipe)
+    return code
+
+
+def _save(recipe: LensRecipe, numbers: dict[str, str]) -> str:
+    """Print what there is, and write it."""
+    rows = "".join(f"    {quoted(name)}: {value},\n" for name, value in numbers.items())
+    return _SAVE.format(rows=rows, file=quoted(file_name(f"{recipe.model}-{recipe.lens}", "npz")))
+
+
+_SAVE = """\
+values = {{
+{rows}}}
+np.savez({file}, **values)
+for name, value in values.items():
+    print(name, np.shape(value) or value)"""

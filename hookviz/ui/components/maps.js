@@ -1,0 +1,45 @@
+// Maps of several images in the same colours, each beside its picture. One that leads somewhere is a
+// button.
+
+const FRAME = `<ul></ul>`;
+
+export default function ({ data: bytes, parentElement, setTriggerValue }) {
+  const data = unpacked(bytes);
+  const find = frame(parentElement, FRAME);
+  const list = find("ul");
+  list.setAttribute("aria-label", data.label);
+  const picture = (name, url, alt) => {
+    const image = document.createElement("img");
+    image.className = name;
+    image.src = url;
+    image.alt = alt;
+    return image;
+  };
+  const words = (name, text) => {
+    const line = document.createElement("span");
+    line.className = name;
+    line.textContent = text;
+    return line;
+  };
+  list.replaceChildren(
+    ...data.maps.map((each, position) => {
+      const one = document.createElement(each.leads ? "button" : "div");
+      one.className = "one";
+      one.title = each.name;
+      const pair = document.createElement("span");
+      pair.className = "pair";
+      pair.append(picture("picture", each.image, `${each.name}, as the network saw it`), picture("map", each.map, `The map on ${each.name}`));
+      one.append(pair, words("name", each.name), words("says", each.says));
+      if (each.leads) {
+        one.type = "button";
+        one.onclick = () => {
+          scrollUp();
+          setTriggerValue("picked", position);
+        };
+      }
+      const item = document.createElement("li");
+      item.append(one);
+      return item;
+    }),
+  );
+}

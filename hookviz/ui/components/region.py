@@ -1,0 +1,55 @@
+"""The picture that the network sees, on which a person marks a region."""
+
+import io
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import streamlit as st
+from PIL import Image
+
+from hookviz.types import Pixels
+from hookviz.ui.components.files import data_url, packed, script, source
+
+_MOST_LETTERS = 20_000  # that the browser may send; a mask of 32 × 32 cells has far fewer
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component(
+        "hookviz_region", css=source("region.css"), js=script("region.js")
+    )
+
+
+def mark_region(
+    picture: Pixels, region: str, label: str, key: str, on_mark: Callable[[str], None]
+) -> None:
+    """Show the picture with the region marked; `on_mark` gets the text of another one.
+
+    Args:
+        picture: what is marked, RGB uint8, ``(H, W, 3)``.
+        region: the text of what is marked now, as `hookviz.lenses.contract.regions` has it.
+        label: what the control is called.
+        key: of the component in Streamlit's state.
+        on_mark: called before the next run of the page.
+    """
+
+    def marked() -> None:
+        match st.session_state[key].get("marked"):
+            case str(text) if len(text) <= _MOST_LETTERS:
+                on_mark(text)
+
+    file = io.BytesIO()
+    Image.fromarray(picture).save(file, "PNG")
+    _component()(
+        key=key,
+        data=packed(
+            {
+                "image": data_url(file.getvalue()),
+                "size": [picture.shape[1], picture.shape[0]],
+                "region": region,
+                "label": label,
+            }
+        ),
+        on_marked_change=marked,
+    )

@@ -1,0 +1,132 @@
+"""An index of vectors: what it finds, what is refused, and which files it can lead to."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+import torch.nn.functional as F
+
+import hookviz
+from hookviz.capturing.feature_index import FeatureIndex
+from hookviz.types import Model, Preprocess
+from tests.capturing.test_feature_files import parquet, table
+from tests.capturing.test_feature_vectors import made
+from tests.conftest import Tiny, as_model, picture, seeded
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> list[Path]:
+    paths = [tmp_path / "photos" / name for name in ("a.png", "b.png", "in/c.png")]
+    for seed, path in enumerate(paths):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        picture(seed).save(path)
+    return paths
+
+
+@pytest.fixture
+def file(tiny: Model, photos: list[Path]) -> Path:
+    """An index beside the folder of photographs."""
+    path = photos[0].parent.parent / "index.parquet"
+    hookviz.extract_features(tiny, photos, "conv2", size=24).save(path)
+    return path
+
+
+def test_what_is_loaded_is_what_was_saved(tiny: Model, photos: list[Path], file: Path) -> None:
+    found = hookviz.extract_features(tiny, photos, "conv2", size=24)
+    index = FeatureIndex.load(file)
+    np.testing.assert_array_equal(index.features.vectors, found.vectors)
+    assert index.paths == ("photos/a.png", "photos/b.png", "photos/in/c.png")
+    for name in ("model", "weights", "digest", "layer", "pool", "names", "size", "whole"):
+        assert getattr(index.features, name) == getattr(found, name), name
+    assert index.features.preprocess == found.preprocess
+    assert [index.picture(place) for place in range(3)] == photos
+    assert index.picture(3) is None
+
+
+def test_it_finds_what_torch_finds(tiny: Model, photos: list[Path], file: Path) -> None:
+    nearest = FeatureIndex.load(file).nearest(tiny, photos[1], 2)
+    with torch.no_grad():
+        network = tiny.network
+        assert isinstance(network, Tiny)
+        vectors = torch.cat(
+            [
+                network.conv2(F.relu(network.conv1(hookviz.prepare(tiny, each, size=24).tensor)))
+                for each in photos
+            ]
+        ).mean((2, 3))
+    expected = F.cosine_similarity(vectors, vectors[1:2])
+    order = expected.argsort(descending=True)[:2].tolist()
+    assert [name for name, _ in nearest] == [photos[place].name for place in order]
+    np.testing.assert_allclose([alike for _, alike in nearest], expected[order], atol=1e-5)
+
+
+def test_another_network_is_refused(tiny: Model, file: Path, photos: list[Path]) -> None:
+    index = FeatureIndex.load(file)
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        other = as_model(Tiny().eval())
+    with pytest.raises(hookviz.HookVizError, match=r"two networks .* make the index anew") as error:
+        index.nearest(other, photos[0])
+    assert tiny.digest[:12] in str(error.value)
+    assert other.digest[:12] in str(error.value)
+    steps = replace(tiny, preprocess=Preprocess(99, 16))
+    with pytest.raises(hookviz.HookVizError, match="in another way"):
+        index.nearest(steps, photos[0])
+    with pytest.raises(hookviz.HookVizError, match="count=0"):
+        index.nearest(tiny, photos[0], 0)
+
+
+def test_nothing_is_like_nan(tiny: Model, photos: list[Path], tmp_path: Path) -> None:
+    found = made([[1, 2], [np.nan, 1], [np.inf, 1]])
+    with pytest.raises(hookviz.HookVizError, match=r"2 of 3 vectors .* that of 'b'"):
+        found.save(tmp_path / "index.parquet")
+    (tmp_path / "index.parquet").write_bytes(found.parquet())
+    with pytest.raises(hookviz.HookVizError, match="2 of 3 vectors"):
+        FeatureIndex.load(tmp_path / "index.parquet")
+    broken = seeded(Tiny)
+    index = FeatureIndex(hookviz.extract_features(as_model(broken), photos, "conv2"))
+    with torch.no_grad():
+        assert broken.conv1.bias is not None
+        broken.conv1.bias[0] = float("nan")
+    with pytest.raises(hookviz.HookVizError, match="NaN"):
+        index.nearest(replace(as_model(broken), digest=index.features.digest), photos[0])
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../secret.png", "{top}/secret.png", "in/../../secret.png", "link.png", "up/secret.png"],
+)
+def test_no_file_outside_of_the_indexs_folder_is_found(path: str, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    (folder / "in").mkdir(parents=True)
+    picture().save(tmp_path / "secret.png")
+    picture().save(folder / "own.png")
+    (folder / "link.png").symlink_to(tmp_path / "secret.png")
+    (folder / "up").symlink_to(tmp_path)
+    paths = pa.array([path.format(top=tmp_path), "own.png"])
+    made = table([[1, 2], [3, 4]]).set_column(1, "path", paths)
+    (folder / "index.parquet").write_bytes(parquet(made))
+    index = FeatureIndex.load(folder / "index.parquet")
+    assert index.picture(0) is None
+    assert index.picture(1) == folder / "own.png"
+
+
+@pytest.mark.parametrize("path", ["", "gone.png", "in", "a\0b", "x" * 4000, "loop", "/dev/zero"])
+def test_what_is_no_file_there_is_none(path: str, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert FeatureIndex(made([[1]]), tmp_path, (path,)).picture(0) is None
+
+
+def test_what_lies_elsewhere_has_no_path(tiny: Model, tmp_path: Path) -> None:
+    for folder in ("photos", "indexes"):
+        (tmp_path / folder).mkdir()
+    picture().save(tmp_path / "photos" / "a.png")
+    images = {"far": tmp_path / "photos" / "a.png", "no file": picture(1)}
+    hookviz.extract_features(tiny, images).save(tmp_path / "indexes" / "index.parquet")
+    index = FeatureIndex.load(tmp_path / "indexes" / "index.parquet")
+    assert index.features.names == ("far", "no file")
+    assert index.paths == ("", "")

@@ -1,0 +1,146 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import hookviz
+from hookviz.capturing.cache import Budget, ByteCache
+from hookviz.drawing.panels import MapsPanel, TablePanel, TextPanel
+from hookviz.images.samples import samples
+from hookviz.lenses.contract.result import LensResult
+from hookviz.types import Model
+from tests.conftest import as_model, encoded, picture, random_input, seeded
+
+SLUG = "across-images"
+
+
+def maps_of(result: LensResult) -> MapsPanel:
+    (panel,) = [panel for panel in result.panels if isinstance(panel, MapsPanel)]
+    return panel
+
+
+@pytest.mark.parametrize("layer", ["stem.first.conv", "stage2"])
+def test_each_map_is_that_of_its_own_capture_to_the_last_bit(layer: str) -> None:
+    model = hookviz.load_model("shapesnet")
+    paths = {sample.path.name: sample.path for sample in samples()}
+    result = hookviz.run_lens(SLUG, model, paths["star.jpg"], layer=layer, channel=7)
+    names = result.values["names"].tolist()
+    assert sorted(names) == sorted(paths)  # every sample, and the one looked at not twice
+    for place, name in enumerate(names):
+        alone = hookviz.capture(model, paths[name], layer)[layer].values[7].numpy()
+        np.testing.assert_array_equal(result.values["maps"][place], alone)
+        assert result.values["highest"][place] == alone.max()
+        assert alone[tuple(result.values["place"][place])] == alone.max()
+    assert names[0] == "star.jpg"
+    assert (np.diff(result.values["highest"][1:]) <= 0).all()
+
+
+def test_all_maps_have_the_same_colours_for_the_same_values() -> None:
+    class Level(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 2, 1)
+            with torch.no_grad():
+                self.conv.weight.zero_()
+                self.conv.weight[1, 0] = 1
+                self.conv.bias.zero_()  # type: ignore[union-attr]
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            found: torch.Tensor = self.conv(images)
+            return found
+
+    model = as_model(Level())
+    images = [torch.full((1, 3, 16, 16), level) for level in (-2.0, 0.0, 1.0)]
+    panel = maps_of(hookviz.run_lens(SLUG, model, images[0], images=images[1:], channel=1))
+    (lowest, highest, zero) = (each.colours[0, 0].astype(int) for each in panel.maps)
+    assert [each.says for each in panel.maps] == ["highest −2.00", "highest 1.00", "highest 0"]
+    assert lowest[2] > lowest[0]  # blue
+    assert highest[0] > highest[2]  # red, and half as far from white
+    assert np.abs(zero - 247).max() <= 2
+    assert np.abs(zero - highest).sum() < np.abs(zero - lowest).sum()
+    assert "Blue is −2.00, white is zero and red is 2.00 in all of them" in panel.caption
+    above = maps_of(hookviz.run_lens(SLUG, model, images[2], images=images[1:2], channel=1))
+    assert [each.colours[0, 0].tolist() for each in above.maps] == [[253, 231, 36], [68, 1, 84]]
+    assert "Dark violet is 0 and yellow is 1.00" in above.caption
+
+
+def test_other_images_are_prepared_like_the_first_and_broken_ones_are_told_of(
+    tiny: Model, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(encoded(picture())[:50])
+    others = [picture(1), broken]
+    result = hookviz.run_lens(
+        SLUG, tiny, picture(), images=others, layer="conv1", channel=2, whole=True, size=20
+    )
+    alone = hookviz.capture(tiny, picture(1), "conv1", whole=True, size=20)["conv1"].values[2]
+    np.testing.assert_array_equal(result.values["maps"][1], alone)
+    (bad,) = [each for each in result.panels if isinstance(each, TextPanel) and each.tone == "bad"]
+    assert bad.text.startswith("broken.png is left out: ")
+
+
+def test_maps_of_several_sizes_are_kept_apart(tiny: Model) -> None:
+    images = [random_input(1, 16), random_input(2, 24)]
+    result = hookviz.run_lens(SLUG, tiny, images[0], images=images[1:], layer="conv1")
+    assert {name for name in result.values if name.startswith("map")} == {"map_0", "map_1"}
+    shapes = {result.values[name].shape for name in ("map_0", "map_1")}
+    assert shapes == {(16, 16), (24, 24)}
+    panel = maps_of(result)
+    assert panel.sheet(side=32).shape == (40, 2 * (32 + 32 + 2), 3)
+
+
+def test_one_image_alone_and_values_that_are_not_finite(tiny: Model) -> None:
+    image = random_input(3)
+    result = hookviz.run_lens(SLUG, tiny, image, images=(), layer="conv1")
+    assert isinstance(result.panels[0], TextPanel)
+    assert "Add more images" in result.panels[0].text
+    broken = torch.full_like(image, torch.nan)
+    result = hookviz.run_lens(SLUG, tiny, broken, images=[image], layer="conv1")
+    assert np.isnan(result.values["highest"][0])
+    assert np.isfinite(result.values["highest"][1])
+    table = next(panel for panel in result.panels if isinstance(panel, TablePanel))
+    assert table.rows[0][1] == "NaN"
+
+
+def test_a_session_s_cache_gives_the_same_maps_without_a_pass() -> None:
+    passes: list[int] = []
+
+    class Counted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 4, 3)
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            if images.device.type != "meta":
+                passes.append(len(images))
+            found: torch.Tensor = self.conv(images)
+            return found
+
+    model, cache = as_model(seeded(Counted)), a_cache()
+    images = [random_input(seed) for seed in range(4)]
+    runs = []
+    for channel in (0, 3):
+        passes.clear()
+        runs.append(
+            hookviz.run_lens(
+                SLUG, model, images[0], images=images[1:], channel=channel, cache=cache
+            )
+        )
+    assert passes == []
+    for place, name in enumerate(runs[1].values["names"].tolist()):
+        seed = 0 if name == "image 1" else int(name.split()[1]) - 1
+        alone = hookviz.capture(model, images[seed], "conv")["conv"].values[3]
+        np.testing.assert_array_equal(runs[1].values["maps"][place], alone)
+
+
+def a_cache() -> ByteCache:
+    return Budget(1 << 24).cache(1 << 24)
+
+
+def test_what_does_not_work_is_said(tiny: Model) -> None:
+    with pytest.raises(hookviz.SettingError, match=r"channel=4 is not a channel of conv1.* 0 to 3"):
+        hookviz.run_lens(SLUG, tiny, random_input(0), images=(), layer="conv1", channel=4)
+    with pytest.raises(hookviz.UnknownLayerError, match="head"):
+        hookviz.run_lens(SLUG, tiny, random_input(0), images=(), layer="head")

@@ -1,0 +1,144 @@
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.drawing.panels import ChartPanel, GridPanel, TablePanel, TextPanel
+from hookviz.images.samples import samples
+from hookviz.types import Model
+from tests.conftest import as_model, random_input, seeded
+
+SLUG = "responds-here"
+
+
+def scores(maps: NDArray[np.float32], marked: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The difference of means in deviations, with as many copies of a cell as it has pixels."""
+    down, across = marked.shape[0] // maps.shape[1], marked.shape[1] // maps.shape[2]
+    pixels = maps.repeat(down, 1).repeat(across, 2).astype(np.float64)
+    inside, outside = pixels[:, marked].mean(1), pixels[:, ~marked].mean(1)
+    found: NDArray[np.float64] = (inside - outside) / maps.astype(np.float64).std((1, 2))
+    return found
+
+
+@pytest.mark.parametrize("layer", ["stem.first.conv", "stage1", "stage2.relu", "stage3.relu_out"])
+def test_it_is_what_counting_pixels_gives(layer: str) -> None:
+    model = hookviz.load_model("shapesnet")
+    image = next(sample.path for sample in samples() if sample.name == "star")
+    maps = hookviz.capture(model, image, layer)[layer].values.numpy()
+    marked = np.zeros((128, 128), bool)
+    marked[20:77, 31:90] = True
+    text = f"rect:{31 / 128},{20 / 128},{90 / 128},{77 / 128}"
+    painted = np.random.default_rng(0).random((128, 128)) < 0.3
+    for mask, region in ((marked, marked), (marked, text), (painted, painted)):
+        expected = scores(maps, mask)
+        result = hookviz.run_lens(SLUG, model, image, layer=layer, region=region)
+        np.testing.assert_allclose(result.values["score"], expected, rtol=1e-9, atol=1e-12)
+        assert result.values["ranking"][0] == expected.argmax()
+
+
+def test_the_score_is_the_correlation_with_the_mark() -> None:
+    """The point-biserial one, for whole cells."""
+    model = as_model(seeded(lambda: nn.Conv2d(3, 5, 3, padding=1)))
+    marked = np.zeros((16, 16), bool)
+    marked[2:9, 5:12] = True
+    result = hookviz.run_lens(SLUG, model, random_input(4), region=marked)
+    maps = hookviz.capture(model, random_input(4)).activations[0].values.numpy()
+    share = marked.mean()
+    expected = [np.corrcoef(values.ravel(), marked.ravel())[0, 1] for values in maps]
+    found = result.values["score"] * np.sqrt(share * (1 - share))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+class Colours(nn.Module):
+    """Channels for red, green and blue, one that is the same everywhere, and a ReLU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 1)
+        self.relu = nn.ReLU()
+        with torch.no_grad():
+            self.conv.weight.zero_()
+            self.conv.weight[range(3), range(3), 0, 0] = 1
+            self.conv.bias.copy_(torch.tensor([0.0, 0, 0, 0.1]))  # type: ignore[union-attr]
+
+    def forward(self, images: Tensor) -> Tensor:
+        found: Tensor = self.relu(self.conv(images)).mean((2, 3))
+        return found
+
+
+@pytest.fixture
+def patches() -> Tensor:
+    """Red in the upper left quarter, green at the right, blue below; the rest is black."""
+    image = torch.zeros(1, 3, 16, 16)
+    image[0, 0, :8, :8] = 1
+    image[0, 1, :, 8:] = 1
+    image[0, 2, 8:, :8] = 1
+    return image
+
+
+@pytest.mark.parametrize("layer", ["conv", "relu"])
+def test_the_right_channel_of_hand_made_kernels_is_found(layer: str, patches: Tensor) -> None:
+    model = as_model(Colours())
+    for channel, region in (
+        (0, "rect:0,0,0.5,0.5"),
+        (1, "rect:0.6,0.2,0.9,0.4"),
+        (2, "rect:0.01,0.99,0.02,1"),
+    ):
+        result = hookviz.run_lens(SLUG, model, patches, layer=layer, region=region)
+        assert result.values["ranking"][0] == channel
+        assert result.values["inside"][channel] == pytest.approx(1)
+        assert result.values["score"][3] == 0  # every cell alike, whatever its rounding
+    result = hookviz.run_lens(SLUG, model, patches, layer=layer, region="rect:0,0,0.5,0.5")
+    says, chart, grid, table = result.panels
+    assert isinstance(says, TextPanel)
+    assert isinstance(chart, ChartPanel)
+    assert isinstance(grid, GridPanel)
+    assert isinstance(table, TablePanel)
+    assert says.text.startswith(f"Channel 0 of {layer} answers most: 1.00 on average inside")
+    assert "nothing at all outside" in says.text
+    assert "25.0 % of the picture is marked, which is 64.0 of the 16×16 cells" in says.text
+    assert chart.labels == ("0", "3", "2", "1")
+    assert chart.layer == grid.layer == layer
+    assert grid.grid.order.tolist() == [0, 3, 2, 1]
+    assert [row[5] for row in table.rows] == ["∞", "1.00", "–", "–"]
+
+
+def test_of_signed_maps_no_ratio_is_told(tiny: Model) -> None:
+    result = hookviz.run_lens(SLUG, tiny, random_input(1), layer="conv1")
+    table = result.panels[3]
+    assert isinstance(table, TablePanel)
+    assert {row[5] for row in table.rows} == {"–"}
+
+
+def test_a_region_within_one_cell_is_that_cell(tiny: Model) -> None:
+    maps = hookviz.capture(tiny, random_input(2), "conv2")["conv2"].values.numpy()  # 7×7
+    result = hookviz.run_lens(
+        SLUG, tiny, random_input(2), layer="conv2", region="rect:0.30,0.45,0.31,0.46"
+    )
+    np.testing.assert_allclose(result.values["inside"], maps[:, 3, 2], rtol=1e-6)
+    assert np.isfinite([result.values[name] for name in ("outside", "deviation", "score")]).all()
+
+
+def test_values_that_are_not_finite_do_not_count(tiny: Model) -> None:
+    broken = random_input(3)
+    broken[0, :, 2, 2] = torch.nan
+    result = hookviz.run_lens(SLUG, tiny, broken, layer="conv1", region="rect:0,0,0.5,0.5")
+    maps = hookviz.capture(tiny, broken, "conv1")["conv1"].values.numpy()
+    np.testing.assert_allclose(result.values["inside"], np.nanmean(maps[:, :8, :8], (1, 2)), 1e-6)
+    only = hookviz.run_lens(SLUG, tiny, broken, layer="conv1", region="rect:.14,.14,.16,.16")
+    assert np.isnan(only.values["score"]).all()
+    assert isinstance(only.panels[0], TextPanel)
+    assert only.panels[0].tone == "bad"
+
+
+def test_what_can_not_be_asked_is_said(tiny: Model) -> None:
+    with pytest.raises(hookviz.HookVizError, match="no outside to compare with"):
+        hookviz.run_lens(SLUG, tiny, random_input(0), region="rect:0,0,1,1")
+    pooled = as_model(nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1)))
+    with pytest.raises(hookviz.HookVizError, match="maps of one cell"):
+        hookviz.run_lens(SLUG, pooled, random_input(0), layer="1")
+    sound = hookviz.wrap(nn.Sequential(nn.Conv1d(1, 3, 5)), example=(torch.zeros(1, 1, 30),))
+    with pytest.raises(hookviz.HookVizError, match="marked on a picture"):
+        hookviz.run_lens(SLUG, sound, torch.rand(1, 1, 30))

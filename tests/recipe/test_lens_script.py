@@ -1,0 +1,300 @@
+"""Every lens's script is run, in a process that can't import HookViz, and its numbers compared.
+
+A new lens needs a file in `hookviz/recipe/lenses`, called by its slug, and a row in `CASES`.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torchvision import models
+
+import hookviz
+from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.running import find_lens
+from hookviz.models.bundled import BUNDLED
+from hookviz.recipe.lens_script import lens_recipe_of, lens_script, module_of
+from hookviz.types import Model
+from tests.conftest import picture, seeded
+
+PROGRAM = """
+import os, runpy, sys, traceback
+sys.modules["hookviz"] = None  # whoever imports it fails
+for folder in sys.argv[1:]:
+    os.chdir(folder)
+    try:
+        runpy.run_path("script.py", run_name="__main__")
+    except BaseException:
+        open("error.txt", "w").write(traceback.format_exc())
+"""
+SIDE = 64  # of the inputs
+STAYS = "stay, as in torch.nn.utils.prune"
+
+
+def save_three_classes(path: Path) -> None:
+    torch.save(seeded(lambda: models.squeezenet1_1(num_classes=3)).state_dict(), path)
+
+
+def load(network: str, folder: Path) -> Model:
+    """A network of `NETWORKS`, with all that its script finds in the folder."""
+    if network == "shapesnet":
+        weights = BUNDLED[network].weights_file
+        (folder / weights.name).symlink_to(weights)
+        return hookviz.load_model(network)
+    if network == "squeezenet1_1":
+        save_three_classes(folder / "mine.pth")
+        return hookviz.load_model(network, folder / "mine.pth")
+    return hookviz.load_model(network, "random")
+
+
+SHAPESNET, SQUEEZENET, RESNET, CONVNEXT = (
+    *(("shapesnet",), ("squeezenet1_1",)),
+    *(("resnet18",), ("convnext_tiny",)),
+)
+NETWORKS = (*SHAPESNET, *SQUEEZENET, *RESNET)
+"""Weights in the box; a checkpoint, ReLUs in place; those and shortcuts, layers that run twice.
+
+ConvNeXt has blocks that hold weights, and channels last.
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A lens with parameters, on networks; how far its script may be off, by the largest number."""
+
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    networks: tuple[str, ...] = NETWORKS
+    rounding: float = 0
+
+
+CASES: dict[str, tuple[Case, ...]] = {
+    "grad-cam": (
+        Case(),
+        Case({"target": 1, "method": "Grad-CAM++"}, SQUEEZENET),
+        Case({"target": 1, "method": "LayerCAM"}, SHAPESNET),
+        Case({"method": "Eigen-CAM"}, SQUEEZENET),
+        Case({"method": "Score-CAM", "top": 12}, SHAPESNET, 1e-5),  # here a mask at a time
+    ),
+    "gradients": (
+        Case({"target": 2}),
+        Case({"layer": "stage1.first.conv", "of": "stage2.second.conv", "channel": 3}, SHAPESNET),
+        Case(
+            {"layer": "conv1", "of": "layer2.0.conv1", "channel": 1, "row": 2, "column": 3}, RESNET
+        ),
+    ),
+    "saliency": (
+        Case(),
+        Case({"method": "input × gradient", "target": 1}, SHAPESNET),
+        Case({"method": "SmoothGrad", "samples": 3, "noise": 0.2}, SQUEEZENET),
+        Case({"method": "guided backpropagation"}),
+        Case({"layer": "features.3.expand1x1", "channel": 5}, SQUEEZENET),
+        Case({"layer": "stage1.first.conv", "channel": 7, "method": "SmoothGrad"}, SHAPESNET),
+    ),
+    "summary": (Case(), Case({"layers": "convolutions"}, RESNET), Case(networks=CONVNEXT)),
+    "kernels": (
+        Case(),
+        Case({"show": "norm over inputs", "threshold": 0.3}, RESNET),
+        Case({"layer": "features.3.squeeze", "threshold": 0.2}, SQUEEZENET),
+        Case({"layer": "stage1.first.conv", "channel": 4, "threshold": 1.0}, SHAPESNET),
+    ),
+    "verify": (Case(), Case(networks=CONVNEXT)),
+    "inputs": (
+        Case(),
+        Case({"layer": "layer2.1.relu", "call": 1}, RESNET),
+        Case({"layer": "features.1"}, SQUEEZENET),
+    ),
+    "health": (Case(), Case({"layer": "stage2.second.conv"}, SHAPESNET), Case(networks=CONVNEXT)),
+    "ablate": (
+        Case(),
+        Case(
+            {"mode": "keep only", "channels": "1, 3-5", "downstream": "stage3.first.conv"},
+            SHAPESNET,
+        ),
+        Case({"mode": "scale", "channels": "0, 2", "factor": -1.5}, RESNET),
+        Case({"mode": "threshold", "limit": 0.3}, SHAPESNET),
+        Case({"mode": "threshold", "limit": 0.1, "channels": "0-9"}, SQUEEZENET),
+    ),
+    "embedding": (
+        Case(),
+        Case({"pool": "flat", "images": ("photo.png", "other.png")}, SQUEEZENET),
+        Case({"layer": "features.1.0.block.3", "images": ("other.png",)}, CONVNEXT),
+    ),
+    "responds-here": (
+        Case(),
+        Case({"layer": "stage2", "region": "brush:6x4:3.2.4.6.1.3"}, SHAPESNET),
+        Case({"layer": "features.3", "region": "rect:0.5,0.9,0.13,0.21"}, SQUEEZENET),
+    ),
+    "across-images": (
+        Case({"images": ("other.png",), "channel": 3}),
+        Case({"layer": "stage1", "images": ()}, SHAPESNET),
+    ),
+    "gradient-flow": (
+        Case(),
+        Case({"clipping": "by value", "limit": 1e-3, "target": 1}, SQUEEZENET),
+        Case({"clipping": "by value", "limit": 1e-4, "at": "layer2.0.conv1"}, RESNET),
+        Case({"clipping": "by norm", "limit": 1e-2, "at": "stage2.first.conv"}, SHAPESNET),
+        Case({"clipping": "by norm", "limit": 1e-2}, SHAPESNET, 1e-6),  # torch's is in float32
+    ),
+    "channels-that-matter": (  # here a pass for each channel
+        Case({"layer": "stage1.first.conv"}, SHAPESNET, 1e-5),
+        Case({"layer": "features.6.squeeze"}, SQUEEZENET, 1e-5),
+        Case({"layer": "layer1.0.conv2"}, RESNET, 1e-4),  # of scores that are larger by far
+    ),
+    "prune-weights": (
+        Case(),
+        Case({"most": 60, "step": 25, "keep": 70}, SQUEEZENET),
+        Case({"where": "this layer alone", "layer": "stage1.first.conv"}, SHAPESNET),
+        Case({"method": "random weights", "seed": 3, "step": 40}, SHAPESNET),
+        Case({"method": "channels by L1 norm", "step": 40, "keep": 30}, RESNET),
+        Case({"method": "channels by L2 norm", "step": 40, "biases": STAYS}, SHAPESNET),
+        Case({"method": "random channels", "seed": 5, "step": 40}, SQUEEZENET),
+        Case(
+            {
+                "method": "channels by effect",
+                "where": "this layer alone",
+                "layer": "stage1.first.conv",
+                "step": 40,
+            },
+            SHAPESNET,
+        ),
+    ),
+    "trace": (Case(), Case(networks=CONVNEXT)),
+}
+"""By the lens's slug: what is run."""
+
+LEFT_OUT = {
+    "trace": ("seconds",),  # no two passes take the same time
+    "prune-weights": (  # of the smaller network, which takes HookViz to make
+        *("smaller_logits", "smaller_difference", "parameters", "multiply_adds"),
+        "seconds_of_a_pass",
+    ),
+    "embedding": ("names",),  # the script has the files' own names, and no second one for one twice
+}
+"""By the lens's slug, numbers that are not compared, each with the reason."""
+
+EVERY = tuple(  # in the order in which they are run
+    (slug, place, network)
+    for slug, cases in CASES.items()
+    for place, case in enumerate(cases)
+    for network in case.networks
+)
+RUN = pytest.mark.parametrize("run", EVERY, ids=lambda run: "-".join(map(str, run)))
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a lens found, and the script of it, which has been run in its folder."""
+
+    result: LensResult
+    code: str
+    folder: Path
+
+    @property
+    def numbers(self) -> dict[str, NDArray[Any]]:
+        """What the script wrote."""
+        error = self.folder / "error.txt"
+        assert not error.exists(), error.read_text()
+        (file,) = self.folder.glob("*.npz")
+        with np.load(file, allow_pickle=False) as values:
+            return dict(values)
+
+
+Runs = Callable[[str], dict[tuple[str, int, str], Made]]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """By slug, every script of the lens, run in one process, since torch takes seconds to start."""
+    root = tmp_path_factory.mktemp("lenses")
+    pictures = [root / "photo.png", root / "other.png"]
+    for seed, path in enumerate(pictures, 1):
+        picture(seed, 90, 60).save(path)
+
+    @cache
+    def loaded(network: str) -> Model:
+        (root / network).mkdir()
+        return load(network, root / network)
+
+    def make(slug: str, place: int, network: str) -> Made:
+        model, parameters = loaded(network), dict(CASES[slug][place].parameters)
+        folder = root / f"{slug}-{place}-{network}"
+        folder.mkdir()
+        for file in (*pictures, *(root / network).iterdir()):
+            (folder / file.name).symlink_to(file)
+        if "images" in parameters:
+            parameters["images"] = [folder / name for name in parameters["images"]]
+        result = hookviz.run_lens(slug, model, folder / "photo.png", size=SIDE, **parameters)
+        recipe = lens_recipe_of(
+            *(model, "photo.png", slug, result.chosen, result.values),
+            shape=(3, SIDE, SIDE),
+            size=SIDE,
+        )
+        code = lens_script(recipe)
+        (folder / "script.py").write_text(code)
+        return Made(result, code, folder)
+
+    @cache
+    def runs(slug: str) -> dict[tuple[str, int, str], Made]:
+        found = {run: make(*run) for run in EVERY if run[0] == slug}
+        program = [sys.executable, "-c", PROGRAM, *(str(each.folder) for each in found.values())]
+        subprocess.run(program, check=True, cwd=root, timeout=280)
+        return found
+
+    return runs
+
+
+@RUN
+def test_a_script_gives_the_lens_s_numbers(made: Runs, run: tuple[str, int, str]) -> None:
+    slug, place, _ = run
+    expected = dict(made(slug)[run].result.values)
+    numbers = made(slug)[run].numbers
+    left_out = LEFT_OUT.get(slug, ())
+    assert numbers.keys() | set(left_out) == expected.keys() | set(left_out)
+    for name in expected.keys() - set(left_out):
+        theirs, ours = numbers[name], np.asarray(expected[name])
+        assert theirs.shape == ours.shape, name
+        if not np.issubdtype(ours.dtype, np.number):
+            np.testing.assert_array_equal(theirs, ours, name)
+            continue
+        largest = float(np.nanmax(np.abs(ours), initial=0))
+        off = CASES[slug][place].rounding * largest
+        np.testing.assert_allclose(theirs, ours, rtol=0, atol=off, err_msg=name)
+
+
+@pytest.mark.parametrize("slug", CASES)
+def test_scripts_are_written_as_people_write(made: Runs, slug: str, tmp_path: Path) -> None:
+    for run, each in made(slug).items():
+        (tmp_path / f"{'-'.join(map(str, run))}.py").write_text(each.code)
+        assert "import hookviz" not in each.code
+        network = {"shapesnet": 55, "squeezenet1_1": 40}.get(run[2], 0)  # classes, a checkpoint
+        assert len(each.code.splitlines()) < 155 + network, run
+    options = ["--isolated", "--line-length=100", str(tmp_path)]
+    rules = ["--select=E,F,I,W,B,RET,SIM", "--ignore=E501"]
+    ruff = [sys.executable, "-m", "ruff"]
+    subprocess.run([*ruff, "format", "--diff", *options], check=True)
+    subprocess.run([*ruff, "check", *rules, *options], check=True)
+
+
+@pytest.mark.parametrize("slug", [lens.slug for lens in hookviz.list_lenses()])
+def test_every_lens_has_a_script(slug: str) -> None:
+    file = module_of(slug).replace(".", "/") + ".py"
+    assert find_spec(module_of(slug)), f"write {file}: the lens {slug} without HookViz"
+    assert slug in CASES, f"add a row for {slug} to CASES: what {file} writes is not run"
+
+
+def test_every_script_is_of_a_lens() -> None:
+    folder = find_spec("hookviz.recipe.lenses")
+    assert folder
+    assert folder.submodule_search_locations
+    files = Path(folder.submodule_search_locations[0]).glob("*.py")
+    slugs = {path.stem.replace("_", "-") for path in files} - {"--init--"}
+    assert {find_lens(slug).slug for slug in slugs | CASES.keys()} == slugs

@@ -1,0 +1,40 @@
+"""Which images a lens leads to, as Streamlit runs the page without a browser."""
+
+import pytest
+
+from hookviz.images import reading
+from hookviz.images.samples import samples
+from hookviz.lenses.contract import running
+from hookviz.ui import recent_images
+from hookviz.ui.explorer.inspector import ACROSS
+from hookviz.ui.lenses.image_lead import lead_to_image
+from tests.conftest import picture
+
+
+def test_samples_and_what_is_looked_at_are_led_to_and_others_are_not() -> None:
+    for sample in samples():
+        assert lead_to_image(reading.read(sample.path).digest, "") is not None
+    assert lead_to_image("something", "something") is not None
+    assert lead_to_image("something", "else") is None
+    assert lead_to_image("", "") is None
+
+
+def test_a_sample_and_a_recent_image_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    session: dict[str, object] = {"image": "Camera"}
+    link: dict[str, str] = {}
+    monkeypatch.setattr("streamlit.session_state", session)
+    monkeypatch.setattr("streamlit.query_params", link)
+    image = reading.read(picture())
+    recent_images.remember("mine", b"file", image)
+    to_mine = lead_to_image(image.digest, "")
+    to_star = lead_to_image(reading.read(samples()[1].path).digest, "")
+    assert to_mine is not None
+    assert to_star is not None
+    to_mine()
+    assert (session["image"], link["upload"]) == ("Upload", "mine")
+    to_star()
+    assert (session["image"], link["sample"]) == ("Samples", samples()[1].name)
+
+
+def test_the_lens_that_the_inspector_leads_to_is_there() -> None:
+    assert running.find_lens(ACROSS).title == "One channel across images"
