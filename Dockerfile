@@ -44,21 +44,23 @@ COPY assets assets
 COPY hookviz hookviz
 RUN /opt/hookviz/bin/python -m compileall -q --invalidation-mode unchecked-hash app.py hookviz
 
-# Weights, downloaded once a machine and verified by the hash in their names.
+# Weights, downloaded once a machine and verified by the hash in their names. What can't be
+# downloaded is left out, and the build's output says so.
 FROM code AS weights
 ARG MODELS=""
 ARG WEIGHTS_URL=""
 RUN --mount=type=cache,target=/downloads \
     mkdir -p /weights/hub/checkpoints && \
     if [ -n "$MODELS" ]; then \
-      TORCH_HOME=/downloads /opt/hookviz/bin/python -m hookviz fetch \
+      TORCH_HOME=/downloads /opt/hookviz/bin/python -m hookviz fetch --optional \
         ${WEIGHTS_URL:+--weights-url "$WEIGHTS_URL"} $MODELS && \
       TORCH_HOME=/downloads /opt/hookviz/bin/python -c "import shutil, sys; \
 from hookviz.models import catalog; \
 specs = map(catalog.find_model, sys.argv[1:]); \
 files = [catalog.weights_path(spec.name) for spec in specs if spec.download_bytes]; \
-[shutil.copyfile(file, '/weights/hub/checkpoints/' + file.name) for file in files]" $MODELS && \
-      TORCH_HOME=/weights /opt/hookviz/bin/python -m hookviz fetch --check $MODELS; \
+[shutil.copyfile(file, '/weights/hub/checkpoints/' + file.name) for file in files \
+if file.is_file()]" $MODELS && \
+      TORCH_HOME=/weights /opt/hookviz/bin/python -m hookviz fetch --check; \
     fi
 
 FROM python:3.11-slim-bookworm

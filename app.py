@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from hookviz.ui.serving import lifecycle, visitor_bounds
+from hookviz.ui.serving import connections, lifecycle
 
 lifecycle.share_cores()
 app = st.App(
     lifecycle.SCRIPT,
-    middleware=visitor_bounds.MIDDLEWARE,
+    middleware=connections.MIDDLEWARE,
     lifespan=lifecycle.lifespan,
     on_script_error=lifecycle.on_script_error,
     routes=lifecycle.ROUTES,

@@ -32,6 +32,14 @@ class Metrics:
         self._errors = Counter(
             "hookviz_errors", "Failures that were not the visitor's.", registry=self._registry
         )
+        self._held_back = Counter(
+            "hookviz_held_back",
+            "Messages of visitors that came faster than they may.",
+            registry=self._registry,
+        )
+        self._cut_off = Counter(
+            "hookviz_cut_off", "Visitors who did not read what they got.", registry=self._registry
+        )
         self._seconds = Histogram(
             "hookviz_run_seconds",
             "Time that a run took, without its wait.",
@@ -64,6 +72,14 @@ class Metrics:
     def failed(self) -> None:
         """Count a failure of our own."""
         self._errors.inc()
+
+    def held_back(self) -> None:
+        """Count a message of a visitor that has to wait for its time."""
+        self._held_back.inc()
+
+    def cut_off(self) -> None:
+        """Count a visitor whose connection was ended because they read too slowly."""
+        self._cut_off.inc()
 
     @contextmanager
     def served(self, address: str, port: int) -> Iterator[int]:

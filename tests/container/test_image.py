@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import fields
@@ -19,7 +20,9 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from hookviz.models import catalog
 from hookviz.settings import Settings, host_names
+from tests.weights_server import WeightsServer, random_bytes
 
 ROOT = Path(__file__).parent.parent.parent
 TORCH = {"torch", "torchvision"}
@@ -119,6 +122,43 @@ def test_what_its_own_programs_take_from_hookviz_exists() -> None:
         used = set(re.findall(rf"\b{name}\.(\w+)", program))
         assert used == {"find_model", "weights_path"}
         assert used <= set(vars(found))
+
+
+def test_weights_that_cannot_be_downloaded_are_left_out_of_the_image(tmp_path: Path) -> None:
+    """The step as it stands, in folders of this test's own, with a mirror that has one of two."""
+    (step,) = [run for stage in STAGES for run in of(stage, "RUN") if "/weights/hub" in run]
+    command = re.sub(r"^(--mount=\S+ )+", "", step)
+    for folder, here in (("/weights", tmp_path / "weights"), ("/downloads", tmp_path / "down")):
+        command = re.sub(rf"(?<![\w/]){folder}\b", str(here), command)
+    command = command.replace("/opt/hookviz/bin/python", sys.executable)
+    body = random_bytes(100_000)
+    name = catalog.weights_path("squeezenet1_1").name
+    with WeightsServer() as server:
+        mirror = server.add(name, body).rpartition("/")[0]
+        build = {"MODELS": "resnet34 squeezenet1_1 shapesnet", "WEIGHTS_URL": mirror}
+        done = subprocess.run(
+            ["/bin/sh", "-ec", command],
+            cwd=ROOT,
+            env={**os.environ, **build},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+    said = done.stdout + done.stderr
+    assert "Left out: resnet34" in said, said
+    assert "resnet34: " in said
+    built = [path.name for path in (tmp_path / "weights/hub/checkpoints").iterdir()]
+    assert "resnet34" not in " ".join(built)
+
+
+def test_the_page_starts_with_a_resnet_34_where_it_was_built_in(compose: Any) -> None:
+    app = compose["services"]["app"]
+    built = app["build"]["args"]["MODELS"].removeprefix("${MODELS-").removesuffix("}").split()
+    start = app["environment"]["HOOKVIZ_START"]
+    assert start == "${HOOKVIZ_START-resnet34}"
+    assert built[0] == "resnet34"
+    assert all(catalog.find_model(name) for name in built)
 
 
 def test_packages_come_before_code_and_with_their_hashes() -> None:

@@ -24,6 +24,9 @@ def test_what_is_counted_is_scraped() -> None:
         metrics.run_ended("capture", "done", 0.02, 0.0)
         metrics.run_ended("capture", "refused", 3.0, 1.5)
         metrics.failed()
+        for _ in range(2):
+            metrics.held_back()
+        metrics.cut_off()
         held["bytes"] = 9.0
         found = scraped(port)
     assert found["hookviz_runs_total", "capture", "done"] == 1
@@ -33,6 +36,8 @@ def test_what_is_counted_is_scraped() -> None:
     assert found["hookviz_run_seconds_sum", "capture"] == pytest.approx(3.02)
     assert found["hookviz_wait_seconds_sum",] == 1.5
     assert found["hookviz_errors_total",] == 1
+    assert found["hookviz_held_back_total",] == 2
+    assert found["hookviz_cut_off_total",] == 1
     assert found["hookviz_cache_bytes",] == 9
 
 

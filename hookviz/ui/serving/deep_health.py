@@ -13,7 +13,7 @@ from streamlit.runtime import get_instance
 
 from hookviz.capturing import engine
 from hookviz.images.samples import samples
-from hookviz.models import bundled, catalog
+from hookviz.models import catalog
 from hookviz.serving import capacity
 from hookviz.ui.serving import resources
 from hookviz.ui.state import ModelChoice
@@ -84,7 +84,7 @@ async def capture() -> str:
 
 
 def _capture() -> str:
-    first = ModelChoice(catalog.find_model(bundled.DEFAULT), "pretrained")
+    first = ModelChoice(catalog.first_model(), "pretrained")
     with resources.use_model(first) as model:
         captured = engine.capture(model, samples()[0].path)
     sound = captured.logits is not None and all(

@@ -16,7 +16,7 @@ from hookviz.capturing import engine
 from hookviz.drawing.grid import make_grid
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.images.samples import samples
-from hookviz.models import bundled, catalog, user_models
+from hookviz.models import catalog, user_models
 from hookviz.serving import capacity, logs
 from hookviz.settings import host_names, settings
 from hookviz.ui.serving import deep_health, resources
@@ -84,7 +84,7 @@ def limit_hosts() -> None:
 
 def warm_up() -> None:
     """Do everything that the first page does, once."""
-    first = ModelChoice(catalog.find_model(bundled.DEFAULT), "pretrained")
+    first = ModelChoice(catalog.first_model(), "pretrained")
     with resources.use_model(first) as model:
         capture = engine.capture(model, samples()[0].path)
         receptive_fields(model, tuple(capture.input.shape[1:]))

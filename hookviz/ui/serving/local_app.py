@@ -18,7 +18,7 @@ from hookviz.errors import HookVizError
 from hookviz.models import user_models
 from hookviz.models.wrapping import wrap
 from hookviz.types import Model
-from hookviz.ui.serving import lifecycle, visitor_bounds
+from hookviz.ui.serving import connections, lifecycle
 
 _START = 60.0  # seconds that the server may take to come up
 _starting = threading.Lock()
@@ -97,7 +97,7 @@ def _start(port: int) -> int:
     config.set_option("runner.postScriptGC", False)  # Python's own is enough, and no click waits
     app = st.App(
         lifecycle.SCRIPT,
-        middleware=visitor_bounds.MIDDLEWARE,
+        middleware=connections.MIDDLEWARE,
         lifespan=lifecycle.guest_lifespan,
         on_script_error=lifecycle.on_script_error,
     )

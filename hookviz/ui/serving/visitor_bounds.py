@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -155,7 +154,3 @@ def _is_allowed(data: bytes) -> bool:
         return True
     _log.warning("A visitor's message of the kind %s was ignored", operation or kind)
     return False
-
-
-MIDDLEWARE = [Middleware(VisitorBounds)]
-"""For `streamlit.App`."""

@@ -1,0 +1,154 @@
+"""A page that comes back to its session after the line was cut.
+
+Streamlit stops the run that was going on, keeps what it had drawn, and sends that to the page that
+comes back, followed by word that the run is over. The page takes it for the whole, and forgets what
+was chosen in the widgets that are missing, while the server remembers. So what is left of the old
+run is held back, and the page is drawn anew: the page mostly asks for that by itself, but not where
+the line was cut before it had heard that a run began.
+
+What the old run wrote into the link may be lost too. The page then asks with the link from before
+the click, and would be taken back there; so it is told the link again.
+"""
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from starlette.types import Message, Receive, Scope, Send
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime import get_instance
+
+from hookviz.ui.serving.incoming import Incoming, is_click, read_request
+
+_QUIET, _LOOKS = 0.05, 20  # seconds without a message of the old run, and how often it is looked
+_SILENCE = 0.5  # seconds in which a page that comes back asks to be drawn, if it does
+_LONGEST = 1 << 13  # bytes of a message that is remembered, or looked at for a link
+_MOST = 1000  # sessions whose last request is remembered
+
+
+@dataclass(slots=True)
+class Last:
+    """The request for the last run of a session, and the link as that run wrote it, if it did."""
+
+    request: BackMsg
+    link: str | None = None
+
+
+class LastRequests(OrderedDict[str, Last]):
+    """The last request of each session, by Streamlit's name for it; the oldest are forgotten."""
+
+    def put(self, session: str, request: BackMsg) -> None:
+        """Remember the request of a session."""
+        self.pop(session, None)
+        if request.ByteSize() < _LONGEST:
+            self[session] = Last(request)
+        if len(self) > _MOST:
+            self.popitem(last=False)
+
+
+class Resumption:
+    """Stands between one connection's page and Streamlit.
+
+    Attributes:
+        session: Streamlit's name for the session, empty until it is known.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, last: LastRequests) -> None:
+        """Hold all back until the page is drawn anew, where it has had a session before.
+
+        Args:
+            scope: of the WebSocket; its third subprotocol names the session that the page had.
+            receive: what the page says.
+            send: to the page.
+            last: of all sessions.
+        """
+        self._incoming = Incoming(receive)
+        self._send, self._last = send, last
+        self.session = ""
+        self._before: str = [*scope.get("subprotocols", []), "", "", ""][2]
+        self._connected = False
+        self._holding = bool(self._before)
+        self._held = 0
+
+    async def receive(self) -> Message:
+        """The next message of the page, or in its place."""
+        if not self._connected:
+            self._connected = True  # what comes first is the opening, before any session
+            return await self._incoming.next()
+        if not self._holding:
+            message = await self._incoming.next()
+        else:
+            message = await self._first()
+            self._holding = False
+        request = read_request(message)
+        if request is not None and self.session:
+            self._last.put(self.session, request)
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Send a message to the page, unless it is left over from before."""
+        data: bytes = message.get("bytes") or b""
+        if message["type"] == "websocket.send" and self._holding:
+            self._held += 1
+            return
+        if data and (not self.session or len(data) < _LONGEST):
+            self._note(data)
+        await self._send(message)
+
+    def close(self) -> None:
+        """Ask for nothing more."""
+        self._incoming.close()
+
+    async def _first(self) -> Message:
+        """What the page asks for when it is back, or the last that it had asked for."""
+        session = get_instance().get_app_session(self._before)
+        if session is None:  # it is another one
+            return await self._incoming.next()
+        self.session = self._before
+        last = self._last.get(self.session)
+        message = await self._incoming.within(_SILENCE if last else None)
+        # Streamlit ignores the old run once there is another; until then nothing of it may remain.
+        for _ in range(_LOOKS):
+            held = self._held
+            session.flush_browser_queue()
+            await asyncio.sleep(_QUIET)
+            if held == self._held:
+                break
+        if message is None:
+            assert last is not None
+            request = _without_clicks(last.request)
+        else:
+            asked = read_request(message)
+            if asked is None:
+                return message
+            request = asked
+        if last and last.link and not request.rerun_script.is_history_navigation:
+            before = last.request.rerun_script.query_string
+            if request.rerun_script.query_string == before != last.link:
+                request.rerun_script.query_string = last.link
+                told = ForwardMsg()
+                told.page_info_changed.query_string = last.link
+                await self._send({"type": "websocket.send", "bytes": told.SerializeToString()})
+        return {"type": "websocket.receive", "bytes": request.SerializeToString()}
+
+    def _note(self, data: bytes) -> None:
+        sent = ForwardMsg.FromString(data)
+        kind = sent.WhichOneof("type")
+        if kind == "new_session" and not self.session:
+            self.session = sent.new_session.initialize.session_id
+        elif kind == "page_info_changed" and self.session in self._last:
+            self._last[self.session].link = sent.page_info_changed.query_string
+
+
+def _without_clicks(request: BackMsg) -> BackMsg:
+    """The same choices, for a page that has done what was clicked and keeps no messages."""
+    again = BackMsg()
+    again.CopyFrom(request)
+    script = again.rerun_script
+    states = [state for state in script.widget_states.widgets if not is_click(state)]
+    del script.widget_states.widgets[:]
+    script.widget_states.widgets.extend(states)
+    del script.cached_message_hashes[:]
+    script.fragment_id = ""
+    return again
