@@ -83,11 +83,9 @@ def test_an_installed_wheel_captures(wheel: Path, tmp_path: Path, alone: bool) -
 
 
 def test_the_pins_are_within_the_ranges() -> None:
-    pins = dict(
-        line.split("==")
-        for line in (ROOT / "requirements.txt").read_text("utf-8").splitlines()
-        if "==" in line
-    )
+    lines = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
+    pinned = [Requirement(line) for line in lines if "==" in line]
+    pins = {each.name: str(each.specifier).removeprefix("==") for each in pinned}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     ranges = [Requirement(line) for line in project["dependencies"]]
     assert {each.name for each in ranges} == set(pins)
