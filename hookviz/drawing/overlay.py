@@ -1,6 +1,7 @@
 """A coloured map laid over an image, or over what the network saw of it."""
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
@@ -30,26 +31,50 @@ def overlay(
     Raises:
         SettingError: `opacity` is not from 0 to 1.
     """
-    if not 0 <= opacity <= 1:
-        raise SettingError(f"opacity={opacity!r} is not from 0 (unseen) to 1 (alone).")
+    return laid_over(shrunk(image, side), colours, crop, image.shape[:2], opacity=opacity)
+
+
+def shrunk(image: Pixels, side: int) -> Pixels:
+    """The image, ``(H, W, 3)``, with `side` pixels along its longer side, or grown to that."""
     height, width = image.shape[:2]
     scale = side / max(height, width)
     size = max(1, round(width * scale)), max(1, round(height * scale))
-    below = np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BILINEAR))
-    shown = below.copy()
-    # Which cell lies over each pixel's middle; below 0 or past the end where none does.
-    ys = (np.arange(size[1]) + 0.5) / size[1] * height
-    xs = (np.arange(size[0]) + 0.5) / size[0] * width
-    rows = np.floor((ys - crop.top) / (crop.bottom - crop.top) * colours.shape[0]).astype(int)
-    columns = np.floor((xs - crop.left) / (crop.right - crop.left) * colours.shape[1]).astype(int)
-    seen_y = np.flatnonzero((rows >= 0) & (rows < colours.shape[0]))
-    seen_x = np.flatnonzero((columns >= 0) & (columns < colours.shape[1]))
-    if not (seen_y.size and seen_x.size):
-        return shown
-    part = np.ix_(seen_y, seen_x)
-    over = colours[np.ix_(rows[seen_y], columns[seen_x])].astype(float)
-    shown[part] = np.rint((1 - opacity) * below[part] + opacity * over).astype(np.uint8)
+    return np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BILINEAR))
+
+
+def laid_over(
+    small: Pixels, colours: Pixels, crop: Crop, size: tuple[int, ...], *, opacity: float = 0.6
+) -> Pixels:
+    """As `overlay`, on an image that `shrunk` made, of one of that `size`: height and width."""
+    if not 0 <= opacity <= 1:
+        raise SettingError(f"opacity={opacity!r} is not from 0 (unseen) to 1 (alone).")
+    shown = small.copy()
+    rows, down = _cells(small.shape[0], size[0], (crop.top, crop.bottom), colours.shape[0])
+    columns, across = _cells(small.shape[1], size[1], (crop.left, crop.right), colours.shape[1])
+    over = colours * np.float32(opacity)  # while it is small
+    part = shown[down, across]
+    blended = part * np.float32(1 - opacity)
+    blended += over[rows][:, columns]
+    part[...] = np.rint(blended, out=blended)
     return shown
+
+
+def _cells(
+    pixels: int, length: int, part: tuple[float, float], cells: int
+) -> tuple[NDArray[np.intp], slice]:
+    """Which cell lies over the middle of each pixel along one axis, and over which pixels any does.
+
+    Args:
+        pixels: of the picture.
+        length: of the original, in its own pixels.
+        part: where in it the cells begin and end.
+        cells: how many there are.
+    """
+    middles = (np.arange(pixels) + 0.5) / pixels * length
+    cell = np.floor((middles - part[0]) / (part[1] - part[0]) * cells).astype(np.intp)
+    covered = np.flatnonzero((cell >= 0) & (cell < cells))  # one run of them
+    first, last = (covered[0], covered[-1] + 1) if covered.size else (0, 0)
+    return cell[first:last], slice(first, last)
 
 
 def over_input(model_input: ModelInput, colours: Pixels, *, opacity: float = 0.6) -> Pixels:
