@@ -52,7 +52,7 @@ class Visitor:
         self.query = urlencode(query)
         self._states: dict[str, WidgetState] = {}
         self._session_id = ""
-        self._parts: dict[str, str] = {}  # the fragment that a component is in
+        self._parts: dict[str, str] = {}  # the fragment that a widget or a component is in, by name
         self._kept: dict[str, tuple[int, ForwardMsg]] = {}  # messages by hash, with their last run
         self.widgets: dict[str, str] = {}
         self.options: dict[str, list[str]] = {}
@@ -95,7 +95,12 @@ class Visitor:
         listed = self.options.get(label, [])
         option = next((each for each in listed if each.endswith(f" · {option}")), option)
         self._states[name] = WidgetState(id=name, string_value=option)
-        await self.run()
+        await self.run(part=self._parts.get(label, ""))
+
+    async def press(self, label: str) -> None:
+        """Press a button."""
+        state = WidgetState(id=self._widget(label), trigger_value=True)
+        await self.run(state, part=self._parts[label])
 
     async def pick_channel(self, channel: int, cell: tuple[int, int]) -> None:
         """Click a cell of a channel's tile in the grid."""
@@ -167,9 +172,10 @@ class Visitor:
     def _see(self, answer: ForwardMsg) -> None:
         element = answer.delta.new_element
         kind = str(element.WhichOneof("type"))
-        if kind in ("selectbox", "button_group", "file_uploader"):
+        if kind in ("selectbox", "button", "button_group", "file_uploader"):
             widget = getattr(element, kind)
             self.widgets[widget.label] = widget.id
+            self._parts[widget.label] = answer.delta.fragment_id
             if kind == "selectbox":
                 self.options[widget.label] = list(widget.options)
         elif kind == "alert" and element.alert.format == Alert.ERROR:

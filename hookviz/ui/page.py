@@ -1,33 +1,31 @@
 """The page: choices at the side, the model's view and its channels in the middle."""
 
-import io
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
 import streamlit as st
-from PIL import Image
 from streamlit.delta_generator import DeltaGenerator
 
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.survey import Survey, survey_input
 from hookviz.drawing.grid import make_grid
 from hookviz.errors import HookVizError
-from hookviz.explaining.layer_facts import facts as layer_facts
 from hookviz.lenses.contract.lens import Lens
 from hookviz.models import timm_models
 from hookviz.serving import out_of_memory
-from hookviz.types import Address, LayerInfo, Model, ModelInput
-from hookviz.ui.explorer.channels import Drawing, Scene, show_channels
-from hookviz.ui.explorer.grid_files import show_downloads
+from hookviz.types import LayerInfo, Model, ModelInput
+from hookviz.ui.components.files import data_url
+from hookviz.ui.explorer.channels import Scene, show_channels
+from hookviz.ui.explorer.grid_files import download_menu
 from hookviz.ui.explorer.layer_capture import capture_layer
 from hookviz.ui.explorer.layer_choice import pick_list
 from hookviz.ui.explorer.layer_header import show_layer
 from hookviz.ui.explorer.layer_tree import show_tree
-from hookviz.ui.explorer.predictions import show_input, show_predictions
-from hookviz.ui.explorer.recipe_code import show_code, show_lens_code
-from hookviz.ui.explorer.share import show_share
-from hookviz.ui.glossary import marked
+from hookviz.ui.explorer.menu import show_menus
+from hookviz.ui.explorer.predictions import show_summary
+from hookviz.ui.explorer.recipe_code import code_menu, lens_code_menu
+from hookviz.ui.explorer.share import share_menu
 from hookviz.ui.lenses.lens_choice import layers_for, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.serving import resources, visitor_bounds
@@ -85,11 +83,10 @@ def _show() -> None:
 
 
 @cache
-def _icon() -> Image.Image:
-    """The page's icon: nine channels of a tiny grid."""
+def _icon() -> str:
+    """The page's icon: nine channels of a tiny grid. As a URL, since Streamlit encodes an image."""
     values = np.arange(9, dtype=np.float32)[::-1].reshape(9, 1, 1)
-    with Image.open(io.BytesIO(make_grid(values, aspect=1, width=64).png())) as icon:
-        return icon.convert("RGBA")
+    return data_url(make_grid(values, aspect=1, width=64).png())
 
 
 def _show_model(shown: Shown, choice: ModelChoice) -> None:
@@ -105,98 +102,75 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
         horizontal=True, vertical_alignment="center", key="hv-header", gap="small"
     )
     with st.sidebar:
-        lens_slot, list_slot, tree_slot, input_slot = (st.container() for _ in range(4))
-    with input_slot:  # last on the screen, and needed first
         size, whole = pick_input(model)
-    with lens_slot:
         lens = pick_lens()
-    place = _pick_place(shown, model, lens, list_slot, size=size, whole=whole)
-    capture = capture_layer(model, place.model_input, place.step.layer)
-    with header:
-        show_input(place.model_input, shown)
-        with st.container(width="stretch"):
-            show_predictions(capture, model, shown)
-        file_slot = st.container(horizontal=True, width="content")
+    model_input, surveyed = _read(shown, model, size=size, whole=whole)
+    start_at(lens, model, surveyed)
+    scene = partial(Scene, shown, choice, model_input, size, whole, surveyed)
     if lens is not None:
-        result = show_lens(lens, model, place.model_input, shown, place.layer)
-        with tree_slot:  # after all else: a network that is seen first takes a while
-            show_tree(model, place.model_input, place.layers, place.layer, place.listed)
-        with file_slot:
-            if result is not None:
-                shape = tuple(place.model_input.tensor.shape[1:])
-                show_lens_code(result, shown, model, shape=shape, size=size, whole=whole)
-            show_share(shown)
+        # a lens that needs a conv layer says so itself
+        layers = layers_for(lens, surveyed) or surveyed.layers
+        _show_through(lens, scene(_some(layers, surveyed, model), None), model, header)
         return
-    scene = Scene(shown, choice, place.model_input, size, whole, place.layer, place.step, capture)
-    drawing = show_channels(scene)
+    with st.sidebar:
+        listed = pick_list(surveyed)
+    layers = surveyed.convs if listed == "conv" else surveyed.maps
+    channels = scene(_some(layers, surveyed, model), listed)
+    drawing = show_channels(channels)
     if drawing is None:
         return
-    with file_slot:
-        _show_files(scene, drawing, model)
-    with tree_slot:
-        fields = show_tree(model, place.model_input, place.layers, place.layer, place.listed)
-    facts = layer_facts(place.layer, fields.get(place.layer.name))
-    kind = "conv layer" if place.listed == "conv" else "layer"
-    drawing.say(marked(f"{kind} {place.layer.index + 1} of {len(place.layers)} · {facts}"))
+    with header:
+        show_summary(model_input, drawing.capture, model, shown)
+        show_menus(
+            download_menu(drawing, model), code_menu(drawing, channels, model), share_menu(shown)
+        )
+    _show_tree(channels, model, drawing.layer)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where one looks in a network, as chosen.
-
-    Attributes:
-        model_input: what the network is given.
-        layers: those on offer, in order of execution.
-        listed: which list they are, one of `LISTS`; None where a lens chose them.
-        layer: the one that is looked at.
-        step: whose output is shown: the layer's own, or that of a step after it.
-    """
-
-    model_input: ModelInput
-    layers: tuple[LayerInfo, ...]
-    listed: str | None
-    layer: LayerInfo
-    step: Address
+def _show_through(lens: Lens, scene: Scene, model: Model, header: DeltaGenerator) -> None:
+    """The lens in place of the channels."""
+    shown, model_input = scene.shown, scene.model_input
+    layer, step = show_layer(scene.layers, scene.surveyed, None)
+    capture = capture_layer(model, model_input, step.layer)
+    with header:
+        show_summary(model_input, capture, model, shown)
+        menus = st.container(horizontal=True, width="content")
+    result = show_lens(lens, model, model_input, shown, layer)
+    _show_tree(scene, model, layer)
+    with menus:
+        code = [lens_code_menu(result, scene, model)] if result is not None else []
+        show_menus(*code, share_menu(shown))
 
 
-def _pick_place(
-    shown: Shown,
-    model: Model,
-    lens: Lens | None,
-    list_slot: DeltaGenerator,
-    *,
-    size: int | None,
-    whole: bool,
-) -> _Place:
-    """The network's layers read, and the one picked that is looked at."""
+def _show_tree(scene: Scene, model: Model, layer: LayerInfo) -> None:
+    with st.sidebar:  # after all else: a network that is seen first takes a while
+        show_tree(model, scene.model_input, scene.layers, layer, scene.listed)
+
+
+def _read(
+    shown: Shown, model: Model, *, size: int | None, whole: bool
+) -> tuple[ModelInput, Survey]:
+    """What the network is given, and its layers."""
     read = (model.digest, shown.image.digest, size, whole)
     known = st.session_state.get("_read") == read  # a spinner starts a thread
     with nullcontext() if known else st.spinner("Reading the network…"):
         model_input = resources.prepare(model, shown.image, size=size, whole=whole)
         surveyed = survey_input(model, model_input)
     st.session_state["_read"] = read
-    start_at(lens, model, surveyed)
-    listed = None
-    if lens is not None:
-        # a lens that needs a conv layer says so itself
-        layers = layers_for(lens, surveyed) or surveyed.layers
-    else:
-        with list_slot:
-            listed = pick_list(surveyed)
-        layers = surveyed.convs if listed == "conv" else surveyed.maps
-    if not layers:
-        raise HookVizError(
-            f"{model.title} runs no layer whose channels could be shown. Lenses such as Step by "
-            "step and Summary look at its other layers."
-            if surveyed.layers
-            else f"{model.title} runs no layer to look at."
-        )
-    layer, step = show_layer(layers, surveyed, listed)
-    return _Place(model_input, layers, listed, layer, step)
+    return model_input, surveyed
 
 
-def _show_files(scene: Scene, drawing: Drawing, model: Model) -> None:
-    """What can be kept of the drawing and handed on."""
-    show_downloads(drawing, scene.capture, model)
-    show_code(drawing, scene.shown, model)
-    show_share(scene.shown)
+def _some(layers: Sequence[LayerInfo], surveyed: Survey, model: Model) -> Sequence[LayerInfo]:
+    """The layers.
+
+    Raises:
+        HookVizError: there are none.
+    """
+    if layers:
+        return layers
+    raise HookVizError(
+        f"{model.title} runs no layer whose channels could be shown. Lenses such as Step by "
+        "step and Summary look at its other layers."
+        if surveyed.layers
+        else f"{model.title} runs no layer to look at."
+    )

@@ -16,7 +16,7 @@ import hookviz
 from hookviz.images.samples import samples
 from scripts.automatic_grid import automatic_grid
 from scripts.browsing import tiles, wait_for_grid
-from tests.e2e.screen import SHAPESNET, pixels
+from tests.e2e.screen import SHAPESNET, choose, pixels
 from tests.e2e.test_accessibility import serious
 
 LAYER = "stem.first.conv"
@@ -187,10 +187,10 @@ def test_a_channel_can_be_kept_as_a_page_and_as_numbers(
 def test_the_code_of_a_view_draws_what_is_on_the_screen(
     page: Page, server: str, tmp_path: Path
 ) -> None:
-    page.goto(
-        f"{server}/{SHAPESNET}&layer=stage1.first.conv&scale=symmetric&sort=max&top=16&channel=2"
-    )
-    wait_for_grid(page)
+    page.goto(f"{server}/{SHAPESNET}&scale=symmetric&sort=max&top=16&channel=2")
+    before = wait_for_grid(page)
+    choose(page, "Layer", "stage1.first.conv")  # after which the menus are as they were
+    wait_for_grid(page, before)
     page.get_by_role("button", name="Download").click()
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Grid as PNG").click()

@@ -330,13 +330,22 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     readLink();
     show();
   };
+  // A layer of the tree at the side: asked for from here, it is this part of the page that runs.
+  const lead = (event) => {
+    event.preventDefault();
+    setTriggerValue("layer", event.detail);
+  };
   window.addEventListener("resize", layOut);
   window.addEventListener("hookviz:link", follow);
-  if (!data.height) document.addEventListener("keydown", anywhere); // and not where there are several
+  if (!data.height) { // and not where there are several
+    document.addEventListener("keydown", anywhere);
+    window.addEventListener("hookviz:layer", lead);
+  }
   const stop = () => {
     observer.disconnect();
     window.removeEventListener("resize", layOut);
     window.removeEventListener("hookviz:link", follow);
+    window.removeEventListener("hookviz:layer", lead);
     document.removeEventListener("keydown", anywhere);
   };
   watched.set(figure, stop);

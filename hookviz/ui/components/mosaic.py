@@ -30,6 +30,7 @@ def mosaic(
     alt: str,
     on_pick: Callable[[int, Cell | None], None],
     *,
+    on_layer: Callable[[str], None] | None = None,
     key: str = "mosaic",
     height: int | None = None,
 ) -> None:
@@ -37,7 +38,8 @@ def mosaic(
 
     `on_pick` gets the channel that a person picks up, and the cell where it was by pointer. Without
     a `height` in pixels it is as high as the window, "/" and the arrows reach it from anywhere, and
-    the channel in the link is framed.
+    the channel in the link is framed; `on_layer` gets the name of a layer that is picked in the
+    tree at the side, so that it is this part of the page that runs.
     """
 
     def picked() -> None:
@@ -47,9 +49,14 @@ def mosaic(
             case {"channel": int(channel)}:
                 on_pick(channel, None)
 
+    def led() -> None:
+        name = st.session_state[key].get("layer")
+        if on_layer is not None and isinstance(name, str):
+            on_layer(name)
+
     # Without what a click changes, so that the browser has it already when the grid is shown again.
     data = packed(_facts(grid, alt) | {"height": height}, grid.sprite)
-    _component()(key=key, data=data, on_picked_change=picked)
+    _component()(key=key, data=data, on_picked_change=picked, on_layer_change=led)
 
 
 def _facts(grid: Grid, alt: str) -> dict[str, Any]:

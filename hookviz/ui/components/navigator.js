@@ -89,7 +89,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
       preview.style.backgroundSize = `${width * zoom}px ${height * zoom}px`;
       preview.style.backgroundPosition = `${-corner[0] * zoom}px ${-corner[1] * zoom}px`;
     }
-    button.onclick = () => setTriggerValue("picked", button.dataset.name);
+    button.onclick = () => pick(button.dataset.name);
     button.onkeydown = (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
       if (!step) return;
@@ -97,6 +97,12 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
       const seen = buttons.filter((other) => other.offsetParent);
       seen[seen.indexOf(button) + step]?.focus();
     };
+  }
+
+  // The grid leads to a layer while the rest of the page stands; without one the whole page runs.
+  function pick(name) {
+    const asked = new CustomEvent("hookviz:layer", { detail: name, cancelable: true });
+    if (dispatchEvent(asked)) setTriggerValue("picked", name);
   }
 
   const open = (part) => (part.matches("details") ? (part.open = true) : unfold(part, true));
@@ -118,12 +124,19 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   search.onkeydown = (event) => event.stopPropagation(); // P and N are letters here
   narrow();
 
-  const moved = tree.dataset.chosen !== data.chosen;
-  tree.dataset.chosen = data.chosen;
-  for (const button of buttons) {
-    const chosen = button.dataset.name === data.chosen;
+  // The link knows which layer is looked at, since the page may have gone on without this tree.
+  const mark = () => {
+    const asked = new URLSearchParams(location.search).get("layer");
+    const listed = buttons.some((button) => button.dataset.name === asked);
+    const name = listed ? asked : data.chosen;
+    const moved = tree.dataset.chosen !== name;
+    tree.dataset.chosen = name;
+    for (const button of buttons) markIf(button, button.dataset.name === name, moved);
+  };
+
+  function markIf(button, chosen, moved) {
     button.setAttribute("aria-current", chosen);
-    if (!chosen || !moved) continue;
+    if (!chosen || !moved) return;
     for (let part = button; part !== tree; part = part.parentElement) {
       // A block that is chosen itself may stay folded.
       if (part.matches("details, .block") && !part.querySelector(":scope > .head")?.contains(button)) open(part);
@@ -133,4 +146,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
       tree.scrollTop += box.top - view.top - (view.height - box.height) / 2; // and not the page
     }
   }
+  mark();
+  window.addEventListener("hookviz:link", mark);
+  return () => window.removeEventListener("hookviz:link", mark);
 }

@@ -1,5 +1,6 @@
 """The grid of a layer's channels with its legend: the middle of the page."""
 
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
@@ -34,10 +35,13 @@ def draw_grid(
     return grid
 
 
-def show_grid(grid: Grid, shown: Shown) -> None:
-    """Every channel, and one sentence that says what the colours mean."""
+def show_grid(grid: Grid, shown: Shown, on_layer: Callable[[str], None]) -> None:
+    """Every channel, and one sentence that says what the colours mean.
+
+    `on_layer` gets the name of a layer that is picked in the tree at the side.
+    """
     alt = f"{grid.shown} of layer {grid.title} for: {shown.alt}. {grid.legend}"
-    mosaic(grid, alt, partial(_pick, grid.shape[1:]))
+    mosaic(grid, alt, partial(_pick, grid.shape[1:]), on_layer=on_layer)
     words = f"{grid.legend} {grid.shown[0].upper()}{grid.shown[1:]}."
     st.caption(marked(words), unsafe_allow_html=True)
 

@@ -1,30 +1,39 @@
-"""The channels and the one that is picked up: the part of the page that runs again by itself."""
+"""The layer, its channels and the one that is picked up: the part of the page that runs by itself.
+
+Whatever is done in here, the rest of the page stands as it is and costs nothing.
+"""
 
 import time
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import streamlit as st
 import torch
-from streamlit.delta_generator import DeltaGenerator
 
+from hookviz.capturing.survey import Survey
 from hookviz.drawing.dimensions import as_maps
 from hookviz.drawing.grid import Grid
 from hookviz.errors import HookVizError
+from hookviz.explaining.layer_facts import facts
 from hookviz.explaining.receptive_field import receptive_fields
-from hookviz.recipe.script import Recipe, recipe_of
 from hookviz.serving import out_of_memory
-from hookviz.types import Address, Capture, LayerInfo, Model, ModelInput
+from hookviz.types import Activation, Capture, LayerInfo, Model, ModelInput
 from hookviz.ui.explorer.channel_grid import draw_grid, show_grid
 from hookviz.ui.explorer.inspector import chosen_channel, show_inspector
+from hookviz.ui.explorer.layer_capture import capture_layer
+from hookviz.ui.explorer.layer_choice import kept
+from hookviz.ui.explorer.layer_header import show_layer
 from hookviz.ui.explorer.map_origin import show_origin
 from hookviz.ui.explorer.view_choice import pick_view
+from hookviz.ui.glossary import marked
 from hookviz.ui.serving import resources
-from hookviz.ui.state import ModelChoice, Shown, plain
+from hookviz.ui.state import ModelChoice, Shown, choose, plain
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What is looked at, as chosen.
+    """What is looked at, as chosen in the rest of the page.
 
     Streamlit keeps what a fragment is given until the page runs again, so no model is in it.
 
@@ -34,9 +43,9 @@ class Scene:
         model_input: what the network is given.
         size: side of the input in pixels; None for the model's own.
         whole: whether the input is the whole image.
-        layer: the layer that is looked at.
-        step: whose output is shown: the layer's own, or that of a step after it.
-        capture: the pass that recorded it.
+        surveyed: the network's layers, as it runs on that input.
+        layers: those on offer, in order of execution.
+        listed: which list they are, one of `LISTS`; None where a lens chose them.
     """
 
     shown: Shown
@@ -44,9 +53,9 @@ class Scene:
     model_input: ModelInput
     size: int | None
     whole: bool
-    layer: LayerInfo
-    step: Address
-    capture: Capture
+    surveyed: Survey
+    layers: Sequence[LayerInfo]
+    listed: str | None
 
 
 @dataclass(slots=True)
@@ -54,45 +63,42 @@ class Drawing:
     """What is drawn of a scene now. Menus elsewhere on the page read it when they are opened.
 
     Attributes:
-        grid: the channels as drawn.
-        recipe: what the picture depends on.
-        facts: what the layer is, as HTML; the page knows it last.
+        capture: the pass that recorded the layer.
+        layer: the layer.
+        grid: its channels as drawn; None where they can't be.
+        channel: the one that is picked up, if any.
     """
 
-    grid: Grid
-    recipe: Recipe
-    facts: str = ""
-    _line: DeltaGenerator | None = field(default=None, repr=False)
-
-    def say(self, facts: str) -> None:
-        """Write below the channels what the layer is."""
-        self.facts = facts
-        if self._line is not None and facts:
-            self._line.caption(facts, unsafe_allow_html=True)
+    capture: Capture
+    layer: LayerInfo
+    grid: Grid | None = None
+    channel: int | None = None
 
 
 def show_channels(scene: Scene) -> Drawing | None:
-    """How the channels are drawn, the channels, and beside them the one that is picked up.
+    """The layer, how its channels are drawn, the channels, and beside them the one picked up.
 
-    None where they can't be drawn, and it says why.
+    None where nothing could be recorded, and it says why.
     """
     drawings: list[Drawing] = []
-    _show(scene, _elsewhere(), drawings)
+    _show(scene, _asked(), drawings)
     return drawings[0] if drawings else None
 
 
-def _elsewhere() -> tuple[str | None, ...]:
-    """What the link says that the rest of the page shows."""
-    return tuple(st.query_params.get(name) for name in ("lens", "layer"))
+def _asked() -> tuple[str | None, str | None]:
+    """The lens and the layer that the link asks for."""
+    return st.query_params.get("lens"), st.query_params.get("layer")
 
 
 @st.fragment
-def _show(scene: Scene, elsewhere: tuple[str | None, ...], drawings: list[Drawing]) -> None:
-    """One run; `drawings` has the one of the run before, if any, and then that of this run.
+def _show(scene: Scene, before: tuple[str | None, str | None], drawings: list[Drawing]) -> None:
+    """One run; `drawings` gets the drawing of the first, and those after it write into that one.
 
-    `elsewhere` is what the link said when the page last ran.
+    `before` is what the link asked for when the page last ran.
     """
-    if _elsewhere() != elsewhere:  # a click in here led there
+    lens, layer = _asked()
+    offered = layer in (None, before[1], *(each.name for each in scene.layers))
+    if lens != before[0] or not offered:  # a click in here led to what the whole page shows
         st.rerun()
     try:
         with out_of_memory.told("Drawing the channels"), resources.use_model(scene.choice) as model:
@@ -102,46 +108,56 @@ def _show(scene: Scene, elsewhere: tuple[str | None, ...], drawings: list[Drawin
 
 
 def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
-    grid_column, inspector_column = st.columns([5, 3], gap="medium")
+    layer, step = show_layer(scene.layers, scene.surveyed, scene.listed)
+    capture = capture_layer(model, scene.model_input, step.layer)
     started = time.perf_counter()
-    capture = scene.capture
-    recorded = capture[str(scene.step)]
+    if drawings:
+        drawing = drawings[0]
+        drawing.capture, drawing.layer, drawing.grid = capture, layer, None
+    else:
+        drawings.append(drawing := Drawing(capture, layer))
+    recorded = capture[str(step)]
     volume = recorded.values.ndim == 4  # of which the middle slice is shown
     depth = recorded.values.shape[1] // 2 if volume else None
     maps = torch.from_numpy(as_maps(recorded.values.numpy(), depth)[0])
-    activation = replace(recorded, values=maps)
+    grid_column, inspector_column = st.columns([5, 3], gap="medium")
     with grid_column:
-        view = pick_view(activation.values.shape[0])
-        grid = draw_grid(model, scene.model_input, recorded, view, depth)
-        show_grid(grid, scene.shown)
+        view = pick_view(maps.shape[0])
+        drawing.grid = draw_grid(model, scene.model_input, recorded, view, depth)
+        show_grid(drawing.grid, scene.shown, partial(_pick_layer, scene))
         line = st.empty()
     with inspector_column, st.container(key="hv-inspector"):
-        shape = tuple(scene.model_input.tensor.shape[1:])
-        picked = chosen_channel(grid) is not None
-        of_cell = receptive_fields(model, shape).get(str(scene.step)) if picked else None
-        with st.container(key="hv-picked" if picked else "hv-hints"):
-            channel = show_inspector(grid, activation, capture, scene.shown, of_cell)
-            if channel is not None:
-                show_origin(
-                    model, scene.model_input, scene.layer, grid, activation, channel=channel
-                )
-    file = scene.shown.file
-    recipe = recipe_of(
-        model,
-        file.name if file else scene.shown.image.name,
-        grid,
-        size=scene.size,
-        whole=scene.whole,
-        channel=channel,
-    )
-    if drawings:
-        drawing = drawings[0]
-        drawing.grid, drawing.recipe = grid, recipe
-    else:
-        drawings.append(drawing := Drawing(grid, recipe))
-    drawing._line = line
-    drawing.say(drawing.facts)
-    _show_cost(capture, time.perf_counter() - started)
+        _show_picked(scene, model, drawing, replace(recorded, values=maps))
+    seconds = time.perf_counter() - started
+    # after all else: it takes a while for a network that is seen first
+    field = receptive_fields(model, _shape(scene)).get(layer.name)
+    kind = "conv layer" if scene.listed == "conv" else "layer"
+    said = f"{kind} {layer.index + 1} of {len(scene.layers)} · {facts(layer, field)}"
+    line.caption(marked(said), unsafe_allow_html=True)
+    _show_cost(capture, seconds)
+
+
+def _pick_layer(scene: Scene, name: str) -> None:
+    if any(layer.name == name for layer in scene.layers):
+        choose(layer=name, layers=kept(scene.listed))
+
+
+def _show_picked(scene: Scene, model: Model, drawing: Drawing, activation: Activation) -> None:
+    """The channel in the link as large as it can be, and why a cell has its value; else hints."""
+    grid = drawing.grid
+    assert grid is not None
+    picked = chosen_channel(grid) is not None
+    fields = receptive_fields(model, _shape(scene)) if picked else {}
+    of_cell = fields.get(str(activation.address))
+    with st.container(key="hv-picked" if picked else "hv-hints"):
+        channel = show_inspector(grid, activation, drawing.capture, scene.shown, of_cell)
+        if channel is not None:
+            show_origin(model, scene.model_input, drawing.layer, grid, activation, channel=channel)
+    drawing.channel = channel
+
+
+def _shape(scene: Scene) -> tuple[int, ...]:
+    return tuple(scene.model_input.tensor.shape[1:])
 
 
 def _show_cost(capture: Capture, seconds: float) -> None:

@@ -1,12 +1,11 @@
 """A button that opens a menu of files to download."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import streamlit as st
 
-from hookviz.ui.explorer.menu import menu
+from hookviz.ui.explorer.menu import Menu
 
 
 class File(NamedTuple):
@@ -18,9 +17,11 @@ class File(NamedTuple):
     mime: str
 
 
-def file_menu(label: str, files: Sequence[File], hint: str | None = None) -> None:
-    """A menu of the files, each made when it is asked for."""
-    menu(label, "download", f"menu-{label}", partial(_offer, files), hint)
+def file_menu(
+    label: str, list_files: Callable[[], Sequence[File]], hint: str | None = None
+) -> Menu:
+    """A menu of the files, which are told when it is opened and made when they are asked for."""
+    return Menu(label, "download", f"menu-{label}", lambda: _offer(list_files()), hint)
 
 
 def _offer(files: Sequence[File]) -> None:

@@ -11,13 +11,15 @@ from hookviz.drawing.channel_page import channel_csv, channel_page, numbers
 from hookviz.drawing.framing import framed, on_picture
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.histogram import histogram
-from hookviz.drawing.overlay import overlay
+from hookviz.drawing.overlay import laid_over, shrunk
 from hookviz.explaining.receptive_field import ReceptiveField
-from hookviz.types import Activation, Capture, Pixels
+from hookviz.types import Activation, Capture, InputImage, Pixels
 from hookviz.ui.components.map import show_map
 from hookviz.ui.explorer.file_menu import File, file_menu
+from hookviz.ui.explorer.menu import show_menus
 from hookviz.ui.explorer.trail import show_trail
 from hookviz.ui.glossary import WORDS, marked, term
+from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import Cell, Shown, choose_cell, choose_channel, chosen_cell, go
 from hookviz.ui.theme import signed_colour
 from hookviz.wording import number
@@ -139,15 +141,12 @@ def _offer_files(
         crop=capture.model_input.crop,
         title=f"{capture.model} · {grid.title} · channel {channel}",
     )
-    file_menu(
-        "Keep",
-        (
-            File("Channel as PNG", partial(draw, format="png"), f"{stem}.png", "image/png"),
-            File("Channel as PDF", partial(draw, format="pdf"), f"{stem}.pdf", "application/pdf"),
-            File("Numbers as CSV", partial(channel_csv, values), f"{stem}.csv", "text/csv"),
-        ),
-        "This channel as a file",
+    files = (
+        File("Channel as PNG", partial(draw, format="png"), f"{stem}.png", "image/png"),
+        File("Channel as PDF", partial(draw, format="pdf"), f"{stem}.pdf", "application/pdf"),
+        File("Numbers as CSV", partial(channel_csv, values), f"{stem}.csv", "text/csv"),
     )
+    show_menus(file_menu("Keep", lambda: files, "This channel as a file"))
 
 
 def chosen_channel(grid: Grid) -> int | None:
@@ -172,7 +171,9 @@ def _show_overlay(
         st.caption("Where this lies on the image is not known.")
         return
     opacity = st.session_state.get("opacity", _OPACITY) / 100
-    picture = overlay(shown.image.pixels, coloured, crop, opacity=opacity, side=_OVERLAY)
+    picture = laid_over(
+        _small(shown.image), coloured, crop, shown.image.pixels.shape, opacity=opacity
+    )
     said = "on the image"
     if field is not None:
         box = field.box(*cell)
@@ -182,6 +183,16 @@ def _show_overlay(
     alt = f"The map of channel {channel} laid over the image: {shown.alt}"
     st.image(picture, width="stretch", output_format="JPEG", alt=alt)
     st.caption(marked(said), unsafe_allow_html=True)
+
+
+def _small(image: InputImage) -> Pixels:
+    """The image as large as it is shown, from the session's cache: each channel is laid over it."""
+    cache, key = session_cache(), ("photograph", image.digest)
+    small: Pixels | None = cache.get(key)
+    if small is None:
+        small = shrunk(image.pixels, _OVERLAY)
+        cache.put(key, small, small.nbytes)
+    return small
 
 
 def _show_numbers(grid: Grid, channel: int, values: NDArray[np.float32]) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 import streamlit as st
 
@@ -21,13 +21,13 @@ def capture_layer(model: Model, model_input: ModelInput, layer: str) -> Capture:
         HookVizError: the pass can't be run, or took longer than one may.
     """
     cache = resources.session_cache()
-    cached = engine.is_cached(model, model_input, layer, cache)
-    # what is cached needs no turn: it is there at once however many wait
-    own_turn = nullcontext() if cached else turn(model.title, model=model.name, layer=layer)
     # a container, so that a run with a wait and one without put all that follows in one place
-    with st.container(), own_turn as run, _progress_bar(model) as report:
-        within = run.within(report) if run else report
-        return engine.capture(model, model_input, layer, cache=cache, progress=within)
+    place = st.container()
+    if engine.is_cached(model, model_input, layer, cache):  # which needs no turn, nor a bar
+        return engine.capture(model, model_input, layer, cache=cache)
+    own_turn = turn(model.title, model=model.name, layer=layer)
+    with place, own_turn as run, _progress_bar(model) as report:
+        return engine.capture(model, model_input, layer, cache=cache, progress=run.within(report))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from hookviz.explaining.receptive_field import Fields, receptive_fields
+from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui.components.navigator import navigator
 from hookviz.ui.explorer.layer_choice import kept
@@ -19,8 +19,8 @@ def show_tree(
     layers: Sequence[LayerInfo],
     layer: LayerInfo,
     listed: str | None,
-) -> Fields:
-    """The layers by stage, or by block, `layer` marked; returns the receptive fields they have.
+) -> None:
+    """The layers by stage, or by block, `layer` marked.
 
     `listed` says which list of layers they are, where it is not a lens that offers them. Where
     there are blocks among them, their parts stand in these. It takes a while for a network that is
@@ -40,4 +40,3 @@ def show_tree(
         by_block=has_blocks or listed == "maps",
         on_pick=lambda name: choose(layer=name, layers=kept(listed)),
     )
-    return fields

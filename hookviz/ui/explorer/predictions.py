@@ -9,6 +9,7 @@ from PIL import Image
 from hookviz.images.samples import samples
 from hookviz.models.bundled import BUNDLED
 from hookviz.types import Capture, Model, ModelInput, Pixels
+from hookviz.ui.components.files import data_url
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import ALL_FAMILIES, Shown, choose
 from hookviz.wording import percent
@@ -16,14 +17,21 @@ from hookviz.wording import percent
 _SIDE = 76  # pixels
 
 
-def show_input(model_input: ModelInput, shown: Shown) -> None:
+def show_summary(model_input: ModelInput, capture: Capture, model: Model, shown: Shown) -> None:
+    """The input and the classes, side by side."""
+    _show_input(model_input, shown)
+    with st.container(width="stretch"):
+        _show_predictions(capture, model, shown)
+
+
+def _show_input(model_input: ModelInput, shown: Shown) -> None:
     """The image as the model sees it, small; its sizes are told on hover of the text beside it."""
     if model_input.picture is None:
         return
     cache, key = session_cache(), ("small", model_input.digest)
-    small: bytes | None = cache.get(key)
+    small: str | None = cache.get(key)
     if small is None:
-        small = _shrunk(model_input.picture)
+        small = data_url(_shrunk(model_input.picture))
         cache.put(key, small, len(small))
     st.image(small, width=_SIDE, alt=f"What the model sees: {shown.alt}")
 
@@ -36,7 +44,7 @@ def _shrunk(picture: Pixels) -> bytes:
     return file.getvalue()
 
 
-def show_predictions(capture: Capture, model: Model, shown: Shown) -> None:
+def _show_predictions(capture: Capture, model: Model, shown: Shown) -> None:
     """The five likeliest classes as bars; of random weights they mean nothing, and it says so."""
     if model.weights == "random":
         st.badge(

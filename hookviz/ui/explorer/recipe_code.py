@@ -9,54 +9,59 @@ import streamlit as st
 from hookviz.lenses.contract.result import LensResult
 from hookviz.models.bundled import BUNDLED
 from hookviz.recipe.lens_script import lens_recipe_of, lens_script
-from hookviz.recipe.script import script
+from hookviz.recipe.script import recipe_of, script
 from hookviz.types import Model
-from hookviz.ui.explorer.channels import Drawing
-from hookviz.ui.explorer.menu import menu
+from hookviz.ui.explorer.channels import Drawing, Scene
+from hookviz.ui.explorer.menu import Menu
+from hookviz.ui.serving import resources
 from hookviz.ui.state import Shown
 
 _WHERE = "run it in a folder that has the image, and the weights if they are no download."
 
 
-def show_code(drawing: Drawing, shown: Shown, model: Model) -> None:
+def code_menu(drawing: Drawing, scene: Scene, model: Model) -> Menu:
     """A menu with the picture as a script to copy, and the files of ours that it reads."""
     says = f"This draws the same picture without HookViz, pixel for pixel: {_WHERE}"
-    _menu(says, lambda: script(drawing.recipe), "hookviz_picture.py", shown, model)
+    write = partial(_write, drawing, scene)
+    return _menu(says, write, "hookviz_picture.py", scene.shown, model)
 
 
-def show_lens_code(
-    result: LensResult,
-    shown: Shown,
-    model: Model,
-    *,
-    shape: tuple[int, ...],
-    size: int | None,
-    whole: bool,
-) -> None:
+def _write(drawing: Drawing, scene: Scene) -> str:
+    if drawing.grid is None:
+        return ""
+    with resources.use_model(scene.choice) as model:
+        return script(
+            recipe_of(
+                *(model, _file_name(scene.shown), drawing.grid),
+                size=scene.size,
+                whole=scene.whole,
+                channel=drawing.channel,
+            )
+        )
+
+
+def lens_code_menu(result: LensResult, scene: Scene, model: Model) -> Menu:
     """A menu with what a lens shows as a script to copy, and the files of ours that it reads."""
     recipe = lens_recipe_of(
-        *(model, _file_name(shown), result.lens, result.chosen, result.values),
-        shape=shape,
-        size=size,
-        whole=whole,
+        *(model, _file_name(scene.shown), result.lens, result.chosen, result.values),
+        shape=tuple(scene.model_input.tensor.shape[1:]),
+        size=scene.size,
+        whole=scene.whole,
     )
     says = f"This computes the same numbers without HookViz, and writes them as NPZ: {_WHERE}"
-    _menu(says, partial(lens_script, recipe), f"hookviz_{result.lens}.py", shown, model)
+    write = partial(lens_script, recipe)
+    return _menu(says, write, f"hookviz_{result.lens}.py", scene.shown, model)
 
 
 def _file_name(shown: Shown) -> str:
     return shown.file.name if shown.file else shown.image.name
 
 
-def _menu(says: str, write: Callable[[], str], name: str, shown: Shown, model: Model) -> None:
+def _menu(says: str, write: Callable[[], str], name: str, shown: Shown, model: Model) -> Menu:
     shipped = BUNDLED.get(model.name) if model.weights == "pretrained" else None
     weights = shipped.weights_file if shipped else None
-    menu(
-        "Copy as code",
-        "code",
-        "code",
-        partial(_show_script, says, write, name, shown.file, weights),
-    )
+    fill = partial(_show_script, says, write, name, shown.file, weights)
+    return Menu("Copy as code", "code", "code", fill)
 
 
 def _show_script(

@@ -5,14 +5,14 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from hookviz.ui.explorer.menu import menu
+from hookviz.ui.explorer.menu import Menu
 from hookviz.ui.state import Shown
 
 
-def show_share(shown: Shown) -> None:
+def share_menu(shown: Shown) -> Menu:
     """A menu with the link to copy, and what that does not hold."""
     fill = partial(_show_link, is_own=shown.file is None)
-    menu("Share", "share", "share", fill, "A link to what is on the screen")
+    return Menu("Share", "share", "share", fill, "A link to what is on the screen")
 
 
 def _show_link(*, is_own: bool) -> None:

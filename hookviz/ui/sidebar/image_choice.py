@@ -2,6 +2,7 @@
 
 import secrets
 from functools import cache
+from pathlib import Path
 
 import streamlit as st
 from PIL import Image
@@ -11,6 +12,7 @@ from hookviz.errors import HookVizError
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.settings import settings
+from hookviz.types import InputImage
 from hookviz.ui.components.gallery import Thumbnail, gallery, thumbnail
 from hookviz.ui.recent_images import RecentImage, recent_images, remember
 from hookviz.ui.serving import resources
@@ -74,7 +76,12 @@ def pick_image() -> Shown | None:
 
 def _shown_sample() -> Shown:
     sample = chosen_sample()
-    return Shown(reading.read(sample.path), sample.alt, sample.path)
+    return Shown(_decoded(sample.path), sample.alt, sample.path)
+
+
+@cache  # of the few samples that there are
+def _decoded(path: Path) -> InputImage:
+    return reading.read(path)
 
 
 @cache

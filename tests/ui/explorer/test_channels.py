@@ -1,4 +1,4 @@
-"""A click on a channel runs the grid and the picked channel alone, and nothing goes stale by it."""
+"""A click on a layer or a channel runs its part of the page alone, and nothing goes stale."""
 
 import pytest
 
@@ -9,21 +9,22 @@ from tests.conftest import in_a_loop_of_its_own
 
 @pytest.fixture(scope="module")
 def seen() -> dict[str, list[str]]:
-    """What a tab was sent for a pick, and for a way upstream that leads to another layer."""
+    """What a tab was sent for each of some clicks, all of them on the grid or beside it."""
 
     async def look(address: str) -> dict[str, list[str]]:
         async with arrive(address, {"model": "ShapesNet"}) as tab:
             await tab.run()
             layers = [option.partition(" · ")[2] for option in tab.options["Layer"]]
-            await tab.choose("Layer", layers[1])
-            sent = {"page": _names(tab)}
-            await tab.pick_channel(3, (1, 1))
-            sent["pick"] = _names(tab)
-            await tab.follow_upstream(0)
-            sent["upstream"] = _names(tab)
-            sent["layers"], sent["problems"] = layers, tab.problems
-            sent["link"] = [tab.query]
-            return sent
+            sent = {"layers": layers, "page": _names(tab)}
+            for name, answer in (
+                ("layer", tab.choose("Layer", layers[1])),
+                ("pick", tab.pick_channel(3, (1, 1))),
+                ("upstream", tab.follow_upstream(0)),
+            ):
+                await answer
+                sent |= {name: _names(tab), f"link of {name}": [tab.query]}
+            await tab.press("Across images")
+            return sent | {"lens": _names(tab), "problems": tab.problems}
 
     with serve() as server:
         return in_a_loop_of_its_own(look(server)) | {"errors": server.errors()}
@@ -35,21 +36,33 @@ def _names(tab: Visitor) -> list[str]:
     return names
 
 
-def test_a_pick_sends_the_grid_and_the_channel_and_nothing_of_the_side(
-    seen: dict[str, list[str]],
-) -> None:
-    assert {"hookviz_gallery", "hookviz_navigator", "hookviz_mosaic"} <= set(seen["page"])
-    assert {"hookviz_mosaic", "hookviz_map", "hookviz_why"} <= set(seen["pick"])
-    assert not {"hookviz_gallery", "hookviz_navigator", "file_uploader"} & set(seen["pick"])
-    assert len(seen["pick"]) < len(seen["page"])
+SIDE = {"hookviz_gallery", "hookviz_navigator"}
 
 
-def test_the_way_upstream_leads_to_another_layer_and_takes_the_whole_page(
-    seen: dict[str, list[str]],
+@pytest.mark.parametrize("click", ["layer", "pick", "upstream"])
+def test_a_click_sends_the_grid_and_nothing_of_the_side(
+    seen: dict[str, list[str]], click: str
 ) -> None:
-    assert f"layer={seen['layers'][0]}" in seen["link"][0] or "layer=" not in seen["link"][0]
-    assert "channel=0" in seen["link"][0]
-    assert {"hookviz_gallery", "hookviz_navigator", "hookviz_mosaic"} <= set(seen["upstream"])
+    assert SIDE | {"hookviz_mosaic"} <= set(seen["page"])
+    assert "hookviz_mosaic" in seen[click]
+    assert not SIDE & set(seen[click])
+    assert len(seen[click]) < len(seen["page"])
+
+
+def test_a_picked_channel_comes_with_its_map_and_its_sum(seen: dict[str, list[str]]) -> None:
+    for click in ("pick", "upstream"):
+        assert {"hookviz_map", "hookviz_why"} <= set(seen[click])
+
+
+def test_the_link_follows(seen: dict[str, list[str]]) -> None:
+    assert f"layer={seen['layers'][1]}" in seen["link of layer"][0]
+    assert "channel=3" in seen["link of pick"][0]
+    assert f"layer={seen['layers'][0]}" in seen["link of upstream"][0]
+    assert "channel=0" in seen["link of upstream"][0]
+
+
+def test_a_lens_takes_the_whole_page(seen: dict[str, list[str]]) -> None:
+    assert SIDE | {"hookviz_maps"} <= set(seen["lens"])
 
 
 def test_nothing_went_wrong(seen: dict[str, list[str]]) -> None:
