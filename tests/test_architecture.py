@@ -134,7 +134,7 @@ SHOWN_ELSEWHERE = {
     "ui/explorer/layer_thumbnails ui/explorer/layer_tree ui/explorer/predictions "
     "ui/explorer/recipe_code ui/explorer/share ui/explorer/trail ui/explorer/view_choice "
     "ui/lenses/lens_result ui/lenses/lens_run ui/sidebar/image_choice ui/sidebar/input_choice "
-    "ui/sidebar/model_choice ui/sidebar/weights_download ui/sidebar/weights_upload",
+    "ui/sidebar/weights_download ui/sidebar/weights_upload",
 }
 """Modules without a test of their own name, under the reason why."""
 

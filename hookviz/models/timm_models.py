@@ -45,6 +45,11 @@ def specs() -> tuple[ModelSpec, ...]:
     return tuple(sorted(listed, key=lambda spec: (spec.family, spec.name)))
 
 
+def is_listed() -> bool:
+    """Whether `specs` is there at once: it was asked for before, or there is no timm."""
+    return specs.cache_info().currsize > 0 or find_spec("timm") is None
+
+
 def build(name: str, classes: int) -> nn.Module:
     """An untrained network of timm's, by a catalog name that starts with `PREFIX`."""
     import timm  # noqa: PLC0415

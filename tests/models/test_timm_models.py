@@ -74,3 +74,10 @@ def test_pretrained_weights_without_a_network_say_so() -> None:
         cwd=Path(hookviz.__file__).parent.parent,
     )
     assert run.stdout.startswith("The pretrained weights of timm/resnet18 can't be had by timm")
+
+
+def test_it_says_whether_its_models_are_listed_already() -> None:
+    timm_models.specs.cache_clear()
+    assert not timm_models.is_listed()  # what asks for them now waits for an import
+    timm_models.specs()
+    assert timm_models.is_listed()

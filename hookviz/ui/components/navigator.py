@@ -32,11 +32,11 @@ class Previews(NamedTuple):
 
 def previews_of(grid: Grid, layers: Sequence[str]) -> Previews:
     """A grid of small square maps, one for each of the layers, as their pictures."""
-    geometry = grid.geometry
+    geometry = grid.sprite_geometry
     return Previews(
-        picture=data_url(grid.png()),
+        picture=data_url(grid.sprite),
         size=(geometry.width, geometry.height),
-        side=geometry.tile_width * geometry.magnification,
+        side=geometry.tile_width,
         corners={name: geometry.box(index)[:2] for index, name in enumerate(layers)},
     )
 

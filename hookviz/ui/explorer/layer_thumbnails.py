@@ -38,7 +38,7 @@ def previews(
             )
     first = [str(surveyed.map_outputs[name][0]) for name in names]
     small = np.stack([_small(capture[address].values.numpy()) for address in first])
-    grid = make_grid(small, scale="channel", aspect=1.0, width=1000)
+    grid = make_grid(small, scale="channel", aspect=1.0)
     made = previews_of(grid, names)
     cache.put(key, made, len(made.picture))
     return made

@@ -40,7 +40,9 @@ def _shrunk(picture: Pixels) -> bytes:
     """The picture as wide as it stands in the row, so that nobody has to do it again: a PNG."""
     whole = Image.fromarray(picture)
     file = io.BytesIO()
-    whole.resize((_SIDE, max(1, round(_SIDE * whole.height / whole.width)))).save(file, "PNG")
+    whole.resize((_SIDE, max(1, round(_SIDE * whole.height / whole.width)))).save(
+        file, "PNG", compress_level=1
+    )
     return file.getvalue()
 
 

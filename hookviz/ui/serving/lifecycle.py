@@ -28,6 +28,8 @@ SCRIPT = Path(__file__).parent.with_name("main.py")
 ROUTES = [deep_health.route()]
 """What the server answers beside the page."""
 
+_FIRST_PAGE = 5.0  # seconds
+
 _log = logging.getLogger("hookviz")
 
 
@@ -56,7 +58,15 @@ async def guest_lifespan(_app: Any) -> AsyncIterator[None]:
             open_ports.enter_context(metrics.served(chosen.metrics_address, chosen.metrics_port))
         plan = capacity.run_plan()
         logs.event("started", runs=plan.runs, threads=plan.threads)
+        rest = asyncio.create_task(_load_rest())
         yield
+        rest.cancel()
+
+
+async def _load_rest() -> None:
+    """List timm's models, which takes seconds, once the first page has had its time."""
+    await asyncio.sleep(_FIRST_PAGE)
+    await asyncio.to_thread(catalog.list_models)
 
 
 def share_cores() -> None:
@@ -89,7 +99,7 @@ def warm_up() -> None:
         capture = engine.capture(model, samples()[0].path)
         receptive_fields(model, tuple(capture.input.shape[1:]))
     make_grid(next(iter(capture.values()))).png()
-    catalog.list_models()
+    catalog.described_models()
     user_models.add_from_settings()
 
 

@@ -10,7 +10,7 @@ from hookviz.ui.state import ALL_FAMILIES, ON_DISK, WEIGHTS, ModelChoice, warn_a
 
 def pick_model() -> ModelChoice:
     """A model by family and name, and where its weights come from."""
-    specs = [*map(user_models.spec, user_models.models().values()), *catalog.list_models()]
+    specs = [*map(user_models.spec, user_models.models().values()), *_catalog()]
     families = [ALL_FAMILIES, ON_DISK, *dict.fromkeys(spec.family for spec in specs)]
     family = st.selectbox("Model", families, key="family", bind="query-params")
     chosen = st.session_state.get("model", st.query_params.get("model"))
@@ -52,6 +52,14 @@ def pick_model() -> ModelChoice:
     if choice.weights == "random" or spec.on_disk:
         remember_shown(choice)
     return choice
+
+
+def _catalog() -> tuple[ModelSpec, ...]:
+    """The catalog; without timm's while that library is still being imported, unless asked for."""
+    asked = (st.query_params.get(name, "") for name in ("family", "model"))
+    if timm_models.is_listed() or any(each.startswith("timm") for each in asked):
+        return catalog.list_models()
+    return catalog.described_models()
 
 
 def _belongs(spec: ModelSpec, family: str, chosen: str | None) -> bool:

@@ -1,0 +1,36 @@
+"""Which models are offered, and when."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from hookviz.models import timm_models
+
+
+def _families() -> None:
+    import streamlit as st  # noqa: PLC0415 - AppTest runs this text by itself
+
+    from hookviz.ui.sidebar.model_choice import pick_model  # noqa: PLC0415
+
+    st.write(f"chosen {pick_model().spec.name}")
+
+
+@pytest.fixture
+def page() -> AppTest:
+    """The choice of a model in a server that has not listed timm's models yet."""
+    timm_models.specs.cache_clear()
+    return AppTest.from_function(_families)
+
+
+def test_a_page_does_not_wait_for_timm(page: AppTest) -> None:
+    families = page.run().selectbox[0].options
+    assert "ResNet" in families
+    assert not [family for family in families if family.startswith("timm")]
+    timm_models.specs()
+    assert [family for family in page.run().selectbox[0].options if family.startswith("timm")]
+
+
+def test_a_link_to_one_of_timm_s_models_does(page: AppTest) -> None:
+    pytest.importorskip("timm")
+    page.query_params["family"] = "timm resnet"
+    page.query_params["model"] = "timm/resnet10t"
+    assert page.run().markdown[0].value == "chosen timm/resnet10t"
