@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from hookviz.serving import capacity
-from hookviz.ui.serving import lifecycle
+from hookviz.ui.serving import connections, lifecycle
 
 _go = threading.Event()
 
@@ -44,6 +44,7 @@ async def probe(_request: Request) -> JSONResponse:
 
 app = st.App(
     lifecycle.SCRIPT,
+    middleware=connections.MIDDLEWARE,
     lifespan=lifecycle.lifespan,
     on_script_error=lifecycle.on_script_error,
     routes=[

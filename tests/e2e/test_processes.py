@@ -183,11 +183,11 @@ def test_visitors_of_a_killed_server_go_on_at_another_and_nobody_else_notices(
     with others(group, other) as seen:
         os.kill(servers[before], signal.SIGKILL)
         until(lambda: cookie_of(page) == other)
-        choose(page, "Layer", LAYERS[1])
         expect(page.get_by_text("Upload it again at the left")).to_be_visible()
+        expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # the page is at rest
         uploader = page.get_by_test_id("stFileUploader").locator("input[type=file]")
         uploader.set_input_files(MINE)  # type: ignore[arg-type]
-        grid = wait_for_grid(page)  # of what the link says: the click went to the server that died
+        grid = wait_for_grid(page)  # of what the link says
         expect(page.get_by_role("combobox", name="Layer")).to_have_value(SHOWN[0])
         choose(page, "Layer", LAYERS[1])
         wait_for_grid(page, grid)
