@@ -30,6 +30,8 @@ from hookviz.ui.explorer.share import show_share
 from hookviz.ui.glossary import marked
 from hookviz.ui.lenses.lens_choice import layers_for, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
+from hookviz.ui.live.frozen_frame import offer_way_back
+from hookviz.ui.live.stream_view import is_live, leave, say_no_lens, show_stream
 from hookviz.ui.serving import resources, visitor_bounds
 from hookviz.ui.serving.login import let_in
 from hookviz.ui.sidebar.image_choice import ask_for_image, pick_image
@@ -65,6 +67,8 @@ def _show() -> None:
         refusal = visitor_bounds.refusal()
         if refusal:
             st.error(plain(refusal), icon=":material/upload_file:")
+        if not is_live():
+            leave()
         choice = pick_model()
     if shown is None:
         ask_for_image()
@@ -108,14 +112,21 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
         lens_slot, list_slot, tree_slot, input_slot = (st.container() for _ in range(4))
     with input_slot:  # last on the screen, and needed first
         size, whole = pick_input(model)
+    live = is_live()
     with lens_slot:
-        lens = pick_lens()
+        lens = say_no_lens() if live else pick_lens()
     place = _pick_place(shown, model, lens, list_slot, size=size, whole=whole)
+    if live:
+        show_stream(model, choice, place.layer, place.step, size=size, whole=whole)
+        with tree_slot:
+            show_tree(model, place.model_input, place.layers, place.layer, place.listed)
+        return
     capture = capture_layer(model, place.model_input, place.step.layer)
     with header:
         show_input(place.model_input, shown)
         with st.container(width="stretch"):
             show_predictions(capture, model, shown)
+        offer_way_back()
         file_slot = st.container(horizontal=True, width="content")
     if lens is not None:
         result = show_lens(lens, model, place.model_input, shown, place.layer)
