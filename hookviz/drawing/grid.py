@@ -15,13 +15,13 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.drawing import grid_page, legend
+from hookviz.drawing import grid_page, legend, scales
 from hookviz.drawing.colormaps import COLORMAPS, GAP_LEVEL, LEVELS, Colormap
 from hookviz.drawing.dimensions import as_maps
 from hookviz.drawing.figures import figure_file
 from hookviz.drawing.layout import Geometry, lay_out, mosaic
 from hookviz.drawing.palette import palette_of, palette_png
-from hookviz.drawing.scales import Limits, limits, quantise
+from hookviz.drawing.scales import Limits, held, quantise
 from hookviz.drawing.statistics import ChannelStats, Levels, channel_stats, order
 from hookviz.errors import HookVizError, SettingError, one_of
 from hookviz.types import Activation, Address, Pixels
@@ -208,6 +208,7 @@ def make_grid(
     width: int = 1200,
     title: str | None = None,
     depth: int | None = None,
+    limits: Limits | None = None,
 ) -> Grid:
     """The channels of an activation, ``(C, H, W)``, as one picture.
 
@@ -227,10 +228,12 @@ def make_grid(
         width: pixels that its width should come close to.
         title: what to call it; without, the activation's address.
         depth: which slice of a volume, from 0.
+        limits: those of another grid of as many channels, so that the same colour means the same
+            value in both; they take the place of `scale`.
 
     Raises:
         HookVizError: the values are not ``(C, H, W)``, such as a linear layer's, or empty, or not
-            real numbers.
+            real numbers; or the limits are of another number of channels.
         SettingError: an option has a value that means nothing.
 
     >>> model = hookviz.load_model("shapesnet")
@@ -246,7 +249,7 @@ def make_grid(
     if address is not None or depth is not None:  # a bare matrix may be anything
         values, about = as_maps(values, depth, of=str(address or ""))
     stats = channel_stats(values)
-    bounds = limits(values, stats, scale)
+    bounds = scales.limits(values, stats, scale) if limits is None else held(limits, stats)
     channels = order(stats, sort, top)
     count, height, breadth = values.shape
     geometry = lay_out(len(channels), height, breadth, aspect=aspect, width=width)
