@@ -27,6 +27,7 @@ from hookviz.ui.explorer.layer_tree import show_tree
 from hookviz.ui.explorer.predictions import show_input, show_predictions
 from hookviz.ui.explorer.recipe_code import show_code, show_lens_code
 from hookviz.ui.explorer.share import show_share
+from hookviz.ui.explorer.view_choice import pick_view, settled
 from hookviz.ui.glossary import marked
 from hookviz.ui.lenses.lens_choice import layers_for, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
@@ -114,10 +115,13 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
         size, whole = pick_input(model)
     live = is_live()
     with lens_slot:
-        lens = say_no_lens() if live else pick_lens()
+        lens = None if live else pick_lens()
+        if live:
+            say_no_lens()
     place = _pick_place(shown, model, lens, list_slot, size=size, whole=whole)
     if live:
-        show_stream(model, choice, place.layer, place.step, size=size, whole=whole)
+        view = pick_view(place.layer.output_shape[0])
+        show_stream(model, choice, place.step, view, settled(view), size=size, whole=whole)
         with tree_slot:
             show_tree(model, place.model_input, place.layers, place.layer, place.listed)
         return

@@ -4,6 +4,7 @@
 
 const lives = new WeakMap(); // screens and what runs on them
 const LINK_PAUSE = 500; // milliseconds in which the arrows may go on before the link follows
+const SIGN_OF_LIFE = 20000; // milliseconds without a frame, of a video that stands still
 const MOST_BYTES = 1e6; // of a frame that is frozen
 
 // What the next stream of this tab goes on with, when a frame was looked at in between.
@@ -14,7 +15,7 @@ const run = (root, find) => {
   const screen = watch(find, root);
   const shoot = shooter();
   let data, trigger, source, wire, trouble, frozen, stopped;
-  let [next, sent, shooting, changed, opened] = [1, -1, false, true, 0];
+  let [next, sent, shooting, changed, opened, spoke] = [1, -1, false, true, 0, 0];
   const onItsWay = new Map(); // frames by number
   const paints = []; // when the last ones were painted
   const delays = [];
@@ -26,9 +27,13 @@ const run = (root, find) => {
   };
 
   const told = () => ({ channel: screen.picked, hold: hold.checked, cell: null });
+  const speak = () => {
+    wire?.say(told());
+    spoke = performance.now();
+  };
   const tell = () => {
     changed = true; // and so a video that stands still is drawn again
-    wire?.say(told());
+    speak();
     pump();
   };
 
@@ -49,6 +54,7 @@ const run = (root, find) => {
     const number = next++;
     onItsWay.set(number, shot);
     wire.send(number, shot.bytes);
+    spoke = performance.now();
   };
 
   const settle = (number) => {
@@ -246,6 +252,7 @@ const run = (root, find) => {
     find(".speed").textContent = root.dataset.rate && wire
       ? `${Math.round(root.dataset.rate)} frames/s · ${root.dataset.delay} ms`
       : "";
+    if (performance.now() - spoke > SIGN_OF_LIFE) speak();
     pump();
   }, 500);
   const observer = new ResizeObserver(() => screen.again(data.seen));

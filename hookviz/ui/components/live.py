@@ -28,9 +28,7 @@ _PARTS = (
 
 @cache
 def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_live", css=source("live.css"), js=script(*_PARTS)
-    )
+    return st.components.v2.component("hookviz_live", css=source("live.css"), js=script(*_PARTS))
 
 
 def live(

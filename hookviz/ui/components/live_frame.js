@@ -52,8 +52,8 @@ const FRAME = `
       <div class="picked" hidden>
         <div class="title"><h3></h3><button type="button" class="close" aria-label="Put this channel down" title="Back to all channels (Escape)">✕</button></div>
         <div class="pair">
-          <figure><canvas class="map" role="img"></canvas><figcaption>map</figcaption></figure>
-          <figure class="laid"><canvas class="over" role="img"></canvas><figcaption>on the frame</figcaption></figure>
+          <figure><canvas class="map" role="img"></canvas><figcaption>framed: the strongest cell</figcaption></figure>
+          <figure class="laid"><canvas class="over" role="img"></canvas><figcaption>framed: what that cell sees</figcaption></figure>
         </div>
         <div class="numbers"></div>
         <canvas class="history" role="img"></canvas>

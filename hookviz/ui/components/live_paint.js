@@ -83,7 +83,8 @@ const frameCell = (pen, [row, column], { rows, columns }, [x, y, wide, high]) =>
   outline(pen, x + column * across - grown, y + row * down - grown, across + 2 * grown, down + 2 * grown);
 };
 
-const paintOver = (canvas, bitmap, map, cell, seen, wide) => {
+// The map on the frame, and what its strongest cell sees as [top, left, bottom, right] in the frame.
+const paintOver = (canvas, bitmap, map, box, seen, wide) => {
   const high = Math.round((wide * bitmap.height) / bitmap.width);
   const pen = sized(canvas, wide, high);
   pen.drawImage(bitmap, 0, 0, wide, high);
@@ -94,7 +95,9 @@ const paintOver = (canvas, bitmap, map, cell, seen, wide) => {
   pen.imageSmoothingEnabled = false;
   pen.drawImage(map.picture, map.left, map.top, map.columns, map.rows, ...part);
   pen.restore();
-  if (cell) frameCell(pen, cell, map, part);
+  if (!box) return;
+  const [top, left, bottom, right] = box.map((each) => (each * wide) / bitmap.width);
+  outline(pen, left, top, right - left, bottom - top);
 };
 
 // The maximum over the last seconds as a line, with what its ends stand for.

@@ -62,7 +62,7 @@ const watch = (find, root) => {
     const most = Math.max(90, window.innerHeight * 0.34); // high, so that the strip is in the window too
     const fitted = (ratio) => Math.round(Math.min(column, most / ratio));
     paintMap(find(".map"), map, picked?.cell, fitted(map.rows / map.columns));
-    if (laid) paintOver(find(".over"), frame.bitmap, map, picked?.cell, seen, fitted(frame.bitmap.height / frame.bitmap.width));
+    if (laid) paintOver(find(".over"), frame.bitmap, map, picked?.frame_box, seen, fitted(frame.bitmap.height / frame.bitmap.width));
     paintHistory(find(".history"), screen.moments, screen.picked, performance.now(), room, onPhone() ? 64 : 96, style);
   };
 

@@ -13,7 +13,7 @@ const readAnswer = (buffer) => {
 
 // `on` has open(), answer(answer), refused(words) and end(kind, words).
 const openWire = (path, token, on) => {
-  const url = new URL(`/${path}`, location.origin);
+  const url = new URL(path, location.origin);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   url.searchParams.set("token", token);
   const socket = new WebSocket(url);

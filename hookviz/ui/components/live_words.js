@@ -29,30 +29,16 @@ const TROUBLES = {
     "This browser can't take a GIF apart",
     "It has no ImageDecoder. Chrome, Edge and Opera have one, and so have new versions of Firefox and Safari. Or convert the GIF to MP4 or WebM.",
   ],
-  4401: [
-    "The stream is not known any more",
-    "The server was started anew, or this page is open in another session. Try again; if that does not help, load the page anew.",
-  ],
+  // What the server says comes before these.
+  4401: ["The stream is not known any more", "Try again; if that does not help, load the page anew."],
   4403: [
     "The server does not take a stream from this address",
-    "This page is open under another name than the server knows. Open it by the address that you were given.",
+    "Open the page by the address that you were given.",
   ],
-  4404: [
-    "Live is switched off here",
-    "Whoever runs this server has switched streams off (HOOKVIZ_LIVE=0). Take a photograph with Camera instead, or upload an image.",
-  ],
-  4408: [
-    "The stream ended for want of frames",
-    "The server heard nothing for a while, as when a machine sleeps. Try again.",
-  ],
-  4413: [
-    "A frame was too large for the server",
-    "Choose a smaller input size in the sidebar, and try again.",
-  ],
-  4429: [
-    "Too many people are live",
-    "The server has as many streams as it takes, or got frames faster than it takes them. Try again in a minute.",
-  ],
+  4404: ["Live is switched off here", "Take a photograph with Camera instead, or upload an image."],
+  4408: ["The stream ended for want of frames", "Try again, and it goes on."],
+  4413: ["A frame was too large", "Choose a smaller input size in the sidebar, and try again."],
+  4429: ["Too much at once", "Try again in a minute."],
   gone: [
     "The server can't be reached",
     "It is being started anew, or the network between is down. Try again in a moment.",

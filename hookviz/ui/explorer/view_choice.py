@@ -31,12 +31,12 @@ def pick_view(channels: int) -> View:
 
 def resolve(view: View, activation: Activation) -> tuple[str, str]:
     """The scale and the colormap for a view of what a layer put out."""
-    scale, colormap, of_signed = settle(view)
+    scale, colormap, of_signed = settled(view)
     signed = bool((activation.values < 0).any())
     return scale, of_signed if signed else colormap
 
 
-def settle(view: View) -> tuple[str, str, str]:
+def settled(view: View) -> tuple[str, str, str]:
     """A view's scale, its colormap, and that of a layer that has values below zero.
 
     One language of colours everywhere: blue below zero, red above, zero neutral, be the page dark

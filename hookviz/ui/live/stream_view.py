@@ -1,4 +1,4 @@
-"""The middle of the page while a stream runs: its view, and the component that plays it."""
+"""The middle of the page while a stream runs: what the stream is of, and what plays it."""
 
 import hashlib
 
@@ -6,13 +6,12 @@ import streamlit as st
 
 from hookviz.live.streams import streams
 from hookviz.live.subject import Subject
-from hookviz.types import Address, LayerInfo, Model, Preprocess
+from hookviz.types import Address, Model, Preprocess
 from hookviz.ui.components.live import live
-from hookviz.ui.explorer.view_choice import pick_view, settle
 from hookviz.ui.live.frozen_frame import LIVE, freeze
-from hookviz.ui.serving import resources
+from hookviz.ui.serving import live_route, resources
 from hookviz.ui.serving.turns import session
-from hookviz.ui.state import ModelChoice, choose_channel
+from hookviz.ui.state import ModelChoice, View, choose_channel
 
 _COOKIE = "_streamlit_xsrf"  # the stream's socket comes with it too
 _SIDE = 256  # pixels of a frame for a network that prepares its images by a function of its own
@@ -35,15 +34,25 @@ def say_no_lens() -> None:
 def show_stream(
     model: Model,
     choice: ModelChoice,
-    layer: LayerInfo,
     step: Address,
+    view: View,
+    colours: tuple[str, str, str],
     *,
     size: int | None,
     whole: bool,
 ) -> None:
-    """How the channels are drawn, and the stream, of which `step` of the network is shown."""
-    view = pick_view(layer.output_shape[0])
-    scale, colormap, signed_colormap = settle(view)
+    """The stream, of which `step` of the network is shown.
+
+    Args:
+        model: the network, loaded.
+        choice: the same, as it was chosen.
+        step: whose output is drawn.
+        view: how it is drawn.
+        colours: scale and colormaps of the view, by `hookviz.ui.explorer.view_choice.settled`.
+        size: side of the input in pixels; None for the model's own.
+        whole: whether the input is the whole frame.
+    """
+    scale, colormap, signed_colormap = colours
     subject = Subject(
         use_model=resources.lender(choice),
         size=size,
@@ -61,7 +70,7 @@ def show_stream(
     side, seen = frame_geometry(model, size=size, whole=whole)
     live(
         {
-            "path": f"{st.get_option('server.baseUrlPath').strip('/')}/hookviz/live".lstrip("/"),
+            "path": live_route.PATH,
             "token": token,
             "side": side,
             "seen": seen,

@@ -52,7 +52,7 @@ def lender(
     spec = choice.spec
     own_model = user_models.models().get(spec.name) if spec.family == user_models.FAMILY else None
     if own_model is not None:
-        return partial(nullcontext, own_model)
+        return lambda: nullcontext(own_model)
     key: tuple[str, ...] = (spec.name, choice.weights)
     load = partial(loading.load_model, spec.name, choice.weights)
     if choice.checkpoint is not None:

@@ -38,7 +38,7 @@ def pick_image() -> Shown | None:
     arrived_with = st.session_state.setdefault("_arrived", st.query_params.get("image", _SAMPLES))
     origin = st.segmented_control(
         "Image",
-        (_SAMPLES, "Upload", "Camera", LIVE),
+        (_SAMPLES, "Upload", "Camera", *((LIVE,) if settings().live else ())),
         default=_SAMPLES,
         required=True,
         width="stretch",
