@@ -6,7 +6,7 @@ const USUAL = 100;
 const openAnimation = async (file, start = 0) => {
   if (!("ImageDecoder" in window)) throw new Trouble("animation");
   const decoder = new ImageDecoder({ data: await file.arrayBuffer(), type: "image/gif" });
-  await decoder.completed.catch(() => {});
+  await Promise.all([decoder.tracks.ready, decoder.completed]).catch(() => {}); // decoding says it
   const frames = decoder.tracks.selectedTrack?.frameCount ?? 0;
   const source = { count: 0 };
   let [shown, at, paused, timer, on] = [null, 0, false, null, true];
@@ -22,7 +22,7 @@ const openAnimation = async (file, start = 0) => {
     const lasts = (image.duration ?? 0) / 1000;
     if (!paused && frames > 1) timer = setTimeout(next, lasts >= SHORTEST ? lasts : USUAL);
   };
-  const next = () => show((at + 1) % frames).catch(() => source.onend?.());
+  const next = () => show((at + 1) % frames).catch(() => on && source.onend?.());
   source.picture = () => shown;
   Object.defineProperty(source, "width", { get: () => shown?.displayWidth ?? 0 });
   Object.defineProperty(source, "height", { get: () => shown?.displayHeight ?? 0 });
@@ -36,7 +36,7 @@ const openAnimation = async (file, start = 0) => {
       if (paused) clearTimeout(timer);
       else next();
     },
-    seek: (to) => show(Math.max(0, Math.min(frames - 1, Math.round(to)))).catch(() => source.onend?.()),
+    seek: (to) => show(Math.max(0, Math.min(frames - 1, Math.round(to)))).catch(() => on && source.onend?.()),
     step: (by) => {
       paused = true;
       source.player.seek((at + by + frames) % frames);

@@ -55,7 +55,7 @@ const openCamera = async (video, device) => {
     if (video.srcObject === stream) video.srcObject = null;
   };
   video.srcObject = stream;
-  await video.play().catch(() => {}); // where another one takes its place meanwhile
+  video.play().catch(() => {}); // where another one takes its place meanwhile
   return source;
 };
 
@@ -109,7 +109,7 @@ const openVideo = async (video, file, start = 0) => {
     video.load();
     URL.revokeObjectURL(url);
   };
-  await video.play().catch(() => {});
+  video.play().catch(() => {});
   return source;
 };
 
