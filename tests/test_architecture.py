@@ -86,7 +86,7 @@ def test_the_library_imports_without_streamlit() -> None:
 
 
 SHOWN_ELSEWHERE = {
-    "declarations, of which every other test is a use": "types drawing/panels "
+    "declarations, of which every other test is a use": "types drawing/panels live/subject "
     "lenses/contract/lens lenses/contract/result",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
     "drawing/colours drawing/figures drawing/grid_page drawing/layout drawing/legend "
