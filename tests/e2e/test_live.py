@@ -343,13 +343,17 @@ def test_nothing_overlaps_and_all_is_in_the_window(
 def _check_layout(page: Page, size: tuple[int, int]) -> None:
     expect(page.locator(".live .numbers")).to_contain_text("max")
     parts = [".photo", ".scores", ".controls", ".picked", ".tiles"]
-    boxes = {part: settled_box(page, page.locator(f".live {part}")) for part in parts}
+    settled_box(page, page.locator(".live .board"))
+    found = {part: page.locator(f".live {part}").bounding_box() for part in parts}
+    boxes = {part: box for part, box in found.items() if box is not None}
+    assert list(boxes) == parts
     for part, box in boxes.items():
         assert box["x"] >= 0, part
         assert box["x"] + box["width"] <= size[0] + 1, part
         for other, another in boxes.items():
             assert part == other or not overlap(box, another), (part, other)
-    row = settled_box(page, page.locator(".st-key-hv-layer"))
+    row = page.locator(".st-key-hv-layer").bounding_box()
+    assert row is not None
     assert not overlap(row, boxes[".photo"])
     if size[0] > 640:
         lowest = max(boxes[part]["y"] + boxes[part]["height"] for part in (".picked", ".tiles"))

@@ -249,6 +249,7 @@ const run = (root, find) => {
   };
 
   const tick = setInterval(() => {
+    if (window.hookviz) window.hookviz.ready = true; // no key has to be kept for the grid
     find(".speed").textContent = root.dataset.rate && wire
       ? `${Math.round(root.dataset.rate)} frames/s · ${root.dataset.delay} ms`
       : "";
@@ -282,8 +283,6 @@ const run = (root, find) => {
     find(".random").hidden = !data.random;
     if (first) {
       link.follow();
-      window.hookviz.ready = true; // no key has to be kept for the grid
-      window.hookviz.take();
       window.addEventListener("resize", resized);
       window.addEventListener("hookviz:link", link.follow);
       document.addEventListener("keydown", press);
