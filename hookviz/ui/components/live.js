@@ -94,6 +94,7 @@ const run = (root, find) => {
     trouble = kind;
     if (stage.contains(root.getRootNode().activeElement)) find(".again").focus();
     showTrouble(find, kind, words);
+    freeze.disabled = true;
     say("");
     disconnect();
   };
