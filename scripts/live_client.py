@@ -1,6 +1,6 @@
 """A stream of frames from the visitor's side, without a browser: `scripts.visitor` gets the token.
 
-async with arrive(address, {"model": "shapesnet"}) as tab:
+async with arrive(address, {"live": "1"}) as tab:
     await tab.run()
     async with live(address, tab) as stream:
         answer = await stream.ask(1, jpeg)

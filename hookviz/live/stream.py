@@ -69,6 +69,11 @@ class Stream:
             self._newest = Frame(number, data, time.perf_counter())
             return skipped
 
+    @property
+    def waits(self) -> bool:
+        """Whether a frame is there to be drawn."""
+        return self._newest is not None
+
     def end(self, why: Over | None) -> None:
         """Whatever waits or computes for it stops soon; `why` is told, where it is given."""
         with self._lock:

@@ -1,7 +1,7 @@
 """A page that offers its visitor a stream of frames, for tests and `scripts.live_speed`.
 
-What it shows is in its link: ``?model=…&weights=…&step=…&sort=…``; ``?withdraw=1`` takes the offer
-back. The token stands in a text ``token:…``.
+What it shows is in its link: ``?live=1&model=…&weights=…&step=…&sort=…``; ``?live=0`` takes the
+offer back. The token stands in a text ``token:…``. Without ``live`` it is the app's own page.
 """
 
 from functools import partial
@@ -11,6 +11,7 @@ import streamlit as st
 from hookviz.live.streams import streams
 from hookviz.live.subject import Subject
 from hookviz.models import catalog
+from hookviz.ui import page
 from hookviz.ui.serving.login import let_in
 from hookviz.ui.serving.resources import use_model
 from hookviz.ui.serving.turns import session
@@ -19,7 +20,10 @@ from hookviz.ui.state import ModelChoice
 asked = st.query_params
 if not let_in():
     st.stop()
-if asked.get("withdraw"):
+if "live" not in asked:
+    page.show()
+    st.stop()
+if asked["live"] == "0":
     streams().withdraw(session())
     st.text("withdrawn")
     st.stop()

@@ -3,8 +3,6 @@
 import json
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from torch import Tensor, nn
@@ -18,6 +16,7 @@ from hookviz.types import Model
 from scripts.live_client import read_answer
 from tests.conftest import all_hooks, as_model, encoded, picture, seeded
 from tests.live.subjects import frame, shapesnet, subject_of
+from tests.live.turns import held_up
 
 
 def nobody(_why: Over) -> None:
@@ -51,31 +50,6 @@ def test_a_frame_that_comes_while_a_turn_is_waited_for_is_the_one_that_is_drawn(
         stream.put(2, frame(2))
     waiting.join(30)
     assert number_of(answers[0]) == 2
-
-
-@contextmanager
-def held_up() -> Iterator[None]:
-    """While a person has every turn there is; streams have none."""
-    go, inside = threading.Event(), threading.Semaphore(0)
-
-    def stay(who: int) -> None:
-        with capacity.admission().turn(("person", who)):
-            inside.release()
-            go.wait(60)
-
-    threads = [
-        threading.Thread(target=stay, args=(who,)) for who in range(capacity.admission().runs)
-    ]
-    for thread in threads:
-        thread.start()
-    for _ in threads:
-        assert inside.acquire(timeout=30)
-    try:
-        yield
-    finally:
-        go.set()
-        for thread in threads:
-            thread.join(30)
 
 
 def test_what_is_wrong_with_a_frame_is_said_and_the_next_one_is_drawn() -> None:

@@ -184,6 +184,8 @@ async def _answer(stream: Stream, send: Send, tally: _Tally) -> Over | None:
     while True:
         await tally.waiting.wait()
         tally.waiting.clear()
+        if not stream.waits:  # it came while a turn was waited for, and was drawn in it
+            continue
         due, tally.computing = loop.time() + 1 / _FRAMES, True
         try:
             made = await loop.run_in_executor(_threads(), stream.next_answer)

@@ -19,16 +19,20 @@ from typing import Any
 import pytest
 import requests
 from PIL import Image
+from starlette.types import Message
 from websockets.exceptions import ConnectionClosed
 
 import hookviz
 from hookviz.drawing.grid import make_grid
+from hookviz.live.stream import Stream
 from hookviz.types import Model
-from scripts.live_client import LIVE_APP, Answer, LiveStream, live, token_of
+from hookviz.ui.serving.live_route import _answer, _Tally
+from scripts.live_client import LIVE_APP, Answer, LiveStream, live, read_answer, token_of
 from scripts.servers import ROOT, Server, free_port, serve
 from scripts.visitor import Visitor, arrive
 from tests.conftest import encoded, in_a_loop_of_its_own, picture
-from tests.live.subjects import STEP, frame
+from tests.live.subjects import STEP, frame, subject_of
+from tests.live.turns import held_up
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ def model() -> Model:
 
 @asynccontextmanager
 async def tab_of(served: Served, **link: str) -> AsyncIterator[Visitor]:
-    async with arrive(served.server, link) as tab:
+    async with arrive(served.server, {"live": "1", **link}) as tab:
         await tab.run()
         assert tab.problems == []
         yield tab
@@ -128,7 +132,7 @@ def test_the_stream_follows_what_the_page_offers(served: Served) -> None:
     async def watch(stream: LiveStream, tab: Visitor) -> list[str]:
         titles = []
         for step in (STEP, "stage2.first.conv", "stage1.relu"):
-            tab.query = f"step={step}"
+            tab.query = f"live=1&step={step}"
             await tab.run()
             titles.append((await stream.ask(1, frame())).told["grid"]["title"])
         return titles
@@ -140,16 +144,50 @@ def test_frames_that_come_too_fast_are_skipped_and_the_newest_is_drawn(served: S
     async def hurry(stream: LiveStream, _tab: Visitor) -> list[int]:
         for number in range(60):
             await stream.send(number, frame())
-        seen = []
-        while not seen or seen[-1] != 59:
+        seen: list[int] = []
+        while 59 not in seen:
             answer = await stream.hear()
             assert isinstance(answer, Answer)
             seen.append(answer.told["frame"])
+        for number in (60, 61):  # and it goes on
+            seen.append((await stream.ask(number, frame())).told["frame"])
         return seen
 
     seen = on_a_stream(served, hurry)
     assert seen == sorted(seen)
     assert len(seen) < 50
+
+
+def test_a_frame_that_is_drawn_in_anothers_turn_is_not_waited_for(model: Model) -> None:
+    """It came while a turn was waited for, and nothing is left to be drawn after that."""
+
+    async def watch() -> list[int]:
+        stream, tally, seen = Stream("me", subject_of(model), print), _Tally(), list[int]()
+
+        async def send(message: Message) -> None:
+            seen.append(read_answer(message["bytes"]).told["frame"])
+
+        async def until(count: int) -> None:
+            async with asyncio.timeout(20):
+                while len(seen) < count:
+                    await asyncio.sleep(0.01)
+
+        answering = asyncio.ensure_future(_answer(stream, send, tally))
+        with held_up():
+            for number in (1, 2):
+                stream.put(number, frame())
+                tally.waiting.set()
+                await asyncio.sleep(0.1)
+        await until(1)
+        await asyncio.sleep(0.1)
+        stream.put(3, frame())
+        tally.waiting.set()
+        await until(2)
+        stream.end(None)
+        answering.cancel()
+        return seen
+
+    assert in_a_loop_of_its_own(watch()) == [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -243,7 +281,10 @@ def test_only_the_visitor_who_was_offered_it_has_the_stream(served: Served) -> N
                     heard.append(await end_of(stream))
             # and the same browser may, though its cookie looks another each time that it is set
             health = await asyncio.to_thread(
-                requests.get, f"{served.server}/_stcore/health", cookies=tab.cookies, timeout=20
+                requests.get,
+                f"{served.server}/_stcore/health",
+                cookies=dict(tab.cookies),
+                timeout=20,
             )
             again = health.cookies["_streamlit_xsrf"]
             assert again != tab.cookies["_streamlit_xsrf"]
@@ -322,7 +363,7 @@ def test_a_thousand_connections_without_a_token_take_nothing_from_a_stream(serve
 def test_a_stream_ends_with_its_page_however_that_ends(served: Served) -> None:
     async def withdraw(stream: LiveStream, tab: Visitor) -> tuple[int, str]:
         await stream.ask(1, frame())
-        tab.query = "withdraw=1"
+        tab.query = "live=0"
         await tab.run()
         return await end_of(stream)
 
@@ -408,7 +449,7 @@ def test_a_server_without_streams_says_so() -> None:
         served = Served(server, "")
 
         async def knock() -> tuple[int, str]:
-            async with arrive(server, {}) as tab:
+            async with arrive(server, {"live": "1"}) as tab:
                 await tab.run()
                 assert tab.texts == []  # who does not know the class code is offered no token
                 async with live(server, tab, token="x" * 32) as stream:
