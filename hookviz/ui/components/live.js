@@ -1,26 +1,21 @@
 // The stream: takes frames from a source, sends one after the other, shows what is drawn of each.
-// One is on its way at a time; the next is taken so that it is ready when the answer comes, and
-// leaves before that is painted.
+// One is on its way at a time, and the next one leaves before the answer is painted.
 // A run of the page changes what is drawn and nothing else; the stream goes on over it.
 
 const lives = new WeakMap(); // screens and what runs on them
 const LINK_PAUSE = 500; // milliseconds in which the arrows may go on before the link follows
-const LEAD = 3; // milliseconds that a picture is ready before it can be sent
 const SIGN_OF_LIFE = 20000; // milliseconds without a frame, of a video that stands still
 const MOST_BYTES = 1e6; // of a frame that is frozen
 
 // What the next stream of this tab goes on with, when a frame was looked at in between.
 const kept = (window.hookvizLive ??= { file: null, at: 0, device: null, hold: false });
 
-const mixed = (before, now) => 0.8 * before + 0.2 * now;
-
 const run = (root, find) => {
   const [video, stage, freeze, hold, state] = ["video", ".stage", ".freeze", ".hold input", ".state"].map(find);
   const screen = watch(find, root);
   const shoot = shooter();
   let data, trigger, source, wire, trouble, frozen, stopped;
-  let [next, sent, shooting, waiting, changed, opened, spoke, ahead] = [1, -1, false, null, true, 0, 0];
-  const usual = { shot: 10, answer: 0 }; // milliseconds that these take
+  let [next, sent, shooting, changed, opened, spoke] = [1, -1, false, true, 0, 0];
   const onItsWay = new Map(); // frames by number
   const paints = []; // when the last ones were painted
   const delays = [];
@@ -42,41 +37,24 @@ const run = (root, find) => {
     pump();
   };
 
-  // Takes a picture where there is a new one, or where the last would be drawn otherwise now.
-  const take = async () => {
-    const ready = !shooting && !waiting && !frozen && !trouble && wire?.isOpen() && source?.picture();
-    if (!ready || (source.count === sent && !changed)) return;
+  // Sends a frame where there is a new one, or where the last would be drawn otherwise now.
+  const pump = async () => {
+    for (const [number, { at }] of onItsWay) {
+      if (performance.now() - at > LONGEST_WAIT) onItsWay.delete(number);
+    }
+    if (shooting || frozen || trouble || !wire?.isOpen() || onItsWay.size || !source?.picture()) return;
+    if (source.count === sent && !changed) return;
     shooting = true;
-    const [of, line, began] = [source, wire, performance.now()];
+    const [of, line] = [source, wire];
     [sent, changed] = [source.count, false];
     const shot = await shoot(source, data.side).catch(() => null); // its picture went away meanwhile
     shooting = false;
     if (!shot) return;
-    if (of !== source || line !== wire || frozen) return shot.bitmap.close();
-    usual.shot = mixed(usual.shot, performance.now() - began);
-    waiting = shot;
-    send();
-  };
-
-  // A picture is sent as soon as nothing is on its way, and taken so that it is ready just then.
-  const send = () => {
-    for (const [number, { left }] of onItsWay) {
-      if (performance.now() - left > LONGEST_WAIT) settle(number)?.bitmap.close();
-    }
-    if (!waiting || onItsWay.size || !wire?.isOpen()) return;
-    const shot = waiting;
-    waiting = null;
+    if (of !== source || line !== wire || !wire.isOpen() || frozen) return shot.bitmap.close();
     const number = next++;
     onItsWay.set(number, shot);
     wire.send(number, shot.bytes);
-    shot.left = spoke = performance.now();
-    clearTimeout(ahead);
-    ahead = setTimeout(take, Math.max(0, usual.answer - usual.shot - LEAD));
-  };
-
-  const pump = () => {
-    send();
-    if (!onItsWay.size) take();
+    spoke = performance.now();
   };
 
   const settle = (number) => {
@@ -93,7 +71,6 @@ const run = (root, find) => {
     const shot = settle(answer.frame);
     pump();
     if (!shot) return;
-    usual.answer = mixed(usual.answer, performance.now() - shot.left);
     const pictures = answer.blobs.map((bytes) => createImageBitmap(new Blob([bytes], { type: "image/png" })));
     const [sprite, map = null] = await Promise.all(pictures);
     if (stopped || frozen || (screen.shown && screen.shown.answer.frame > answer.frame)) {
@@ -125,9 +102,6 @@ const run = (root, find) => {
   const disconnect = () => {
     wire?.close();
     wire = null;
-    clearTimeout(ahead);
-    waiting?.bitmap.close();
-    waiting = null;
     for (const { bitmap } of onItsWay.values()) bitmap.close();
     onItsWay.clear();
   };
