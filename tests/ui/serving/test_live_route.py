@@ -26,7 +26,9 @@ import hookviz
 from hookviz.drawing.grid import make_grid
 from hookviz.live.stream import Stream
 from hookviz.types import Model
-from hookviz.ui.serving.live_route import _answer, _Tally
+from hookviz.ui.serving import live_route
+from hookviz.ui.serving.incoming import Incoming
+from hookviz.ui.serving.live_route import _answer, _read, _Tally
 from scripts.live_client import LIVE_APP, Answer, LiveStream, live, read_answer, token_of
 from scripts.servers import ROOT, Server, free_port, serve
 from scripts.visitor import Visitor, arrive
@@ -149,9 +151,8 @@ def test_frames_that_come_too_fast_are_skipped_and_the_newest_is_drawn(served: S
             answer = await stream.hear()
             assert isinstance(answer, Answer)
             seen.append(answer.told["frame"])
-        for number in (60, 61):  # and it goes on
-            seen.append((await stream.ask(number, frame())).told["frame"])
-        return seen
+        last = await stream.ask(60, frame())  # and it goes on
+        return [*seen, last.told["frame"]]
 
     seen = on_a_stream(served, hurry)
     assert seen == sorted(seen)
@@ -188,6 +189,30 @@ def test_a_frame_that_is_drawn_in_anothers_turn_is_not_waited_for(model: Model) 
         return seen
 
     assert in_a_loop_of_its_own(watch()) == [2, 3]
+
+
+def test_a_silent_stream_is_over_and_one_that_waits_for_its_turn_is_not(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_route, "_SILENCE", 0.2)
+
+    async def never() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def watch() -> int:
+        stream, tally = Stream("me", subject_of(model), print), _Tally()
+        tally.computing = True
+        reading = asyncio.ensure_future(_read(stream, Incoming(never), tally))
+        await asyncio.sleep(0.5)
+        assert not reading.done()
+        tally.computing = False
+        async with asyncio.timeout(5):
+            over = await reading
+        assert over is not None
+        return over.code
+
+    assert in_a_loop_of_its_own(watch()) == 4408
 
 
 @pytest.mark.parametrize(
