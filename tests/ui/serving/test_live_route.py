@@ -20,6 +20,7 @@ import pytest
 import requests
 from PIL import Image
 from starlette.types import Message
+from streamlit.proto.BackMsg_pb2 import BackMsg
 from websockets.exceptions import ConnectionClosed
 
 import hookviz
@@ -273,8 +274,9 @@ def test_damaged_frames_at_speed_are_refused_and_the_stream_goes_on(served: Serv
             else:
                 assert set(heard) == {"refused"}
                 refused += 1
-        await stream.socket.send(b"ab")  # not even a number
-        assert "refused" in str(await stream.hear())
+        for none in (b"ab", BackMsg(clear_cache=True).SerializeToString()):
+            await stream.socket.send(none)  # not even a number, and a message for developers
+            assert "refused" in str(await stream.hear())
         await stream.ask(1, frame())
         return drawn, refused
 
@@ -405,6 +407,31 @@ def test_a_stream_ends_with_its_page_however_that_ends(served: Served) -> None:
 
     on_a_stream(served, cut)
     served.until(live=0, running=0, hooks=0)
+
+
+def test_who_reads_nothing_of_the_answers_is_cut_off(served: Served) -> None:
+    before = served.counted("cut_off_total")
+    host, port = served.server.removeprefix("http://").split(":")
+
+    async def read_nothing() -> None:
+        async with tab_of(served) as tab:
+            line = socket.socket()
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            line.connect((host, int(port)))
+            async with live(served.server, tab, line=line) as stream:
+                stream.socket.transport.pause_reading()
+                deadline = time.monotonic() + 30
+                number = 0
+                while served.counted("cut_off_total") == before:
+                    assert time.monotonic() < deadline
+                    number += 1
+                    await stream.send(number, frame())
+                    await asyncio.sleep(0.03)
+                stream.socket.transport.abort()
+
+    in_a_loop_of_its_own(read_nothing())
+    served.until(live=0, running=0)
+    assert served.server.errors() == []
 
 
 def test_two_people_live_at_once_see_their_own_frames(served: Served, model: Model) -> None:
