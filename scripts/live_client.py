@@ -8,6 +8,7 @@ async with arrive(address, {"live": "1"}) as tab:
 
 import asyncio
 import json
+import socket
 import struct
 import sys
 from collections.abc import AsyncIterator
@@ -50,9 +51,9 @@ def read_answer(data: bytes) -> Answer:
 class LiveStream:
     """One connection that sends frames and gets answers."""
 
-    def __init__(self, socket: ClientConnection) -> None:
+    def __init__(self, opened: ClientConnection) -> None:
         """Speak over a connection that is open."""
-        self.socket = socket
+        self.socket = opened
 
     async def send(self, number: int, data: bytes) -> None:
         """A frame, without waiting for what it becomes."""
@@ -82,7 +83,13 @@ def token_of(tab: Visitor) -> str:
 
 @asynccontextmanager
 async def live(
-    address: str, tab: Visitor, *, token: str = "", cookie: str | None = None, origin: str = ""
+    address: str,
+    tab: Visitor,
+    *,
+    token: str = "",
+    cookie: str | None = None,
+    origin: str = "",
+    line: socket.socket | None = None,
 ) -> AsyncIterator[LiveStream]:
     """The stream of a tab, for the block.
 
@@ -92,6 +99,7 @@ async def live(
         token: another one.
         cookie: what the request says its cookies are, in place of the tab's.
         origin: whose page it comes from, in place of the server's.
+        line: a connection to the server that is there already.
     """
     own = "; ".join(f"{name}={value}" for name, value in tab.cookies.items())
     async with connect(
@@ -103,5 +111,6 @@ async def live(
         max_size=None,
         open_timeout=PATIENCE,
         compression=None,
-    ) as socket:
-        yield LiveStream(socket)
+        sock=line,
+    ) as opened:
+        yield LiveStream(opened)

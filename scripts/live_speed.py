@@ -96,7 +96,7 @@ async def ahead(stream: LiveStream, frames: Sequence[bytes], seconds: float) -> 
 async def _speed(address: str, network: Network) -> tuple[str, str]:
     async with streaming(address, network) as (stream, frames, layer):
         count = await ahead(stream, frames, _SECONDS)
-        delays, parts = [], dict[str, list[float]]()
+        delays, parts = list[float](), dict[str, list[float]]()
         kilobytes = 0.0
         end = time.perf_counter() + _SECONDS
         while time.perf_counter() < end:
@@ -187,7 +187,7 @@ def main() -> None:
     with serve(environment, LIVE_APP) as server:
         if asked.frames:
             asyncio.run(_memory(server, asked.frames))
-        elif asked.streams:
+        elif asked.streams is not None:
             asyncio.run(_crowd(server, asked.streams, asked.explorers))
         else:
             measure_speed(server)

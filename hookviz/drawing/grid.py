@@ -104,7 +104,7 @@ class Grid:
     def sprite(self) -> bytes:
         """The mosaic with one pixel per cell, for who lays the tiles out anew; a palette PNG."""
         # The maps of a convolution pack to 92 to 99 of 100 bytes, those behind a ReLU to 60.
-        packing = "quick" if np.nanmean(self.stats.zeros) > _PACKS else "none"
+        packing = "quick" if np.nan_to_num(self.stats.zeros).mean() > _PACKS else "none"
         picture = mosaic(self.levels, self.sprite_geometry, GAP_LEVEL)
         return palette_png(picture, self.palette, packing=packing)
 

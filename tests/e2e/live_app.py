@@ -1,4 +1,7 @@
-"""The app's routes around a page that offers streams, with a window into its memory, for tests."""
+"""The app around a page that offers streams, with a window into its memory, for tests.
+
+It has less patience for those who do not read.
+"""
 
 from pathlib import Path
 
@@ -10,7 +13,9 @@ from starlette.routing import Route
 from hookviz.hooking import replicas
 from hookviz.live.streams import streams
 from hookviz.serving import capacity
-from hookviz.ui.serving import connections, lifecycle
+from hookviz.ui.serving import connections, lifecycle, slow_readers
+
+slow_readers.PATIENCE = 2.0
 
 
 async def probe(_request: Request) -> JSONResponse:

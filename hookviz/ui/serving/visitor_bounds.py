@@ -1,7 +1,7 @@
 """What a visitor may send to the server, looked at before Streamlit reads it.
 
 Streamlit bounds a file and a message, and neither how many files a session keeps in memory nor
-which of its protocol's messages a visitor may send.
+which of its protocol's messages a visitor may send. A stream of frames has bounds of its own.
 """
 
 import logging

@@ -20,13 +20,16 @@ import pytest
 import requests
 from PIL import Image
 from starlette.types import Message
+from streamlit.proto.BackMsg_pb2 import BackMsg
 from websockets.exceptions import ConnectionClosed
 
 import hookviz
 from hookviz.drawing.grid import make_grid
 from hookviz.live.stream import Stream
 from hookviz.types import Model
-from hookviz.ui.serving.live_route import _answer, _Tally
+from hookviz.ui.serving import live_route
+from hookviz.ui.serving.incoming import Incoming
+from hookviz.ui.serving.live_route import _answer, _read, _Tally
 from scripts.live_client import LIVE_APP, Answer, LiveStream, live, read_answer, token_of
 from scripts.servers import ROOT, Server, free_port, serve
 from scripts.visitor import Visitor, arrive
@@ -149,9 +152,8 @@ def test_frames_that_come_too_fast_are_skipped_and_the_newest_is_drawn(served: S
             answer = await stream.hear()
             assert isinstance(answer, Answer)
             seen.append(answer.told["frame"])
-        for number in (60, 61):  # and it goes on
-            seen.append((await stream.ask(number, frame())).told["frame"])
-        return seen
+        last = await stream.ask(60, frame())  # and it goes on
+        return [*seen, last.told["frame"]]
 
     seen = on_a_stream(served, hurry)
     assert seen == sorted(seen)
@@ -188,6 +190,30 @@ def test_a_frame_that_is_drawn_in_anothers_turn_is_not_waited_for(model: Model) 
         return seen
 
     assert in_a_loop_of_its_own(watch()) == [2, 3]
+
+
+def test_a_silent_stream_is_over_and_one_that_waits_for_its_turn_is_not(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_route, "_SILENCE", 0.2)
+
+    async def never() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def watch() -> int:
+        stream, tally = Stream("me", subject_of(model), print), _Tally()
+        tally.computing = True
+        reading = asyncio.ensure_future(_read(stream, Incoming(never), tally))
+        await asyncio.sleep(0.5)
+        assert not reading.done()
+        tally.computing = False
+        async with asyncio.timeout(5):
+            over = await reading
+        assert over is not None
+        return over.code
+
+    assert in_a_loop_of_its_own(watch()) == 4408
 
 
 @pytest.mark.parametrize(
@@ -248,8 +274,9 @@ def test_damaged_frames_at_speed_are_refused_and_the_stream_goes_on(served: Serv
             else:
                 assert set(heard) == {"refused"}
                 refused += 1
-        await stream.socket.send(b"ab")  # not even a number
-        assert "refused" in str(await stream.hear())
+        for none in (b"ab", BackMsg(clear_cache=True).SerializeToString()):
+            await stream.socket.send(none)  # not even a number, and a message for developers
+            assert "refused" in str(await stream.hear())
         await stream.ask(1, frame())
         return drawn, refused
 
@@ -380,6 +407,31 @@ def test_a_stream_ends_with_its_page_however_that_ends(served: Served) -> None:
 
     on_a_stream(served, cut)
     served.until(live=0, running=0, hooks=0)
+
+
+def test_who_reads_nothing_of_the_answers_is_cut_off(served: Served) -> None:
+    before = served.counted("cut_off_total")
+    host, port = served.server.removeprefix("http://").split(":")
+
+    async def read_nothing() -> None:
+        async with tab_of(served) as tab:
+            line = socket.socket()
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            line.connect((host, int(port)))
+            async with live(served.server, tab, line=line) as stream:
+                stream.socket.transport.pause_reading()
+                deadline = time.monotonic() + 30
+                number = 0
+                while served.counted("cut_off_total") == before:
+                    assert time.monotonic() < deadline
+                    number += 1
+                    await stream.send(number, frame())
+                    await asyncio.sleep(0.03)
+                stream.socket.transport.abort()
+
+    in_a_loop_of_its_own(read_nothing())
+    served.until(live=0, running=0)
+    assert served.server.errors() == []
 
 
 def test_two_people_live_at_once_see_their_own_frames(served: Served, model: Model) -> None:
