@@ -1,6 +1,7 @@
 """The middle of the page while a stream runs: what the stream is of, and what plays it."""
 
 import hashlib
+from functools import partial
 
 import streamlit as st
 
@@ -54,7 +55,7 @@ def show_stream(
     """
     scale, colormap, signed_colormap = colours
     subject = Subject(
-        use_model=resources.lender(choice),
+        use_model=partial(resources.use_model, choice),
         size=size,
         whole=whole,
         step=str(step),

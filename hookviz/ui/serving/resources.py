@@ -44,18 +44,11 @@ def use_model(
         TooLongError: loading it takes longer than a run may.
         WeightsError: its weights can't be read, or don't fit.
     """
-    with lender(choice, while_loading)() as model:
-        yield model
-
-
-def lender(
-    choice: ModelChoice, while_loading: Callable[[], AbstractContextManager[None]] = nullcontext
-) -> Callable[[], AbstractContextManager[Model]]:
-    """What lends the chosen model as `use_model` does, from threads other than the page's too."""
     spec = choice.spec
     own_model = user_models.models().get(spec.name) if spec.family == user_models.FAMILY else None
     if own_model is not None:
-        return lambda: nullcontext(own_model)
+        yield own_model
+        return
     key: tuple[str, ...] = (spec.name, choice.weights)
     load = partial(loading.load_model, spec.name, choice.weights)
     if choice.checkpoint is not None:
@@ -69,7 +62,8 @@ def lender(
             return out_of_memory.with_another_try(f"Loading {spec.title}", load)
 
     size = spec.parameters * _FLOAT_BYTES
-    return partial(capacity.model_pool().use, key, spec.title, size, load_in_time)
+    with capacity.model_pool().use(key, spec.title, size, load_in_time) as model:
+        yield model
 
 
 def _load_checkpoint(file: UploadedFile, architecture: str, labels: bytes | None) -> Model:
