@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 from PIL import Image, ImageDraw
-from playwright.sync_api import Browser, FloatRect, Page, WebSocketRoute, expect
+from playwright.sync_api import Browser, FloatRect, Page, WebSocket, WebSocketRoute, expect
 
 from scripts.browsing import STAGE, chromium, settled_box, wait_for_grid
 from tests.e2e.screen import choose
@@ -219,8 +219,13 @@ def test_a_video_is_played_by_the_browser_frame_by_frame(page: Page, server: str
 
 def test_a_hidden_tab_sends_nothing_and_goes_on_when_it_is_seen(page: Page, server: str) -> None:
     page.add_init_script(f"({_AWAY})(document)")
-    sockets: list[Any] = []
-    page.on("websocket", lambda socket: "live" in socket.url and sockets.append(socket))
+    sockets: list[WebSocket] = []
+
+    def note(socket: WebSocket) -> None:
+        if "/hookviz/live" in socket.url:
+            sockets.append(socket)
+
+    page.on("websocket", note)
     page.goto(f"{server}/{LIVE}")
     expect_live(page)
     page.evaluate("document.away = true; document.dispatchEvent(new Event('visibilitychange'))")
