@@ -49,6 +49,7 @@ class Settings:
         processes: servers that share the machine's cores and memory; ``hookviz run --processes``
             sets it. All other numbers are of one server.
         run_seconds: a run that takes longer is ended.
+        live: how many streams of a camera's frames there may be at once; 0 for none.
         weights_url: a mirror that serves torchvision's weights under the same file names.
         model: ``package.module:factory`` of a network to list in the app beside the catalog.
         start: name of the model that the page starts with where its weights are on this machine;
@@ -77,6 +78,7 @@ class Settings:
     threads: int = _none_of("automatic")
     processes: int = 1
     run_seconds: int = 120
+    live: int = field(default=20, metadata={"zero": "none"})
     weights_url: str = ""
     model: str = ""
     start: str = ""
@@ -143,7 +145,7 @@ def _whole(variable: str, value: str, default: object, zero: str = "") -> int:
     digits = value.strip()
     if not (digits.isascii() and digits.isdigit() and (int(digits) > 0 or zero)):
         least = f"or 0 for {zero}" if zero else "above 0"
-        without = f"0, which means {zero}" if zero else default
+        without = f"0, which means {zero}" if zero and not default else default
         raise SettingError(
             f"{variable}={value!r} is not a whole number {least}; "
             f"without it HookViz takes {without}."

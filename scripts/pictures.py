@@ -1,14 +1,18 @@
 """Make the pictures of the README and of docs: screenshots of the real app in Chromium."""
 
+import math
 import re
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 from urllib.parse import urlencode
 
+from PIL import Image
 from playwright.sync_api import Browser, FloatRect
 
+from hookviz.images.samples import samples
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.running import list_lenses
 from scripts.browsing import NO_CHROMIUM, browsing, chromium, wait_for_grid
@@ -85,6 +89,40 @@ def take_lens(browser: Browser, address: str, lens: Lens) -> None:
     print(FOLDER.name, f"lens-{lens.slug}.png")
 
 
+def take_live(path: str, address: str) -> None:
+    """Save the stream, with a photograph that a hand seems to move before the camera."""
+    with tempfile.TemporaryDirectory() as folder:
+        film = Path(folder) / "film.y4m"
+        with film.open("wb") as file:
+            write_film(file, next(each.path for each in samples() if each.name == "cat"))
+        camera = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
+        with browsing(path, *camera, f"--use-file-for-fake-video-capture={film}") as browser:
+            page = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light")
+            page.goto(f"{address}/?image=Live&layer=features.3.squeeze&channel=5")
+            page.get_by_text(re.compile("frames/s")).wait_for()
+            page.wait_for_timeout(12_000)  # until the strip of the last seconds is full
+            page.mouse.move(720, 1)
+            page.screenshot(path=FOLDER / "live.png")
+            page.close()
+    print(FOLDER.name, "live.png")
+
+
+def write_film(file: BinaryIO, photograph: Path, frames: int = 90, side: int = 480) -> None:
+    """A YUV4MPEG2 film, 30 frames a second, that goes round over a photograph."""
+    wide, high = side * 4 // 3, side
+    with Image.open(photograph) as picture:
+        large = picture.convert("RGB").resize((wide * 5 // 4, high * 5 // 4))
+    file.write(f"YUV4MPEG2 W{wide} H{high} F30:1 Ip A1:1 C420jpeg\n".encode())
+    for frame in range(frames):
+        turn = 2 * math.pi * frame / frames
+        left, top = (1 + math.cos(turn)) * wide / 8, (1 + math.sin(turn)) * high / 8
+        shown = large.crop((int(left), int(top), int(left) + wide, int(top) + high))
+        light, blue, red = shown.convert("YCbCr").split()
+        half = (wide // 2, high // 2)
+        file.write(b"FRAME\n" + light.tobytes())
+        file.write(blue.resize(half).tobytes() + red.resize(half).tobytes())
+
+
 def main() -> None:
     """Take every shot."""
     path = chromium()
@@ -96,6 +134,8 @@ def main() -> None:
             take(browser, address, shot)
         for lens in list_lenses():
             take_lens(browser, address, lens)
+    with serve() as address:
+        take_live(path, address)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ class Visitor:
         problems: every error that the page showed, in the order of their coming.
         query: what the link says.
         sent: the kinds of elements that came, components of ours by name.
+        texts: what stands on the page as plain text, in the order of its coming.
         runs: how many runs of the page have ended.
     """
 
@@ -59,6 +60,7 @@ class Visitor:
         self.grid = b""
         self.problems: list[str] = []
         self.sent: list[str] = []
+        self.texts: list[str] = []
         self.runs = 0
 
     async def run(self, *events: WidgetState, part: str = "") -> None:
@@ -180,6 +182,8 @@ class Visitor:
                 self.options[widget.label] = list(widget.options)
         elif kind == "alert" and element.alert.format == Alert.ERROR:
             self.problems.append(element.alert.body)
+        elif kind == "text":
+            self.texts.append(element.text.body)
         elif kind == "exception":
             self.problems.append(element.exception.message)
         elif kind == "bidi_component":

@@ -86,7 +86,7 @@ def test_the_library_imports_without_streamlit() -> None:
 
 
 SHOWN_ELSEWHERE = {
-    "declarations, of which every other test is a use": "types drawing/panels "
+    "declarations, of which every other test is a use": "types drawing/panels live/subject "
     "lenses/contract/lens lenses/contract/result",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
     "drawing/colours drawing/figures drawing/grid_page drawing/layout drawing/legend "
@@ -124,7 +124,7 @@ SHOWN_ELSEWHERE = {
     "put together from parts that are tested, in ui/serving/": "serving/capacity",
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": "ui/main "
     "ui/components/chart ui/components/files ui/components/gallery "
-    "ui/components/map ui/components/maps "
+    "ui/components/live ui/components/map ui/components/maps "
     "ui/components/mosaic ui/components/navigator ui/components/region ui/components/tree "
     "ui/components/walk "
     "ui/components/why "

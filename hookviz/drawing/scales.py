@@ -4,14 +4,14 @@ A *level* is an index into a palette of 256 colours: 0 to `LEVELS` − 1 run thr
 and the rest are reserved. Pure NumPy: the colours themselves are `render`'s.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.drawing.colormaps import INF_LEVEL, LEVELS, NAN_LEVEL
 from hookviz.drawing.statistics import ChannelStats, Floats, Levels
-from hookviz.errors import one_of
+from hookviz.errors import HookVizError, one_of
 
 PERCENTILES = (1, 99)
 
@@ -69,6 +69,22 @@ def limits(values: NDArray[np.float32], stats: ChannelStats, scale: str = "layer
         high = _percentile_of_sizes(values, stats) or largest or 1.0
         low, clipped = (-high if low < 0 else 0.0), high < largest
     return Limits(scale, np.full(len(stats), low), np.full(len(stats), high), clipped)
+
+
+def held(limits: Limits, stats: ChannelStats) -> Limits:
+    """The limits of another picture for values with these `stats`, as many channels in both.
+
+    Raises:
+        HookVizError: they are of another number of channels.
+    """
+    if len(limits.low) != len(stats):
+        raise HookVizError(
+            f"limits= are of {len(limits.low)} channels, and these values have {len(stats)}. Take "
+            "those of a grid of the same layer."
+        )
+    lowest, highest = np.nan_to_num(stats.minimum), np.nan_to_num(stats.maximum)
+    outside = bool((lowest < limits.low).any() or (highest > limits.high).any())
+    return replace(limits, clipped=outside)
 
 
 def quantise(values: NDArray[np.float32], low: Floats, high: Floats) -> Levels:

@@ -16,7 +16,10 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 FIELDS = frozenset(
-    {"layer", "model", "ms", "outcome", "request", "runs", "session", "threads", "waited_ms"}
+    {
+        *("frames", "layer", "model", "ms", "outcome", "refused", "request", "runs", "session"),
+        *("skipped", "threads", "waited_ms"),
+    }
 )
 """What an event may tell."""
 

@@ -40,6 +40,12 @@ class Metrics:
         self._cut_off = Counter(
             "hookviz_cut_off", "Visitors who did not read what they got.", registry=self._registry
         )
+        self._live = Gauge(
+            "hookviz_live_streams", "Cameras that are drawn live now.", registry=self._registry
+        )
+        self._frames = Counter(
+            "hookviz_live_frames", "Frames of theirs.", ("outcome",), registry=self._registry
+        )
         self._seconds = Histogram(
             "hookviz_run_seconds",
             "Time that a run took, without its wait.",
@@ -80,6 +86,20 @@ class Metrics:
     def cut_off(self) -> None:
         """Count a visitor whose connection was ended because they read too slowly."""
         self._cut_off.inc()
+
+    @contextmanager
+    def live(self) -> Iterator[None]:
+        """Count a stream of frames for the block."""
+        with self._live.track_inprogress():
+            yield
+
+    def frame(self, outcome: str) -> None:
+        """Count a frame of a stream.
+
+        Args:
+            outcome: how it ended: one of a few words of the code.
+        """
+        self._frames.labels(outcome).inc()
 
     @contextmanager
     def served(self, address: str, port: int) -> Iterator[int]:

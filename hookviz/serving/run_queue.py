@@ -16,8 +16,9 @@ _GRACE = 2.0  # seconds for which the place of somebody who left is held
 
 @dataclass(eq=False, slots=True)
 class _Ticket:
-    """One person's place in the queue; left at `left`, None while they wait."""
+    """One place in the queue; left at `left`, None while they wait; `behind` all who are not."""
 
+    behind: bool = False
     left: float | None = None
 
 
@@ -28,6 +29,9 @@ class Admission:
     person asks again only after the first, so nobody has two places. Who leaves is dropped at
     once, and takes up their old place where they ask again within two seconds: Streamlit ends and
     repeats a page's run at every click, which should not send anybody back to the end.
+
+    What goes on by itself, such as a stream of frames, asks to stand behind the people who wait for
+    an answer: they all go first, and one place of several is always kept free of it.
     """
 
     def __init__(
@@ -50,6 +54,7 @@ class Admission:
         self._changed = threading.Condition()
         self._queue: dict[Hashable, _Ticket] = {}  # in the order of arrival
         self._running: dict[Hashable, int] = {}  # the thread of each person's run
+        self._behind: set[Hashable] = set()  # those of them who asked to stand behind the others
 
     @property
     def running(self) -> int:
@@ -59,12 +64,14 @@ class Admission:
 
     @property
     def waiting(self) -> int:
-        """How many wait now."""
+        """How many wait now, without what stands behind the people."""
         with self._changed:
-            return len(self._present())
+            return sum(not ticket.behind for ticket in self._present())
 
     @contextmanager
-    def turn(self, who: Hashable, tell: Tell | None = None) -> Iterator[float]:
+    def turn(
+        self, who: Hashable, tell: Tell | None = None, *, behind: bool = False
+    ) -> Iterator[float]:
         """Wait for one's turn, and hold it for the block; gives the seconds waited.
 
         Inside of one's own turn another one is had at once, in the same thread.
@@ -72,28 +79,33 @@ class Admission:
         Args:
             who: tells people apart; a session.
             tell: called in this thread when the position changes, and at least twice a second.
+            behind: let all go first who do not ask for this; those who do take their turns one
+                after the other.
         """
         if self._running.get(who) == threading.get_ident():
             yield 0.0
             return
-        waited = self._wait(who, tell)
+        waited = self._wait(who, tell, behind=behind)
         try:
             yield waited
         finally:
             with self._changed:
                 del self._running[who]
+                self._behind.discard(who)
                 self._changed.notify_all()
 
-    def _wait(self, who: Hashable, tell: Tell | None) -> float:
+    def _wait(self, who: Hashable, tell: Tell | None, *, behind: bool) -> float:
         started = time.monotonic()
         ticket: _Ticket | None = None
         told, again = 0, 0.0  # the position last told, and when to tell next
         try:
             while True:
                 with self._changed:
-                    ticket = ticket or self._ticket(who)
+                    ticket = ticket or self._ticket(who, behind=behind)
                     if ticket is not None and self._may_go(ticket):
                         self._running[who] = threading.get_ident()
+                        if behind:
+                            self._behind.add(who)
                         del self._queue[who]
                         self._changed.notify_all()  # there may be room for the next too
                         return time.monotonic() - started
@@ -114,12 +126,12 @@ class Admission:
 
     # All below are called with the lock held.
 
-    def _ticket(self, who: Hashable) -> _Ticket | None:
+    def _ticket(self, who: Hashable, *, behind: bool) -> _Ticket | None:
         """A ticket at the end of the queue, or the one just left; None while they have another."""
         self._present()
         ticket = self._queue.get(who)
         if ticket is None and who not in self._running:
-            ticket = self._queue[who] = _Ticket()
+            ticket = self._queue[who] = _Ticket(behind)
             return ticket
         if ticket is not None and ticket.left is not None:
             ticket.left = None
@@ -128,12 +140,13 @@ class Admission:
         return None
 
     def _present(self) -> list[_Ticket]:
-        """Those who wait, first come first; who left too long ago is forgotten."""
+        """Those who wait, people first, first come first; who left too long ago is forgotten."""
         now = time.monotonic()
         for who, ticket in list(self._queue.items()):
             if ticket.left is not None and now - ticket.left >= self._grace:
                 del self._queue[who]
-        return [ticket for ticket in self._queue.values() if ticket.left is None]
+        present = [ticket for ticket in self._queue.values() if ticket.left is None]
+        return sorted(present, key=lambda ticket: ticket.behind)
 
     def _position(self, ticket: _Ticket | None) -> int:
         present = self._present()
@@ -141,6 +154,8 @@ class Admission:
 
     def _may_go(self, ticket: _Ticket) -> bool:
         if len(self._running) >= self.runs or self._present()[0] is not ticket:
+            return False
+        if ticket.behind and len(self._behind) >= max(1, self.runs - 1):
             return False
         return self._may_start() or not self._running
 

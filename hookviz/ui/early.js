@@ -1,6 +1,7 @@
 // Runs as soon as the page begins. Keys pressed before what they are for is there are kept for it:
 // N and P for the layer's buttons, all others for the grid, which takes them when it comes. It also
-// remembers in the browser whether hints are needed, and makes room in a small window.
+// remembers in the browser whether hints are needed, and makes room in a small window. The space bar
+// goes on with a stream that was frozen.
 if (!window.hookviz) {
   const kept = [];
   const STALE = 10000; // milliseconds after which nobody means it any more
@@ -20,6 +21,12 @@ if (!window.hookviz) {
   };
   document.addEventListener("keydown", (event) => {
     if (event.target !== document.body || event.ctrlKey || event.metaKey || event.altKey) return;
+    const goOn = event.key === " " && document.querySelector(".st-key-hv-go-on button");
+    if (goOn) {
+      event.preventDefault();
+      goOn.click();
+      return;
+    }
     const name = { n: "hv-next", p: "hv-previous" }[event.key.toLowerCase()];
     if (name) {
       const button = `.st-key-${name} button`;

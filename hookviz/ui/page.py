@@ -26,8 +26,11 @@ from hookviz.ui.explorer.menu import show_menus
 from hookviz.ui.explorer.predictions import show_summary
 from hookviz.ui.explorer.recipe_code import code_menu, lens_code_menu
 from hookviz.ui.explorer.share import share_menu
+from hookviz.ui.explorer.view_choice import pick_view, settled
 from hookviz.ui.lenses.lens_choice import layers_for, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
+from hookviz.ui.live.frozen_frame import offer_way_back
+from hookviz.ui.live.stream_view import is_live, leave, say_no_lens, show_stream
 from hookviz.ui.serving import resources, visitor_bounds
 from hookviz.ui.serving.login import let_in
 from hookviz.ui.sidebar.image_choice import ask_for_image, pick_image
@@ -63,6 +66,8 @@ def _show() -> None:
         refusal = visitor_bounds.refusal()
         if refusal:
             st.error(plain(refusal), icon=":material/upload_file:")
+        if not is_live():
+            leave()
         choice = pick_model()
     if shown is None:
         ask_for_image()
@@ -103,7 +108,10 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
     )
     with st.sidebar:
         size, whole = pick_input(model)
-        lens = pick_lens()
+        live = is_live()
+        if live:
+            say_no_lens()
+        lens = None if live else pick_lens()
     model_input, surveyed = _read(shown, model, size=size, whole=whole)
     start_at(lens, model, surveyed)
     scene = partial(Scene, shown, choice, model_input, size, whole, surveyed)
@@ -116,15 +124,27 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
         listed = pick_list(surveyed)
     layers = surveyed.convs if listed == "conv" else surveyed.maps
     channels = scene(_some(layers, surveyed, model), listed)
+    if live:
+        _show_live(channels, model)
+        return
     drawing = show_channels(channels)
     if drawing is None:
         return
     with header:
         show_summary(model_input, drawing.capture, model, shown)
+        offer_way_back()
         show_menus(
             download_menu(drawing, model), code_menu(drawing, channels, model), share_menu(shown)
         )
     _show_tree(channels, model, drawing.layer)
+
+
+def _show_live(scene: Scene, model: Model) -> None:
+    """The stream in place of the channels of one image."""
+    layer, step = show_layer(scene.layers, scene.surveyed, scene.listed)
+    view = pick_view(layer.output_shape[0])
+    show_stream(model, scene.choice, step, view, settled(view), size=scene.size, whole=scene.whole)
+    _show_tree(scene, model, layer)
 
 
 def _show_through(lens: Lens, scene: Scene, model: Model, header: DeltaGenerator) -> None:
@@ -134,6 +154,7 @@ def _show_through(lens: Lens, scene: Scene, model: Model, header: DeltaGenerator
     capture = capture_layer(model, model_input, step.layer)
     with header:
         show_summary(model_input, capture, model, shown)
+        offer_way_back()
         menus = st.container(horizontal=True, width="content")
     result = show_lens(lens, model, model_input, shown, layer)
     _show_tree(scene, model, layer)

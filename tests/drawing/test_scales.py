@@ -20,10 +20,11 @@ from hookviz.drawing.colormaps import (
     NAN_LEVEL,
     Colormap,
 )
+from hookviz.drawing.grid import make_grid
 from hookviz.drawing.legend import legend, ticks
 from hookviz.drawing.scales import limits, quantise
 from hookviz.drawing.statistics import channel_stats
-from hookviz.errors import SettingError
+from hookviz.errors import HookVizError, SettingError
 from hookviz.wording import number
 
 FINITE = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -280,3 +281,15 @@ def test_ticks_are_where_their_numbers_are(one: float, other: float) -> None:
         if "×" not in label:
             shown = float(label.replace("−", "-").replace(",", ""))
             assert shown == pytest.approx(low + fraction * (high - low), abs=(high - low) * 1e-6)
+
+
+def test_the_limits_of_another_picture_can_be_held() -> None:
+    dim, bright = np.ones((2, 3, 3), np.float32), np.full((2, 3, 3), 4, np.float32)
+    dim[:, 0], bright[:, 0] = 0, 0
+    first = make_grid(dim)
+    second = make_grid(bright, limits=first.limits)
+    assert second.limits.high.tolist() == [1, 1]
+    assert (first.limits.clipped, second.limits.clipped) == (False, True)
+    assert (second.levels[:, 1:] == first.levels[:, 1:].max()).all()
+    with pytest.raises(HookVizError, match="of 2 channels, and these values have 1"):
+        make_grid(bright[:1], limits=first.limits)

@@ -19,8 +19,16 @@ class Gone(BaseException):
 class Person(threading.Thread):
     """Somebody who asks for a turn, holds it until told, and notes the places heard."""
 
-    def __init__(self, admission: Admission, who: str, order: list[str] | None = None) -> None:
+    def __init__(
+        self,
+        admission: Admission,
+        who: str,
+        order: list[str] | None = None,
+        *,
+        behind: bool = False,
+    ) -> None:
         super().__init__(daemon=True)
+        self._behind = behind
         self.who = who
         self.places: list[int] = []
         self.done, self.leave = threading.Event(), threading.Event()
@@ -31,7 +39,7 @@ class Person(threading.Thread):
 
     def run(self) -> None:
         try:
-            with self._admission.turn(self.who, self._tell):
+            with self._admission.turn(self.who, self._tell, behind=self._behind):
                 self._order.append(self.who)
                 self.inside.set()
                 self.done.wait(30)
@@ -46,12 +54,12 @@ class Person(threading.Thread):
 
 @contextmanager
 def asking(
-    admission: Admission, *names: str, order: list[str] | None = None
+    admission: Admission, *names: str, order: list[str] | None = None, behind: bool = False
 ) -> Iterator[list[Person]]:
     """People who ask one after the other."""
     people = []
     for who in names:
-        person = Person(admission, who, order)
+        person = Person(admission, who, order, behind=behind)
         person.start()
         until(lambda one=person: bool(one.places) or one.inside.is_set())  # type: ignore[misc]
         people.append(person)
@@ -170,6 +178,64 @@ def test_a_turn_inside_of_ones_own_is_had_at_once() -> None:
             assert waited == 0
         assert admission.running == 1
     assert admission.running == 0
+
+
+def test_who_stands_behind_lets_all_others_go_first() -> None:
+    admission = Admission(1)
+    order: list[str] = []
+    with (
+        asking(admission, "first", order=order) as [first],
+        asking(admission, "stream", "another", order=order, behind=True) as streams,
+        asking(admission, "a", "b", order=order) as people,
+    ):
+        until(lambda: [person.places[-1] for person in (*people, *streams)] == [1, 2, 3, 4])
+        assert admission.waiting == 2  # people, that is
+        for person in (first, *streams, *people):
+            person.done.set()
+        for person in (*people, *streams):
+            person.join(20)
+    assert order == ["first", "a", "b", "stream", "another"]
+
+
+def test_of_several_places_one_stays_free_of_what_stands_behind() -> None:
+    admission = Admission(3)
+    with asking(admission, *"xyz", behind=True) as (first, second, third):
+        assert first.inside.wait(20)
+        assert second.inside.wait(20)
+        until(lambda: len(third.places) >= 2)
+        assert not third.inside.is_set()
+        with asking(admission, "a") as [person]:
+            assert person.inside.wait(20)
+        first.done.set()
+        assert third.inside.wait(20)
+    assert (admission.running, admission.waiting) == (0, 0)
+
+
+def test_those_behind_take_their_turns_one_after_the_other() -> None:
+    admission, turns = Admission(2), dict.fromkeys("xyz", 0)
+    end = time.monotonic() + 1.5
+    together, most, lock = 0, 0, threading.Lock()
+
+    def go_on(who: str) -> None:
+        nonlocal together, most
+        while time.monotonic() < end:
+            with admission.turn(who, behind=True):
+                with lock:
+                    together += 1
+                    most = max(most, together)
+                turns[who] += 1
+                time.sleep(0.002)
+                with lock:
+                    together -= 1
+
+    threads = [threading.Thread(target=go_on, args=(who,)) for who in turns]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert most == 1
+    assert max(turns.values()) - min(turns.values()) <= 2
+    assert min(turns.values()) > 10
 
 
 @pytest.mark.parametrize("error", [Gone, ValueError])

@@ -1,4 +1,4 @@
-// What the grid is made of: its elements, its sprite, and how a value is read from that.
+// What the grid is made of, and its way to another layer.
 
 const FRAME = `
   <figure>
@@ -24,49 +24,6 @@ const FRAME = `
     </div>
     <img class="picture" hidden>
   </figure>`;
-
-// The corner of a tile in the sprite.
-const inSprite = (sprite, at) => [
-  (at % sprite.columns) * sprite.pitch[1],
-  Math.floor(at / sprite.columns) * sprite.pitch[0],
-];
-
-// Draws a tile of the sprite: shrunk by area, or grown as squares of one size. For that it is grown
-// by a whole number first, and shrunk from there.
-const tilePainter = (picture, { tile: [rows, columns] }) => {
-  const grown = document.createElement("canvas").getContext("2d");
-  return (pen, [left, top], [x, y], [wide, high], density) => {
-    const factor = Math.ceil((wide * density) / columns);
-    const [across, down] = [columns * factor, rows * factor];
-    if (grown.canvas.width !== across) [grown.canvas.width, grown.canvas.height] = [across, down];
-    grown.imageSmoothingEnabled = false;
-    grown.clearRect(0, 0, across, down);
-    grown.drawImage(picture, left, top, columns, rows, 0, 0, across, down);
-    pen.imageSmoothingEnabled = true;
-    pen.imageSmoothingQuality = "high";
-    pen.drawImage(grown.canvas, 0, 0, across, down, x, y, wide, high);
-  };
-};
-
-// The colour under the pointer is the value, to one step of the colour bar.
-const valueReader = (picture, data) => {
-  const sample = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  [sample.canvas.width, sample.canvas.height] = [1, 1];
-  const { geometry: sprite, limits, levels } = data;
-  return (at, cell) => {
-    const [left, top] = inSprite(sprite, at);
-    sample.clearRect(0, 0, 1, 1);
-    sample.drawImage(picture, left + cell[1], top + cell[0], 1, 1, 0, 0, 1, 1);
-    const [red, green, blue, alpha] = sample.getImageData(0, 0, 1, 1).data;
-    if (alpha === 0) return null;
-    const level = data.palette.indexOf((red << 16) | (green << 8) | blue);
-    if (level === data.nan) return "NaN";
-    if (level === data.infinity) return "infinite";
-    if (level < 0) return null;
-    const [low, high] = [limits.low[at], limits.high[at]];
-    return `≈ ${number(low + ((level + 0.5) / levels) * (high - low))}`;
-  };
-};
 
 // The layer before or after, by the page's own buttons.
 const changeLayer = (by) => {

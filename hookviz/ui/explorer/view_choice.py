@@ -30,19 +30,23 @@ def pick_view(channels: int) -> View:
 
 
 def resolve(view: View, activation: Activation) -> tuple[str, str]:
-    """The scale and the colormap for a view of what a layer put out.
+    """The scale and the colormap for a view of what a layer put out."""
+    scale, colormap, of_signed = settled(view)
+    signed = bool((activation.values < 0).any())
+    return scale, of_signed if signed else colormap
+
+
+def settled(view: View) -> tuple[str, str, str]:
+    """A view's scale, its colormap, and that of a layer that has values below zero.
 
     One language of colours everywhere: blue below zero, red above, zero neutral, be the page dark
     or light. A layer that is nowhere negative runs from the page's own black or white at 0.
     """
-    signed = bool((activation.values < 0).any())
     scale = "balanced" if view.scale == AUTOMATIC else view.scale
-    dark = st.context.theme.type == "dark"
     if view.colormap is not None:
-        return scale, view.colormap
-    if signed:
-        return scale, diverging()
-    return scale, "inferno" if dark else "gray_r"
+        return scale, view.colormap, view.colormap
+    dark = st.context.theme.type == "dark"
+    return scale, "inferno" if dark else "gray_r", diverging()
 
 
 def _choice(label: str, options: tuple[str, ...], key: str) -> str:

@@ -25,7 +25,7 @@ class Connections:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what is no page's, and a page's own with these bounds."""
-        if scope["type"] != "websocket" or not scope["path"].endswith(_PAGE):
+        if scope["type"] != "websocket":
             await self._app(scope, receive, send)
             return
         metrics = capacity.metrics()
@@ -35,6 +35,10 @@ class Connections:
             if metrics is not None:
                 metrics.cut_off()
 
+        if not scope["path"].endswith(_PAGE):  # a stream of frames, which keeps a pace of its own
+            in_time = slow_readers.in_time(send, end, lambda: False, slow_readers.PATIENCE)
+            await self._app(scope, receive, in_time)
+            return
         pace = Pace(receive, *([metrics.held_back] if metrics else []))
         in_time = slow_readers.in_time(
             send, end, lambda: _is_given_up(page.session), slow_readers.PATIENCE

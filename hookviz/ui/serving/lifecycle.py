@@ -19,13 +19,13 @@ from hookviz.images.samples import samples
 from hookviz.models import catalog, user_models
 from hookviz.serving import capacity, logs
 from hookviz.settings import host_names, settings
-from hookviz.ui.serving import deep_health, resources
+from hookviz.ui.serving import deep_health, live_route, resources
 from hookviz.ui.state import ModelChoice
 
 SCRIPT = Path(__file__).parent.with_name("main.py")
 """The page's script."""
 
-ROUTES = [deep_health.route()]
+ROUTES = [deep_health.route(), live_route.route()]
 """What the server answers beside the page."""
 
 _FIRST_PAGE = 5.0  # seconds

@@ -23,6 +23,9 @@ IMAGE_TYPES = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "avif"
 """How the names of the files that `decode` reads end."""
 
 _FLOAT_BYTES = 4
+_MOST_DIGESTS = 1000  # of uploaded files, by Streamlit's names for them, that nobody can guess
+
+_digests: dict[str, str] = {}
 
 
 @contextmanager
@@ -68,11 +71,16 @@ def _load_checkpoint(file: UploadedFile, architecture: str, labels: bytes | None
 
 
 def _digest(file: UploadedFile) -> str:
-    """What tells an uploaded file's content from another's; read once, not at every click."""
-    known: dict[str, str] = st.session_state.setdefault("_digests", {})
-    if file.file_id not in known:
-        known[file.file_id] = hashlib.sha256(file.getbuffer()).hexdigest()
-    return known[file.file_id]
+    """What tells an uploaded file's content from another's; read once, not at every click.
+
+    Not kept with the session, whose stream of frames uses the model in a thread that has none.
+    """
+    digest = _digests.get(file.file_id)
+    if digest is None:
+        digest = _digests[file.file_id] = hashlib.sha256(file.getbuffer()).hexdigest()
+        while len(_digests) > _MOST_DIGESTS:
+            _digests.pop(next(iter(_digests)), None)
+    return digest
 
 
 @st.cache_resource(scope="session", on_release=ByteCache.clear, show_spinner=False)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import streamlit as st
 
 from hookviz.errors import HookVizError
+from hookviz.live.streams import streams
 from hookviz.serving import capacity, logs, out_of_memory
 from hookviz.serving.time_limit import TimeLimit, TooLongError
 
@@ -86,5 +87,17 @@ def _written_down(kind: str, waited: float) -> Iterator[None]:
 
 def session() -> str:
     """A random name for this session, which stands for nobody outside of the logs."""
-    name: str = st.session_state.setdefault("_session", secrets.token_hex(4))
+    if "_session" not in st.session_state:
+        st.session_state["_session"] = _own_name()
+    name: str = st.session_state["_session"]
     return name
+
+
+def _ended(name: str) -> None:
+    streams().withdraw(name)
+
+
+@st.cache_resource(scope="session", on_release=_ended, show_spinner=False)
+def _own_name() -> str:
+    """Kept where Streamlit tells of the session's end, with which its stream of frames ends too."""
+    return secrets.token_hex(4)

@@ -1,7 +1,7 @@
 """What a visitor may send to the server, looked at before Streamlit reads it.
 
 Streamlit bounds a file and a message, and neither how many files a session keeps in memory nor
-which of its protocol's messages a visitor may send.
+which of its protocol's messages a visitor may send. A stream of frames has bounds of its own.
 """
 
 import logging
@@ -19,6 +19,7 @@ from streamlit.runtime import get_instance
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from hookviz.settings import MEGABYTE, settings
+from hookviz.ui.serving import live_route
 
 _UPLOAD = re.compile(r"/_stcore/upload_file/([^/]+)/[^/]+/?$")
 _MESSAGES = {"rerun_script", "stop_script", "file_urls_request", "app_heartbeat"}
@@ -43,7 +44,8 @@ class VisitorBounds:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what is within the bounds."""
         if scope["type"] == "websocket":
-            await self._app(scope, _for_visitors(receive), send)
+            own = scope["path"] == live_route.PATH  # whose frames are no messages of Streamlit's
+            await self._app(scope, receive if own else _for_visitors(receive), send)
             return
         upload = _UPLOAD.search(scope["path"]) if scope["type"] == "http" else None
         if upload is None or scope["method"] != "PUT":

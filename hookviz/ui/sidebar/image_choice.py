@@ -1,4 +1,4 @@
-"""Which image is looked at: a sample, a file or a photograph."""
+"""Which image is looked at: a sample, a file, a photograph or a stream of frames."""
 
 import secrets
 from functools import cache
@@ -14,6 +14,7 @@ from hookviz.images.samples import samples
 from hookviz.settings import settings
 from hookviz.types import InputImage
 from hookviz.ui.components.gallery import Thumbnail, gallery, thumbnail
+from hookviz.ui.live.frozen_frame import LIVE, take_frame
 from hookviz.ui.recent_images import RecentImage, recent_images, remember
 from hookviz.ui.serving import resources
 from hookviz.ui.state import (
@@ -39,13 +40,15 @@ def pick_image() -> Shown | None:
     arrived_with = st.session_state.setdefault("_arrived", st.query_params.get("image", _SAMPLES))
     origin = st.segmented_control(
         "Image",
-        (_SAMPLES, "Upload", "Camera"),
+        (_SAMPLES, "Upload", "Camera", *((LIVE,) if settings().live else ())),
         default=_SAMPLES,
         required=True,
         width="stretch",
         key="image",
         bind="query-params",
     )
+    if origin == LIVE:  # the layers are read with a sample, whose pixels nobody sees
+        return _shown_sample()
     if origin not in ("Upload", "Camera"):  # an empty word in a link clears the choice
         st.session_state["_arrived"] = _SAMPLES
         gallery(
@@ -63,6 +66,7 @@ def pick_image() -> Shown | None:
         file = st.camera_input("A photograph", label_visibility="collapsed")
     if file is not None:
         _take(file)
+    take_frame()
     chosen = _pick_recent()
     if chosen is not None:
         name = chosen.thumbnail.title

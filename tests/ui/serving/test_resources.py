@@ -1,9 +1,13 @@
+import logging
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
+from streamlit.proto.Common_pb2 import FileURLs
+from streamlit.runtime.uploaded_file_manager import UploadedFile, UploadedFileRec
 
-from hookviz.models import catalog
+from hookviz.models import catalog, shapesnet
 from hookviz.serving import capacity
 from hookviz.serving.time_limit import TimeLimit, TooLongError
 from hookviz.ui.serving import resources
@@ -37,3 +41,22 @@ def test_a_model_that_loads_too_long_is_not_kept_and_can_be_had_later(
     ):
         assert same is model  # and it is not loaded again
     assert loaded == ["begun", "begun", "done"]
+
+
+def test_uploaded_weights_are_used_in_a_thread_without_a_session(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As a stream of frames does it; Streamlit would warn of each use of what a session keeps."""
+    record = UploadedFileRec(
+        "an id", "mine.safetensors", "application/octet-stream", shapesnet.WEIGHTS_FILE.read_bytes()
+    )
+    choice = ModelChoice(catalog.find_model("shapesnet"), "yours", UploadedFile(record, FileURLs()))
+
+    def use() -> str:
+        with resources.use_model(choice) as model:
+            return model.weights
+
+    with caplog.at_level(logging.WARNING), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(use).result() == "mine.safetensors"
+        assert pool.submit(use).result() == "mine.safetensors"
+    assert caplog.text == ""

@@ -1,0 +1,56 @@
+"""What a browser needs beside a grid's sprite to lay out the tiles, paint them, read them out."""
+
+import base64
+import hashlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.drawing.colormaps import INF_LEVEL, LEVELS, NAN_LEVEL
+from hookviz.drawing.grid import Grid
+
+
+def tile_facts(grid: Grid, alt: str) -> dict[str, Any]:
+    """The facts, ready for JSON; numbers per channel are in the order of the tiles.
+
+    Args:
+        grid: whose `Grid.sprite` they are about.
+        alt: what the picture shows, for who can't see it.
+    """
+    geometry, order = grid.sprite_geometry, grid.order
+    red, green, blue = (grid.palette[:, band].astype(int) for band in range(3))
+    numbers = {
+        "lowest": grid.stats.minimum,
+        "mean": grid.stats.mean,
+        "highest": grid.stats.maximum,
+        "zeros": grid.stats.zeros,
+    }
+    return {
+        "key": hashlib.blake2b(grid.sprite, digest_size=8).hexdigest(),
+        "alt": alt,
+        "geometry": {
+            "columns": geometry.columns,
+            "tile": [geometry.tile_height, geometry.tile_width],
+            "pitch": list(geometry.pitch),
+            "width": geometry.width,
+            "height": geometry.height,
+        },
+        "order": order.tolist(),
+        "stats": {name: json_numbers(values[order]) for name, values in numbers.items()},
+        "limits": {
+            "low": json_numbers(grid.limits.low[order]),
+            "high": json_numbers(grid.limits.high[order]),
+        },
+        "palette": (red * 65536 + green * 256 + blue)[:255].tolist(),
+        "levels": LEVELS,
+        "nan": NAN_LEVEL,
+        "infinity": INF_LEVEL,
+        "bar": "data:image/png;base64," + base64.b64encode(grid.bar()).decode(),
+        "ticks": [[fraction, label] for fraction, label in grid.ticks],
+    }
+
+
+def json_numbers(values: NDArray[np.floating[Any]]) -> list[float | None]:
+    """As many digits as float32 has; None where there is no number, for JSON has no NaN."""
+    return [float(f"{value:.8g}") if value == value else None for value in values.tolist()]  # noqa: PLR0124

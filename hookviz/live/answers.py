@@ -1,0 +1,103 @@
+"""A drawn frame as the bytes that the page gets for it.
+
+An answer is the length of a text as uint32, little endian, that text in JSON, and pictures one
+after the other, whose lengths the text has under ``blobs``.
+"""
+
+import json
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hookviz.drawing.framing import on_picture
+from hookviz.drawing.palette import palette_png
+from hookviz.drawing.scales import quantise
+from hookviz.drawing.tile_facts import json_numbers, tile_facts
+from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.live.frames import Clock, Drawn
+from hookviz.live.wishes import Wishes
+from hookviz.types import Model
+
+
+def answer(number: int, drawn: Drawn, model: Model, wishes: Wishes, clock: Clock) -> bytes:
+    """What is told of a frame.
+
+    ==========  =======================================================================
+    frame       its number
+    blobs       bytes of each picture: the grid's sprite, and the picked channel's map
+    grid        `tile_facts` of the sprite; ``title``, ``legend`` and ``shown`` in words
+    scores      label and probability of the five likeliest classes; empty without
+    picked      of the picked channel, see `_picked`; null without
+    maxima      the highest value of every channel, in the order of the layer
+    ms          milliseconds that each part took
+    ==========  =======================================================================
+    """
+    grid, capture = drawn.grid, drawn.capture
+    with clock.measure("encode"):
+        alt = f"{grid.shown} of layer {grid.title} for this frame."
+        facts = tile_facts(grid, alt[0].upper() + alt[1:])
+        facts |= {"title": grid.title, "legend": grid.legend, "shown": grid.shown}
+        pictures = [grid.sprite]
+        picked = None
+        if wishes.channel is not None and wishes.channel < grid.shape[0]:
+            picked = _picked(drawn, model, wishes.channel, wishes.cell)
+            pictures.append(_map(drawn, wishes.channel))
+        scores = [] if capture.logits is None else [list(each) for each in capture.predictions(5)]
+        told = {
+            "frame": number,
+            "grid": facts,
+            "scores": scores,
+            "picked": picked,
+            "maxima": json_numbers(grid.stats.maximum),
+        }
+    return packed({**told, "ms": clock.ms}, pictures)
+
+
+def packed(told: dict[str, Any], pictures: Sequence[bytes]) -> bytes:
+    """A text in JSON and the pictures that it is about."""
+    text = json.dumps({**told, "blobs": list(map(len, pictures))}, allow_nan=False).encode()
+    return b"".join((struct.pack("<I", len(text)), text, *pictures))
+
+
+def _picked(
+    drawn: Drawn, model: Model, channel: int, cell: tuple[int, int] | None
+) -> dict[str, Any]:
+    """The channel's numbers: its highest value and where that is, and the value at `cell`.
+
+    ``frame_box`` is what the strongest cell sees: top, left, bottom, right in pixels of the frame;
+    null where that is not known.
+    """
+    values, stats = drawn.maps[channel].numpy(), drawn.grid.stats
+    finite = np.where(np.isfinite(values), values, -np.inf)
+    row, column = (int(place) for place in np.unravel_index(finite.argmax(), values.shape))
+    highest, lowest = json_numbers(np.array([stats.maximum[channel], stats.minimum[channel]]))
+    within = cell is not None and cell[0] < values.shape[0] and cell[1] < values.shape[1]
+    at = values[cell] if within else np.float32(np.nan)
+    return {
+        "channel": channel,
+        "max": highest,
+        "min": lowest,
+        "cell": [row, column],
+        "frame_box": _frame_box(drawn, model, row, column),
+        "at": list(cell) if cell is not None and within else None,
+        "value": json_numbers(np.array([at]))[0] if np.isfinite(at) else None,
+    }
+
+
+def _frame_box(drawn: Drawn, model: Model, row: int, column: int) -> list[int] | None:
+    made = drawn.capture.model_input
+    field = receptive_fields(model, tuple(made.tensor.shape[1:])).get(drawn.step)
+    if field is None or made.crop is None or field.cells != tuple(drawn.maps.shape[1:]):
+        return None
+    size = (drawn.image.height, drawn.image.width)
+    return list(on_picture(field.box(row, column), made.crop, drawn.image, size))
+
+
+def _map(drawn: Drawn, channel: int) -> bytes:
+    """The channel with a pixel for every cell, in the grid's colours: shown there or not."""
+    limits, values = drawn.grid.limits, drawn.maps[channel : channel + 1].numpy()
+    one = slice(channel, channel + 1)
+    levels = quantise(values, limits.low[one], limits.high[one])
+    return palette_png(levels[0], drawn.grid.palette)

@@ -1,0 +1,162 @@
+"""One frame's bytes into what is shown of it: the way that an image takes through the explorer.
+
+Every step is the explorer's own function, and a frame's pass is of one image, so a frame that is
+frozen and opened there gives the same numbers to the last bit. The hooks are on a replica out of
+the model's pool for the time of the pass alone, so a stream that ends, however it does, leaves none
+behind; to keep a replica for itself would save a hundredth of a pass.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from io import BytesIO
+
+import torch
+from PIL.ImageFile import ImageFile
+from PIL.JpegImagePlugin import JpegImageFile
+from PIL.PngImagePlugin import PngImageFile
+from PIL.WebPImagePlugin import WebPImageFile
+
+from hookviz.capturing import engine
+from hookviz.capturing.inputs import prepare
+from hookviz.drawing.dimensions import as_maps
+from hookviz.drawing.grid import Grid, make_grid
+from hookviz.drawing.scales import Limits
+from hookviz.errors import ImageError
+from hookviz.images import formats, reading
+from hookviz.live.subject import Subject
+from hookviz.types import Capture, InputImage, Model, Progress
+
+MOST_BYTES = 1_000_000
+"""Of one frame's file. A photograph of the size that a network takes has 20 thousand."""
+
+MOST_PIXELS = 4_000_000
+"""Of one frame; the page makes it as small as the network's input."""
+
+_MOST_SCANS = 30  # of a JPEG, each over all pixels; a browser makes one, or about ten
+_FORMATS: tuple[type[ImageFile], ...] = (JpegImageFile, PngImageFile, WebPImageFile)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Drawn:
+    """What one frame became.
+
+    Attributes:
+        image: the frame.
+        capture: its pass, with the class scores.
+        maps: float32 on the CPU, ``(C, H, W)``, what the step put out.
+        grid: the channels as drawn.
+        step: whose output is drawn.
+    """
+
+    image: InputImage
+    capture: Capture
+    maps: torch.Tensor
+    grid: Grid
+    step: str
+
+
+@dataclass(slots=True)
+class Held:
+    """The scale of one stream while a person wants it held, and of what it is."""
+
+    of: tuple[object, ...] = ()
+    limits: Limits | None = None
+    signed: bool = False
+
+
+@dataclass(slots=True)
+class Clock:
+    """Milliseconds that each part of a frame's way took, by its name."""
+
+    ms: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def measure(self, part: str) -> Iterator[None]:
+        """Note how long the block takes."""
+        started = time.perf_counter()
+        yield
+        self.ms[part] = round((time.perf_counter() - started) * 1000, 2)
+
+
+def draw(
+    data: bytes,
+    model: Model,
+    subject: Subject,
+    *,
+    held: Held | None,
+    clock: Clock,
+    check: Progress,
+) -> Drawn:
+    """The frame as a grid of what the subject's step puts out for it.
+
+    Args:
+        data: a JPEG, WebP or PNG file.
+        model: of the subject.
+        subject: what is shown.
+        held: the scale that stays; it is put down here where there is none of this layer yet.
+            None for a scale of each frame's own.
+        clock: told how long each part took.
+        check: called after every layer; what it raises ends the pass.
+
+    Raises:
+        HookVizError: the frame can't be read, or the network can't take it; in a person's words.
+    """
+    with clock.measure("decode"):
+        _check(data)
+        image = reading.decode(data, "frame")
+    with clock.measure("shrink"):
+        model_input = prepare(model, image, size=subject.size, whole=subject.whole)
+    with clock.measure("pass"):
+        layer = layer_of(subject.step)
+        capture = engine.capture(model, model_input, layer, progress=check)
+        recorded = capture[subject.step]
+    with clock.measure("grid"):
+        volume = recorded.values.ndim == 4  # of which the middle slice is shown, as in the explorer
+        depth = recorded.values.shape[1] // 2 if volume else None
+        signed, limits = bool((recorded.values < 0).any()), None
+        of = (model.name, model.digest, subject.step, subject.scale, recorded.values.shape)
+        if held is not None and held.of == of:
+            signed, limits = held.signed, held.limits
+        grid = make_grid(
+            recorded,
+            sort=subject.sort,
+            top=subject.top,
+            scale=subject.scale,
+            colormap=(subject.signed_colormap if signed else None) or subject.colormap,
+            depth=depth,
+            limits=limits,
+        )
+        if held is not None and limits is None:
+            held.of, held.limits, held.signed = of, grid.limits, signed
+        maps = torch.from_numpy(as_maps(recorded.values.numpy(), depth)[0])
+    return Drawn(image, capture, maps, grid, subject.step)
+
+
+def layer_of(step: str) -> str:
+    """The layer in a written `Address`: ``"relu"`` of ``"relu#1[0]"``."""
+    return step.partition("#")[0].partition("[")[0]
+
+
+def _check(data: bytes) -> None:
+    """Nothing, where a frame is small enough to be decoded again and again.
+
+    Raises:
+        ImageError: it is of another format, or too large.
+    """
+    reader = formats.find_reader(data[: formats.HEAD], "frame")
+    if reader not in _FORMATS:
+        raise ImageError("A frame is a JPEG, WebP or PNG file; this is of another format.")
+    scans = data.count(b"\xff\xda") if reader is JpegImageFile else 0
+    if scans > _MOST_SCANS:
+        raise ImageError(f"A frame of {scans} scans is too much work; {_MOST_SCANS} are read.")
+    try:
+        width, height = reader(BytesIO(data)).size
+    except Exception:  # noqa: BLE001 - decoding it says what is wrong, in words
+        return
+    if width * height > MOST_PIXELS:
+        raise ImageError(
+            f"This frame has {width} × {height} pixels. A stream's have up to "
+            f"{MOST_PIXELS / 1e6:.0f} million; as large as the network's input is enough."
+        )

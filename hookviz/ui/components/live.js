@@ -1,0 +1,308 @@
+// The stream: takes frames from a source, sends one after the other, shows what is drawn of each.
+// One is on its way at a time, and the next one leaves before the answer is painted.
+// A run of the page changes what is drawn and nothing else; the stream goes on over it.
+
+const lives = new WeakMap(); // screens and what runs on them
+const LINK_PAUSE = 500; // milliseconds in which the arrows may go on before the link follows
+const SIGN_OF_LIFE = 20000; // milliseconds without a frame, of a video that stands still
+const MOST_BYTES = 1e6; // of a frame that is frozen
+
+// What the next stream of this tab goes on with, when a frame was looked at in between.
+const kept = (window.hookvizLive ??= { file: null, at: 0, device: null, hold: false });
+
+const run = (root, find) => {
+  const [video, stage, freeze, hold, state] = ["video", ".stage", ".freeze", ".hold input", ".state"].map(find);
+  const screen = watch(find, root);
+  const shoot = shooter();
+  let data, trigger, source, wire, trouble, frozen, stopped;
+  let [next, sent, shooting, changed, opened, spoke] = [1, -1, false, true, 0, 0];
+  const onItsWay = new Map(); // frames by number
+  const paints = []; // when the last ones were painted
+  const delays = [];
+  hold.checked = kept.hold;
+
+  const showPlayer = playerBar(find, () => source);
+  const say = (words) => {
+    if (state.textContent !== words) state.textContent = words;
+  };
+
+  const told = () => ({ channel: screen.picked, hold: hold.checked, cell: null });
+  const speak = () => {
+    wire?.say(told());
+    spoke = performance.now();
+  };
+  const tell = () => {
+    changed = true; // and so a video that stands still is drawn again
+    speak();
+    pump();
+  };
+
+  // Sends a frame where there is a new one, or where the last would be drawn otherwise now.
+  const pump = async () => {
+    for (const [number, { at }] of onItsWay) {
+      if (performance.now() - at > LONGEST_WAIT) onItsWay.delete(number);
+    }
+    if (shooting || frozen || trouble || !wire?.isOpen() || onItsWay.size || !source?.picture()) return;
+    if (source.count === sent && !changed) return;
+    shooting = true;
+    const [of, line] = [source, wire];
+    [sent, changed] = [source.count, false];
+    const shot = await shoot(source, data.side).catch(() => null); // its picture went away meanwhile
+    shooting = false;
+    if (!shot) return;
+    if (of !== source || line !== wire || !wire.isOpen() || frozen) return shot.bitmap.close();
+    const number = next++;
+    onItsWay.set(number, shot);
+    wire.send(number, shot.bytes);
+    spoke = performance.now();
+  };
+
+  const settle = (number) => {
+    const shot = onItsWay.get(number);
+    for (const [other, { bitmap }] of onItsWay) {
+      if (other > number) continue;
+      if (other < number) bitmap.close();
+      onItsWay.delete(other);
+    }
+    return shot;
+  };
+
+  const answered = async (answer) => {
+    const shot = settle(answer.frame);
+    pump();
+    if (!shot) return;
+    const pictures = answer.blobs.map((bytes) => createImageBitmap(new Blob([bytes], { type: "image/png" })));
+    const [sprite, map = null] = await Promise.all(pictures);
+    if (stopped || frozen || (screen.shown && screen.shown.answer.frame > answer.frame)) {
+      for (const each of [sprite, map, shot.bitmap]) each?.close();
+      return;
+    }
+    screen.show({ answer, sprite, map, frame: shot }, data.seen);
+    freeze.disabled = false;
+    root.classList.add("runs");
+    say("Live");
+    const now = performance.now();
+    paints.push(now);
+    delays.push(now - shot.at);
+    while (paints[0] < now - 2000 && paints.length > 2) [paints.shift(), delays.shift()];
+    root.dataset.delay = Math.round(delays.reduce((sum, each) => sum + each, 0) / delays.length);
+    root.dataset.rate = paints.length > 1 ? ((1000 * (paints.length - 1)) / (now - paints[0])).toFixed(1) : 0;
+    find(".note").textContent = "";
+  };
+
+  const fail = (kind, words = "") => {
+    trouble = kind;
+    if (stage.contains(root.getRootNode().activeElement)) find(".again").focus();
+    showTrouble(find, kind, words);
+    freeze.disabled = true;
+    say("");
+    disconnect();
+  };
+
+  const disconnect = () => {
+    wire?.close();
+    wire = null;
+    for (const { bitmap } of onItsWay.values()) bitmap.close();
+    onItsWay.clear();
+  };
+  const connect = () => {
+    disconnect();
+    const token = data.token;
+    const line = openWire(data.path, token, {
+      open: () => {
+        line.say(told());
+        changed = true;
+        pump();
+      },
+      answer: (answer) => answered(answer).catch((error) => fail("broken", error.message)),
+      refused: (words) => {
+        for (const number of [...onItsWay.keys()].slice(0, 1)) settle(number)?.bitmap.close();
+        find(".note").textContent = words;
+        setTimeout(pump, 200);
+      },
+      end: (kind, words) => fail(kind, words),
+    });
+    line.token = token;
+    wire = line;
+  };
+
+  const release = () => {
+    opened += 1; // whoever still opens one lets go of it
+    if (source?.player) kept.at = source.player.at;
+    source?.stop();
+    source = null;
+    find(".player").hidden = true;
+  };
+
+  // The camera, or the file that is kept, and then the wire.
+  const begin = async () => {
+    release();
+    trouble = null;
+    showTrouble(find, null);
+    const own = ++opened;
+    const { file } = kept;
+    say(file ? "Opening the file…" : "Asking for the camera…");
+    try {
+      const found = await (file ? openFile(video, file, kept.at) : openCamera(video, kept.device));
+      if (own !== opened || stopped || document.hidden) return found.stop();
+      source = found;
+    } catch (error) {
+      if (own === opened) fail(error.kind ?? "broken", error.kind ? "" : error.message);
+      return;
+    }
+    source.onpicture = () => {
+      pump();
+      showPlayer();
+    };
+    source.onend = () => fail(file ? "video" : "ended");
+    sent = -1;
+    find(".camera").hidden = !file;
+    showPlayer();
+    say("Connecting…");
+    connect();
+    find(".cameras").hidden = true;
+    if (!file) await offerCameras(find, source.device);
+  };
+
+  const link = channelInLink(
+    (channel) => {
+      screen.pick(channel, data.seen);
+      tell();
+    },
+    (channel) => trigger("picked", { channel }),
+  );
+
+  const takeOut = () => {
+    if (!screen.shown || frozen || freeze.disabled) return;
+    const { answer, frame } = screen.shown;
+    if (frame.bytes.byteLength > MOST_BYTES) {
+      find(".note").textContent = "This frame is too large to be kept. Choose a smaller input size.";
+      return;
+    }
+    frozen = true;
+    link.stop();
+    say("Opening this frame…");
+    const of = answer.picked?.channel === screen.picked ? answer.picked : null;
+    const { tile } = answer.grid.geometry;
+    trigger("frozen", {
+      file: base64(frame.bytes),
+      at: new Date().toTimeString().slice(0, 8),
+      channel: screen.picked,
+      cell: of?.cell ? [...of.cell, ...tile] : null,
+    });
+    setTimeout(() => {
+      frozen = false; // nobody took it
+      changed = true;
+      pump();
+    }, 10000);
+  };
+
+  const again = () => {
+    if (trouble in TROUBLES && (/^\d/.test(trouble) || trouble === "gone")) trigger("again", Date.now());
+    begin();
+  };
+
+  freeze.onclick = takeOut;
+  find(".again").onclick = again;
+  find(".close").onclick = () => {
+    link.pick(null);
+    stage.focus();
+  };
+  hold.onchange = () => {
+    kept.hold = hold.checked;
+    tell();
+  };
+  find(".open").onclick = () => find(".file").click();
+  find(".file").onchange = ({ target }) => {
+    if (!target.files.length) return;
+    release(); // which keeps where the one before has come to
+    [kept.file, kept.at] = [target.files[0], 0];
+    target.value = ""; // the same one again is a choice too
+    begin();
+  };
+  find(".camera").onclick = () => {
+    kept.file = null;
+    begin();
+  };
+  find(".cameras select").onchange = ({ target }) => {
+    kept.device = target.value;
+    begin();
+  };
+  stage.onclick = (event) => {
+    const channel = screen.under(event);
+    if (channel !== null) link.pick(channel);
+  };
+  const press = pressed({
+    " ": takeOut,
+    Escape: () => screen.picked !== null && link.pick(null),
+    move: (across, down) => {
+      const to = screen.neighbour(across, down);
+      if (to !== null) link.pick(to, LINK_PAUSE);
+    },
+  });
+
+  const shown = () => {
+    if (document.hidden) {
+      release();
+      disconnect();
+      if (!trouble) say("Stopped while this tab is hidden.");
+    } else if (!trouble) begin();
+  };
+
+  const tick = setInterval(() => {
+    if (window.hookviz) window.hookviz.ready = true; // no key has to be kept for the grid
+    find(".speed").textContent = root.dataset.rate && wire
+      ? `${Math.round(root.dataset.rate)} frames/s · ${root.dataset.delay} ms`
+      : "";
+    if (performance.now() - spoke > SIGN_OF_LIFE) speak();
+    pump();
+  }, 500);
+  const observer = new ResizeObserver(() => screen.again(data.seen));
+  const resized = () => screen.again(data.seen);
+
+  const stop = () => {
+    if (stopped) return;
+    stopped = true;
+    release();
+    disconnect();
+    clearInterval(tick);
+    link.stop();
+    observer.disconnect();
+    window.removeEventListener("resize", resized);
+    window.removeEventListener("hookviz:link", link.follow);
+    document.removeEventListener("keydown", press);
+    document.removeEventListener("visibilitychange", shown);
+    lives.delete(root);
+  };
+
+  const update = (newest, setTriggerValue) => {
+    const first = !data;
+    const other = !first && newest.token !== data.token;
+    const redrawn = !first && newest.subject !== data.subject;
+    if (redrawn && newest.layer !== data.layer) screen.moments = [];
+    [data, trigger] = [newest, setTriggerValue];
+    find(".random").hidden = !data.random;
+    if (first) {
+      link.follow();
+      window.addEventListener("resize", resized);
+      window.addEventListener("hookviz:link", link.follow);
+      document.addEventListener("keydown", press);
+      document.addEventListener("visibilitychange", shown);
+      observer.observe(find(".tiles"));
+      if (!document.hidden) begin();
+    } else if (other && (source || /^\d|gone/.test(trouble ?? ""))) {
+      if (trouble) begin();
+      else connect();
+    } else if (redrawn) tell();
+  };
+  return { update, stop };
+};
+
+export default function ({ data: bytes, parentElement, setTriggerValue }) {
+  const find = frame(parentElement, FRAME);
+  const root = find(".live");
+  let live = lives.get(root);
+  if (!live) lives.set(root, (live = run(root, find)));
+  live.update(unpacked(bytes), setTriggerValue);
+  return live.stop;
+}

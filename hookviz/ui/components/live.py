@@ -1,0 +1,68 @@
+"""A camera or a video as a stream of frames, and what one layer makes of each."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import streamlit as st
+
+from hookviz.ui.components.files import packed, script, source
+
+_PARTS = (
+    "tiles.js",
+    "tiling.js",
+    "live_words.js",
+    "live_frame.js",
+    "live_source.js",
+    "live_animation.js",
+    "live_player.js",
+    "live_link.js",
+    "live_keys.js",
+    "live_shots.js",
+    "live_wire.js",
+    "live_paint.js",
+    "live_screen.js",
+    "live.js",
+)
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component("hookviz_live", css=source("live.css"), js=script(*_PARTS))
+
+
+def live(
+    stream: Mapping[str, Any],
+    on_pick: Callable[[int | None], None],
+    on_freeze: Callable[[Any], None],
+    *,
+    key: str = "live",
+) -> None:
+    """Play the stream: the photograph, its classes, every channel, and the one picked up.
+
+    Args:
+        stream: where frames go (``path``, ``token``), the pixels of their shorter side (``side``),
+            the share of it that the network sees (``seen``), what is drawn of them in a word that
+            changes with it (``subject``), the layer's name, and whether the weights are random.
+        on_pick: gets the channel that a person picks up, None where it is put down.
+        on_freeze: gets a frame as the browser hands it over, which is anything.
+        key: of the component in Streamlit's state.
+    """
+
+    def picked() -> None:
+        match st.session_state[key].get("picked"):
+            case {"channel": int(channel)}:
+                on_pick(channel)
+            case {"channel": None}:
+                on_pick(None)
+
+    def frozen() -> None:
+        on_freeze(st.session_state[key].get("frozen"))
+
+    _component()(
+        key=key,
+        data=packed(stream),
+        on_picked_change=picked,
+        on_frozen_change=frozen,
+        on_again_change=lambda: None,  # the page runs again, and offers the stream anew
+    )

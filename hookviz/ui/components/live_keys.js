@@ -1,0 +1,16 @@
+// Keys that work from anywhere on the page where nobody types or chooses.
+
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+const isBusy = (target) =>
+  Boolean(target.closest?.("input, textarea, select, button, a, [role='radio'], [contenteditable]"));
+
+// `acts` has what a key does by its name, and move(across, down) for the arrows.
+const pressed = (acts) => (event) => {
+  const target = event.composedPath()[0];
+  if (event.ctrlKey || event.metaKey || event.altKey || isBusy(target)) return;
+  if (event.key in ARROWS) acts.move(...ARROWS[event.key]);
+  else if (!(event.key in acts) || event.key === "move") return;
+  else if (!event.repeat) acts[event.key]();
+  event.preventDefault();
+};

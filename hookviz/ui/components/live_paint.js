@@ -1,0 +1,140 @@
+// What is painted of an answer: the frame, every channel, the one picked up, and its last seconds.
+
+const LASTS = 10000; // milliseconds that the strip shows
+const NUMBERED = 40; // pixels from which a tile has room for its number
+const OPACITY = 0.6; // of the map on the frame
+
+// A canvas as large as it is shown, in the screen's own pixels; its pen paints in CSS pixels.
+const sized = (canvas, wide, high) => {
+  const [across, down] = [wide, high].map((side) => Math.max(1, Math.round(side * devicePixelRatio)));
+  if (canvas.width !== across || canvas.height !== down) {
+    [canvas.width, canvas.height] = [across, down];
+    [canvas.style.width, canvas.style.height] = [`${wide}px`, `${high}px`];
+  }
+  const pen = canvas.getContext("2d");
+  pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+  return pen;
+};
+
+// A frame seen on anything: white in black, both thin.
+const outline = (pen, x, y, wide, high) => {
+  pen.lineWidth = 3;
+  pen.strokeStyle = "#000";
+  pen.strokeRect(x, y, wide, high);
+  pen.lineWidth = 1.5;
+  pen.strokeStyle = "#fff";
+  pen.strokeRect(x, y, wide, high);
+};
+
+// The part of a frame that the network sees, as [x, y, wide, high]; null where that is not known.
+const seenPart = (share, wide, high) => {
+  if (share === null) return null;
+  if (share === 0) return [0, 0, wide, high];
+  const side = share * Math.min(wide, high);
+  return [(wide - side) / 2, (high - side) / 2, side, side];
+};
+
+const paintPhoto = (canvas, bitmap, seen, high) => {
+  const wide = Math.round((high * bitmap.width) / bitmap.height);
+  const pen = sized(canvas, wide, high);
+  pen.drawImage(bitmap, 0, 0, wide, high);
+  const part = seenPart(seen, wide, high);
+  if (!part) return;
+  const [x, y, across, down] = part;
+  pen.fillStyle = "rgba(0, 0, 0, 0.45)"; // what it does not see
+  if (across < wide) for (const left of [0, x + across]) pen.fillRect(left, 0, x, high);
+  if (down < high) for (const top of [0, y + down]) pen.fillRect(0, top, wide, y);
+};
+
+// Every tile, without enlarging it in two steps as the grid that stands still does.
+const paintTiles = (pen, picture, sprite, count, corner, wide, high) => {
+  const [rows, columns] = sprite.tile;
+  pen.imageSmoothingEnabled = wide * devicePixelRatio < columns;
+  for (let at = 0; at < count; at += 1) {
+    pen.drawImage(picture, ...inSprite(sprite, at), columns, rows, ...corner(at), wide, high);
+  }
+};
+
+const paintNumbers = (pen, order, corner, wide, family) => {
+  if (wide < NUMBERED || order.length === 1) return;
+  pen.font = `${Math.max(9, Math.min(12, wide / 8))}px ${family}`;
+  order.forEach((channel, at) => {
+    const [x, y] = corner(at);
+    const text = String(channel);
+    pen.fillStyle = "rgba(0, 0, 0, 0.6)";
+    pen.fillRect(x, y, pen.measureText(text).width + 6, 14);
+    pen.fillStyle = "#fff";
+    pen.fillText(text, x + 3, y + 11);
+  });
+};
+
+// A channel's map, every cell a square, with its strongest cell framed.
+const paintMap = (canvas, map, cell, wide) => {
+  const high = Math.round((wide * map.rows) / map.columns);
+  const pen = sized(canvas, wide, high);
+  pen.imageSmoothingEnabled = false;
+  pen.drawImage(map.picture, map.left, map.top, map.columns, map.rows, 0, 0, wide, high);
+  if (cell) frameCell(pen, cell, map, [0, 0, wide, high]);
+};
+
+const frameCell = (pen, [row, column], { rows, columns }, [x, y, wide, high]) => {
+  const [across, down] = [wide / columns, high / rows];
+  const grown = Math.max(0, 6 - Math.min(across, down)) / 2; // a cell of a pixel would not be seen
+  outline(pen, x + column * across - grown, y + row * down - grown, across + 2 * grown, down + 2 * grown);
+};
+
+// The map on the frame, and what its strongest cell sees as [top, left, bottom, right] in the frame.
+const paintOver = (canvas, bitmap, map, box, seen, wide) => {
+  const high = Math.round((wide * bitmap.height) / bitmap.width);
+  const pen = sized(canvas, wide, high);
+  pen.drawImage(bitmap, 0, 0, wide, high);
+  const part = seenPart(seen, wide, high);
+  if (!part) return;
+  pen.save();
+  pen.globalAlpha = OPACITY;
+  pen.imageSmoothingEnabled = false;
+  pen.drawImage(map.picture, map.left, map.top, map.columns, map.rows, ...part);
+  pen.restore();
+  if (!box) return;
+  const [top, left, bottom, right] = box.map((each) => (each * wide) / bitmap.width);
+  outline(pen, left, top, right - left, bottom - top);
+};
+
+// The maximum over the last seconds as a line, with what its ends stand for.
+const paintHistory = (canvas, moments, channel, now, wide, high, style) => {
+  const pen = sized(canvas, wide, high);
+  pen.clearRect(0, 0, wide, high);
+  const points = moments
+    .map(({ at, maxima }) => [at, maxima[channel]])
+    .filter(([, value]) => Number.isFinite(value));
+  if (!points.length) return null;
+  const values = points.map(([, value]) => value);
+  let [low, high_] = [Math.min(...values), Math.max(...values)];
+  if (high_ - low < 1e-6 * Math.max(1, Math.abs(high_))) [low, high_] = [low - 0.5, high_ + 0.5];
+  const [top, bottom] = [14, high - 14];
+  const x = (at) => wide - ((now - at) / LASTS) * wide;
+  const y = (value) => bottom - ((value - low) / (high_ - low)) * (bottom - top);
+  pen.strokeStyle = style.getPropertyValue("--st-border-color") || "#888";
+  pen.lineWidth = 1;
+  for (const line of [top, bottom]) {
+    pen.beginPath();
+    pen.moveTo(0, line + 0.5);
+    pen.lineTo(wide, line + 0.5);
+    pen.stroke();
+  }
+  pen.beginPath();
+  points.forEach(([at, value], index) => pen[index ? "lineTo" : "moveTo"](x(at), y(value)));
+  pen.strokeStyle = style.getPropertyValue("--st-primary-color") || "#c33";
+  pen.lineWidth = 2;
+  pen.lineJoin = "round";
+  pen.stroke();
+  pen.fillStyle = style.color;
+  pen.font = `11px ${style.fontFamily}`;
+  pen.textAlign = "left";
+  pen.fillText(`${number(high_)} maximum`, 2, 10);
+  pen.fillText(number(low), 2, high - 2);
+  pen.textAlign = "right";
+  pen.fillText("last 10 s", wide - 2, high - 2);
+  pen.textAlign = "left";
+  return [low, high_];
+};

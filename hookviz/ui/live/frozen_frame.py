@@ -1,0 +1,129 @@
+"""One frame taken out of the stream: the explorer looks at it as at any image, and leads back."""
+
+import base64
+import binascii
+import re
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from hookviz.errors import HookVizError
+from hookviz.ui.recent_images import remember
+from hookviz.ui.serving import resources
+from hookviz.ui.state import (
+    choose,
+    choose_cell,
+    choose_channel,
+    choose_upload,
+    chosen_upload,
+    plain,
+)
+
+LIVE = "Live"
+"""The image source of that name."""
+
+MOST_BYTES = 1_000_000
+"""Of a frame's file."""
+
+_ARRIVED, _FROZEN = "_frame", "_frozen"  # keys of session_state that no widget has can't be set
+_TIME = re.compile(r"\d\d:\d\d:\d\d", re.ASCII)
+_LARGEST = 1 << 16  # rows or columns of a map, and channels of a layer
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame as the browser handed it over.
+
+    Attributes:
+        name: for the row of recent images, with the time of day that the visitor's clock said.
+        data: the very bytes of the file that the stream drew.
+        channel: the one that was picked up, if any.
+        cell: row, column, rows and columns of that channel's strongest cell, if any.
+    """
+
+    name: str
+    data: bytes
+    channel: int | None
+    cell: tuple[int, int, int, int] | None
+
+
+def read_frame(message: Any) -> Frame | None:
+    """The frame in what a browser sent; None where it is none, for anybody can send anything."""
+    if not isinstance(message, dict) or not isinstance(message.get("file"), str):
+        return None
+    if len(message["file"]) > MOST_BYTES * 4 // 3 + 4:
+        return None
+    try:
+        data = base64.b64decode(message["file"], validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    at = message.get("at")
+    known = isinstance(at, str) and _TIME.fullmatch(at)
+    channel, cell = message.get("channel"), message.get("cell")
+    return Frame(
+        name=f"Frame {at}" if known else "Frame",
+        data=data,
+        channel=channel if _is_index(channel) else None,
+        cell=tuple(cell)
+        if isinstance(cell, list) and len(cell) == 4 and all(map(_is_index, cell))
+        else None,
+    )
+
+
+def freeze(message: Any) -> None:
+    """Go to the explorer with a frame, its channel and its cell: one step for Back.
+
+    To be called before the page runs; `take_frame` decodes it there, in a turn.
+    """
+    frame = read_frame(message)
+    if frame is None:
+        return
+    st.session_state[_ARRIVED] = frame
+    choose(image="Upload")
+    if frame.channel is None:
+        choose_channel(None)
+    elif frame.cell is None:
+        choose_channel(frame.channel)
+    else:
+        row, column, rows, columns = frame.cell
+        choose_cell((row, column), (rows, columns), frame.channel)
+
+
+def take_frame() -> None:
+    """Keep a frame that has just come among the recent images, and look at it."""
+    frame: Frame | None = st.session_state.pop(_ARRIVED, None)
+    if frame is None:
+        return
+    name = secrets.token_hex(4)
+    try:
+        image = resources.decode(frame.data, frame.name, name)
+    except HookVizError as error:
+        st.error(plain(str(error)), icon=":material/broken_image:")
+        return
+    st.session_state[_FROZEN] = name = remember(name, frame.data, image)
+    choose_upload(name)
+
+
+def offer_way_back() -> None:
+    """Beside a frame that was frozen, a button that goes on with the stream."""
+    frozen = st.session_state.get(_FROZEN)
+    if st.session_state.get("image") == "Upload" and frozen and frozen == chosen_upload():
+        st.button(
+            "Back to live",
+            icon=":material/play_arrow:",
+            on_click=go_on,
+            help="Go on with the camera or the video; the space bar does so too",
+            key="hv-go-on",
+        )
+
+
+def go_on() -> None:
+    """Back to the stream."""
+    choose_upload(None)
+    choose(image=LIVE)
+
+
+def _is_index(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST

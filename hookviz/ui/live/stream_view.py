@@ -1,0 +1,107 @@
+"""The middle of the page while a stream runs: what the stream is of, and what plays it."""
+
+import hashlib
+from functools import partial
+
+import streamlit as st
+
+from hookviz.live.streams import streams
+from hookviz.live.subject import Subject
+from hookviz.types import Address, Model, Preprocess
+from hookviz.ui.components.live import live
+from hookviz.ui.live.frozen_frame import LIVE, freeze
+from hookviz.ui.serving import live_route, resources
+from hookviz.ui.serving.turns import session
+from hookviz.ui.state import ModelChoice, View, choose_channel
+
+_COOKIE = "_streamlit_xsrf"  # the stream's socket comes with it too
+_SIDE = 256  # pixels of a frame for a network that prepares its images by a function of its own
+_OFFERED = "_live"  # a key of session_state that no widget has can't be set from outside
+
+
+def is_live() -> bool:
+    """Whether the stream is the image that was chosen."""
+    return bool(st.session_state.get("image") == LIVE)
+
+
+def say_no_lens() -> None:
+    """Where the lenses are chosen, why there are none now."""
+    st.caption(
+        "**Look at:** the channels, live. The other ways to look take one image: freeze a frame, "
+        "and they are here."
+    )
+
+
+def show_stream(
+    model: Model,
+    choice: ModelChoice,
+    step: Address,
+    view: View,
+    colours: tuple[str, str, str],
+    *,
+    size: int | None,
+    whole: bool,
+) -> None:
+    """The stream, of which `step` of the network is shown.
+
+    Args:
+        model: the network, loaded.
+        choice: the same, as it was chosen.
+        step: whose output is drawn.
+        view: how it is drawn.
+        colours: scale and colormaps of the view, by `hookviz.ui.explorer.view_choice.settled`.
+        size: side of the input in pixels; None for the model's own.
+        whole: whether the input is the whole frame.
+    """
+    scale, colormap, signed_colormap = colours
+    subject = Subject(
+        use_model=partial(resources.use_model, choice),
+        size=size,
+        whole=whole,
+        step=str(step),
+        sort=view.sort,
+        top=view.top,
+        scale=scale,
+        colormap=colormap,
+        signed_colormap=signed_colormap,
+    )
+    token = streams().offer(session(), st.context.cookies.get(_COOKIE, ""), subject)
+    st.session_state[_OFFERED] = True
+    drawn = (model.name, model.digest, size, whole, step, view, colormap, signed_colormap)
+    side, seen = frame_geometry(model, size=size, whole=whole)
+    live(
+        {
+            "path": live_route.PATH,
+            "token": token,
+            "side": side,
+            "seen": seen,
+            "subject": hashlib.blake2b(repr(drawn).encode(), digest_size=8).hexdigest(),
+            "layer": str(step),
+            "random": model.weights == "random",
+        },
+        on_pick=choose_channel,
+        on_freeze=freeze,
+    )
+
+
+def leave() -> None:
+    """End the stream of a session that looks at something else."""
+    if st.session_state.pop(_OFFERED, False):
+        streams().withdraw(session())
+
+
+def frame_geometry(model: Model, *, size: int | None, whole: bool) -> tuple[int, float | None]:
+    """How large a frame should be, and how much of it the network sees.
+
+    Returns:
+        Pixels of its shorter side, as the network's own steps would shrink it to; and the side of
+        the middle square that is seen, as a share of that side: 0.0 for the whole frame, None where
+        it is not known.
+    """
+    steps = model.preprocess
+    if not isinstance(steps, Preprocess):
+        return _SIDE, None
+    crop = size or steps.crop
+    if whole:
+        return crop, 0.0
+    return max(1, round(steps.resize * crop / steps.crop)), steps.crop / steps.resize

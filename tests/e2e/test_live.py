@@ -1,0 +1,378 @@
+"""The stream of frames: Chromium's own test picture stands for a camera."""
+
+import base64
+import io
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import pytest
+from PIL import Image, ImageDraw
+from playwright.sync_api import Browser, FloatRect, Page, WebSocket, WebSocketRoute, expect
+
+from scripts.browsing import STAGE, chromium, settled_box, wait_for_grid
+from tests.e2e.screen import choose
+from tests.e2e.test_accessibility import serious
+from tests.e2e.test_layout import query_of
+
+LIVE = "?model=ShapesNet&image=Live"
+TILES = ".live .stage"
+
+_SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+_AWAY = """document => {
+  Object.defineProperty(document, "hidden", { get: () => document.away, configurable: true });
+}"""
+
+
+def frames_of(page: Page) -> int:
+    """The number of the last frame that was painted."""
+    return int(page.locator(TILES).get_attribute("data-frame") or 0)
+
+
+def expect_live(page: Page, more: int = 2) -> None:
+    """Wait until that many frames more were painted."""
+    page.locator(f"{TILES}[data-painted]").wait_for()
+    start = frames_of(page)
+    page.wait_for_function(f"Number({_find('.stage')}?.dataset.frame) >= {start + more}")
+
+
+def _find(selector: str) -> str:
+    """JavaScript for a part of the component, whose shadow root `document` does not look into."""
+    roots = "[...document.querySelectorAll('*')].map((each) => each.shadowRoot).filter(Boolean)"
+    return f"{roots}.map((root) => root.querySelector('.live {selector}')).find(Boolean)"
+
+
+def tile(page: Page, position: int) -> tuple[float, float]:
+    """The middle of a tile in the window."""
+    box = settled_box(page, page.locator(".live .board"))
+    lie = json.loads(page.locator(TILES).get_attribute("data-layout") or "")
+    row, column = divmod(position, lie["columns"])
+    return (
+        box["x"] + column * (lie["wide"] + lie["gap"]) + lie["wide"] / 2,
+        box["y"] + row * (lie["high"] + lie["gap"]) + lie["high"] / 2,
+    )
+
+
+def test_frames_are_drawn_and_a_channel_is_followed(page: Page, server: str) -> None:
+    page.goto(f"{server}/{LIVE}")
+    expect_live(page)
+    expect(page.locator(".live .scores > div")).to_have_count(5)
+    expect(page.locator(".live .speed")).to_contain_text(
+        re.compile(r"^[1-9]\d* frames/s · \d+ ms$")
+    )
+    expect(page.get_by_text("The other ways to look take one image")).to_be_visible()
+    length = page.evaluate("history.length")
+    page.mouse.click(*tile(page, 9))
+    expect(page.get_by_role("heading", name="Channel 9")).to_be_visible()
+    expect(page.locator(".live .numbers")).to_contain_text(
+        re.compile(r"^min \S+ · mean \S+ · max \S+ · strongest at row \d+, column \d+$")
+    )
+    page.wait_for_url("**channel=9**")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("heading", name="Channel 11")).to_be_visible()
+    page.wait_for_url("**channel=11**")  # the one that the keys rest on
+    assert page.evaluate("history.length") == length + 2
+    page.go_back()
+    expect(page.get_by_role("heading", name="Channel 9")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".live .picked")).to_be_hidden()
+    page.wait_for_function("!location.search.includes('channel')")
+    expect_live(page)
+
+
+def test_what_is_drawn_changes_while_the_stream_goes_on(page: Page, server: str) -> None:
+    page.goto(f"{server}/{LIVE}")
+    expect_live(page)
+    layout = page.locator(TILES).get_attribute("data-layout") or ""
+    assert json.loads(layout)["count"] == 32
+    page.keyboard.press("n")
+    page.wait_for_url("**layer=stage1.first.conv**")
+    page.get_by_role("radio", name="ReLU").first.click()
+    expect_live(page)
+    choose(page, "Channels", "16")
+    expect(page.locator(TILES)).to_have_attribute("data-layout", re.compile(r'"count":16\b'))
+    bar = page.locator(".live .scale")
+    page.get_by_role("checkbox", name="Hold colours").check()
+    expect_live(page, 3)
+    held = bar.get_attribute("data-bar")
+    expect_live(page, 10)
+    assert bar.get_attribute("data-bar") == held
+
+
+def test_a_frozen_frame_is_the_grid_that_was_shown_and_back_goes_on(
+    page: Page, server: str
+) -> None:
+    page.goto(f"{server}/{LIVE}")
+    expect_live(page)
+    page.mouse.click(*tile(page, 5))
+    page.wait_for_url("**channel=5**")
+    expect_live(page)
+    length = page.evaluate("history.length")
+    page.keyboard.press(" ")
+    streamed = page.locator(TILES).get_attribute("data-painted")
+    wait_for_grid(page)
+    assert page.locator(STAGE).get_attribute("data-painted") == streamed
+    expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
+    expect(page.get_by_role("radio", name=re.compile(r"^Frame \d\d:\d\d:\d\d$"))).to_be_checked()
+    query = query_of(page)
+    assert (query["image"], query["channel"]) == (["Upload"], ["5"])
+    assert query["cell"][0].endswith(",64,64")
+    assert page.evaluate("history.length") == length + 1
+    page.go_back()
+    expect_live(page)
+    page.go_forward()
+    wait_for_grid(page)
+    assert page.locator(STAGE).get_attribute("data-painted") == streamed
+    page.get_by_role("button", name="Back to live").click()
+    expect_live(page)
+    expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
+    page.get_by_role("button", name="Freeze").click()
+    wait_for_grid(page)
+    page.locator("body").press(" ")
+    expect_live(page)
+
+
+# A second of a square that moves, recorded by the browser itself.
+_RECORD = """async () => {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [320, 240];
+  const pen = canvas.getContext("2d");
+  const recorder = new MediaRecorder(canvas.captureStream(30), { mimeType: "video/webm" });
+  const parts = [];
+  recorder.ondataavailable = ({ data }) => parts.push(data);
+  const done = new Promise((resolve) => (recorder.onstop = resolve));
+  recorder.start();
+  for (let step = 0; step < 30; step += 1) {
+    pen.fillStyle = "#fff";
+    pen.fillRect(0, 0, 320, 240);
+    pen.fillStyle = "#c00";
+    pen.fillRect(20 + 7 * step, 80, 80, 80);
+    await new Promise((resolve) => setTimeout(resolve, 33));
+  }
+  recorder.stop();
+  await done;
+  const bytes = new Uint8Array(await new Blob(parts).arrayBuffer());
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+}"""
+
+
+def animation() -> bytes:
+    """A GIF of five frames."""
+    pictures = [Image.new("RGB", (120, 90), "white") for _ in range(5)]
+    for number, picture in enumerate(pictures):
+        ImageDraw.Draw(picture).ellipse((15 * number, 20, 15 * number + 40, 60), "blue")
+    file = io.BytesIO()
+    pictures[0].save(file, "GIF", save_all=True, append_images=pictures[1:], duration=100, loop=0)
+    return file.getvalue()
+
+
+def play(page: Page, name: str, kind: str, content: bytes) -> None:
+    file = {"name": name, "mimeType": kind, "buffer": content}
+    page.locator(".live input[type=file]").set_input_files(file)  # type: ignore[arg-type]
+
+
+def test_a_video_is_played_by_the_browser_frame_by_frame(page: Page, server: str) -> None:
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(f"{request.method} {request.url}"))
+    page.goto(f"{server}/{LIVE}")
+    expect_live(page)
+    play(page, "square.webm", "video/webm", base64.b64decode(page.evaluate(_RECORD)))
+    at = page.locator(".live .player .at")
+    expect(at).to_have_text(re.compile(r"^\d\.\d\d of [01]\.\d\d s$"))  # its end was found
+    expect_live(page)
+    page.get_by_role("button", name="Pause").click()
+    scrub = page.get_by_role("slider", name="Position in the video")
+    scrub.fill("0.5")
+    expect(at).to_have_text(re.compile(r"^0\.50 of"))
+    page.wait_for_timeout(500)
+    still = frames_of(page)
+    before = page.locator(TILES).get_attribute("data-painted")
+    page.wait_for_timeout(700)
+    assert frames_of(page) == still  # nothing is sent of what does not change
+    page.get_by_role("button", name="One frame ahead").click()
+    expect(page.locator(TILES)).not_to_have_attribute("data-painted", before or "")
+    page.mouse.click(*tile(page, 3))  # what is drawn of it changes all the same
+    expect(page.locator(".live .numbers")).to_contain_text("max")
+    painted = page.locator(TILES).get_attribute("data-painted")
+    page.keyboard.press(" ")
+    wait_for_grid(page)
+    assert page.locator(STAGE).get_attribute("data-painted") == painted
+    page.get_by_role("button", name="Back to live").click()
+    expect(at).to_be_visible()  # the film goes on where it was
+    play(page, "circle.gif", "image/gif", animation())
+    expect(at).to_have_text(re.compile(r"^frame \d of 5$"))
+    page.get_by_role("button", name="Pause").click()
+    scrub.fill("3")
+    expect(at).to_have_text("frame 4 of 5")
+    page.get_by_role("button", name="One frame back").click()
+    expect(at).to_have_text("frame 3 of 5")
+    play(page, "none.mp4", "video/mp4", b"these are only words")
+    expect(page.get_by_role("alert")).to_contain_text("This file can't be played")
+    page.locator(".live .camera").click()
+    expect_live(page)
+    assert not [line for line in requests if not line.startswith("GET")]  # it never left
+
+
+def test_a_hidden_tab_sends_nothing_and_goes_on_when_it_is_seen(page: Page, server: str) -> None:
+    page.add_init_script(f"({_AWAY})(document)")
+    sockets: list[WebSocket] = []
+
+    def note(socket: WebSocket) -> None:
+        if "/hookviz/live" in socket.url:
+            sockets.append(socket)
+
+    page.on("websocket", note)
+    page.goto(f"{server}/{LIVE}")
+    expect_live(page)
+    page.evaluate("document.away = true; document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator(".live .state")).to_have_text("Stopped while this tab is hidden.")
+    page.wait_for_timeout(300)
+    assert sockets[-1].is_closed()
+    assert page.evaluate(f"{_find('video')}.srcObject") is None
+    still = frames_of(page)
+    page.evaluate("document.away = false; document.dispatchEvent(new Event('visibilitychange'))")
+    expect_live(page)
+    assert frames_of(page) > still
+    page.get_by_text("Samples", exact=True).click()
+    wait_for_grid(page)
+    page.wait_for_timeout(300)
+    assert all(socket.is_closed() for socket in sockets)
+
+
+@contextmanager
+def other_page(browser: Browser, *flags: str) -> Iterator[Page]:
+    """A page of a browser with other devices."""
+    launched = browser.browser_type.launch(executable_path=chromium(), args=[*_FLAGS, *flags])
+    try:
+        yield launched.new_page()
+    finally:
+        launched.close()
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--use-fake-device-for-media-stream",), "The camera was not allowed"),
+        (
+            ("--use-fake-device-for-media-stream=device-count=0", "--use-fake-ui-for-media-stream"),
+            "There is no camera",
+        ),
+    ],
+)
+def test_no_permission_and_no_camera_are_said(
+    browser: Browser, server: str, flags: tuple[str, ...], words: str
+) -> None:
+    with other_page(browser, *flags) as page:
+        page.goto(f"{server}/{LIVE}")
+        expect(page.get_by_role("alert")).to_contain_text(words)
+        expect(page.get_by_role("button", name="Try again")).to_be_visible()
+        expect(page.get_by_role("button", name="Video file")).to_be_visible()
+        assert serious(page) == []
+
+
+_NO_HTTPS = "Object.defineProperty(navigator, 'mediaDevices', { value: undefined })"
+_IN_USE = """navigator.mediaDevices.getUserMedia = () =>
+  window.free ? window.own() : Promise.reject(new DOMException("", "NotReadableError"))"""
+
+
+def test_a_camera_in_use_is_said_and_tried_again(page: Page, server: str) -> None:
+    page.add_init_script(
+        "const devices = navigator.mediaDevices;"
+        "window.own = devices.getUserMedia.bind(devices, { video: true });" + _IN_USE
+    )
+    page.goto(f"{server}/{LIVE}")
+    expect(page.get_by_role("alert")).to_contain_text("The camera is in use")
+    page.evaluate("window.free = true")
+    page.get_by_role("button", name="Try again").click()
+    expect_live(page)
+    expect(page.get_by_role("alert")).to_be_hidden()
+
+
+def test_a_page_without_https_has_no_camera(page: Page, server: str) -> None:
+    page.add_init_script(_NO_HTTPS)
+    page.goto(f"{server}/{LIVE}")
+    expect(page.get_by_role("alert")).to_contain_text("The camera needs https")
+
+
+_ENDS = {
+    4401: "The stream is not known any more",
+    4403: "does not take a stream from this address",
+    4404: "Live is switched off here",
+    4408: "ended for want of frames",
+    4413: "A frame was too large",
+    4429: "Too much at once",
+    1011: "The server can't be reached",
+}
+
+
+def test_each_end_of_a_stream_is_said(page: Page, server: str) -> None:
+    codes = list(_ENDS)
+
+    def meet(socket: WebSocketRoute) -> None:
+        if codes:
+            socket.send(json.dumps({"over": "What the server says."}))
+            socket.close(code=codes.pop(0))
+        else:
+            socket.connect_to_server()
+
+    page.route_web_socket(re.compile("/hookviz/live"), meet)
+    page.goto(f"{server}/{LIVE}")
+    alert = page.get_by_role("alert")
+    for words in _ENDS.values():
+        expect(alert).to_contain_text(words)
+        expect(alert).to_contain_text("What the server says.")
+        page.get_by_role("button", name="Try again").click()
+    expect_live(page)
+    expect(alert).to_be_hidden()
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720), (390, 844)])
+def test_nothing_overlaps_and_all_is_in_the_window(
+    browser: Browser, server: str, size: tuple[int, int]
+) -> None:
+    context = browser.new_context(viewport={"width": size[0], "height": size[1]})
+    page = context.new_page()
+    page.goto(f"{server}/{LIVE}&channel=5")
+    for scheme in _SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        expect_live(page)
+        _check_layout(page, size)
+        assert serious(page) == []
+    context.close()
+
+
+def _check_layout(page: Page, size: tuple[int, int]) -> None:
+    expect(page.locator(".live .numbers")).to_contain_text("max")
+    parts = [".photo", ".scores", ".controls", ".picked", ".tiles"]
+    settled_box(page, page.locator(".live .board"))
+    found = {part: page.locator(f".live {part}").bounding_box() for part in parts}
+    boxes = {part: box for part, box in found.items() if box is not None}
+    assert list(boxes) == parts
+    for part, box in boxes.items():
+        assert box["x"] >= 0, part
+        assert box["x"] + box["width"] <= size[0] + 1, part
+        for other, another in boxes.items():
+            assert part == other or not overlap(box, another), (part, other)
+    row = page.locator(".st-key-hv-layer").bounding_box()
+    assert row is not None
+    assert not overlap(row, boxes[".photo"])
+    if size[0] > 640:
+        lowest = max(boxes[part]["y"] + boxes[part]["height"] for part in (".picked", ".tiles"))
+        assert lowest <= size[1]
+    else:
+        assert boxes[".picked"]["y"] < boxes[".tiles"]["y"]
+        assert boxes[".tiles"]["y"] + 60 <= size[1]  # the first row of tiles is seen
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+
+
+def overlap(one: FloatRect, other: FloatRect) -> bool:
+    return (
+        one["x"] + 1 < other["x"] + other["width"]
+        and other["x"] + 1 < one["x"] + one["width"]
+        and one["y"] + 1 < other["y"] + other["height"]
+        and other["y"] + 1 < one["y"] + one["height"]
+    )

@@ -1,0 +1,92 @@
+"""What goes out for a frame, taken apart again."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.drawing.framing import on_picture
+from hookviz.drawing.grid import make_grid
+from hookviz.drawing.tile_facts import tile_facts
+from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.images import reading
+from hookviz.live.answers import answer
+from hookviz.live.frames import Clock, draw
+from hookviz.live.subject import Subject
+from hookviz.live.wishes import Wishes
+from hookviz.types import Model, ignore
+from scripts.live_client import Answer, read_answer
+from tests.conftest import as_model, encoded, picture, seeded
+from tests.live.subjects import STEP, frame, shapesnet, subject_of
+
+
+def answered(data: bytes, model: Model, subject: Subject, wishes: Wishes = Wishes()) -> Answer:  # noqa: B008
+    clock = Clock({"wait": 1.0})
+    drawn = draw(data, model, subject, held=None, clock=clock, check=ignore)
+    return read_answer(answer(7, drawn, model, wishes, clock))
+
+
+def test_the_grid_comes_with_all_that_the_mosaic_is_painted_from() -> None:
+    model, data = shapesnet(), frame(1)
+    told = answered(data, model, subject_of(model))
+    capture = hookviz.capture(model, data, STEP)
+    grid = make_grid(capture[STEP], scale="balanced", colormap="RdBu_r")
+    facts = tile_facts(grid, "")
+    assert {name: told.told["grid"][name] for name in facts if name != "alt"} == {
+        name: fact for name, fact in facts.items() if name != "alt"
+    }
+    assert STEP in told.told["grid"]["alt"]
+    assert (told.told["frame"], told.told["picked"]) == (7, None)
+    assert told.blobs == (grid.sprite,)
+    assert [tuple(each) for each in told.told["scores"]] == list(capture.predictions(5))
+    assert np.allclose(told.told["maxima"], capture[STEP].values.amax((1, 2)).numpy(), rtol=1e-6)
+    assert list(told.told["ms"]) == ["wait", "decode", "shrink", "pass", "grid", "encode"]
+
+
+@pytest.mark.parametrize("top", [None, 3])
+def test_the_picked_channel_has_its_map_its_strongest_cell_and_what_that_sees(
+    top: int | None,
+) -> None:
+    model, data, channel = shapesnet(), frame(4), 5
+    subject = subject_of(model, top=top, sort="max" if top else "index")
+    told = answered(data, model, subject, Wishes(channel, cell=(3, 4)))
+    capture = hookviz.capture(model, data, STEP)
+    values = capture[STEP].values[channel].numpy()
+    row, column = np.unravel_index(values.argmax(), values.shape)
+    image, made = reading.decode(data), capture.model_input
+    box = receptive_fields(model, (3, 128, 128))[STEP].box(int(row), int(column))
+    assert made.crop is not None
+    assert told.told["picked"] == {
+        "channel": channel,
+        "max": float(f"{values.max():.8g}"),
+        "min": float(f"{values.min():.8g}"),
+        "cell": [row, column],
+        "frame_box": list(on_picture(box, made.crop, image, (128, 172))),
+        "at": [3, 4],
+        "value": float(f"{values[3, 4]:.8g}"),
+    }
+    whole = make_grid(capture[STEP], scale="balanced", colormap="RdBu_r")
+    assert told.blobs[1] == whole.channel_png(channel, 1)
+
+
+def test_a_channel_and_a_cell_that_the_layer_has_not_are_passed_over() -> None:
+    model = shapesnet()
+    told = answered(frame(), model, subject_of(model), Wishes(32))
+    assert (told.told["picked"], len(told.blobs)) == (None, 1)
+    told = answered(frame(), model, subject_of(model), Wishes(31, cell=(64, 0)))
+    assert (told.told["picked"]["at"], told.told["picked"]["value"]) == (None, None)
+
+
+def test_numbers_that_json_has_not_are_null_and_no_scores_are_none() -> None:
+    module = seeded(lambda: nn.Sequential(nn.Conv2d(3, 3, 1)))
+    with torch.no_grad():
+        bias = module[0].bias
+        assert isinstance(bias, Tensor)
+        bias.copy_(torch.tensor([float("nan"), float("inf"), 1.0]))
+    model = as_model(module)
+    told = answered(encoded(picture(1, 16, 16)), model, subject_of(model, step="0"), Wishes(0))
+    assert told.told["scores"] == []
+    assert told.told["maxima"][:2] == [None, None]
+    assert told.told["picked"]["max"] is None
+    assert told.told["picked"]["cell"] == [0, 0]

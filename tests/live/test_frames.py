@@ -1,0 +1,195 @@
+"""A frame's way, held against the library's own functions, to the last bit."""
+
+import random
+import time
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.drawing.grid import make_grid
+from hookviz.errors import HookVizError, ImageError
+from hookviz.live.frames import MOST_PIXELS, Clock, Drawn, Held, draw, layer_of
+from hookviz.live.subject import Subject
+from hookviz.types import Model, Progress, ignore
+from tests.conftest import Tiny, all_hooks, as_model, encoded, picture, seeded
+from tests.live.subjects import frame, shapesnet, subject_of
+
+
+def drawn(
+    data: bytes,
+    model: Model,
+    subject: Subject,
+    held: Held | None = None,
+    check: Progress = ignore,
+) -> Drawn:
+    return draw(data, model, subject, held=held, clock=Clock(), check=check)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {},
+        {"step": "stage2.first.conv", "sort": "variance", "top": 7, "scale": "percentile"},
+        {"whole": True, "size": 96, "scale": "channel"},
+        {"step": "stem.first", "signed_colormap": None, "scale": "layer", "colormap": "gray_r"},
+    ],
+)
+@pytest.mark.parametrize("kind", ["JPEG", "WEBP", "PNG"])
+def test_a_frame_is_drawn_as_capture_and_make_grid_draw_it(
+    chosen: dict[str, object], kind: str
+) -> None:
+    model, data = shapesnet(), encoded(picture(3, 172, 128), kind)
+    subject = subject_of(model, **chosen)
+    made = drawn(data, model, subject)
+    capture = hookviz.capture(
+        model, data, layer_of(subject.step), size=subject.size, whole=subject.whole
+    )
+    recorded = capture[subject.step]
+    signed = bool((recorded.values < 0).any())
+    grid = make_grid(
+        recorded,
+        sort=subject.sort,
+        top=subject.top,
+        scale=subject.scale,
+        colormap=(subject.signed_colormap if signed else None) or subject.colormap,
+    )
+    assert made.grid.sprite == grid.sprite
+    assert torch.equal(made.maps, recorded.values)
+    assert made.grid.legend == grid.legend
+    assert made.capture.predictions(5) == capture.predictions(5)
+    # and where a pass records all layers, as the explorer's does
+    layers = [layer.name for layer in hookviz.list_layers(model, kind="maps")]
+    every = hookviz.capture(model, data, layers, size=subject.size, whole=subject.whole)
+    assert torch.equal(made.maps, every[subject.step].values)
+
+
+def test_a_step_is_a_call_of_a_layer_that_runs_more_than_once() -> None:
+    model = as_model(seeded(Tiny))
+    data = encoded(picture(1, 16, 16))
+    for step in ("relu", "relu#1", "conv2"):
+        made = drawn(data, model, subject_of(model, step=step))
+        every = hookviz.capture(model, data, layer_of(step))
+        assert torch.equal(made.maps, every[step].values)
+
+
+class Volumes(nn.Module):
+    """Makes a volume of an image."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv3d(1, 2, 3, padding=1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        made: Tensor = self.conv(images[:, None])
+        return made.mean((2, 3, 4))
+
+
+def test_of_a_volume_it_is_the_slice_that_the_explorer_shows() -> None:
+    model, data = as_model(seeded(Volumes)), encoded(picture(1, 16, 16))
+    made = drawn(data, model, subject_of(model, step="conv"))
+    values = hookviz.capture(model, data, "conv")["conv"].values
+    assert values.shape[1] == 3
+    assert torch.equal(made.maps, values[:, 1])
+
+
+def test_a_scale_that_is_held_stays_and_another_layers_is_its_own() -> None:
+    model = shapesnet()
+    subject, held = subject_of(model), Held()
+    first = drawn(frame(1), model, subject, held)
+    flat = encoded(picture(2, 172, 128).point(lambda level: level // 8), "JPEG")
+    free, same = drawn(flat, model, subject), drawn(flat, model, subject, held)
+    assert np.array_equal(same.grid.limits.high, first.grid.limits.high)
+    assert not np.array_equal(free.grid.limits.high, first.grid.limits.high)
+    sorted_anew = drawn(flat, model, subject_of(model, sort="max", top=3), held)
+    assert np.array_equal(sorted_anew.grid.limits.high, first.grid.limits.high)
+    other = drawn(flat, model, subject_of(model, step="stage1.first.conv"), held)
+    assert np.array_equal(
+        other.grid.limits.high,
+        drawn(flat, model, subject_of(model, step="stage1.first.conv")).grid.limits.high,
+    )
+
+
+def test_every_part_of_the_way_is_timed() -> None:
+    model, clock = shapesnet(), Clock()
+    draw(frame(), model, subject_of(model), held=None, clock=clock, check=ignore)
+    assert list(clock.ms) == ["decode", "shrink", "pass", "grid"]
+    assert all(took >= 0 for took in clock.ms.values())
+
+
+def bomb(kind: str) -> bytes:
+    side = int(MOST_PIXELS**0.5) + 100
+    return encoded(picture(0, 8, 8).resize((side, side)), kind)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "empty"),
+        (b"junk", "no image"),
+        (encoded(picture(), "GIF"), "another format"),
+        (encoded(picture(), "TIFF"), "another format"),
+        (frame()[:-200], "truncated"),
+        (frame() + b"\xff\xda" * 31, "scans is too much work"),
+        (bomb("PNG"), "up to 4 million"),
+        (bomb("JPEG"), "up to 4 million"),
+        (bomb("WEBP"), "up to 4 million"),
+    ],
+)
+def test_a_frame_that_is_none_or_too_much_is_refused_in_words_and_at_once(
+    data: bytes, why: str
+) -> None:
+    model = shapesnet()
+    started = time.perf_counter()
+    with pytest.raises(ImageError, match=why):
+        drawn(data, model, subject_of(model))
+    assert time.perf_counter() - started < 1
+    assert all_hooks(model) == 0
+
+
+def test_mutated_frames_are_drawn_or_refused_and_leave_no_hook() -> None:
+    model = as_model(seeded(Tiny))
+    subject, rng = subject_of(model, step="conv1"), random.Random(5)
+    whole = [encoded(picture(2, 24, 16), kind) for kind in ("JPEG", "WEBP", "PNG")]
+    outcomes = {"drawn": 0, "refused": 0}
+    for _ in range(300):
+        data = bytearray(rng.choice(whole))
+        for _ in range(rng.randint(1, 6)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        try:
+            drawn(bytes(data[: rng.randint(1, 2 * len(data))]), model, subject)
+            outcomes["drawn"] += 1
+        except HookVizError:
+            outcomes["refused"] += 1
+    assert min(outcomes.values()) > 20
+    assert all_hooks(model) == 0
+
+
+class Gone(BaseException):
+    """How a stream's end comes out of a pass."""
+
+
+@pytest.mark.parametrize("error", [Gone, KeyboardInterrupt, ValueError])
+def test_a_pass_that_is_ended_from_outside_leaves_no_hook(error: type[BaseException]) -> None:
+    model = shapesnet()
+    shares: list[float] = []
+
+    def stop(share: float) -> None:
+        shares.append(share)
+        if len(shares) == 5:
+            raise error
+
+    with pytest.raises(error):
+        drawn(frame(), model, subject_of(model), check=stop)
+    assert all_hooks(model) == 0
+
+
+def test_what_the_network_does_not_take_is_said() -> None:
+    model = shapesnet()
+    with pytest.raises(HookVizError, match=r"stem\.first\.conv"):
+        drawn(frame(), model, subject_of(model, step="stem.first.cnov"))
+    with pytest.raises(HookVizError, match="no maps"):
+        drawn(frame(), model, subject_of(model, step="head"))
+    assert all_hooks(model) == 0

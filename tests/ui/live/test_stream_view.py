@@ -1,0 +1,72 @@
+"""What the page offers a stream, and when it takes that back."""
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+from torch import nn
+
+import hookviz
+from hookviz.live.streams import streams
+from hookviz.live.subject import Subject
+from hookviz.ui.live.stream_view import frame_geometry
+from scripts.servers import ROOT
+from tests.conftest import encoded, picture
+
+
+def offered(page: AppTest) -> Subject | None:
+    offer = streams()._by_owner.get(page.session_state["_session"])
+    return offer.subject if offer else None
+
+
+def test_the_stream_is_of_what_is_chosen_and_ends_with_another_source() -> None:
+    page = AppTest.from_file(str(ROOT / "hookviz" / "ui" / "main.py"), default_timeout=60)
+    for name, value in {"model": "ShapesNet", "image": "Live", "sort": "max", "top": "16"}.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception
+    subject = offered(page)
+    assert subject is not None
+    assert (subject.step, subject.sort, subject.top) == ("stem.first.conv", "max", 16)
+    assert (subject.scale, subject.size, subject.whole) == ("balanced", None, False)
+    with subject.use_model() as model:
+        assert model.name == "shapesnet"
+    assert "freeze a frame" in "".join(caption.value for caption in page.caption)
+    page.query_params["layer"] = "stage1.first.conv"
+    page.run()
+    subject = offered(page)
+    assert subject is not None
+    assert subject.step == "stage1.first.conv"
+    page.session_state["image"] = "Samples"
+    page.run()
+    assert not page.exception
+    assert offered(page) is None
+
+
+@pytest.mark.parametrize("name", ["shapesnet", "squeezenet1_1"])
+@pytest.mark.parametrize("size", [None, 96])
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_part_that_is_framed_is_what_the_network_sees(
+    name: str, size: int | None, whole: bool
+) -> None:
+    model = hookviz.load_model(name, weights="random")
+    side, seen = frame_geometry(model, size=size, whole=whole)
+    frame = encoded(picture(1, side * 4 // 3, side))  # as the browser shrinks it
+    made = hookviz.prepare(model, frame, size=size, whole=whole)
+    crop = made.crop
+    assert crop is not None
+    assert seen is not None
+    if whole:
+        assert seen == 0
+        assert min(made.tensor.shape[2:]) == side  # so nothing was thrown away
+    else:
+        assert crop.bottom - crop.top == pytest.approx(seen * side, abs=1)
+        assert (crop.left + crop.right) / 2 == pytest.approx(side * 4 // 3 / 2, abs=1)
+
+
+def test_a_network_with_a_function_of_its_own_sees_an_unknown_part() -> None:
+    def whole(picture: object) -> torch.Tensor:
+        return torch.from_numpy(np.array(picture)).permute(2, 0, 1).float()
+
+    model = hookviz.wrap(nn.Conv2d(3, 4, 3), preprocess=whole)
+    assert frame_geometry(model, size=None, whole=False) == (256, None)
