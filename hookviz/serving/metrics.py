@@ -46,6 +46,8 @@ class Metrics:
         self._frames = Counter(
             "hookviz_live_frames", "Frames of theirs.", ("outcome",), registry=self._registry
         )
+        for outcome in ("done", "refused"):
+            self._frames.labels(outcome)  # there from the start, at zero
         self._seconds = Histogram(
             "hookviz_run_seconds",
             "Time that a run took, without its wait.",

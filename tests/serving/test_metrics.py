@@ -49,3 +49,14 @@ def test_the_port_is_this_machines_alone_and_is_free_again_afterwards() -> None:
             pass
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
+def test_streams_are_counted_while_they_last_and_their_frames_by_how_they_ended() -> None:
+    metrics = Metrics({})
+    with metrics.served("127.0.0.1", 0) as port:
+        assert scraped(port)["hookviz_live_frames_total", "refused"] == 0
+        with metrics.live():
+            metrics.frame("done")
+            assert scraped(port)["hookviz_live_streams",] == 1
+        assert scraped(port)["hookviz_live_streams",] == 0
+        assert scraped(port)["hookviz_live_frames_total", "done"] == 1

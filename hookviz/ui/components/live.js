@@ -15,7 +15,7 @@ const run = (root, find) => {
   const screen = watch(find, root);
   const shoot = shooter();
   let data, trigger, source, wire, trouble, frozen, stopped;
-  let [next, sent, shooting, changed, opened, spoke] = [1, -1, false, true, 0, 0];
+  let [next, sent, changed, opened, spoke] = [1, -1, true, 0, 0];
   const onItsWay = new Map(); // frames by number
   const paints = []; // when the last ones were painted
   const delays = [];
@@ -38,19 +38,14 @@ const run = (root, find) => {
   };
 
   // Sends a frame where there is a new one, or where the last would be drawn otherwise now.
-  const pump = async () => {
+  const pump = () => {
     for (const [number, { at }] of onItsWay) {
-      if (performance.now() - at > LONGEST_WAIT) onItsWay.delete(number);
+      if (performance.now() - at > LONGEST_WAIT) settle(number)?.bitmap.close();
     }
-    if (shooting || frozen || trouble || !wire?.isOpen() || onItsWay.size || !source?.picture()) return;
+    if (frozen || trouble || onItsWay.size || !wire?.isOpen() || !source?.picture()) return;
     if (source.count === sent && !changed) return;
-    shooting = true;
-    const [of, line] = [source, wire];
     [sent, changed] = [source.count, false];
-    const shot = await shoot(source, data.side).catch(() => null); // its picture went away meanwhile
-    shooting = false;
-    if (!shot) return;
-    if (of !== source || line !== wire || !wire.isOpen() || frozen) return shot.bitmap.close();
+    const shot = shoot(source, data.side);
     const number = next++;
     onItsWay.set(number, shot);
     wire.send(number, shot.bytes);
@@ -185,7 +180,7 @@ const run = (root, find) => {
     const of = answer.picked?.channel === screen.picked ? answer.picked : null;
     const { tile } = answer.grid.geometry;
     trigger("frozen", {
-      file: base64(frame.bytes),
+      file: frame.file,
       at: new Date().toTimeString().slice(0, 8),
       channel: screen.picked,
       cell: of?.cell ? [...of.cell, ...tile] : null,

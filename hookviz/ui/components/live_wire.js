@@ -34,7 +34,7 @@ const openWire = (path, token, on) => {
     send: (number, bytes) => {
       const message = new Uint8Array(4 + bytes.byteLength);
       new DataView(message.buffer).setUint32(0, number, true);
-      message.set(new Uint8Array(bytes), 4);
+      message.set(bytes, 4);
       socket.send(message);
     },
     close: () => {
