@@ -144,10 +144,11 @@ def frame_colours(page: Page, lie: Tiles, position: int) -> set[tuple[int, ...]]
 BLACK, WHITE = (0, 0, 0, 255), (255, 255, 255, 255)
 
 
-def test_a_click_is_answered_in_view(screen: Page, server: str) -> None:
+def test_the_first_look_is_whole_and_a_click_is_answered_in_view(screen: Page, server: str) -> None:
     page = screen
     page.goto(server)
     wait_for_grid(page)
+    expect_whole_and_clean(page)
     expect_seen(page, page.locator("figure .scale img"))
     expect_seen(page, page.locator("figure output"))
     count = tiles(page).count
@@ -162,10 +163,8 @@ def test_a_click_is_answered_in_view(screen: Page, server: str) -> None:
     assert serious(page) == []
 
 
-def test_the_first_look_is_whole_and_clean(screen: Page, server: str) -> None:
-    page = screen
-    page.goto(server)
-    wait_for_grid(page)
+def expect_whole_and_clean(page: Page) -> None:
+    """Nothing is cut off, all that tells what this is can be seen, and axe is content."""
     canvas, column = page.locator("figure .stage canvas"), page.locator("figure .window")
     assert settled_box(page, canvas)["width"] <= settled_box(page, column)["width"]
     assert column.evaluate("box => box.scrollWidth <= box.clientWidth")
