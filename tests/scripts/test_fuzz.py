@@ -1,10 +1,8 @@
 """Changed files of every format give an image or an `ImageError`; and the fuzzer does its work."""
 
 import importlib.util
-import signal
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,31 +104,19 @@ needs_atheris = pytest.mark.skipif(
 
 
 @needs_atheris
-def test_the_fuzzer_counts_and_goes_on_where_it_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """In this process, but for the one that hunts: to start it anew each time takes seconds."""
-    monkeypatch.setattr(signal, "signal", lambda *_: None)  # SIGTERM stays the tests' own
-    monkeypatch.setenv("HOOKVIZ_MAX_PIXELS", str(MOST_PIXELS))  # and is put back
-
-    def hunted_here(inputs: int) -> str:
-        options = ["--folder", str(tmp_path), "--minutes", "1", "--inputs", str(inputs)]
-        monkeypatch.setattr(sys, "argv", ["fuzz", *options])
-        with warnings.catch_warnings():
-            status = fuzz.main()
-        said = capfd.readouterr()
-        assert status == 0, said
-        return said.out
-
-    first = hunted_here(500)
-    assert "inputs               500 (" in first
-    assert "findings             0" in first
-    assert "_decoded" not in first  # the functions that no file called
+def test_the_fuzzer_counts_and_goes_on_where_it_ended(tmp_path: Path) -> None:
+    first = hunted(tmp_path, "--inputs", "500")
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert "inputs               500 (" in first.stdout
+    assert "findings             0" in first.stdout
+    assert "_decoded" not in first.stdout  # the functions that no file called
     seen = fuzz.counters(tmp_path)
     assert seen[1] + seen[2] == 500
     assert seen[1] >= 40  # most seeds are images
-    assert "inputs               500 (" in hunted_here(500)
-    assert "inputs               700 (" in hunted_here(700)
+    again = hunted(tmp_path, "--inputs", "500")
+    assert "inputs               500 (" in again.stdout
+    more = hunted(tmp_path, "--inputs", "700")
+    assert "inputs               700 (" in more.stdout
 
 
 @needs_atheris
