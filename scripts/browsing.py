@@ -110,12 +110,22 @@ def settled_box(page: Page, what: Locator) -> FloatRect:
     Raises:
         TimeoutError: it never came to rest.
     """
+    return settled_boxes(page, what)[0]
+
+
+def settled_boxes(page: Page, *whats: Locator) -> list[FloatRect]:
+    """Where several things are, once none of them moves: to wait for each by itself takes longer.
+
+    Raises:
+        TimeoutError: they never came to rest.
+    """
     deadline, last = time.monotonic() + _PATIENCE, None
     while time.monotonic() < deadline:
-        box = what.bounding_box()
-        if box is not None and box == last:
-            return box
-        last = box
+        found = [what.bounding_box() for what in whats]
+        boxes = [box for box in found if box is not None]
+        if len(boxes) == len(whats) and boxes == last:
+            return boxes
+        last = boxes
         page.wait_for_timeout(250)
     raise TimeoutError("it never came to rest")
 

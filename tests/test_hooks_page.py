@@ -1,7 +1,11 @@
-"""The recipes of docs/hooks.md run, one after the other, and each finds equal numbers."""
+"""The recipes of docs/hooks.md run, one after the other, and each finds equal numbers.
+
+With ResNet-34 they run as in their notebook, whose first cell gives them what they need.
+"""
 
 import copy
 import io
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +15,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import prune
-from torchvision.models import resnet34
 
 import hookviz
+from scripts import hooks_notebook
 from tests.conftest import hook_count
 
-PAGE = Path(__file__).parent.parent / "docs" / "hooks.md"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "hooks.md"
 BLOCKS = re.findall(r"^## (.+?)\n|^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.S | re.M)
 
 
@@ -37,30 +42,30 @@ class Own(nn.Module):
         return scores
 
 
-@pytest.mark.parametrize(
-    ("build", "conv", "head"),
-    [(lambda: resnet34(weights=None), "conv1", "fc"), (Own, "first", "last")],
-    ids=["resnet34", "own"],
-)
+def names_of_the_notebook() -> dict[str, Any]:
+    cells = json.loads(hooks_notebook.NOTEBOOK.read_text("utf-8"))["cells"]
+    first = next(cell for cell in cells if cell["cell_type"] == "code")
+    names: dict[str, Any] = {}
+    exec("".join(first["source"]), names)  # noqa: S102
+    return names
+
+
+def names_of_ones_own() -> dict[str, Any]:
+    torch.manual_seed(0)
+    network, images = Own().eval(), torch.randn(2, 3, 48, 48)
+    given = {"network": network, "images": images, "conv": "first", "head": "last"}
+    return given | {"torch": torch, "hookviz": hookviz, "copy": copy, "io": io, "prune": prune}
+
+
+@pytest.mark.parametrize("given", [names_of_the_notebook, names_of_ones_own])
 @pytest.mark.filterwarnings("ignore:Using a non-full backward hook")
 def test_every_recipe_finds_what_plain_pytorch_finds(
-    build: Callable[[], nn.Module], conv: str, head: str
+    given: Callable[[], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(ROOT / "examples")  # where the notebook runs; it goes to the checkout
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = build().eval()
-        images = torch.randn(2, 3, 48, 48)
-        names: dict[str, Any] = {
-            "network": network,
-            "images": images,
-            "conv": conv,
-            "head": head,
-            "torch": torch,
-            "hookviz": hookviz,
-            "copy": copy,
-            "io": io,
-            "prune": prune,
-        }
+        names = given()
+        network: nn.Module = names["network"]
         before = copy.deepcopy(network.state_dict())
         recipe, run = "", 0
         for heading, code in BLOCKS:

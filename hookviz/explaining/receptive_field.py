@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from hookviz.capturing.survey import survey
 from hookviz.errors import SettingError
-from hookviz.explaining.reach import Operation, Reach, of_pixels, total, union
+from hookviz.explaining.reach import Operation, Reach, each_edge, of_pixels, total, union
 from hookviz.explaining.receptive_rules import through
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import device_and_dtype, pass_without_data
@@ -192,10 +192,11 @@ def _field(inside: _Seen, roomy: _Seen | None, image: tuple[int, ...]) -> Recept
     size = int((edges[2] - edges[0]).max()), int((edges[3] - edges[1]).max())
     stride = (0.0, 0.0)
     if roomy is not None and len(shape) == 4:
-        middle = tuple(count // 2 for count in roomy[1][-2:])
-        wide = _edges(roomy[0], (roomy[1][-2], roomy[1][-1]))
-        top, left, bottom, right = (int(edge[middle]) for edge in wide)
-        stride = _step(wide[0], 0, middle), _step(wide[1], 1, middle)
+        rows, columns = roomy[1][-2:]
+        across = _edges(_line(roomy[0], -2, rows // 2), (1, columns))
+        down = _edges(_line(roomy[0], -1, columns // 2), (rows, 1))
+        top, left, bottom, right = (int(edge[0, columns // 2]) for edge in across)
+        stride = _step(down[0][:, 0]), _step(across[1][0])
         # about the middle, from where a field that has an end does not reach the image's edges
         if max(bottom - top, right - left) < _ROOM // 2:
             size = bottom - top, right - left
@@ -217,10 +218,17 @@ def _edges(reach: Reach | None, cells: tuple[int, int]) -> tuple[NDArray[np.int3
     return tuple(np.broadcast_to(edge, cells) for edge in (-up, -left, down, right))
 
 
-def _step(edge: NDArray[np.int32], axis: int, middle: tuple[int, ...]) -> float:
+def _line(reach: Reach | None, dim: int, place: int) -> Reach | None:
+    """What one row or column of cells sees: all that is asked for of a large map, and quickly."""
+    if reach is None or any(edge.ndim != 4 for edge in reach):
+        return reach
+    return each_edge(reach, lambda e: e if e.shape[dim] == 1 else e.narrow(dim, place, 1))
+
+
+def _step(line: NDArray[np.int32]) -> float:
     """How far an edge moves from one cell to the next about the middle, on average over a few."""
-    line = edge[:, middle[1]] if axis == 0 else edge[middle[0]]
-    centre, reach = middle[axis], min(8, middle[axis], len(line) - 1 - middle[axis])
+    centre = len(line) // 2
+    reach = min(8, centre, len(line) - 1 - centre)
     if reach < 1:
         return 0.0
     return float(line[centre + reach] - line[centre - reach]) / (2 * reach)

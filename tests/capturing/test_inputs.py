@@ -1,3 +1,5 @@
+from functools import cache
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -19,10 +21,16 @@ def test_an_image_takes_the_size_that_is_asked_for(tiny: hookviz.Model) -> None:
     assert hookviz.prepare(tiny, picture(), size=20).tensor.shape == (1, 3, 20, 20)
 
 
+@cache
+def random_model(name: str) -> hookviz.Model:
+    """One for all sizes: VGG's 133 million weights take seconds to draw."""
+    return hookviz.load_model(name, "random")
+
+
 @pytest.mark.parametrize("size", [1, 2, 7, 31])
 @pytest.mark.parametrize("name", ["shapesnet", "squeezenet", "resnet18", "vgg11"])
 def test_the_network_decides_how_small_an_input_it_takes(name: str, size: int) -> None:
-    model = hookviz.load_model(name, "random")
+    model = random_model(name)
     given = hookviz.prepare(model, picture(), size=size)
     for image in (given, torch.rand(1, 3, size, 2 * size + 1)):
         tensor = image if isinstance(image, Tensor) else image.tensor

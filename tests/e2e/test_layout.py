@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
 
-from scripts.browsing import Tiles, settled_box, tile_centre, tiles, wait_for_grid
+from scripts.browsing import Tiles, settled_box, settled_boxes, tile_centre, tiles, wait_for_grid
 from tests.e2e.screen import pixels
 from tests.e2e.test_accessibility import serious
 
 SIZES = {"laptop": (1440, 900), "projector": (1280, 720), "phone": (390, 844)}
+OF_EACH_KIND = pytest.mark.parametrize("sized", ["laptop", "phone"], indirect=True)
+"""With the channel beside the grid, and in a sheet: how large either is changes no link."""
 SHEET = 0.62  # of the phone's height, from below
 LINK = "model=ShapesNet&sample=coffee&layer=stage1.first.conv"
 
@@ -69,24 +71,26 @@ def lies_in(inner: FloatRect, outer: FloatRect) -> bool:
     )
 
 
-def expect_seen(page: Page, what: Locator) -> None:
-    """It is in the viewport, and nothing lies over it."""
-    expect(what).to_be_visible()
-    box = settled_box(page, what)
-    assert lies_in(box, window(page)), (box, what)
-    assert what.evaluate(
-        """element => {
-            const box = element.getBoundingClientRect();
-            const at = [box.left + box.width / 2, box.top + box.height / 2];
-            let top = document.elementFromPoint(...at);
-            while (top?.shadowRoot?.elementFromPoint(...at)) {
-                const inner = top.shadowRoot.elementFromPoint(...at);
-                if (inner === top) break;
-                top = inner;
-            }
-            return element.contains(top) || top.parentElement.contains(element);
-        }"""
-    ), what
+_UNCOVERED = """element => {
+    const box = element.getBoundingClientRect();
+    const at = [box.left + box.width / 2, box.top + box.height / 2];
+    let top = document.elementFromPoint(...at);
+    while (top?.shadowRoot?.elementFromPoint(...at)) {
+        const inner = top.shadowRoot.elementFromPoint(...at);
+        if (inner === top) break;
+        top = inner;
+    }
+    return element.contains(top) || top.parentElement.contains(element);
+}"""
+
+
+def expect_seen(page: Page, *whats: Locator) -> None:
+    """They are in the viewport, and nothing lies over them."""
+    for what in whats:
+        expect(what).to_be_visible()
+    for what, box in zip(whats, settled_boxes(page, *whats), strict=True):
+        assert lies_in(box, window(page)), (box, what)
+        assert what.evaluate(_UNCOVERED), what
 
 
 def expect_picked(page: Page, channel: int) -> None:
@@ -97,16 +101,15 @@ def expect_picked(page: Page, channel: int) -> None:
     expect(page.get_by_role("application")).to_have_accessible_name(
         re.compile(rf"^The map of channel {channel}:")
     )
-    for what in (picture, title, row):
-        expect_seen(page, what)
+    expect_seen(page, picture, title, row)
     assert picture.evaluate("image => image.naturalWidth > 0")
     if is_phone(page):
         sheet = page.get_by_test_id("stColumn").filter(has=page.locator(".st-key-hv-picked"))
-        box, height = settled_box(page, sheet), window(page)["height"]
+        box, *inside = settled_boxes(page, sheet, picture, title)
+        height = window(page)["height"]
         assert box["height"] <= SHEET * height + 1
         assert box["y"] + box["height"] == pytest.approx(height, abs=1)
-        for what in (picture, title):
-            assert lies_in(settled_box(page, what), box)
+        assert all(lies_in(each, box) for each in inside)
 
 
 def pick(page: Page, position: int) -> None:
@@ -144,12 +147,12 @@ def frame_colours(page: Page, lie: Tiles, position: int) -> set[tuple[int, ...]]
 BLACK, WHITE = (0, 0, 0, 255), (255, 255, 255, 255)
 
 
-def test_a_click_is_answered_in_view(screen: Page, server: str) -> None:
+def test_the_first_look_is_whole_and_a_click_is_answered_in_view(screen: Page, server: str) -> None:
     page = screen
     page.goto(server)
     wait_for_grid(page)
-    expect_seen(page, page.locator("figure .scale img"))
-    expect_seen(page, page.locator("figure output"))
+    expect_whole_and_clean(page)
+    expect_seen(page, page.locator("figure .scale img"), page.locator("figure output"))
     count = tiles(page).count
     for channel in (0, count // 2, count - 1):
         pick(page, channel)
@@ -162,21 +165,23 @@ def test_a_click_is_answered_in_view(screen: Page, server: str) -> None:
     assert serious(page) == []
 
 
-def test_the_first_look_is_whole_and_clean(screen: Page, server: str) -> None:
-    page = screen
-    page.goto(server)
-    wait_for_grid(page)
+def expect_whole_and_clean(page: Page) -> None:
+    """Nothing is cut off, all that tells what this is can be seen, and axe is content."""
     canvas, column = page.locator("figure .stage canvas"), page.locator("figure .window")
-    assert settled_box(page, canvas)["width"] <= settled_box(page, column)["width"]
+    inner, outer = settled_boxes(page, canvas, column)
+    assert inner["width"] <= outer["width"]
     assert column.evaluate("box => box.scrollWidth <= box.clientWidth")
     assert page.evaluate("document.documentElement.scrollWidth") <= window(page)["width"]
-    hints = page.get_by_text("Each tile is a channel")
-    expect_seen(page, hints)
-    expect_seen(page, page.get_by_text("Your own photograph"))
+    expect_seen(
+        page,
+        page.get_by_text("Each tile is a channel"),
+        page.get_by_text("Your own photograph"),
+        page.locator(".hv-classes .class").first,
+        page.get_by_role("combobox", name="Layer"),
+    )
     if not is_phone(page):
-        assert tiles(page).box(tiles(page).count - 1)["y"] < window(page)["height"]
-    expect_seen(page, page.locator(".hv-classes .class").first)
-    expect_seen(page, page.get_by_role("combobox", name="Layer"))
+        lie = tiles(page)
+        assert lie.box(lie.count - 1)["y"] < window(page)["height"]
     assert serious(page) == []
 
 
@@ -205,6 +210,7 @@ def query_of(page: Page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(page.url).query)
 
 
+@OF_EACH_KIND
 def test_back_leads_to_what_was_seen_before(sized: Page, server: str) -> None:
     page = sized
     page.goto(f"{server}/?{LINK}")
@@ -231,6 +237,7 @@ def test_back_leads_to_what_was_seen_before(sized: Page, server: str) -> None:
     expect_picked(page, 3)
 
 
+@OF_EACH_KIND
 def test_a_reload_and_a_shared_link_show_the_same(
     sized: Page, browser: Browser, server: str
 ) -> None:

@@ -25,7 +25,8 @@ from hookviz.models import shapesnet
 from scripts.browsing import wait_for_grid
 from scripts.servers import ROOT, free_port, serve
 from tests.conftest import encoded, picture
-from tests.e2e.screen import SHAPESNET
+from tests.e2e.screen import SHAPESNET, choose
+from tests.e2e.test_lenses import settle
 from tests.ui.test_threats import HOSTILE_NAMES, VIEW
 
 EVIL = "http://evil.example"
@@ -98,14 +99,23 @@ def test_hostile_names_of_downloads_stay_in_their_folder(page: Page, hostile_ser
         page.keyboard.press("Escape")
 
 
+@pytest.fixture(scope="module")
+def hostile_page(browser: Browser, hostile_server: str) -> Iterator[Page]:
+    """A page that goes from lens to lens: what one left behind is looked at with the next."""
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.goto(f"{hostile_server}/?{urllib.parse.urlencode({'layer': HOSTILE_NAMES[2]})}")
+    wait_for_grid(page)
+    yield page
+    page.close()
+
+
 @pytest.mark.parametrize("lens", running.list_lenses(), ids=lambda lens: lens.slug)
-def test_hostile_names_are_text_in_every_lens(page: Page, hostile_server: str, lens: Lens) -> None:
-    link = {"lens": lens.slug, "layer": HOSTILE_NAMES[2]}
-    page.goto(f"{hostile_server}/?{urllib.parse.urlencode(link)}")
+def test_hostile_names_are_text_in_every_lens(hostile_page: Page, lens: Lens) -> None:
+    page = hostile_page
+    choose(page, "Look at", f"{lens.question} · {lens.title}")
     page.get_by_role("heading", name=lens.question, exact=True).wait_for()
+    settle(page, or_refused=True)
     expect(page.locator("[data-testid=stSpinner]")).to_have_count(0, timeout=60_000)
-    expect(page.locator("[data-stale=true]")).to_have_count(0, timeout=60_000)
-    expect(page.get_by_role("alert").filter(has_text="went wrong")).to_have_count(0)
     expect_no_markup(page)
 
 

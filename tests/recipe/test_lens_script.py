@@ -5,7 +5,7 @@ A new lens needs a file in `hookviz/recipe/lenses`, called by its slug, and a ro
 
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -25,17 +25,8 @@ from hookviz.models.bundled import BUNDLED
 from hookviz.recipe.lens_script import lens_recipe_of, lens_script, module_of
 from hookviz.types import Model
 from tests.conftest import picture, seeded
+from tests.recipe.bare_python import bare_python
 
-PROGRAM = """
-import os, runpy, sys, traceback
-sys.modules["hookviz"] = None  # whoever imports it fails
-for folder in sys.argv[1:]:
-    os.chdir(folder)
-    try:
-        runpy.run_path("script.py", run_name="__main__")
-    except BaseException:
-        open("error.txt", "w").write(traceback.format_exc())
-"""
 SIDE = 64  # of the inputs
 STAYS = "stay, as in torch.nn.utils.prune"
 
@@ -212,8 +203,8 @@ Runs = Callable[[str], dict[tuple[str, int, str], Made]]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """By slug, every script of the lens, run in one process, since torch takes seconds to start."""
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+    """By slug, every script of the lens, which has been run once it is asked for."""
     root = tmp_path_factory.mktemp("lenses")
     pictures = [root / "photo.png", root / "other.png"]
     for seed, path in enumerate(pictures, 1):
@@ -240,16 +231,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Runs:
         )
         code = lens_script(recipe)
         (folder / "script.py").write_text(code)
+        run_script(folder)
         return Made(result, code, folder)
 
     @cache
     def runs(slug: str) -> dict[tuple[str, int, str], Made]:
-        found = {run: make(*run) for run in EVERY if run[0] == slug}
-        program = [sys.executable, "-c", PROGRAM, *(str(each.folder) for each in found.values())]
-        subprocess.run(program, check=True, cwd=root, timeout=280)
-        return found
+        return {run: make(*run) for run in EVERY if run[0] == slug}
 
-    return runs
+    with bare_python() as run_script:
+        yield runs
 
 
 @RUN

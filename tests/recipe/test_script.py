@@ -27,19 +27,7 @@ from hookviz.recipe.script import script
 from hookviz.settings import ASSETS
 from hookviz.types import Model, Preprocess
 from tests.conftest import picture, seeded
-
-PROGRAM = """
-import runpy, sys, os, traceback
-for folder in sys.argv[1:]:
-    os.chdir(folder)
-    sys.path.insert(0, folder)
-    try:
-        runpy.run_path("script.py", run_name="__main__")
-    except BaseException as error:
-        open("error.txt", "w").write(f"{error}\\n{traceback.format_exc()}")
-    sys.path.remove(folder)
-assert "hookviz" not in sys.modules
-"""
+from tests.recipe.bare_python import bare_python
 
 OWN_NETWORK = """
 import torch
@@ -364,14 +352,15 @@ def torch_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield home
 
 
-def run(*folders: Path) -> None:
-    program = [sys.executable, "-c", PROGRAM, *map(str, folders)]
-    subprocess.run(program, check=True, cwd=folders[0], timeout=250)
+@pytest.fixture(scope="module")
+def run(torch_home: Path) -> Iterator[Callable[[Path], None]]:
+    with bare_python() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
-def made(torch_home: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
-    """Every case, its script run; one process runs them all, since torch takes seconds to start."""
+def made(run: Callable[[Path], None], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
+    """Every case, its script run."""
     done = {}
     for name, case in CASES.items():
         folder = tmp_path_factory.mktemp("recipe")
@@ -391,8 +380,8 @@ def made(torch_home: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
         for function, body in case.filled_in.items():
             filled_in = re.sub(rf"    raise SystemExit\(.*{function}.*", body, filled_in)
         (folder / "script.py").write_text(filled_in)
+        run(folder)
         done[name] = Made(grid, facts, code, folder)
-    run(*(found.folder for found in done.values()))
     return done
 
 
@@ -427,7 +416,9 @@ def test_the_script_is_written_as_people_write(
     assert len(code.splitlines()) < most
 
 
-def test_a_script_tells_what_only_the_person_has(made: dict[str, Made], tmp_path: Path) -> None:
+def test_a_script_tells_what_only_the_person_has(
+    made: dict[str, Made], run: Callable[[Path], None], tmp_path: Path
+) -> None:
     name = "one's own network and preprocessing, a part of an output"
     (tmp_path / "script.py").write_text(made[name].code)
     run(tmp_path)
@@ -436,7 +427,7 @@ def test_a_script_tells_what_only_the_person_has(made: dict[str, Made], tmp_path
 
 
 def test_a_script_says_which_weights_it_does_not_find(
-    made: dict[str, Made], tmp_path: Path
+    made: dict[str, Made], run: Callable[[Path], None], tmp_path: Path
 ) -> None:
     found = made["a checkpoint"]
     state = seeded(lambda: models.squeezenet1_1(num_classes=3)).state_dict()
@@ -451,7 +442,7 @@ def test_a_script_says_which_weights_it_does_not_find(
 
 
 def test_a_script_stops_at_values_that_have_no_colour(
-    made: dict[str, Made], tmp_path: Path
+    made: dict[str, Made], run: Callable[[Path], None], tmp_path: Path
 ) -> None:
     found = made["a checkpoint of shapes"]
     state = shapesnet.ShapesNet(3).state_dict()
