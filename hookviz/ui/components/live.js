@@ -1,6 +1,7 @@
 // The stream: takes frames from a source, sends one after the other, shows what is drawn of each.
 // One is on its way at a time, and the next one leaves before the answer is painted.
 // A run of the page changes what is drawn and nothing else; the stream goes on over it.
+// Over 250 lines: all of it is about one state, the frame that is on its way.
 
 const lives = new WeakMap(); // screens and what runs on them
 const LINK_PAUSE = 500; // milliseconds in which the arrows may go on before the link follows
