@@ -26,7 +26,7 @@ from hookviz.drawing.scales import Limits
 from hookviz.errors import ImageError
 from hookviz.images import formats, reading
 from hookviz.live.subject import Subject
-from hookviz.types import Capture, InputImage, Model, Progress
+from hookviz.types import Activation, Capture, InputImage, Model, Progress
 
 MOST_BYTES = 1_000_000
 """Of one frame's file. A photograph of the size that a network takes has 20 thousand."""
@@ -59,11 +59,23 @@ class Drawn:
 
 @dataclass(slots=True)
 class Held:
-    """The scale of one stream while a person wants it held, and of what it is."""
+    """The scale of one stream while a person wants it held, and of what it is.
+
+    Attributes:
+        of: the layer and the scale, by `scale_of`.
+        limits: the values of the end colours; None before the first frame.
+        signed: whether that frame's layer had values below zero.
+    """
 
     of: tuple[object, ...] = ()
     limits: Limits | None = None
     signed: bool = False
+
+
+def scale_of(model: Model, recorded: Activation, scale: str) -> tuple[object, ...]:
+    """What has to be the same for a scale to be held: network, layer, shape and policy."""
+    shape = tuple(recorded.values.shape)
+    return model.name, model.digest, str(recorded.address), scale, shape
 
 
 @dataclass(slots=True)
@@ -116,7 +128,7 @@ def draw(
         volume = recorded.values.ndim == 4  # of which the middle slice is shown, as in the explorer
         depth = recorded.values.shape[1] // 2 if volume else None
         signed, limits = bool((recorded.values < 0).any()), None
-        of = (model.name, model.digest, subject.step, subject.scale, recorded.values.shape)
+        of = scale_of(model, recorded, subject.scale)
         if held is not None and held.of == of:
             signed, limits = held.signed, held.limits
         grid = make_grid(

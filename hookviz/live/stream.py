@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hookviz.errors import HookVizError
 from hookviz.live.answers import answer
@@ -73,6 +73,12 @@ class Stream:
     def waits(self) -> bool:
         """Whether a frame is there to be drawn."""
         return self._newest is not None
+
+    @property
+    def held(self) -> Held | None:
+        """The scale that is held now, if it is."""
+        held = self._held
+        return replace(held) if held is not None and self.wishes.hold else None
 
     def end(self, why: Over | None) -> None:
         """Whatever waits or computes for it stops soon; `why` is told, where it is given."""

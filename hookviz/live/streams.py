@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
+from hookviz.live.frames import Held
 from hookviz.live.stream import Over, Stream
 from hookviz.live.subject import Subject
 from hookviz.settings import settings
@@ -60,6 +61,12 @@ class Streams:
             if offer.stream is not None:
                 offer.stream.subject = subject
             return offer.token
+
+    def held(self, owner: str) -> Held | None:
+        """The scale that the session's stream holds, if it has one and does."""
+        with self._lock:
+            offer = self._by_owner.get(owner)
+            return offer.stream.held if offer is not None and offer.stream is not None else None
 
     def withdraw(self, owner: str) -> None:
         """End the session's stream, if it has one; its token is worth nothing any more."""

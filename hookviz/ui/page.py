@@ -29,7 +29,7 @@ from hookviz.ui.explorer.share import share_menu
 from hookviz.ui.explorer.view_choice import pick_view, settled
 from hookviz.ui.lenses.lens_choice import layers_for, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
-from hookviz.ui.live.frozen_frame import offer_way_back
+from hookviz.ui.live.frozen_frame import held_scale, offer_way_back
 from hookviz.ui.live.stream_view import is_live, leave, say_no_lens, show_stream
 from hookviz.ui.serving import resources, visitor_bounds
 from hookviz.ui.serving.login import let_in
@@ -123,7 +123,7 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
     with st.sidebar:
         listed = pick_list(surveyed)
     layers = surveyed.convs if listed == "conv" else surveyed.maps
-    channels = scene(_some(layers, surveyed, model), listed)
+    channels = scene(_some(layers, surveyed, model), listed, held_scale())
     if live:
         _show_live(channels, model)
         return

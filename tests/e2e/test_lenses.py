@@ -14,6 +14,7 @@ import hookviz
 from hookviz.images.samples import samples
 from hookviz.lenses.contract import parameters, regions, running
 from hookviz.lenses.contract.lens import Lens
+from scripts.browsing import settled_box
 from tests.conftest import encoded, picture
 from tests.e2e.screen import choose
 
@@ -248,10 +249,12 @@ def test_before_and_after_are_flipped_in_one_place(page: Page, server: str) -> N
         assert box is not None
         return box["y"] - top["y"]
 
+    settled_box(page, stage)
     painted, place = stage.get_attribute("data-painted"), below_the_top()
     before.click()
     expect(stage).not_to_have_attribute("data-painted", painted or "")
     settle(page)
+    settled_box(page, stage)
     assert below_the_top() == place
 
 

@@ -97,7 +97,7 @@ def test_what_is_drawn_changes_while_the_stream_goes_on(page: Page, server: str)
     expect(page.locator(TILES)).to_have_attribute("data-layout", re.compile(r'"count":16\b'))
     bar = page.locator(".live .scale")
     page.get_by_role("checkbox", name="Hold colours").check()
-    expect_live(page, 3)
+    expect_live(page, 6)  # those that were on their way are not held
     held = bar.get_attribute("data-bar")
     expect_live(page, 10)
     assert bar.get_attribute("data-bar") == held
@@ -130,11 +130,17 @@ def test_a_frozen_frame_is_the_grid_that_was_shown_and_back_goes_on(
     page.get_by_role("button", name="Back to live").click()
     expect_live(page)
     expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
-    page.get_by_role("button", name="Freeze").click()
+    page.get_by_label("Hold colours").check()
+    page.wait_for_timeout(1500)  # until the camera shows something else than when it was held
+    streamed = page.get_by_role("button", name="Freeze").evaluate(_FREEZE)
     wait_for_grid(page)
+    assert page.locator(STAGE).get_attribute("data-painted") == streamed  # on the scale held there
     page.locator("body").press(" ")
     expect_live(page)
 
+
+# What is painted in the moment of the click, before the page goes on to the explorer.
+_FREEZE = "(b) => (b.click(), b.getRootNode().querySelector('.live .stage').dataset.painted)"
 
 # A second of a square that moves, recorded by the browser itself.
 _RECORD = """async () => {

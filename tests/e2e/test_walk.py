@@ -81,6 +81,11 @@ def test_the_walk_is_over_the_whole_of_the_strongest_input(
     np.testing.assert_allclose(kernel, call.kernel[9, given].numpy(), rtol=6e-3, atol=1e-9)
     # The map as it is painted, in the one language of colours: no cell of it is left out.
     painted = pixels(page.locator(".walk canvas.input"))
+    for _ in range(100):  # until its picture is unpacked
+        if painted[..., 3].any():
+            break
+        page.wait_for_timeout(100)
+        painted = pixels(page.locator(".walk canvas.input"))
     values = call.padded[given].numpy()
     high, wide = painted.shape[:2]
     rows = ((np.arange(high) + 0.5) * values.shape[0] / high).astype(int)

@@ -6,30 +6,48 @@ from functools import partial
 import streamlit as st
 
 from hookviz.drawing.grid import Grid, make_grid
+from hookviz.live.frames import Held, scale_of
 from hookviz.types import Activation, Model, ModelInput
 from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.explorer.view_choice import resolve
+from hookviz.ui.explorer.view_choice import settled
 from hookviz.ui.glossary import marked
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import Cell, Shown, View, choose_cell, choose_channel
 
 
 def draw_grid(
-    model: Model, model_input: ModelInput, activation: Activation, view: View, depth: int | None
+    model: Model,
+    model_input: ModelInput,
+    activation: Activation,
+    view: View,
+    depth: int | None,
+    *,
+    held: Held | None = None,
 ) -> Grid:
     """The activation as chosen, from the session's cache where it was drawn before.
 
-    `depth` is the slice of a volume, None of a map.
+    `depth` is the slice of a volume, None of a map; `held` is the scale that a stream held whose
+    frame this is, for the layer that was looked at there.
     """
     theme = st.context.theme.type
     address = str(activation.address)
-    key = ("grid", model.name, model.digest, model_input.digest, address, view, depth, theme)
+    scale, colormap, of_signed = settled(view)
+    if held is not None and held.of != scale_of(model, activation, scale):
+        held = None
+    shown = (address, view, depth, theme, held is not None)
+    key = ("grid", model.name, model.digest, model_input.digest, *shown)
     cache = session_cache()
     grid: Grid | None = cache.get(key)
     if grid is None:
-        scale, colormap = resolve(view, activation)
+        signed = held.signed if held else bool((activation.values < 0).any())
         grid = make_grid(
-            activation, sort=view.sort, top=view.top, scale=scale, colormap=colormap, depth=depth
+            activation,
+            sort=view.sort,
+            top=view.top,
+            scale=scale,
+            colormap=of_signed if signed else colormap,
+            depth=depth,
+            limits=held.limits if held else None,
         )
         cache.put(key, grid, grid.levels.nbytes + len(grid.sprite))
     return grid

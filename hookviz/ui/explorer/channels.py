@@ -17,6 +17,7 @@ from hookviz.drawing.grid import Grid
 from hookviz.errors import HookVizError
 from hookviz.explaining.layer_facts import facts
 from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.live.frames import Held
 from hookviz.serving import out_of_memory
 from hookviz.types import Activation, Capture, LayerInfo, Model, ModelInput
 from hookviz.ui.explorer.channel_grid import draw_grid, show_grid
@@ -46,6 +47,7 @@ class Scene:
         surveyed: the network's layers, as it runs on that input.
         layers: those on offer, in order of execution.
         listed: which list they are, one of `LISTS`; None where a lens chose them.
+        held: the scale that a stream held whose frame this is, if it did.
     """
 
     shown: Shown
@@ -56,6 +58,7 @@ class Scene:
     surveyed: Survey
     layers: Sequence[LayerInfo]
     listed: str | None
+    held: Held | None = None
 
 
 @dataclass(slots=True)
@@ -123,7 +126,7 @@ def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
     grid_column, inspector_column = st.columns([5, 3], gap="medium")
     with grid_column:
         view = pick_view(maps.shape[0])
-        drawing.grid = draw_grid(model, scene.model_input, recorded, view, depth)
+        drawing.grid = draw_grid(model, scene.model_input, recorded, view, depth, held=scene.held)
         show_grid(drawing.grid, scene.shown, partial(_pick_layer, scene))
         line = st.empty()
     with inspector_column, st.container(key="hv-inspector"):

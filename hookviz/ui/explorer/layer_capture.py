@@ -21,13 +21,16 @@ def capture_layer(model: Model, model_input: ModelInput, layer: str) -> Capture:
         HookVizError: the pass can't be run, or took longer than one may.
     """
     cache = resources.session_cache()
-    # a container, so that a run with a wait and one without put all that follows in one place
-    place = st.container()
+    place = st.empty()  # and again in the end, so that what follows stands where it stood
     if engine.is_cached(model, model_input, layer, cache):  # which needs no turn, nor a bar
         return engine.capture(model, model_input, layer, cache=cache)
     own_turn = turn(model.title, model=model.name, layer=layer)
-    with place, own_turn as run, _progress_bar(model) as report:
-        return engine.capture(model, model_input, layer, cache=cache, progress=run.within(report))
+    with place.container(), own_turn as run, _progress_bar(model) as report:
+        capture = engine.capture(
+            model, model_input, layer, cache=cache, progress=run.within(report)
+        )
+    place.empty()
+    return capture
 
 
 @contextmanager

@@ -5,7 +5,6 @@ import streamlit as st
 from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.drawing.scales import SCALES
 from hookviz.drawing.statistics import SORTS
-from hookviz.types import Activation
 from hookviz.ui.state import View
 from hookviz.ui.theme import diverging
 
@@ -27,13 +26,6 @@ def pick_view(channels: int) -> View:
         scale=scale,
         colormap=None if colours == AUTOMATIC else colours,
     )
-
-
-def resolve(view: View, activation: Activation) -> tuple[str, str]:
-    """The scale and the colormap for a view of what a layer put out."""
-    scale, colormap, of_signed = settled(view)
-    signed = bool((activation.values < 0).any())
-    return scale, of_signed if signed else colormap
 
 
 def settled(view: View) -> tuple[str, str, str]:

@@ -10,8 +10,11 @@ from typing import Any
 import streamlit as st
 
 from hookviz.errors import HookVizError
+from hookviz.live.frames import Held
+from hookviz.live.streams import streams
 from hookviz.ui.recent_images import remember
 from hookviz.ui.serving import resources
+from hookviz.ui.serving.turns import session
 from hookviz.ui.state import (
     choose,
     choose_cell,
@@ -27,7 +30,8 @@ LIVE = "Live"
 MOST_BYTES = 1_000_000
 """Of a frame's file."""
 
-_ARRIVED, _FROZEN = "_frame", "_frozen"  # keys of session_state that no widget has can't be set
+# Keys of session_state that no widget has can't be set from outside.
+_ARRIVED, _FROZEN, _HELD = "_frame", "_frozen", "_held"
 _TIME = re.compile(r"\d\d:\d\d:\d\d", re.ASCII)
 _LARGEST = 1 << 16  # rows or columns of a map, and channels of a layer
 
@@ -81,6 +85,7 @@ def freeze(message: Any) -> None:
     if frame is None:
         return
     st.session_state[_ARRIVED] = frame
+    st.session_state[_HELD] = streams().held(session())
     choose(image="Upload")
     if frame.channel is None:
         choose_channel(None)
@@ -106,10 +111,21 @@ def take_frame() -> None:
     choose_upload(name)
 
 
+def _is_shown() -> bool:
+    """Whether the frame that was frozen last is what is looked at."""
+    frozen = st.session_state.get(_FROZEN)
+    return bool(st.session_state.get("image") == "Upload" and frozen and frozen == chosen_upload())
+
+
+def held_scale() -> Held | None:
+    """The scale that the stream held when the frame on the screen was frozen, if it did."""
+    held: Held | None = st.session_state.get(_HELD)
+    return held if _is_shown() else None
+
+
 def offer_way_back() -> None:
     """Beside a frame that was frozen, a button that goes on with the stream."""
-    frozen = st.session_state.get(_FROZEN)
-    if st.session_state.get("image") == "Upload" and frozen and frozen == chosen_upload():
+    if _is_shown():
         st.button(
             "Back to live",
             icon=":material/play_arrow:",
