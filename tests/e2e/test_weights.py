@@ -141,6 +141,7 @@ def test_the_wrong_checkpoint_is_refused_with_the_right_model(page: Page, server
     buffer = io.BytesIO()
     torch.save(models.squeezenet1_0().state_dict(), buffer)
     page.goto(f"{server}/?model={TITLE}&weights=yours")
+    expect(page.get_by_text(f"Upload weights for {TITLE}")).to_be_visible()
     upload(page, "other.pth", buffer.getvalue())
     alert = page.get_by_role("alert").filter(has_text="other.pth")
     expect(alert).to_contain_text("SqueezeNet 1.0")
@@ -179,6 +180,7 @@ class Bomb:
 @pytest.mark.parametrize("content", [pickle.dumps({"weight": Bomb()}, 2), b"no checkpoint at all"])
 def test_what_is_no_checkpoint_is_refused(page: Page, server: str, content: bytes) -> None:
     page.goto(f"{server}/?model={TITLE}&weights=yours")
+    expect(page.get_by_text(f"Upload weights for {TITLE}")).to_be_visible()
     upload(page, "evil.pth", content)
     expect(page.get_by_role("alert").filter(has_text="evil.pth")).to_be_visible()
     expect(page.get_by_text("Traceback")).to_have_count(0)
