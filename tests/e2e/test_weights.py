@@ -117,7 +117,8 @@ def test_without_a_network_one_click_goes_on(page: Page, server: str) -> None:
 
 
 def upload(page: Page, name: str, content: bytes, *, number: int = 0) -> None:
-    page.locator("input[type=file]").nth(number).set_input_files(
+    label = ("Weights for", "Class names")[number]  # of which the second may be there first
+    page.get_by_role("region", name=label).locator("input[type=file]").set_input_files(
         {"name": name, "mimeType": "application/octet-stream", "buffer": content}
     )
 
