@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from hookviz.errors import HookVizError, SettingError, shorten
@@ -43,3 +44,13 @@ def as_maps(
     if values.ndim == 2:
         return values[:, None], "Each strip is a channel, from left to right along its length."
     return values, ""
+
+
+def middle_slice(shape: tuple[int, ...]) -> int | None:
+    """The slice of a volume, ``(C, D, H, W)``, that stands for it; None of any other shape."""
+    return shape[1] // 2 if len(shape) == 4 else None
+
+
+def middle_maps(values: torch.Tensor) -> torch.Tensor:
+    """The maps that are shown of an activation, ``(C, H, W)``; of a volume its middle slice."""
+    return torch.from_numpy(as_maps(values.numpy(), middle_slice(tuple(values.shape)))[0])

@@ -20,13 +20,13 @@ from PIL.WebPImagePlugin import WebPImageFile
 
 from hookviz.capturing import engine
 from hookviz.capturing.inputs import prepare
-from hookviz.drawing.dimensions import as_maps
-from hookviz.drawing.grid import Grid, make_grid
-from hookviz.drawing.scales import Limits
+from hookviz.drawing.dimensions import middle_maps
+from hookviz.drawing.grid import Grid
+from hookviz.drawing.held_scale import Held, draw_on_scale, scale_of
 from hookviz.errors import ImageError
 from hookviz.images import formats, reading
 from hookviz.live.subject import Subject
-from hookviz.types import Activation, Capture, InputImage, Model, Progress
+from hookviz.types import Capture, InputImage, Model, Progress
 
 MOST_BYTES = 1_000_000
 """Of one frame's file. A photograph of the size that a network takes has 20 thousand."""
@@ -55,27 +55,6 @@ class Drawn:
     maps: torch.Tensor
     grid: Grid
     step: str
-
-
-@dataclass(slots=True)
-class Held:
-    """The scale of one stream while a person wants it held, and of what it is.
-
-    Attributes:
-        of: the layer and the scale, by `scale_of`.
-        limits: the values of the end colours; None before the first frame.
-        signed: whether that frame's layer had values below zero.
-    """
-
-    of: tuple[object, ...] = ()
-    limits: Limits | None = None
-    signed: bool = False
-
-
-def scale_of(model: Model, recorded: Activation, scale: str) -> tuple[object, ...]:
-    """What has to be the same for a scale to be held: network, layer, shape and policy."""
-    shape = tuple(recorded.values.shape)
-    return model.name, model.digest, str(recorded.address), scale, shape
 
 
 @dataclass(slots=True)
@@ -125,24 +104,21 @@ def draw(
         capture = engine.capture(model, model_input, layer, progress=check)
         recorded = capture[subject.step]
     with clock.measure("grid"):
-        volume = recorded.values.ndim == 4  # of which the middle slice is shown, as in the explorer
-        depth = recorded.values.shape[1] // 2 if volume else None
-        signed, limits = bool((recorded.values < 0).any()), None
         of = scale_of(model, recorded, subject.scale)
-        if held is not None and held.of == of:
-            signed, limits = held.signed, held.limits
-        grid = make_grid(
+        known = held if held is not None and held.of == of else None
+        grid = draw_on_scale(
             recorded,
             sort=subject.sort,
             top=subject.top,
             scale=subject.scale,
-            colormap=(subject.signed_colormap if signed else None) or subject.colormap,
-            depth=depth,
-            limits=limits,
+            colormap=subject.colormap,
+            signed_colormap=subject.signed_colormap,
+            held=known,
         )
-        if held is not None and limits is None:
+        if held is not None and known is None:
+            signed = bool((recorded.values < 0).any())
             held.of, held.limits, held.signed = of, grid.limits, signed
-        maps = torch.from_numpy(as_maps(recorded.values.numpy(), depth)[0])
+        maps = middle_maps(recorded.values)
     return Drawn(image, capture, maps, grid, subject.step)
 
 

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from hookviz.drawing.held_scale import Held
 from hookviz.errors import HookVizError
 from hookviz.live.answers import answer
-from hookviz.live.frames import Clock, Held, draw
+from hookviz.live.frames import Clock, draw
 from hookviz.live.subject import Subject
 from hookviz.live.wishes import Wishes
 from hookviz.serving import capacity, out_of_memory

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from hookviz.live.frames import Held
+from hookviz.drawing.held_scale import Held
 from hookviz.live.stream import Over, Stream
 from hookviz.live.subject import Subject
 from hookviz.settings import settings

@@ -133,9 +133,8 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
     with header:
         show_summary(model_input, drawing.capture, model, shown)
         offer_way_back()
-        show_menus(
-            download_menu(drawing, model), code_menu(drawing, channels, model), share_menu(shown)
-        )
+        of_grid = [download_menu(drawing, model), code_menu(drawing, channels, model)]
+        show_menus(*(of_grid if drawing.grid is not None else ()), share_menu(shown))
     _show_tree(channels, model, drawing.layer)
 
 

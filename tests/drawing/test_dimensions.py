@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import hookviz
-from hookviz.drawing.dimensions import as_maps
+from hookviz.drawing.dimensions import as_maps, middle_maps, middle_slice
 from hookviz.types import Activation, Address
 
 
@@ -51,3 +51,11 @@ def test_maps_stay_as_they_are() -> None:
     drawn, about = as_maps(maps, None)
     assert drawn is maps
     assert about == ""
+
+
+def test_what_is_shown_of_an_activation_are_maps() -> None:
+    volume, image, sound = (torch.randn(shape) for shape in ((4, 5, 6, 7), (4, 6, 7), (4, 9)))
+    assert torch.equal(middle_maps(volume), volume[:, 2])
+    assert torch.equal(middle_maps(image), image)
+    assert torch.equal(middle_maps(sound), sound[:, None])
+    assert [middle_slice(tuple(each.shape)) for each in (volume, image, sound)] == [2, None, None]

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.grid import make_grid
+from hookviz.drawing.held_scale import Held
 from hookviz.errors import HookVizError, ImageError
-from hookviz.live.frames import MOST_PIXELS, Clock, Drawn, Held, draw, layer_of
+from hookviz.live.frames import MOST_PIXELS, Clock, Drawn, draw, layer_of
 from hookviz.live.subject import Subject
 from hookviz.types import Model, Progress, ignore
 from tests.conftest import Tiny, all_hooks, as_model, encoded, picture, seeded

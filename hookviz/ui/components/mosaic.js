@@ -309,7 +309,10 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     const next = new Image();
     next.src = URL.createObjectURL(new Blob([data.picture], { type: "image/png" }));
     next.decode().then(() => {
-      if (picture.dataset.wanted !== data.key) return; // a newer one is on its way
+      if (picture.dataset.wanted !== data.key) { // a newer one is on its way
+        URL.revokeObjectURL(next.src);
+        return;
+      }
       URL.revokeObjectURL(picture.src);
       picture.src = next.src;
       const done = () => {

@@ -5,8 +5,8 @@ from functools import partial
 
 import streamlit as st
 
-from hookviz.drawing.grid import Grid, make_grid
-from hookviz.live.frames import Held, scale_of
+from hookviz.drawing.grid import Grid
+from hookviz.drawing.held_scale import Held, draw_on_scale, scale_of
 from hookviz.types import Activation, Model, ModelInput
 from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.explorer.view_choice import settled
@@ -20,34 +20,32 @@ def draw_grid(
     model_input: ModelInput,
     activation: Activation,
     view: View,
-    depth: int | None,
     *,
     held: Held | None = None,
 ) -> Grid:
     """The activation as chosen, from the session's cache where it was drawn before.
 
-    `depth` is the slice of a volume, None of a map; `held` is the scale that a stream held whose
-    frame this is, for the layer that was looked at there.
+    `held` is the scale that a stream held whose frame this is, for the layer that was looked at
+    there.
     """
     theme = st.context.theme.type
     address = str(activation.address)
     scale, colormap, of_signed = settled(view)
     if held is not None and held.of != scale_of(model, activation, scale):
         held = None
-    shown = (address, view, depth, theme, held is not None)
+    shown = (address, view, theme, held is not None)
     key = ("grid", model.name, model.digest, model_input.digest, *shown)
     cache = session_cache()
     grid: Grid | None = cache.get(key)
     if grid is None:
-        signed = held.signed if held else bool((activation.values < 0).any())
-        grid = make_grid(
+        grid = draw_on_scale(
             activation,
             sort=view.sort,
             top=view.top,
             scale=scale,
-            colormap=of_signed if signed else colormap,
-            depth=depth,
-            limits=held.limits if held else None,
+            colormap=colormap,
+            signed_colormap=of_signed,
+            held=held,
         )
         cache.put(key, grid, grid.levels.nbytes + len(grid.sprite))
     return grid

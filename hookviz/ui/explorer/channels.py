@@ -6,30 +6,28 @@ Whatever is done in here, the rest of the page stands as it is and costs nothing
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import streamlit as st
-import torch
 
 from hookviz.capturing.survey import Survey
-from hookviz.drawing.dimensions import as_maps
+from hookviz.drawing.dimensions import middle_maps
 from hookviz.drawing.grid import Grid
+from hookviz.drawing.held_scale import Held
 from hookviz.errors import HookVizError
 from hookviz.explaining.layer_facts import facts
 from hookviz.explaining.receptive_field import receptive_fields
-from hookviz.live.frames import Held
 from hookviz.serving import out_of_memory
 from hookviz.types import Activation, Capture, LayerInfo, Model, ModelInput
 from hookviz.ui.explorer.channel_grid import draw_grid, show_grid
 from hookviz.ui.explorer.inspector import chosen_channel, show_inspector
 from hookviz.ui.explorer.layer_capture import capture_layer
-from hookviz.ui.explorer.layer_choice import kept
+from hookviz.ui.explorer.layer_choice import choose_layer
 from hookviz.ui.explorer.layer_header import show_layer
 from hookviz.ui.explorer.map_origin import show_origin
 from hookviz.ui.explorer.view_choice import pick_view
 from hookviz.ui.glossary import marked
 from hookviz.ui.serving import resources
-from hookviz.ui.state import ModelChoice, Shown, choose, plain
+from hookviz.ui.state import ModelChoice, Shown, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +118,13 @@ def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
     else:
         drawings.append(drawing := Drawing(capture, layer))
     recorded = capture[str(step)]
-    volume = recorded.values.ndim == 4  # of which the middle slice is shown
-    depth = recorded.values.shape[1] // 2 if volume else None
-    maps = torch.from_numpy(as_maps(recorded.values.numpy(), depth)[0])
+    maps = middle_maps(recorded.values)
     grid_column, inspector_column = st.columns([5, 3], gap="medium")
     with grid_column:
         view = pick_view(maps.shape[0])
-        drawing.grid = draw_grid(model, scene.model_input, recorded, view, depth, held=scene.held)
-        show_grid(drawing.grid, scene.shown, partial(_pick_layer, scene))
+        drawing.grid = draw_grid(model, scene.model_input, recorded, view, held=scene.held)
+        names = [each.name for each in scene.layers]
+        show_grid(drawing.grid, scene.shown, lambda name: choose_layer(name, names, scene.listed))
         line = st.empty()
     with inspector_column, st.container(key="hv-inspector"):
         _show_picked(scene, model, drawing, replace(recorded, values=maps))
@@ -138,11 +135,6 @@ def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
     said = f"{kind} {layer.index + 1} of {len(scene.layers)} · {facts(layer, field)}"
     line.caption(marked(said), unsafe_allow_html=True)
     _show_cost(capture, seconds)
-
-
-def _pick_layer(scene: Scene, name: str) -> None:
-    if any(layer.name == name for layer in scene.layers):
-        choose(layer=name, layers=kept(scene.listed))
 
 
 def _show_picked(scene: Scene, model: Model, drawing: Drawing, activation: Activation) -> None:

@@ -86,14 +86,17 @@ def _warn_of_no_maps(asked: str, surveyed: Survey) -> None:
 
 
 def _layer_chosen(listed: str | None, names: Collection[str]) -> None:
-    name = st.session_state["layer"]
-    if name in names:  # and no words of a list before, which another model left in the widget
-        choose(layer=name, layers=kept(listed))
+    # words of a list before may stand there, which another model left in the widget
+    choose_layer(st.session_state["layer"], names, listed)
 
 
-def kept(listed: str | None) -> str | None:
-    """The list that a link has to hold beside a layer, so that it stays; None for none."""
-    return "maps" if listed == "maps" else None
+def choose_layer(name: str, names: Collection[str], listed: str | None) -> None:
+    """Look at a layer, in a callback; one that is not among `names` changes nothing.
+
+    The link keeps the list beside it that the names are of, if they are of one.
+    """
+    if name in names:
+        choose(layer=name, layers="maps" if listed == "maps" else None)
 
 
 def _show(key: str, value: str) -> None:

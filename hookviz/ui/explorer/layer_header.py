@@ -6,8 +6,8 @@ import streamlit as st
 
 from hookviz.capturing.survey import Survey, steps_after
 from hookviz.types import Address, LayerInfo
-from hookviz.ui.explorer.layer_choice import kept, pick_layer
-from hookviz.ui.state import choose, plain
+from hookviz.ui.explorer.layer_choice import choose_layer, pick_layer
+from hookviz.ui.state import plain
 
 
 def show_layer(
@@ -88,13 +88,14 @@ def _neighbour(
     label: str, icon: str, key: str, neighbour: Sequence[LayerInfo], listed: str | None
 ) -> None:
     """The way to the one neighbour, or to none at the end."""
+    names = [layer.name for layer in neighbour]
     st.button(
         label,
         icon=f":material/{icon}:",
         key=f"hv-{label.lower()}",
         shortcut=key,
-        disabled=not neighbour,
-        help=f"{label} layer: {plain(neighbour[0].name)}" if neighbour else None,
-        on_click=choose,
-        kwargs={"layer": neighbour[0].name if neighbour else None, "layers": kept(listed)},
+        disabled=not names,
+        help=f"{label} layer: {plain(names[0])}" if names else None,
+        on_click=choose_layer,
+        args=(*names, names, listed),
     )

@@ -7,10 +7,9 @@ import streamlit as st
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui.components.navigator import navigator
-from hookviz.ui.explorer.layer_choice import kept
+from hookviz.ui.explorer.layer_choice import choose_layer
 from hookviz.ui.explorer.layer_thumbnails import previews
 from hookviz.ui.serving import resources
-from hookviz.ui.state import choose
 
 
 def show_tree(
@@ -38,5 +37,5 @@ def show_tree(
         small,
         chosen=layer.name,
         by_block=has_blocks or listed == "maps",
-        on_pick=lambda name: choose(layer=name, layers=kept(listed)),
+        on_pick=lambda name: choose_layer(name, names, listed),
     )

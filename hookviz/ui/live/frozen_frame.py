@@ -9,8 +9,8 @@ from typing import Any
 
 import streamlit as st
 
+from hookviz.drawing.held_scale import Held
 from hookviz.errors import HookVizError
-from hookviz.live.frames import Held
 from hookviz.live.streams import streams
 from hookviz.ui.recent_images import remember
 from hookviz.ui.serving import resources

@@ -4,6 +4,7 @@ import hashlib
 from functools import partial
 
 import streamlit as st
+from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
 from hookviz.live.streams import streams
 from hookviz.live.subject import Subject
@@ -14,7 +15,6 @@ from hookviz.ui.serving import live_route, resources
 from hookviz.ui.serving.turns import session
 from hookviz.ui.state import ModelChoice, View, choose_channel
 
-_COOKIE = "_streamlit_xsrf"  # the stream's socket comes with it too
 _SIDE = 256  # pixels of a frame for a network that prepares its images by a function of its own
 _OFFERED = "_live"  # a key of session_state that no widget has can't be set from outside
 
@@ -65,7 +65,8 @@ def show_stream(
         colormap=colormap,
         signed_colormap=signed_colormap,
     )
-    token = streams().offer(session(), st.context.cookies.get(_COOKIE, ""), subject)
+    cookie = st.context.cookies.get(XSRF_COOKIE_NAME, "")  # the stream's socket has it too
+    token = streams().offer(session(), cookie, subject)
     st.session_state[_OFFERED] = True
     drawn = (model.name, model.digest, size, whole, step, view, colormap, signed_colormap)
     side, seen = frame_geometry(model, size=size, whole=whole)

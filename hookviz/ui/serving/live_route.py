@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 from streamlit.web.server.server_util import is_xsrf_enabled
 from streamlit.web.server.starlette.starlette_app_utils import validate_xsrf_token
+from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 from streamlit.web.server.starlette.starlette_websocket import _is_origin_allowed
 
 from hookviz.errors import HookVizError
@@ -39,7 +40,6 @@ _STRANGE, _OURS = 1007, 1011  # the WebSocket's own codes
 _SILENCE = 60.0  # seconds without a message, while nothing is computed
 _FRAMES = 40.0  # answers a second
 _MESSAGES = 200.0  # that may come a second, and at once; more are a flood
-_COOKIE = "_streamlit_xsrf"
 
 _log = logging.getLogger("hookviz")
 
@@ -75,7 +75,7 @@ def _open(socket: WebSocket, over: asyncio.Future[Over]) -> Stream:
     """
     if not _is_origin_allowed(socket.headers.get("origin"), socket.headers.get("host")):
         raise Over(FOREIGN, "Frames are taken from this server's own page alone.")
-    loop, come = asyncio.get_running_loop(), socket.cookies.get(_COOKIE)
+    loop, come = asyncio.get_running_loop(), socket.cookies.get(XSRF_COOKIE_NAME)
 
     def settle(why: Over) -> None:
         if not over.done():
