@@ -8,8 +8,10 @@ imported, and more for each session.
 import gc
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from hookviz.machine import memory
 
 _YOUNG = 10_000
 """Objects made but not freed after which Python looks at them, and at nothing else."""
@@ -23,6 +25,7 @@ _OVERDUE = 5 * _DUE
 _IDLE = 5.0  # seconds without a run after which nobody minds a pause of half a second
 _EVERYTHING = 60.0  # seconds between two looks at everything, where the server was idle
 _AT_LEAST = 900.0  # and where it never was
+_GROWN = 1.25  # times the memory after the last look, above which it does not wait to be idle
 _STEP = 0.25  # seconds between two questions whether something is due
 _NEVER = 1_000_000_000
 
@@ -31,11 +34,14 @@ class GarbageCollector:
     """The process's garbage collection, in a thread of its own.
 
     What outlived a collection is frozen: the next one does not look at it again. So each costs as
-    much as came since the last, and only when the server is idle is everything looked at.
+    much as came since the last. Everything is looked at when the server is idle, or has grown: what
+    visitors leave behind is frozen by then. What that frees is handed back to the system.
     """
 
-    def __init__(self) -> None:
-        """Do nothing yet."""
+    def __init__(self, used: Callable[[], int] = memory.resident) -> None:
+        """Do nothing yet; `used` tells the bytes that the process has."""
+        self._used = used
+        self._settled = used()
         self._lock = threading.Lock()
         self._runs = 0
         self._quiet_since = time.monotonic()
@@ -82,7 +88,8 @@ class GarbageCollector:
             idle = at_rest and now - self._quiet_since > _IDLE
             worked = self._quiet_since > self._everything_at
         since = now - self._everything_at
-        if since > _AT_LEAST or (idle and worked and since > _EVERYTHING):
+        wanted = (idle and worked) or self._used() > _GROWN * self._settled
+        if since > _AT_LEAST or (wanted and since > _EVERYTHING):
             self._collect_everything(now)
             return "everything"
         grown = gc.get_count()[2]
@@ -96,7 +103,8 @@ class GarbageCollector:
         gc.unfreeze()
         gc.collect()
         gc.freeze()
-        self._everything_at = now
+        memory.return_to_system()
+        self._everything_at, self._settled = now, self._used()
 
     def _keep_collecting(self) -> None:
         while not self._stopped.wait(_STEP):

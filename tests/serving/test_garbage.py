@@ -1,6 +1,8 @@
 """The collector, asked at chosen moments instead of by its own thread."""
 
 import gc
+import subprocess
+import sys
 import time
 import weakref
 from collections.abc import Iterator
@@ -72,6 +74,45 @@ def test_what_was_frozen_alive_is_freed_once_the_server_is_idle(
     assert collector.collect_if_due(later) == "everything"
     assert ring() is None
     assert collector.collect_if_due(later + garbage._EVERYTHING + 1) == "new"  # nothing ran since
+
+
+def test_a_server_that_grew_is_collected_though_it_never_rests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    used = [1000]
+    collector, now = GarbageCollector(lambda: used[0]), time.monotonic()
+    grow(monkeypatch, 0)
+    soon, later = now + garbage._EVERYTHING - 1, now + garbage._EVERYTHING + 1
+    with collector.at_work():
+        used[0] = 1249
+        assert collector.collect_if_due(later) == ""
+        used[0] = 1251
+        assert collector.collect_if_due(soon) == ""  # and not again and again
+        assert collector.collect_if_due(later) == "everything"
+        assert collector.collect_if_due(later + garbage._EVERYTHING + 1) == ""  # as large as it is
+        used[0] = 1600
+        assert collector.collect_if_due(later + garbage._EVERYTHING + 1) == "everything"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_what_it_frees_goes_back_to_the_system() -> None:
+    program = """
+import time
+from hookviz.machine.memory import resident
+from hookviz.serving.garbage import GarbageCollector
+collector = GarbageCollector()
+before = resident()
+kept, lost = [], []
+for number in range(200_000):  # between what stays, so that the heap does not shrink by itself
+    (kept if number % 50 == 0 else lost).append(bytes(1000))
+full = resident()
+del lost
+with collector.running():
+    after = resident()
+assert full - before > 150e6, (before, full)
+assert after - before < 100e6, (before, full, after)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_it_takes_the_place_of_python_s_own_and_gives_it_back() -> None:
