@@ -11,23 +11,18 @@ from hookviz.drawing.colormaps import INF_LEVEL, LEVELS, NAN_LEVEL
 from hookviz.drawing.grid import Grid
 
 
-def tile_facts(grid: Grid, alt: str) -> dict[str, Any]:
+def tile_facts(grid: Grid, alt: str, sprite: bytes) -> dict[str, Any]:
     """The facts, ready for JSON; numbers per channel are in the order of the tiles.
 
     Args:
-        grid: whose `Grid.sprite` they are about.
+        grid: whose tiles they are about.
         alt: what the picture shows, for who can't see it.
+        sprite: the picture that goes with them: the grid's own, or a pair's.
     """
     geometry, order = grid.sprite_geometry, grid.order
     red, green, blue = (grid.palette[:, band].astype(int) for band in range(3))
-    numbers = {
-        "lowest": grid.stats.minimum,
-        "mean": grid.stats.mean,
-        "highest": grid.stats.maximum,
-        "zeros": grid.stats.zeros,
-    }
     return {
-        "key": hashlib.blake2b(grid.sprite, digest_size=8).hexdigest(),
+        "key": hashlib.blake2b(sprite, digest_size=8).hexdigest(),
         "alt": alt,
         "geometry": {
             "columns": geometry.columns,
@@ -37,7 +32,7 @@ def tile_facts(grid: Grid, alt: str) -> dict[str, Any]:
             "height": geometry.height,
         },
         "order": order.tolist(),
-        "stats": {name: json_numbers(values[order]) for name, values in numbers.items()},
+        "stats": channel_facts(grid),
         "limits": {
             "low": json_numbers(grid.limits.low[order]),
             "high": json_numbers(grid.limits.high[order]),
@@ -49,6 +44,18 @@ def tile_facts(grid: Grid, alt: str) -> dict[str, Any]:
         "bar": "data:image/png;base64," + base64.b64encode(grid.bar()).decode(),
         "ticks": [[fraction, label] for fraction, label in grid.ticks],
     }
+
+
+def channel_facts(grid: Grid) -> dict[str, list[float | None]]:
+    """What each channel's values are, in the order of the tiles."""
+    stats = grid.stats
+    numbers = {
+        "lowest": stats.minimum,
+        "mean": stats.mean,
+        "highest": stats.maximum,
+        "zeros": stats.zeros,
+    }
+    return {name: json_numbers(values[grid.order]) for name, values in numbers.items()}
 
 
 def json_numbers(values: NDArray[np.floating[Any]]) -> list[float | None]:

@@ -37,7 +37,7 @@ def answer(number: int, drawn: Drawn, model: Model, wishes: Wishes, clock: Clock
     grid, capture = drawn.grid, drawn.capture
     with clock.measure("encode"):
         alt = f"{grid.shown} of layer {grid.title} for this frame."
-        facts = tile_facts(grid, alt[0].upper() + alt[1:])
+        facts = tile_facts(grid, alt[0].upper() + alt[1:], grid.sprite)
         facts |= {"title": grid.title, "legend": grid.legend, "shown": grid.shown}
         pictures = [grid.sprite]
         picked = None

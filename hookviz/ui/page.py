@@ -23,6 +23,7 @@ from hookviz.ui.explorer.layer_choice import pick_list
 from hookviz.ui.explorer.layer_header import show_layer
 from hookviz.ui.explorer.layer_tree import show_tree
 from hookviz.ui.explorer.menu import show_menus
+from hookviz.ui.explorer.pin_button import offer_pin
 from hookviz.ui.explorer.predictions import show_summary
 from hookviz.ui.explorer.recipe_code import code_menu, lens_code_menu
 from hookviz.ui.explorer.share import share_menu
@@ -133,6 +134,7 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
     with header:
         show_summary(model_input, drawing.capture, model, shown)
         offer_way_back()
+        offer_pin(drawing, channels)
         of_grid = [download_menu(drawing, model), code_menu(drawing, channels, model)]
         show_menus(*(of_grid if drawing.grid is not None else ()), share_menu(shown))
     _show_tree(channels, model, drawing.layer)

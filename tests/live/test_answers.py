@@ -32,7 +32,7 @@ def test_the_grid_comes_with_all_that_the_mosaic_is_painted_from() -> None:
     told = answered(data, model, subject_of(model))
     capture = hookviz.capture(model, data, STEP)
     grid = make_grid(capture[STEP], scale="balanced", colormap="RdBu_r")
-    facts = tile_facts(grid, "")
+    facts = tile_facts(grid, "", grid.sprite)
     assert {name: told.told["grid"][name] for name in facts if name != "alt"} == {
         name: fact for name, fact in facts.items() if name != "alt"
     }

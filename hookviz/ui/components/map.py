@@ -26,18 +26,20 @@ def show_map(
     values: NDArray[np.float32],
     cell: tuple[int, int],
     on_pick: Callable[[tuple[int, int]], None],
+    *,
+    key: str = "map",
 ) -> None:
     """Show a channel's values ``(H, W)`` in the grid's colours; `on_pick` gets the cell chosen."""
 
     def picked() -> None:
-        match st.session_state["map"].get("picked"):
+        match st.session_state[key].get("picked"):
             case [int(row), int(column)]:
                 on_pick((row, column))
 
     rows, columns = values.shape
     numbers = base64.b64encode(values.astype("<f4").tobytes()).decode()
     _component()(
-        key="map",
+        key=key,
         data=packed(
             {
                 "picture": data_url(grid.channel_png(channel, 1)),

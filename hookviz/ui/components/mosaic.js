@@ -67,8 +67,9 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   };
 
   // The tiles with their numbers; painted again only where they are others, or lie elsewhere.
+  const faces = twoFaces(data, find, stage, () => paint());
   const painted = () => {
-    const key = `${data.key} ${data.order} ${stage.dataset.layout} ${devicePixelRatio}`;
+    const key = `${data.key} ${data.order} ${stage.dataset.layout} ${devicePixelRatio} ${faces.is()}`;
     let board = boards.get(figure);
     if (board?.key === key) return board.canvas;
     board = { key, canvas: document.createElement("canvas") };
@@ -76,7 +77,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     const pen = board.canvas.getContext("2d");
     pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
     for (let at = first; at < last; at += 1) {
-      paintTile(pen, inSprite(sprite, at), corner(at), [wide, high], devicePixelRatio);
+      faces.paint(paintTile, pen, inSprite(sprite, at), corner(at), [wide, high], devicePixelRatio);
       write(pen, at, 0);
     }
     boards.set(figure, board);
@@ -96,6 +97,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
       write(pen, chosen, 5); // beside the frame, which covers it
     }
     stage.dataset.painted = data.key;
+    stage.dataset.face = faces.is();
   };
 
   const layOut = () => {
@@ -133,6 +135,10 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   };
 
   const describe = () => {
+    if (data.pair) {
+      const [a, b] = [data.pair.stats, data.stats].map((of) => number(of.mean[position]));
+      return `channel ${data.order[position]} · mean A ${a} · B ${b}`;
+    }
     const { lowest, mean, highest, zeros } = data.stats;
     const range = `min ${number(lowest[position])} · mean ${number(mean[position])} · max ${number(highest[position])}`;
     return `channel ${data.order[position]} · ${range} · ${Math.round(zeros[position] * 100)} % zeros`;
@@ -205,7 +211,8 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     const hit = under(event);
     if (!hit) return;
     [position, pointed] = [hit.at, true];
-    const value = valueAt(hit.at, hit.cell);
+    const of = (below) => valueAt(hit.at, hit.cell, below);
+    const value = data.pair ? `A ${of(faces.below)} · B ${of(0)}` : of(0);
     show(value && `${value} at row ${hit.cell[0]}, column ${hit.cell[1]}`);
   };
   stage.onpointerleave = () => {
@@ -350,10 +357,11 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     window.removeEventListener("hookviz:link", follow);
     window.removeEventListener("hookviz:layer", lead);
     document.removeEventListener("keydown", anywhere);
+    faces.stop();
   };
   watched.set(figure, stop);
+  layOut(); // first, for what is painted lies where it says
   show();
-  layOut();
   replay();
   return stop;
 }

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
 from hookviz.drawing.grid import Grid
-from hookviz.drawing.tile_facts import tile_facts
+from hookviz.drawing.pair import Pair
+from hookviz.drawing.tile_facts import channel_facts, tile_facts
 from hookviz.ui.components.files import packed, script, source
 
 
@@ -23,6 +24,9 @@ def _component() -> Any:
 Cell = tuple[int, int]
 """Row and column of a map."""
 
+Face = Literal["a", "b", "split"]
+"""What each tile shows of a pair: A, B, or A at the left and B at the right."""
+
 
 def mosaic(
     grid: Grid,
@@ -32,13 +36,16 @@ def mosaic(
     on_layer: Callable[[str], None] | None = None,
     key: str = "mosaic",
     height: int | None = None,
+    pair: Pair | None = None,
+    face: Face = "b",
 ) -> None:
     """Show the grid as wide as the page.
 
     `on_pick` gets the channel that a person picks up, and the cell where it was by pointer. Without
     a `height` in pixels it is as high as the window, "/" and the arrows reach it from anywhere, and
     the channel in the link is framed; `on_layer` gets the name of a layer that is picked in the
-    tree at the side, so that it is this part of the page that runs.
+    tree at the side, so that it is this part of the page that runs. Of a `pair` of one shape whose
+    B the grid is, each tile shows its `face`, and the key F flips it.
     """
 
     def picked() -> None:
@@ -54,5 +61,8 @@ def mosaic(
             on_layer(name)
 
     # Without what a click changes, so that the browser has it already when the grid is shown again.
-    data = packed(tile_facts(grid, alt) | {"height": height}, grid.sprite)
+    sprite = grid.sprite if pair is None else pair.sprite
+    of_pair = None if pair is None else {"face": face, "stats": channel_facts(pair.a)}
+    facts = tile_facts(grid, alt, sprite) | {"height": height, "pair": of_pair}
+    data = packed(facts, sprite)
     _component()(key=key, data=data, on_picked_change=picked, on_layer_change=led)

@@ -29,10 +29,10 @@ const valueReader = (picture, data) => {
   const sample = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   [sample.canvas.width, sample.canvas.height] = [1, 1];
   const { geometry: sprite, limits, levels } = data;
-  return (at, cell) => {
+  return (at, cell, below = 0) => {
     const [left, top] = inSprite(sprite, at);
     sample.clearRect(0, 0, 1, 1);
-    sample.drawImage(picture, left + cell[1], top + cell[0], 1, 1, 0, 0, 1, 1);
+    sample.drawImage(picture, left + cell[1], top + cell[0] + below, 1, 1, 0, 0, 1, 1);
     const [red, green, blue, alpha] = sample.getImageData(0, 0, 1, 1).data;
     if (alpha === 0) return null;
     const level = data.palette.indexOf((red << 16) | (green << 8) | blue);

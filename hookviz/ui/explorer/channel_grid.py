@@ -7,8 +7,9 @@ import streamlit as st
 
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.held_scale import Held, draw_on_scale, scale_of
+from hookviz.drawing.pair import Pair
 from hookviz.types import Activation, Model, ModelInput
-from hookviz.ui.components.mosaic import mosaic
+from hookviz.ui.components.mosaic import Face, mosaic
 from hookviz.ui.explorer.view_choice import settled
 from hookviz.ui.glossary import marked
 from hookviz.ui.serving.resources import session_cache
@@ -51,13 +52,22 @@ def draw_grid(
     return grid
 
 
-def show_grid(grid: Grid, shown: Shown, on_layer: Callable[[str], None]) -> None:
+def show_grid(
+    grid: Grid,
+    shown: Shown,
+    on_layer: Callable[[str], None],
+    *,
+    pair: Pair | None = None,
+    face: Face = "b",
+) -> None:
     """Every channel, and one sentence that says what the colours mean.
 
-    `on_layer` gets the name of a layer that is picked in the tree at the side.
+    `on_layer` gets the name of a layer that is picked in the tree at the side; of a `pair` whose B
+    the grid is, each tile shows its `face`.
     """
     alt = f"{grid.shown} of layer {grid.title} for: {shown.alt}. {grid.legend}"
-    mosaic(grid, alt, partial(_pick, grid.shape[1:]), on_layer=on_layer)
+    picked = partial(_pick, grid.shape[1:])
+    mosaic(grid, alt, picked, on_layer=on_layer, pair=pair, face=face)
     words = f"{grid.legend} {grid.shown[0].upper()}{grid.shown[1:]}."
     st.caption(marked(words), unsafe_allow_html=True)
 

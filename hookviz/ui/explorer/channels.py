@@ -6,6 +6,7 @@ Whatever is done in here, the rest of the page stands as it is and costs nothing
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import streamlit as st
 
@@ -13,17 +14,26 @@ from hookviz.capturing.survey import Survey
 from hookviz.drawing.dimensions import middle_maps
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.held_scale import Held
+from hookviz.drawing.pair import Pair
 from hookviz.errors import HookVizError
 from hookviz.explaining.layer_facts import facts
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.serving import out_of_memory
 from hookviz.types import Activation, Capture, LayerInfo, Model, ModelInput
 from hookviz.ui.explorer.channel_grid import draw_grid, show_grid
+from hookviz.ui.explorer.comparison import (
+    Comparison,
+    own_sort,
+    show_comparison,
+    show_pair,
+    sorts,
+)
 from hookviz.ui.explorer.inspector import chosen_channel, show_inspector
 from hookviz.ui.explorer.layer_capture import capture_layer
 from hookviz.ui.explorer.layer_choice import choose_layer
 from hookviz.ui.explorer.layer_header import show_layer
 from hookviz.ui.explorer.map_origin import show_origin
+from hookviz.ui.explorer.pinned_view import image_title, model_title
 from hookviz.ui.explorer.view_choice import pick_view
 from hookviz.ui.glossary import marked
 from hookviz.ui.serving import resources
@@ -66,13 +76,15 @@ class Drawing:
     Attributes:
         capture: the pass that recorded the layer.
         layer: the layer.
-        grid: its channels as drawn; None where they can't be.
+        grid: its channels as drawn by themselves; None where they can't be.
+        pair: they as B beside what is pinned as A, if anything is.
         channel: the one that is picked up, if any.
     """
 
     capture: Capture
     layer: LayerInfo
     grid: Grid | None = None
+    pair: Pair | None = None
     channel: int | None = None
 
 
@@ -119,15 +131,29 @@ def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
         drawings.append(drawing := Drawing(capture, layer))
     recorded = capture[str(step)]
     maps = middle_maps(recorded.values)
+    title = model_title(scene.choice.spec.title, scene.choice.weights)
+    compared = show_comparison(
+        maps,
+        (image_title(scene.shown), title, str(step)),
+        (model.name, model.digest, scene.model_input.digest, str(step)),
+    )
+    names = [each.name for each in scene.layers]
+    on_layer = partial(choose_layer, names=names, listed=scene.listed)
     grid_column, inspector_column = st.columns([5, 3], gap="medium")
     with grid_column:
-        view = pick_view(maps.shape[0])
-        drawing.grid = draw_grid(model, scene.model_input, recorded, view, held=scene.held)
-        names = [each.name for each in scene.layers]
-        show_grid(drawing.grid, scene.shown, lambda name: choose_layer(name, names, scene.listed))
+        view = pick_view(maps.shape[0], sorts(compared))
+        drawing.grid = draw_grid(
+            model, scene.model_input, recorded, own_sort(view), held=scene.held
+        )
+        drawing.pair = None
+        if compared is None:
+            show_grid(drawing.grid, scene.shown, on_layer)
+        else:
+            drawing.pair = pair = compared.draw(view, drawing.grid.title)
+            show_pair(compared, pair, scene.shown, on_layer)
         line = st.empty()
     with inspector_column, st.container(key="hv-inspector"):
-        _show_picked(scene, model, drawing, replace(recorded, values=maps))
+        _show_picked(scene, model, drawing, replace(recorded, values=maps), compared)
     seconds = time.perf_counter() - started
     # after all else: it takes a while for a network that is seen first
     field = receptive_fields(model, _shape(scene)).get(layer.name)
@@ -137,15 +163,29 @@ def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
     _show_cost(capture, seconds)
 
 
-def _show_picked(scene: Scene, model: Model, drawing: Drawing, activation: Activation) -> None:
+def _show_picked(
+    scene: Scene,
+    model: Model,
+    drawing: Drawing,
+    activation: Activation,
+    compared: Comparison | None,
+) -> None:
     """The channel in the link as large as it can be, and why a cell has its value; else hints."""
-    grid = drawing.grid
+    grid = drawing.grid if drawing.pair is None else drawing.pair.b
     assert grid is not None
     picked = chosen_channel(grid) is not None
     fields = receptive_fields(model, _shape(scene)) if picked else {}
     of_cell = fields.get(str(activation.address))
     with st.container(key="hv-picked" if picked else "hv-hints"):
-        channel = show_inspector(grid, activation, drawing.capture, scene.shown, of_cell)
+        pair = drawing.pair
+        channel = show_inspector(
+            grid,
+            activation,
+            drawing.capture,
+            scene.shown,
+            of_cell,
+            compared=(compared, pair) if compared and pair and pair.alike else None,
+        )
         if channel is not None:
             show_origin(model, scene.model_input, drawing.layer, grid, activation, channel=channel)
     drawing.channel = channel

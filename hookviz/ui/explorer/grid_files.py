@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from hookviz.capturing.export import npz
+from hookviz.drawing.pair import Pair
 from hookviz.types import Model
 from hookviz.ui.explorer.channels import Drawing
 from hookviz.ui.explorer.file_menu import File, file_menu
@@ -22,6 +23,7 @@ def _files(drawing: Drawing, name: str, title: str) -> Sequence[File]:
     stem = f"{name}-{grid.title}"
     figure = partial(grid.figure_bytes, title=f"{title} · {grid.title}")
     return (
+        *_files_of_pair(drawing.pair, stem),
         File("Grid as PNG", grid.png, f"{stem}.png", "image/png"),
         File("Figure as PNG", partial(figure, "png"), f"{stem}-figure.png", "image/png"),
         File("Figure as PDF", partial(figure, "pdf"), f"{stem}-figure.pdf", "application/pdf"),
@@ -31,4 +33,16 @@ def _files(drawing: Drawing, name: str, title: str) -> Sequence[File]:
             f"{stem}.npz",
             "application/octet-stream",
         ),
+    )
+
+
+def _files_of_pair(pair: Pair | None, stem: str) -> Sequence[File]:
+    """What is compared, as drawn on one scale."""
+    if pair is None:
+        return ()
+    grids = {"A": pair.a, "B": pair.b, "B − A": pair.difference}
+    return tuple(
+        File(f"{name} as PNG", grid.png, f"{stem}-{name.replace(' − ', '-')}.png", "image/png")
+        for name, grid in grids.items()
+        if grid is not None
     )

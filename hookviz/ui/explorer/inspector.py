@@ -12,9 +12,12 @@ from hookviz.drawing.framing import framed, on_picture
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.histogram import histogram
 from hookviz.drawing.overlay import laid_over, shrunk
+from hookviz.drawing.pair import Pair
 from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.types import Activation, Capture, InputImage, Pixels
 from hookviz.ui.components.map import show_map
+from hookviz.ui.explorer.channel_pair import show_changes, show_channel_pair
+from hookviz.ui.explorer.comparison import Comparison
 from hookviz.ui.explorer.file_menu import File, file_menu
 from hookviz.ui.explorer.menu import show_menus
 from hookviz.ui.explorer.trail import show_trail
@@ -33,15 +36,25 @@ _AXES = ("row", "column")
 
 
 def show_inspector(
-    grid: Grid, activation: Activation, capture: Capture, shown: Shown, field: ReceptiveField | None
+    grid: Grid,
+    activation: Activation,
+    capture: Capture,
+    shown: Shown,
+    field: ReceptiveField | None,
+    *,
+    compared: tuple[Comparison, Pair] | None = None,
 ) -> int | None:
     """The chosen channel beside the grid: its map, and where that lies on the photograph.
 
-    Without one, what a tile is and what to do with it; None then.
+    Where it is `compared` with another of one shape, both maps. Without a channel, what a tile is
+    and what to do with it, or which channels changed most; None then.
     """
     channel = chosen_channel(grid)
     if channel is None:
-        _show_hints(grid)
+        if compared is None:
+            _show_hints(grid)
+        else:
+            show_changes(compared[0])
         return None
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="hv-channel"):
         st.subheader(f"Channel {channel}", anchor=False, width="stretch")
@@ -63,14 +76,19 @@ def show_inspector(
             key="hv-close",
         )
     show_trail()
-    map_column, overlay_column = st.columns(2, gap="small", wrap=False)
     values = activation.values[channel].numpy()
     rows, columns = values.shape
     cell = chosen_cell(rows, columns)
+    pixels = grid.channel_pixels(channel)
+    show_overlay = partial(_show_overlay, pixels, capture, shown, channel, field=field, cell=cell)
+    if compared is not None:
+        show_channel_pair(*compared, channel, show_overlay)
+        return channel
+    map_column, overlay_column = st.columns(2, gap="small", wrap=False)
     with map_column:
         show_map(grid, channel, values, cell, lambda picked: choose_cell(picked, (rows, columns)))
     with overlay_column:
-        _show_overlay(grid.channel_pixels(channel), capture, shown, channel, field=field, cell=cell)
+        show_overlay()
     return channel
 
 

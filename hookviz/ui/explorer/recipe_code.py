@@ -21,9 +21,13 @@ _WHERE = "run it in a folder that has the image, and the weights if they are no 
 
 def code_menu(drawing: Drawing, scene: Scene, model: Model) -> Menu:
     """A menu with the picture as a script to copy, and the files of ours that it reads."""
-    says = f"This draws the same picture without HookViz, pixel for pixel: {_WHERE}"
     write = partial(_write, drawing, scene)
-    return _menu(says, write, "hookviz_picture.py", scene.shown, model)
+    return _menu(partial(_says, drawing), write, "hookviz_picture.py", scene.shown, model)
+
+
+def _says(drawing: Drawing) -> str:
+    what = "the same picture" if drawing.pair is None else "B by itself, on a scale of its own,"
+    return f"This draws {what} without HookViz, pixel for pixel: {_WHERE}"
 
 
 def _write(drawing: Drawing, scene: Scene) -> str:
@@ -50,14 +54,16 @@ def lens_code_menu(result: LensResult, scene: Scene, model: Model) -> Menu:
     )
     says = f"This computes the same numbers without HookViz, and writes them as NPZ: {_WHERE}"
     write = partial(lens_script, recipe)
-    return _menu(says, write, f"hookviz_{result.lens}.py", scene.shown, model)
+    return _menu(lambda: says, write, f"hookviz_{result.lens}.py", scene.shown, model)
 
 
 def _file_name(shown: Shown) -> str:
     return shown.file.name if shown.file else shown.image.name
 
 
-def _menu(says: str, write: Callable[[], str], name: str, shown: Shown, model: Model) -> Menu:
+def _menu(
+    says: Callable[[], str], write: Callable[[], str], name: str, shown: Shown, model: Model
+) -> Menu:
     shipped = BUNDLED.get(model.name) if model.weights == "pretrained" else None
     weights = shipped.weights_file if shipped else None
     fill = partial(_show_script, says, write, name, shown.file, weights)
@@ -65,13 +71,13 @@ def _menu(says: str, write: Callable[[], str], name: str, shown: Shown, model: M
 
 
 def _show_script(
-    says: str,
+    says: Callable[[], str],
     write: Callable[[], str],
     name: str,
     image_file: Path | None,
     weights_file: Path | None,
 ) -> None:
-    st.caption(says)
+    st.caption(says())
     code = write()
     st.code(code, "python", height=420)
     with st.container(horizontal=True):

@@ -1,5 +1,7 @@
 """How the channels are drawn, in a row above them: order, how many, scale and colours."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from hookviz.drawing.colormaps import COLORMAPS
@@ -12,10 +14,10 @@ AUTOMATIC = "automatic"
 _EVERY = "all"
 
 
-def pick_view(channels: int) -> View:
-    """Order, number of channels, scale and colours, as chosen or `AUTOMATIC`."""
+def pick_view(channels: int, sorts: Sequence[str] = tuple(SORTS)) -> View:
+    """Order, one of `sorts`, number of channels, scale and colours, as chosen or `AUTOMATIC`."""
     with st.container(horizontal=True, key="hv-view", gap="small"):
-        sort = _choice("Sort by", tuple(SORTS), "sort")
+        sort = _choice("Sort by", tuple(sorts), "sort")
         counts = (_EVERY, *(str(count) for count in (16, 64, 256) if count < channels))
         top = _choice("Channels", counts, "top")
         scale = _choice("Scale", (AUTOMATIC, *SCALES), "scale")

@@ -1,0 +1,131 @@
+"""Two activations drawn so that one can be held against the other: A before, B after."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.drawing.chosen_channels import with_channels
+from hookviz.drawing.colormaps import GAP_LEVEL
+from hookviz.drawing.grid import Grid, make_grid
+from hookviz.drawing.layout import mosaic
+from hookviz.drawing.palette import palette_png
+from hookviz.drawing.scales import Limits, limits
+from hookviz.drawing.statistics import channel_stats
+from hookviz.wording import times
+
+_RAISES = "red where B is higher, blue where A is"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pair:
+    """Two activations as grids in the same colours.
+
+    Attributes:
+        a, b: the grids; tile by tile of the same channels where the shapes agree.
+        difference: of B − A, zero in the middle of its colours; None where the shapes differ.
+    """
+
+    a: Grid
+    b: Grid
+    difference: Grid | None
+
+    @property
+    def alike(self) -> bool:
+        """Whether both are of one shape."""
+        return self.difference is not None
+
+    @property
+    def sprite(self) -> bytes:
+        """The tiles of B and below them those of A, a pixel for a cell, as a palette PNG.
+
+        Only for two of one shape.
+        """
+        pictures = [
+            mosaic(grid.levels, grid.sprite_geometry, GAP_LEVEL) for grid in (self.b, self.a)
+        ]
+        return palette_png(np.vstack(pictures), self.b.palette, packing="quick")
+
+
+def draw_pair(
+    a: NDArray[np.float32],
+    b: NDArray[np.float32],
+    *,
+    titles: tuple[str, str],
+    sort: str = "index",
+    channels: Sequence[int] | None = None,
+    top: int | None = None,
+    scale: str = "layer",
+    colormap: str = "inferno",
+    signed_colormap: str = "RdBu_r",
+) -> Pair:
+    """The maps of A and of B, each ``(C, H, W)``, on one scale that spans the values of both.
+
+    Where the shapes agree, B is A's neighbour tile by tile and there is a difference. Where they
+    do not, every policy but ``"channel"`` still gives both the same colours for the same values.
+
+    Args:
+        a: the maps of A.
+        b: the maps of B.
+        titles: what A's and B's grids are called.
+        sort: one of `SORTS`, by the values of B where the shapes agree, else each by its own.
+        channels: their numbers in an order that takes the place of `sort` where the shapes agree.
+        top: how many channels to show, the first ones in that order; None shows all.
+        scale: one of `SCALES`.
+        colormap: where no value of either is below zero.
+        signed_colormap: where one is, and of the difference.
+
+    Raises:
+        HookVizError: the maps are empty, or no maps.
+        SettingError: an option has a value that means nothing here.
+    """
+    colours = signed_colormap if bool((a < 0).any() or (b < 0).any()) else colormap
+    grid_a, grid_b = (
+        make_grid(maps, sort=sort, top=top, colormap=colours, limits=limits, title=title)
+        for maps, limits, title in zip((a, b), _shared(a, b, scale), titles, strict=True)
+    )
+    if a.shape != b.shape:
+        return Pair(grid_a, grid_b, None)
+    with np.errstate(invalid="ignore", over="ignore"):
+        changed = b - a
+    difference = make_grid(
+        changed, scale="symmetric", colormap=signed_colormap, title=f"{titles[1]} − {titles[0]}"
+    )
+    shown = [*(grid_b.order if channels is None else channels)][:top]
+    return Pair(
+        with_channels(grid_a, a, shown),
+        with_channels(grid_b, b, shown),
+        replace(with_channels(difference, changed, shown), about=f"B − A: {_RAISES}."),
+    )
+
+
+def why_unlike(a: tuple[int, ...], b: tuple[int, ...]) -> str:
+    """A sentence on two shapes, ``(C, H, W)``, that can't be held against each other cell by cell.
+
+    >>> from hookviz.drawing.pair import why_unlike
+    >>> why_unlike((64, 56, 56), (64, 28, 28))
+    'A has 64 maps of 56×56 and B 64 of 28×28; for a difference both need one shape.'
+    """
+    return (
+        f"A has {a[0]:,} maps of {times(a[1:])} and B {b[0]:,} of {times(b[1:])}; for a difference "
+        "both need one shape."
+    )
+
+
+def _shared(a: NDArray[np.float32], b: NDArray[np.float32], scale: str) -> tuple[Limits, Limits]:
+    """The limits of each on a scale of all values of both."""
+    if scale == "channel" and len(a) != len(b):
+        return limits(a, channel_stats(a), scale), limits(b, channel_stats(b), scale)
+    if len(a) == len(b):
+        both = np.concatenate([each.reshape(len(each), 1, -1) for each in (a, b)], axis=2)
+        shared = limits(both, channel_stats(both), scale)
+        return shared, shared
+    both = np.concatenate([each.reshape(1, 1, -1) for each in (a, b)], axis=2)
+    shared = limits(both, channel_stats(both), scale)
+    low, high = shared.low[0], shared.high[0]
+    of_a, of_b = (
+        Limits(scale, np.full(len(each), low), np.full(len(each), high), shared.clipped)
+        for each in (a, b)
+    )
+    return of_a, of_b

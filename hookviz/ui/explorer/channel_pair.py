@@ -1,0 +1,76 @@
+"""A beside B in numbers: one channel of both, or which channels changed most."""
+
+from collections.abc import Callable
+from functools import partial
+from html import escape
+
+import numpy as np
+import streamlit as st
+
+from hookviz.drawing.pair import Pair
+from hookviz.ui.components.map import show_map
+from hookviz.ui.explorer.comparison import Comparison
+from hookviz.ui.state import Cell, choose_cell, chosen_cell
+from hookviz.wording import number
+
+_MOST = 8  # channels in the list of those that changed most
+
+
+def show_channel_pair(
+    comparison: Comparison, pair: Pair, channel: int, show_overlay: Callable[[], None]
+) -> None:
+    """The channel in A beside that in B, the chosen cell in both, and what the two have in common.
+
+    `show_overlay` draws where B lies on the photograph, for the place beside the numbers.
+    """
+    rows, columns = comparison.b.shape[1:]
+    cell = chosen_cell(rows, columns)
+    pick = partial(choose_cell, size=(rows, columns))
+    sides = ("A", pair.a, comparison.a), ("B", pair.b, comparison.b)
+    for place, (name, grid, maps) in zip(
+        st.columns(2, gap="small", wrap=False), sides, strict=True
+    ):
+        with place:
+            st.markdown(f"**{name}**")
+            show_map(grid, channel, maps[channel], cell, pick, key=f"map-{name.lower()}")
+    overlay_place, numbers_place = st.columns(2, gap="small", wrap=False)
+    with overlay_place:
+        show_overlay()
+    with numbers_place:
+        _show_numbers(comparison, channel, cell)
+
+
+def _show_numbers(comparison: Comparison, channel: int, cell: Cell) -> None:
+    common = comparison.channels
+    numbers = {
+        "A here": comparison.a[channel][cell],
+        "B here": comparison.b[channel][cell],
+        "mean |B − A|": common.mean_absolute_difference[channel],
+        "correlation": common.correlation[channel],
+        "cosine": common.cosine[channel],
+    }
+    cells = "".join(
+        f"<span>{name}</span><b>{number(float(value))}</b>" for name, value in numbers.items()
+    )
+    st.html(f'<div class="hv-numbers">{cells}</div>')
+
+
+def show_changes(comparison: Comparison) -> None:
+    """What A and B have in common as a whole, and the channels that changed most."""
+    common = comparison.channels
+    known = common.correlation[np.isfinite(common.correlation)]
+    mean = f"the channels' correlation is {number(known.mean())} on average" if known.size else ""
+    st.markdown(
+        "**Click a tile** for its map in A and in B. Hold **F** to flip between the two. "
+        + (f"Cell against cell {mean}." if mean else "")
+    )
+    rows = "".join(
+        f"<tr><td>{channel}</td><td>{number(common.mean_absolute_difference[channel])}</td>"
+        f"<td>{number(common.correlation[channel])}</td><td>{number(common.cosine[channel])}</td>"
+        "</tr>"
+        for channel in common.most_changed[:_MOST].tolist()
+    )
+    heads = ("channel", "mean |B − A|", "correlation", "cosine")
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    st.caption("The channels that changed most; sort: change brings them to the front.")
+    st.html(f'<table class="hv-changes"><tr>{head}</tr>{rows}</table>')

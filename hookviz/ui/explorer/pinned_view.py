@@ -1,0 +1,187 @@
+"""View A of a comparison: what was pinned, as the link holds it, and its maps computed again."""
+
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlencode
+
+import streamlit as st
+import torch
+
+from hookviz.drawing.dimensions import middle_maps
+from hookviz.errors import HookVizError, shorten
+from hookviz.images.samples import samples
+from hookviz.models import catalog, user_models
+from hookviz.types import Address, ModelSpec
+from hookviz.ui.explorer.layer_capture import capture_layer
+from hookviz.ui.recent_images import recent_images
+from hookviz.ui.serving import resources
+from hookviz.ui.state import WEIGHTS, ModelChoice, Shown, choose, chosen_upload, go
+
+PIN = "a"
+"""What the link calls the pinned view."""
+
+_CHOICE = "_pinned-model"  # a key of session_state that no widget has can't be set from outside
+_LONGEST = 1000  # letters of a pinned view in a link
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedView:
+    """What was on the screen when it was pinned.
+
+    Attributes:
+        link: as the link holds it.
+        image: what its image is called.
+        title: of its model, with its weights where those are not the pretrained ones.
+        step: whose output was shown, an `Address` as text.
+    """
+
+    link: str
+    image: str
+    title: str
+    step: str
+
+
+def pin(shown: Shown, choice: ModelChoice, step: Address, *, size: int | None, whole: bool) -> None:
+    """Keep what is on the screen as A; uploaded weights stay with the session."""
+    sample = next((each.name for each in samples() if each.path == shown.file), None)
+    image = {"sample": sample} if sample else {"upload": chosen_upload() or ""}
+    link = urlencode(
+        {
+            **image,
+            "name": image_title(shown),
+            "model": choice.spec.title,
+            "weights": choice.weights,
+            "size": size or "",
+            "whole": int(whole),
+            "layer": step.layer,
+            "step": str(step),
+        }
+    )
+    st.session_state[_CHOICE] = link, choice
+    choose(compare="B")
+    go(**{PIN: link})
+
+
+def unpin() -> None:
+    """Look at one thing again."""
+    st.session_state.pop(_CHOICE, None)
+    choose(compare="B")
+    go(**{PIN: None})
+
+
+def pinned_view() -> PinnedView | None:
+    """What is pinned, by the link alone; None where nothing is.
+
+    Raises:
+        HookVizError: the link names no view.
+    """
+    link = st.query_params.get(PIN)
+    if not link:
+        return None
+    parts = _parts(link)
+    title = model_title(parts["model"], parts["weights"])
+    return PinnedView(link, parts["name"], title, parts["step"])
+
+
+def image_title(shown: Shown) -> str:
+    """What an image is called: a sample's title, or the name of the file."""
+    sample = next((each.title for each in samples() if each.path == shown.file), None)
+    return sample or shown.image.name
+
+
+def model_title(title: str, weights: str) -> str:
+    """What a model is called, with its weights where they are not the ones it came with."""
+    return title if weights in ("pretrained", "own") else f"{title}, {weights} weights"
+
+
+def pinned_maps(view: PinnedView) -> torch.Tensor:
+    """The maps of A, ``(C, H, W)``, from the session's cache where they are there.
+
+    Raises:
+        HookVizError: the image is not here, or the model, or its layer.
+    """
+    cache, key = resources.session_cache(), ("pinned", view.link)
+    maps: torch.Tensor | None = cache.get(key)
+    if maps is None:
+        parts = _parts(view.link)
+        shown, choice = _image(parts), _choice(view.link, parts)
+        size = int(parts["size"]) if parts["size"] else None
+        with resources.use_model(choice) as model:
+            model_input = resources.prepare(
+                model, shown.image, size=size, whole=parts["whole"] == "1"
+            )
+            capture = capture_layer(model, model_input, parts["layer"])
+            maps = middle_maps(capture[view.step].values)
+        cache.put(key, maps, maps.nbytes)
+    return maps
+
+
+def _parts(link: str) -> dict[str, str]:
+    """The names and words of a pinned view in a link.
+
+    Raises:
+        HookVizError: they name no view.
+    """
+    parts = dict(parse_qsl(link, keep_blank_values=True)) if len(link) <= _LONGEST else {}
+    names = {"name", "model", "weights", "size", "whole", "layer", "step"}
+    size = parts.get("size", "")
+    number = not size or (size.isascii() and size.isdigit() and len(size) < 5)
+    if names <= set(parts) and number:
+        return parts
+    raise HookVizError(
+        f"The view A in this link, {shorten(link, 60)!r}, names no image, model and layer. Unpin "
+        "it, and pin another view."
+    )
+
+
+def _image(parts: dict[str, str]) -> Shown:
+    sample = next((each for each in samples() if each.name == parts.get("sample")), None)
+    if sample is not None:
+        data = sample.path.read_bytes()
+        return Shown(resources.decode(data, sample.path.name, sample.name), sample.alt, sample.path)
+    own = (each for each in recent_images() if each.thumbnail.name == parts.get("upload"))
+    kept = next(own, None)
+    if kept is None:
+        raise HookVizError(
+            "A is of somebody's own photograph, which no link holds: it stayed in its own session, "
+            "or newer images have taken its place. Unpin it, and pin another view."
+        )
+    title = kept.thumbnail.title
+    return Shown(resources.decode(kept.data, title, kept.thumbnail.name), f"Your image {title}")
+
+
+def _choice(link: str, parts: dict[str, str]) -> ModelChoice:
+    """The model of A: as it was pinned here, or by what the link says of it."""
+    pinned, choice = st.session_state.get(_CHOICE, ("", None))
+    if pinned == link and isinstance(choice, ModelChoice):
+        return choice
+    title, weights = parts["model"], parts["weights"]
+    own = next((each for each in user_models.models().values() if each.title == title), None)
+    if own is not None:
+        return ModelChoice(user_models.spec(own), "own")
+    spec = _spec(title)
+    if weights not in WEIGHTS or weights == "yours":
+        raise HookVizError(
+            f"A is {title} with somebody's own weights, which no link holds. Unpin it, choose "
+            "those weights at the left, and pin it again."
+        )
+    if weights == "pretrained" and not spec.on_disk:
+        raise HookVizError(
+            f"A is {title}, whose weights are not on this machine yet. Unpin it, choose that model "
+            "at the left, which offers to load them, and pin it again."
+        )
+    return ModelChoice(spec, weights)
+
+
+def _spec(title: str) -> ModelSpec:
+    """The catalog's entry.
+
+    Raises:
+        HookVizError: there is none.
+    """
+    spec = next((each for each in catalog.list_models() if each.title == title), None)
+    if spec is None:
+        raise HookVizError(
+            f"A is of the model {shorten(title, 60)!r}, which is not here. Unpin it, and pin a "
+            "view of a model in the list at the left."
+        )
+    return spec

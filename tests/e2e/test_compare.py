@@ -1,0 +1,225 @@
+"""Something pinned as A against what is looked at: flipped, split, subtracted, and in numbers."""
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from playwright.sync_api import Browser, Page, expect
+
+import hookviz
+from hookviz.images.samples import samples
+from scripts.browsing import STAGE, tiles, wait_for_grid
+from tests.conftest import encoded, picture
+from tests.e2e.screen import SHAPESNET, choose, expect_caption, pixels
+
+LAYER = "stem.first.conv"
+
+
+@pytest.fixture(scope="module")
+def untrained() -> torch.Tensor:
+    """The first layer's values with random weights, for the first sample."""
+    model = hookviz.load_model("shapesnet", "random")
+    return hookviz.capture(model, samples()[0].path, LAYER)[LAYER].values
+
+
+def pin(page: Page, address: str) -> None:
+    page.goto(address)
+    wait_for_grid(page)
+    page.get_by_role("button", name="Compare").click()
+    expect_caption(page, "A is what you look at")
+
+
+def against_random(page: Page, server: str) -> None:
+    """Pretrained weights are A, random ones are B."""
+    pin(page, f"{server}/{SHAPESNET}")
+    before = wait_for_grid(page)
+    page.get_by_role("radio", name="random").click()
+    expect_caption(page, f"A Cat · ShapesNet · {LAYER} B ShapesNet, random")
+    wait_for_grid(page, before)
+
+
+def show(page: Page, name: str) -> None:
+    page.get_by_role("radiogroup", name="What is shown of the two").get_by_text(
+        name, exact=True
+    ).click()
+    face = {"A": "a", "B": "b", "Split": "split"}[name]
+    expect(page.locator(STAGE)).to_have_attribute("data-face", re.compile(f"^{face} "))
+
+
+def canvas(page: Page) -> NDArray[np.uint8]:
+    page.mouse.move(1, 1)  # so that no tile is framed
+    tiles(page)
+    return pixels(page.locator(f"{STAGE} canvas"))
+
+
+def numbers(text: str) -> list[float]:
+    return [float(each) for each in re.findall(r"-?\d[\d.]*(?:e-?\d+)?", text.replace("−", "-"))]
+
+
+def test_the_pointer_reads_both(
+    page: Page, server: str, values: torch.Tensor, untrained: torch.Tensor
+) -> None:
+    against_random(page, server)
+    box = tiles(page).box(10)
+    row, column = 30, 20
+    page.mouse.move(
+        box["x"] + (column + 0.5) / 64 * box["width"], box["y"] + (row + 0.5) / 64 * box["height"]
+    )
+    line = page.locator("figure output")
+    expect(line).to_contain_text(re.compile("channel 10 · A ≈ .* · B ≈ .* at row"))
+    _, a, b, at_row, at_column = numbers(line.inner_text())
+    limit = max(values.abs().max().item(), untrained.abs().max().item())
+    cell = int(at_row), int(at_column)
+    shown = numbers(page.locator("figure .ticks").inner_text())
+    for said, exact in ((a, values[10]), (b, untrained[10])):
+        clipped = exact[cell].clamp(min(shown), max(shown)).item()
+        assert said == pytest.approx(clipped, abs=2 * limit / 253)
+
+
+def test_flip_and_split_show_the_tiles_of_either(page: Page, server: str) -> None:
+    against_random(page, server)
+    show(page, "A")
+    only_a = canvas(page)
+    show(page, "B")
+    only_b = canvas(page)
+    assert (only_a != only_b).any(axis=2).mean() > 0.5
+    page.keyboard.down("f")
+    assert np.array_equal(canvas(page), only_a)
+    page.keyboard.up("f")
+    assert np.array_equal(canvas(page), only_b)
+    show(page, "Split")
+    page.locator(".split input").fill("25")
+    split, first = canvas(page), tiles(page)
+    edge = round(first.wide / 4)
+    high = int(first.high)
+    assert np.array_equal(split[16:high, : edge - 1], only_a[16:high, : edge - 1])
+    beyond = slice(edge + 1, int(first.wide))
+    assert np.array_equal(split[16:high, beyond], only_b[16:high, beyond])
+
+
+def test_the_difference_and_what_changed_most(
+    page: Page, server: str, values: torch.Tensor, untrained: torch.Tensor
+) -> None:
+    against_random(page, server)
+    change = (untrained - values).double().abs().mean((1, 2))
+    expected = change.argsort(descending=True).tolist()
+    rows = page.locator(".hv-changes tr")
+    assert int(rows.nth(1).locator("td").first.inner_text()) == expected[0]
+    group = page.get_by_role("radiogroup", name="What is shown of the two")
+    group.get_by_text("Difference", exact=True).click()
+    expect_caption(page, "B − A: red where B is higher, blue where A is.")
+    choose(page, "Sort by", "change")
+    expect(page.locator(STAGE)).to_have_attribute(
+        "aria-valuetext", re.compile(f"^channel {expected[0]} ")
+    )
+    spoken = page.locator(STAGE).get_attribute("aria-valuetext") or ""
+    lowest, mean, highest = numbers(spoken)[1:4]
+    exact = (untrained - values)[expected[0]]
+    assert [lowest, mean, highest] == pytest.approx(
+        [exact.min().item(), exact.mean().item(), exact.max().item()], rel=6e-3
+    )
+
+
+def test_a_channel_is_seen_in_both_with_what_they_have_in_common(
+    page: Page, server: str, values: torch.Tensor, untrained: torch.Tensor
+) -> None:
+    against_random(page, server)
+    box = tiles(page).box(12)
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(page.get_by_role("heading", name="Channel 12")).to_be_visible()
+    expect(page.locator(".single .picture")).to_have_count(2)
+    said = numbers(page.locator(".hv-numbers").first.inner_text())
+    row, column = map(int, parse_qs(urlsplit(page.url).query)["cell"][0].split(",")[:2])
+    a, b = values[12].double().numpy(), untrained[12].double().numpy()
+    cosine = (a * b).sum() / np.sqrt((a**2).sum() * (b**2).sum())
+    correlation = np.corrcoef(a.ravel(), b.ravel())[0, 1]
+    expected = [a[row, column], b[row, column], np.abs(b - a).mean(), correlation, cosine]
+    assert said == pytest.approx(expected, rel=6e-3)
+
+
+def test_the_link_holds_both_sides(page: Page, browser: Browser, server: str) -> None:
+    against_random(page, server)
+    show(page, "Split")
+    elsewhere = browser.new_context(viewport={"width": 390, "height": 844})
+    other = elsewhere.new_page()
+    other.goto(page.url)
+    assert wait_for_grid(other) == wait_for_grid(page)
+    expect(other.locator(STAGE)).to_have_attribute("data-face", re.compile("^split"))
+    assert other.evaluate("document.documentElement.scrollWidth") <= 390
+    other.get_by_role("button", name="Unpin A").click()
+    expect(other.get_by_role("button", name="Unpin A")).to_have_count(0)
+    assert "a" not in parse_qs(urlsplit(other.url).query)
+    elsewhere.close()
+    page.go_back()
+    expect(page.locator(STAGE)).to_have_attribute("data-face", re.compile("^b"))
+
+
+def test_two_shapes_are_shown_one_after_the_other(page: Page, server: str) -> None:
+    pin(page, f"{server}/{SHAPESNET}")
+    choose(page, "Layer", "stage2.first.conv")
+    expect_caption(page, "A has 32 maps of 64×64 and B")
+    group = page.get_by_role("radiogroup", name="What is shown of the two")
+    expect(group.get_by_role("radio")).to_have_count(2)
+    expect(page.locator(STAGE)).not_to_have_attribute("aria-valuemax", "31")
+    group.get_by_text("A", exact=True).click()
+    expect(page.locator(STAGE)).to_have_attribute("aria-valuemax", "31")
+
+
+@pytest.mark.parametrize(
+    ("link", "says"),
+    [
+        ("junk", "names no image, model and layer"),
+        ("x" * 1500, "names no image, model and layer"),
+        (
+            "name=me.jpg&upload=1234&model=ShapesNet&weights=pretrained&size=&whole=0&layer=a&step=a",
+            "somebody's own photograph",
+        ),
+        (
+            "sample=cat&name=Cat&model=NoNet&weights=random&size=&whole=0&layer=a&step=a",
+            "model 'NoNet', which is not here",
+        ),
+        (
+            "sample=cat&name=Cat&model=ResNet-18&weights=pretrained&size=&whole=0&layer=conv1&step=conv1",
+            "not on this machine yet",
+        ),
+        (
+            "sample=cat&name=Cat&model=ResNet-18&weights=yours&size=&whole=0&layer=conv1&step=conv1",
+            "somebody's own weights",
+        ),
+        (
+            "sample=cat&name=Cat&model=ResNet-18&weights=random&size=&whole=0&layer=conv9&step=conv9",
+            "conv9",
+        ),
+        (
+            "sample=cat&name=Cat&model=ResNet-18&weights=random&size=9999&whole=0&layer=conv1&step=conv1",
+            "9999",
+        ),
+    ],
+)
+def test_a_link_to_a_view_that_is_not_here_says_so(
+    page: Page, server: str, link: str, says: str
+) -> None:
+    page.goto(f"{server}/?{urlencode({'model': 'ShapesNet', 'a': link})}")
+    wait_for_grid(page)
+    expect(page.get_by_role("alert").filter(has_text=says)).to_be_visible()
+    page.get_by_role("button", name="Unpin A").click()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_own_photograph_is_a_as_long_as_the_session_has_it(
+    page: Page, server: str, tmp_path: Path
+) -> None:
+    page.goto(f"{server}/{SHAPESNET}&image=Upload")
+    file = tmp_path / "mine.png"
+    file.write_bytes(encoded(picture(3), "PNG"))
+    page.get_by_label("An image file").locator("input").set_input_files(file)
+    before = wait_for_grid(page)
+    page.get_by_role("button", name="Compare").click()
+    expect_caption(page, "A is what you look at")
+    page.get_by_role("radio", name="Samples").click()
+    expect_caption(page, f"A mine.png · ShapesNet · {LAYER} B Cat")
+    wait_for_grid(page, before)
