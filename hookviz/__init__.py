@@ -18,6 +18,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hookviz.atlas.atlas import Atlas, AtlasImage, ChannelAnswer, Excitation, LayerStatistics
+    from hookviz.atlas.making import AtlasProgress, make_atlas
+    from hookviz.atlas.reading import read_atlas
     from hookviz.capturing.batch import capture_batch
     from hookviz.capturing.engine import capture
     from hookviz.capturing.feature_index import FeatureIndex
@@ -75,11 +78,16 @@ __version__ = "0.1.0"
 __all__ = [
     "Activation",
     "Address",
+    "Atlas",
+    "AtlasImage",
+    "AtlasProgress",
     "BadTensor",
     "BadTensorError",
     "Call",
     "Capture",
+    "ChannelAnswer",
     "Crop",
+    "Excitation",
     "Explorer",
     "FeatureIndex",
     "Features",
@@ -90,6 +98,7 @@ __all__ = [
     "InputImage",
     "LayerGradients",
     "LayerInfo",
+    "LayerStatistics",
     "Lens",
     "LensResult",
     "LinearProbe",
@@ -120,11 +129,13 @@ __all__ = [
     "list_lenses",
     "list_models",
     "load_model",
+    "make_atlas",
     "make_grid",
     "observe",
     "on_gradients",
     "prepare",
     "prune",
+    "read_atlas",
     "read_image",
     "record",
     "replace_parameters",
@@ -137,6 +148,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "atlas.atlas": ("Atlas", "AtlasImage", "ChannelAnswer", "Excitation", "LayerStatistics"),
+    "atlas.making": ("AtlasProgress", "make_atlas"),
+    "atlas.reading": ("read_atlas",),
     "capturing.batch": ("capture_batch",),
     "capturing.engine": ("capture",),
     "capturing.feature_index": ("FeatureIndex",),

@@ -1,9 +1,8 @@
 """Which images a command line names, where their results go, and the work on one after another."""
 
-import glob
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,46 +12,12 @@ import click
 from hookviz.cli.messages import complain, in_words
 from hookviz.errors import HookVizError, ImageError, SettingError, UnknownNameError
 from hookviz.images import reading
-from hookviz.images.formats import SUFFIXES
-from hookviz.paths import path_of
+from hookviz.images.listing import expand
+
+__all__ = ["Row", "destinations", "each", "existing", "expand"]
 
 Row = dict[str, Any]
 """What a command says about one image: at least ``"image"``, and ``"error"`` where it failed."""
-
-
-def expand(arguments: Iterable[str], *, inside: bool = False) -> tuple[Path, ...]:
-    """The files that arguments name, each once: a file, a folder's images, or a pattern's.
-
-    Folders and patterns (``*``, ``?``, ``[a-c]``, ``**``) give what ends in one of `SUFFIXES`,
-    sorted by name. A file named in full is taken as it is, whether there is one or not. Where
-    `inside`, a folder gives the images in its folders, too.
-
-    Raises:
-        ImageError: a folder or a pattern gives no image, or an argument is empty.
-    """
-    files: list[Path] = []
-    for text in arguments:
-        if not text.strip():  # a shell variable that is not set, and not all images around
-            raise ImageError(
-                f"{text!r} names no image; give a file, a folder ('.' is the one you are in) or a "
-                "pattern."
-            )
-        path = path_of(text)
-        if path.is_dir():
-            found = _only_images(path.rglob("*") if inside else path.iterdir())
-        elif not path.exists() and glob.has_magic(text):
-            matches = glob.iglob(str(path), recursive=True)  # noqa: PTH207 - Path's take no "/…"
-            found = _only_images(map(Path, matches))
-        else:
-            found = [path]
-        if not found:
-            what = "folder" if path.is_dir() else "pattern"
-            raise ImageError(
-                f"The {what} {text!r} gives no image, a file that ends in "
-                f"{', '.join(sorted(SUFFIXES))}."
-            )
-        files += found
-    return tuple(dict.fromkeys(files))
 
 
 def destinations(out: str, pictures: Sequence[Path], suffixes: Sequence[str]) -> dict[Path, Path]:
@@ -150,10 +115,6 @@ def each(pictures: Sequence[Path], work: Callable[[Path], Row]) -> list[Row]:
 def _failed(picture: Path, error: Exception) -> Row:
     complain(f"{picture}: {in_words(error)}")
     return {"image": str(picture), "error": in_words(error)}
-
-
-def _only_images(files: Iterable[Path]) -> list[Path]:
-    return sorted(file for file in files if file.suffix.casefold() in SUFFIXES and file.is_file())
 
 
 def _free(pattern: str, stem: str, taken: set[str]) -> Path:

@@ -22,6 +22,7 @@ COMMANDS = {
     "capture": "Record the activations of each IMAGE: a file, a folder or a pattern.",
     "lens": "Look at an IMAGE through a lens; without a name, list the lenses.",
     "features": "Make a vector of each IMAGE, and say which are alike.",
+    "atlas": "Find the images that excite each channel most, among those of a folder.",
     "similar": "Name the images of an INDEX that are most like an IMAGE to the network.",
     "classify": "Tell how well a layer's features tell the class folders of a FOLDER apart.",
     "fetch": "Download weights ahead of time, or check those that are there.",

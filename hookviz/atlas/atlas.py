@@ -1,0 +1,355 @@
+"""An atlas as it was read from its file: what excites each channel, and what can be asked of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.atlas.histograms import edges
+from hookviz.atlas.patches import opened
+from hookviz.capturing.features import steps
+from hookviz.errors import HookVizError, SettingError, UnknownLayerError, UnknownNameError, shorten
+from hookviz.types import Model, Pixels
+
+
+@dataclass(frozen=True, slots=True)
+class AtlasImage:
+    """One of the images that are among the strongest of some channel.
+
+    Attributes:
+        name: the way to it from the folder that the atlas was made of, or what it was called.
+        digest: of its pixels, as `InputImage.digest`; of an input's numbers where one was given.
+        category: its class; empty where the atlas has no classes.
+        height, width: in pixels; 0 where it had no pixels, or was gone when patches were cut.
+        path: the way to it from the folder that the atlas lies in, as the file says; empty where
+            it lay elsewhere. `Atlas.picture` says whether it is there.
+    """
+
+    name: str
+    digest: str
+    category: str
+    height: int
+    width: int
+    path: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Excitation:
+    """One of the strongest answers of a channel: to which image, how strong, where, and to what.
+
+    Attributes:
+        image: which image.
+        value: the activation.
+        cell: row and column in the channel's map.
+        box: what the cell sees, as top, left, bottom and right in pixels of the original image, the
+            last row and column not included; None where that is not known.
+        patch: that part of the image, RGB uint8 ``(h, w, 3)``, shrunk; None where there is none.
+    """
+
+    image: AtlasImage
+    value: float
+    cell: tuple[int, int]
+    box: tuple[int, int, int, int] | None
+    patch: Pixels | None = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LayerStatistics:
+    """What a layer's channels put out over all images of the atlas.
+
+    Attributes:
+        mean: of all finite values, float64 ``(C,)``.
+        mean_maximum: the mean over the images of each image's largest value, float64 ``(C,)``.
+        zeros: share of values that are 0, among up to 16 cells of each map, float64 ``(C,)``.
+        strongest: share of the images for which the channel's largest value is the layer's, float64
+            ``(C,)``.
+        not_finite: how many values were NaN or infinite, int64 ``(C,)``.
+        histogram: counts of the values of those cells, int64 ``(C, bins)``.
+        class_maximum: as `mean_maximum` for the images of each class, float32 ``(classes, C)``.
+        widths: of the bins of each channel, float64 ``(C,)``; as many are below 0 as above.
+    """
+
+    mean: NDArray[np.float64]
+    mean_maximum: NDArray[np.float64]
+    zeros: NDArray[np.float64]
+    strongest: NDArray[np.float64]
+    not_finite: NDArray[np.int64]
+    histogram: NDArray[np.int64]
+    class_maximum: NDArray[np.float32]
+    widths: NDArray[np.float64]
+
+    def edges(self, channel: int) -> NDArray[np.float64]:
+        """Where the bins of a channel begin and end, ``(bins + 1,)``."""
+        every: NDArray[np.float64] = edges(0) * self.widths[channel]
+        return every
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelAnswer:
+    """A channel that answers to a class or an image.
+
+    Attributes:
+        layer: its written address.
+        channel: its number.
+        rank: of the image among the channel's strongest, from 0; for a class of the first that is
+            of it.
+        share: for a class, the share of the channel's strongest images that are of it; for an image
+            1.0.
+        value: the activation that the rank is of.
+        contrast: for a class, how far its mean maximum is above that of all images, as a share of
+            the spread of the classes' (a z-score); 0.0 for an image.
+    """
+
+    layer: str
+    channel: int
+    rank: int
+    share: float
+    value: float
+    contrast: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Atlas:
+    """What excites each channel of a model, over many images; `read_atlas` reads one.
+
+    Attributes:
+        path: the folder ``NAME.atlas``.
+        model: the model's catalog name.
+        title: how to show the model.
+        weights: ``"pretrained"``, ``"random"`` or a file's name.
+        digest: of the model.
+        top: how many images are kept of each channel at most.
+        layers: how many channels each layer has, by written address, in order of execution.
+        images: those that are among the strongest of some channel.
+        classes: how many images each class has; empty without classes.
+        counts: ``images`` that there were, ``tallied``, ``repeated`` and ``left_out``.
+        left_out: why images were left out, by their names; the first thousand.
+        options: what else it was made with: ``preprocess``, ``size``, ``batch``, ``dtype``,
+            ``patch``, ``names``.
+    """
+
+    path: Path
+    model: str
+    title: str
+    weights: str
+    digest: str
+    top: int
+    layers: Mapping[str, int] = field(repr=False)
+    images: tuple[AtlasImage, ...] = field(repr=False)
+    classes: Mapping[str, int]
+    counts: Mapping[str, int]
+    left_out: Mapping[str, str] = field(repr=False)
+    options: Mapping[str, Any] = field(repr=False)
+    _numbers: Mapping[str, NDArray[Any]] = field(repr=False)
+    _patches: Path = field(repr=False)
+
+    def excites(self, layer: str, channel: int) -> tuple[Excitation, ...]:
+        """The images that excite a channel most, strongest first.
+
+        Raises:
+            UnknownLayerError: the atlas has no such layer.
+            SettingError: the layer has no such channel.
+            HookVizError: the patches can't be read any more.
+        """
+        row = self._row(layer, channel)
+        ranks = np.flatnonzero(self._numbers["image"][row] >= 0).tolist()
+        patches = self._pixels(self._numbers["patch"][row, ranks].tolist())
+        return tuple(
+            self._excitation(row, rank, patch) for rank, patch in zip(ranks, patches, strict=True)
+        )
+
+    def first_patches(self, layer: str) -> tuple[Pixels | None, ...]:
+        """The strongest image's patch for each channel of a layer; None where there is none.
+
+        Raises:
+            UnknownLayerError: the atlas has no such layer.
+            HookVizError: the patches can't be read any more.
+        """
+        return self._pixels(self._numbers["patch"][self._rows(layer), 0].tolist())
+
+    def statistics(self, layer: str) -> LayerStatistics:
+        """What a layer's channels put out over all images.
+
+        Raises:
+            UnknownLayerError: the atlas has no such layer.
+        """
+        rows, every = self._rows(layer), self._numbers
+        return LayerStatistics(
+            mean=every["mean"][rows],
+            mean_maximum=every["mean_maximum"][rows],
+            zeros=every["zeros"][rows],
+            strongest=every["strongest"][rows] / max(1, self.counts["tallied"]),
+            not_finite=every["not_finite"][rows],
+            histogram=every["histogram"][rows],
+            class_maximum=every["class_maximum"][:, rows],
+            widths=np.ldexp(1.0, every["exponent"][rows].astype(np.int32)),
+        )
+
+    def channels_of_class(self, name: str, count: int = 20) -> tuple[ChannelAnswer, ...]:
+        """The channels that answer most to a class.
+
+        Those with the largest share of its images among their strongest come first, of equal shares
+        those whose mean maximum for the class stands out most among the classes.
+
+        Raises:
+            UnknownNameError: there is no such class; an atlas of images that lie in no folders has
+                none.
+        """
+        if name not in self.classes:
+            raise UnknownNameError("class in the atlas", name, self.classes)
+        number = list(self.classes).index(name)
+        is_of = np.array([image.category == name for image in self.images])
+        entries = self._numbers["image"]
+        there = entries >= 0
+        of_class = there & is_of[entries]
+        shares = of_class.sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+        maxima = self._numbers["class_maximum"].astype(np.float64)
+        spread = maxima.std(axis=0)
+        contrast = np.divide(
+            maxima[number] - maxima.mean(axis=0),
+            spread,
+            out=np.zeros_like(spread),
+            where=spread > 0,
+        )
+        order = np.lexsort((-contrast, -shares))
+        rows = [row for row in order[: max(0, count)].tolist() if of_class[row].any()]
+        return tuple(
+            self._answer(row, int(of_class[row].argmax()), float(shares[row]), float(contrast[row]))
+            for row in rows
+        )
+
+    def channels_of_image(self, image: str, count: int = 20) -> tuple[ChannelAnswer, ...]:
+        """The channels that have an image among their strongest, first those where it is the first.
+
+        Of equal ranks, those come first for which it stands out most: by how far its value is above
+        the channel's mean maximum, as a share of it.
+
+        Args:
+            image: its name, or its digest.
+            count: how many at most.
+
+        Raises:
+            UnknownNameError: no channel has such an image among its strongest.
+        """
+        numbers = [
+            number for number, each in enumerate(self.images) if image in (each.name, each.digest)
+        ]
+        if not numbers:
+            names = [each.name for each in self.images]
+            raise UnknownNameError("image among the strongest of any channel", image, names)
+        rows, ranks = np.nonzero(np.isin(self._numbers["image"], numbers))
+        usual = self._numbers["mean_maximum"][rows]
+        ahead = (self._numbers["value"][rows, ranks] - usual) / np.maximum(np.abs(usual), 1e-12)
+        order = np.lexsort((-ahead, ranks))[: max(0, count)]
+        return tuple(self._answer(int(rows[at]), int(ranks[at]), 1.0, 0.0) for at in order)
+
+    def belongs_to(self, model: Model) -> bool:
+        """Whether it was made with this very network, and inputs made in the same way."""
+        return self.digest == model.digest and self.options["preprocess"] == steps(model)
+
+    def check(self, model: Model) -> None:
+        """Nothing, where it belongs to a model.
+
+        Raises:
+            HookVizError: it was made with other weights, or other inputs.
+        """
+        if self.belongs_to(model):
+            return
+        of = f"{shorten(self.title)} ({shorten(self.weights)} weights)"
+        what = (
+            f"digest {shorten(self.digest[:12])}, and this is {model.title} ({model.weights} "
+            f"weights), digest {model.digest[:12]}"
+            if self.digest != model.digest
+            else "whose inputs were made of images in another way"
+        )
+        raise HookVizError(
+            f"The atlas {shorten(self.path.name)!r} was made with {of}, {what}. Load that one, or "
+            "make an atlas of this one: hookviz atlas."
+        )
+
+    def picture(self, image: AtlasImage) -> Path | None:
+        """Where an image is, if it is there.
+
+        Never outside of the folder that the atlas lies in, whatever the file says, by whichever
+        links.
+        """
+        if not image.path:
+            return None
+        folder = self.path.parent.resolve()
+        try:
+            real = (folder / image.path).resolve()
+            inside = real.is_relative_to(folder) and real.is_file()
+        except (OSError, ValueError, RuntimeError):  # a zero byte, too long, links in a circle
+            return None
+        return real if inside else None
+
+    def described(self) -> dict[str, Any]:
+        """What it is of and how it was made, as plain data."""
+        return {
+            "model": self.model,
+            "digest": self.digest,
+            "images": self.counts["images"],
+            "top": self.top,
+            **self.options,
+        }
+
+    @cached_property
+    def _firsts(self) -> dict[str, int]:
+        """The place of each layer's first channel among all."""
+        ends = np.cumsum([0, *self.layers.values()])
+        return dict(zip(self.layers, ends[:-1].tolist(), strict=True))
+
+    def _rows(self, layer: str) -> slice:
+        if layer not in self.layers:
+            raise UnknownLayerError("layer in the atlas", layer, self.layers)
+        return slice(self._firsts[layer], self._firsts[layer] + self.layers[layer])
+
+    def _row(self, layer: str, channel: int) -> int:
+        rows = self._rows(layer)
+        count = rows.stop - rows.start
+        if isinstance(channel, bool) or not 0 <= channel < count:
+            raise SettingError(
+                f"There is no channel {channel} in {layer}: it has {count:,}, counted from 0."
+            )
+        return int(rows.start + channel)
+
+    def _excitation(self, row: int, rank: int, patch: Pixels | None) -> Excitation:
+        every = self._numbers
+        number = int(every["patch"][row, rank])
+        box = tuple(every["patch_box"][number].tolist()) if number >= 0 else None
+        cell = every["cell"][row, rank].tolist()
+        return Excitation(
+            image=self.images[every["image"][row, rank]],
+            value=float(every["value"][row, rank]),
+            cell=(cell[0], cell[1]),
+            box=box,
+            patch=patch,
+        )
+
+    def _answer(self, row: int, rank: int, share: float, contrast: float) -> ChannelAnswer:
+        layer = next(name for name, first in reversed(self._firsts.items()) if first <= row)
+        value = float(self._numbers["value"][row, rank])
+        return ChannelAnswer(layer, row - self._firsts[layer], rank, share, value, contrast)
+
+    def _pixels(self, numbers: Sequence[int]) -> tuple[Pixels | None, ...]:
+        """The patches of these numbers; None for -1."""
+        starts, side = self._numbers["patch_start"], int(self.options["patch"])
+        found: list[Pixels | None] = []
+        try:
+            with self._patches.open("rb") as file:
+                for number in numbers:
+                    if number < 0:
+                        found.append(None)
+                        continue
+                    file.seek(int(starts[number]))
+                    data = file.read(int(starts[number + 1] - starts[number]))
+                    found.append(opened(data, side, f"Patch {number} of {self.path.name!r}"))
+        except OSError as error:
+            raise HookVizError(
+                f"The patches of {self.path.name!r} can't be read: {error.strerror or error}."
+            ) from error
+        return tuple(found)

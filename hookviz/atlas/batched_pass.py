@@ -1,0 +1,185 @@
+"""One pass over several images at once, of which only maxima, sums and samples are kept.
+
+Every layer is reduced while it is there, in its hook, so that memory is that of the bare pass. A
+map's cell is looked for only where its value exceeds what is asked for.
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from hookviz.atlas.channel_table import ChannelTable, LayerChannels
+from hookviz.atlas.tally import LayerBatch
+from hookviz.errors import ModelError
+from hookviz.hooking import hooks, replicas
+from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.types import Address, Model
+from hookviz.wording import times
+
+_SAMPLED = 4  # rows and columns of each map whose cells are in the histogram
+_FAR = 1e-3, 5e-2  # share of a layer's largest value: in float32, in half precisions
+
+
+class NotByImageError(ModelError):
+    """A layer's output has not a part for each image of a batch."""
+
+
+@dataclass(frozen=True, eq=False)
+class BatchedPass:
+    """Passes of a model over several images at once.
+
+    Attributes:
+        model: from `load_model` or `wrap`.
+        table: its channels.
+        dtype: in which the network computes; None for its own.
+    """
+
+    model: Model
+    table: ChannelTable
+    dtype: torch.dtype | None = None
+    _copy: nn.Module | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls, model: Model, table: ChannelTable, dtype: torch.dtype | None = None
+    ) -> "BatchedPass":
+        """Passes in the network's own precision, or on a copy of it in another one."""
+        copy = None if dtype is None else replicas.full_copy(model.network).to(dtype)
+        return cls(model, table, dtype, copy)
+
+    def run(self, images: Tensor, exceeding: NDArray[np.float32]) -> tuple[LayerBatch, ...]:
+        """What each layer made of the images; a layer that the pass does not run is not in it.
+
+        Several images go through with their channels last in memory, which is faster on CPUs; one
+        alone as `capture` has it, with exactly the values of `capture`.
+
+        Args:
+            images: ``(N, C, H, W)``.
+            exceeding: for each of all channels the value above which the cell is wanted.
+
+        Raises:
+            NotByImageError: a layer puts out something else than a part for each image.
+            ModelError: the network can't take the images.
+        """
+        kept: dict[str, LayerBatch] = {}
+        refused: list[NotByImageError] = []
+        if len(images) > 1 and images.ndim == 4:
+            images = images.contiguous(memory_format=torch.channels_last)
+
+        def see(call: hooks.Call) -> None:
+            for path, tensor in hooks.tensors_in(call.output):
+                layer = self.table.by_address.get(str(Address(call.layer, call.index, path)))
+                if layer is None:
+                    continue
+                try:
+                    maps = _maps(tensor, layer, len(images))
+                except NotByImageError as error:
+                    refused.append(error)
+                    raise hooks.StopForward from error
+                kept[layer.address] = reduced(maps, exceeding[layer.rows], layer.first)
+
+        names = {layer.name for layer in self.table.layers}
+        with self._replica() as replica, torch.no_grad(), hooks.observe(replica, names, see):
+            forward_pass(self.model, replica, images)
+        if refused:
+            raise refused[0]
+        return tuple(kept.values())
+
+    def keeps_images_apart(self, images: Tensor) -> bool:
+        """Whether a batch gives the first of its images what a pass of its own gives it.
+
+        To rounding: 0.1 % of the largest value of the layer, 5 % in half precisions.
+        """
+        nowhere = np.full(self.table.channels, np.inf, np.float32)
+        try:
+            together = self.run(images, nowhere)
+        except NotByImageError:
+            return False
+        alone = self.run(images[:1], nowhere)
+        far = _FAR[self.dtype is not None]
+        if [layer.first for layer in alone] != [layer.first for layer in together]:
+            return False
+        for single, several in zip(alone, together, strict=True):
+            one, other = single.best[0], several.best[0]
+            finite = np.isfinite(one)
+            scale = np.abs(one[finite]).max(initial=0)
+            if not np.allclose(one[finite], other[finite], rtol=0, atol=far * scale):
+                return False
+        return True
+
+    def _replica(self) -> AbstractContextManager[nn.Module]:
+        return private_replica(self.model) if self._copy is None else nullcontext(self._copy)
+
+
+def _maps(tensor: Tensor, layer: LayerChannels, images: int) -> Tensor:
+    """What the layer put out as ``(N, C, rows, columns)``."""
+    values = tensor.detach()
+    if values.ndim == layer.dimensions and images == 1:
+        values = values[None]
+    if values.ndim == 3 and layer.dimensions == 2:
+        values = values[:, :, None]
+    if values.ndim != 4 or values.shape[:2] != (images, layer.channels) or values.is_complex():
+        raise NotByImageError(
+            f"{layer.address} put out {times(tensor.shape)} for {images} images, and not "
+            f"{layer.channels} channels for each."
+        )
+    return values
+
+
+def reduced(maps: Tensor, exceeding: NDArray[np.float32], first: int = 0) -> LayerBatch:
+    """Maxima, sums and samples of maps, ``(N, C, rows, columns)``.
+
+    Args:
+        maps: of any float type, on any device.
+        exceeding: the value above which a maximum's cell is wanted, ``(C,)``.
+        first: the place of the first of the channels among all.
+    """
+    images, channels, rows, columns = maps.shape
+    if not maps.numel():
+        nothing = np.zeros((images, channels))
+        return LayerBatch(
+            first,
+            np.full((images, channels), -np.inf, np.float32),
+            np.full((images, channels, 2), -1, np.int32),
+            nothing,
+            0,
+            np.zeros(channels, np.int64),
+            np.zeros((channels, 0), np.float32),
+        )
+    best = maps.amax((2, 3)).float()
+    sums = maps.sum((2, 3), dtype=torch.float32)
+    not_finite = torch.zeros(channels, dtype=torch.int64)
+    if not sums.isfinite().all():  # NaN or infinity is somewhere in there, or the sum is too large
+        finite = maps.isfinite()
+        not_finite = (~finite).sum((0, 2, 3)).cpu()
+        sums = torch.where(finite, maps, 0).sum((2, 3), dtype=torch.float64)
+        maps = torch.where(maps.isnan(), -torch.inf, maps)
+        best = maps.amax((2, 3)).float()
+    wanted = best > torch.from_numpy(exceeding).to(best.device)
+    cells = np.full((images, channels, 2), -1, np.int32)
+    image, channel = wanted.nonzero(as_tuple=True)
+    if len(image):
+        # argmax gives the first of equal ones: row by row, whatever their order in memory
+        flat = maps[image, channel].flatten(1).argmax(1).cpu().numpy()
+        at = image.cpu().numpy(), channel.cpu().numpy()
+        cells[at] = np.stack(np.divmod(flat, columns), axis=1)
+    sample = maps[:, :, _spread(rows)][:, :, :, _spread(columns)].float()
+    return LayerBatch(
+        first,
+        best.cpu().numpy(),
+        cells,
+        sums.double().cpu().numpy(),
+        rows * columns,
+        not_finite.numpy(),
+        sample.transpose(0, 1).reshape(channels, -1).cpu().numpy(),
+    )
+
+
+def _spread(length: int) -> Tensor:
+    """Up to `_SAMPLED` places among `length`, each in the middle of an equal share."""
+    places = {(2 * step + 1) * length // (2 * _SAMPLED) for step in range(_SAMPLED)}
+    return torch.tensor(sorted(places))

@@ -1,0 +1,75 @@
+"""All channels of a network in one row: which of them are which layer's."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from hookviz.capturing.survey import Survey
+from hookviz.types import Address
+
+
+@dataclass(frozen=True, slots=True)
+class LayerChannels:
+    """The channels of one call of a conv layer among those of all.
+
+    Attributes:
+        address: ``conv1``, or ``conv1#1`` for a second call, as captures have it.
+        first: the place of its channel 0 among all channels.
+        channels: how many there are.
+        cells: rows and columns of its maps for the model's own input; one row where it puts out
+            lines, ``(C, L)``.
+        dimensions: of its output without the batch: 3 for maps, 2 for lines.
+    """
+
+    address: str
+    first: int
+    channels: int
+    cells: tuple[int, int]
+    dimensions: int = 3
+
+    @property
+    def name(self) -> str:
+        """The layer's name, without the call."""
+        return self.address.partition("#")[0]
+
+    @property
+    def rows(self) -> slice:
+        """Where its channels are among all."""
+        return slice(self.first, self.first + self.channels)
+
+
+@dataclass(frozen=True)
+class ChannelTable:
+    """Every conv layer's channels, in order of execution.
+
+    Attributes:
+        layers: one for each call of each conv layer.
+    """
+
+    layers: tuple[LayerChannels, ...]
+
+    @property
+    def channels(self) -> int:
+        """How many there are in all layers."""
+        return sum(layer.channels for layer in self.layers)
+
+    @cached_property
+    def by_address(self) -> Mapping[str, LayerChannels]:
+        """Each layer by its written address."""
+        return {layer.address: layer for layer in self.layers}
+
+
+def channel_table(seen: Survey) -> ChannelTable:
+    """The channels of every conv layer that puts out maps or lines; others are left out."""
+    layers: list[LayerChannels] = []
+    first = 0
+    for conv in seen.convs:
+        shape = conv.output_shape
+        if len(shape) not in (2, 3):
+            continue
+        cells = (1, *shape[1:])[-2:]
+        for call in range(conv.calls):
+            address = str(Address(conv.name, call))
+            layers.append(LayerChannels(address, first, shape[0], (cells[0], cells[1]), len(shape)))
+            first += shape[0]
+    return ChannelTable(tuple(layers))

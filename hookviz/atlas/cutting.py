@@ -1,0 +1,117 @@
+"""The patches of all winners: their images are read a second time, and each part is cut once."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from hookviz.atlas import reading_ahead
+from hookviz.atlas.patches import Box, box_in_original, cut
+from hookviz.atlas.plan import Plan
+from hookviz.atlas.tally import Tally
+from hookviz.atlas.top_k import NOBODY
+from hookviz.errors import HookVizError
+from hookviz.explaining.receptive_field import Fields, receptive_fields
+
+
+@dataclass(frozen=True, eq=False)
+class CutImage:
+    """One winning image with the patches that are cut out of it.
+
+    Attributes:
+        place: among all images.
+        size: height and width in pixels; (0, 0) where it has no pixels, or is gone.
+        entries: which entries of the lists show it, each as ``channel · k + rank``.
+        patches: for each entry which of `boxes` it shows; -1 for none.
+        boxes: where the patches lie in the image.
+        data: a PNG or JPEG for each of `boxes`.
+        fault: why there are no patches; empty where there are.
+    """
+
+    place: int
+    size: tuple[int, int]
+    entries: NDArray[np.int64]
+    patches: NDArray[np.int32] = field(repr=False)
+    boxes: tuple[Box, ...] = field(repr=False, default=())
+    data: tuple[bytes, ...] = field(repr=False, default=())
+    fault: str = ""
+
+
+def winners(tally: Tally) -> dict[int, NDArray[np.int64]]:
+    """Which entries of the lists show each image, by the image's place, ascending."""
+    flat = tally.top.places.reshape(-1)
+    order = np.argsort(flat, kind="stable")
+    order = order[flat[order] != NOBODY]
+    places, starts = np.unique(flat[order], return_index=True)
+    return (
+        dict(zip(places.tolist(), np.split(order, starts[1:]), strict=True)) if len(order) else {}
+    )
+
+
+def cut_images(plan: Plan, tally: Tally, after: int) -> Iterator[CutImage]:
+    """Each winning image with its patches, in order, from the one at place `after` on."""
+    cutter = _Cutter(plan, tally)
+    rest = [place for place in cutter.entries if place >= after]
+    yield from reading_ahead.in_order(cutter, rest, 2 * reading_ahead.THREADS)
+
+
+class _Cutter:
+    """Reads a winning image again and cuts its patches, in any thread."""
+
+    def __init__(self, plan: Plan, tally: Tally) -> None:
+        self.entries = winners(tally)
+        self._plan, self._tally = plan, tally
+        self._digests = {
+            place: digest for digest, place in tally.digests.items() if place in self.entries
+        }
+        self._owner = np.empty(plan.table.channels, np.int64)  # the layer of each channel
+        for number, layer in enumerate(plan.table.layers):
+            self._owner[layer.rows] = number
+        self._fields: dict[tuple[int, ...], Fields] = {}
+        self._lock = threading.Lock()  # no two threads work the same fields out
+
+    def __call__(self, place: int) -> CutImage:
+        plan, entries = self._plan, self.entries[place]
+        patches = np.full(len(entries), -1, np.int32)
+        try:
+            picture, model_input, digest = reading_ahead.read(
+                plan.model, plan.sources[place].image, plan.size
+            )
+        except HookVizError as error:
+            return CutImage(place, (0, 0), entries, patches, fault=str(error))
+        if digest != self._digests.get(place):
+            return CutImage(place, (0, 0), entries, patches, fault="It has changed meanwhile.")
+        if picture is None:
+            return CutImage(place, (0, 0), entries, patches)
+        image = Image.fromarray(picture.pixels)
+        shape = tuple(model_input.tensor.shape[1:])
+        boxes: dict[Box, int] = {}
+        for number, entry in enumerate(entries.tolist()):
+            box = box_in_original(self._field(entry, shape), model_input.crop, picture.pixels)
+            if box is not None:
+                patches[number] = boxes.setdefault(box, len(boxes))
+        data = tuple(cut(image, box, plan.patch) for box in boxes)
+        size = (picture.height, picture.width)
+        return CutImage(place, size, entries, patches, tuple(boxes), data)
+
+    def _field(self, entry: int, shape: tuple[int, ...]) -> Box:
+        """What the cell of one entry sees of an input of `shape`."""
+        channel, rank = divmod(entry, self._tally.top.k)
+        layer = self._plan.table.layers[int(self._owner[channel])]
+        seen = self._fields_of(shape).get(layer.address)
+        row, column = self._tally.top.cells[channel, rank].tolist()
+        if seen is None or row >= seen.cells[0] or column >= seen.cells[1]:
+            return 0, 0, shape[-2], shape[-1]  # a line, or a layer that zeros don't run
+        return seen.box(row, column)
+
+    def _fields_of(self, shape: tuple[int, ...]) -> Fields:
+        with self._lock:
+            if shape not in self._fields:
+                try:
+                    self._fields[shape] = receptive_fields(self._plan.model, shape)
+                except HookVizError:  # zeros don't go through, though images do
+                    self._fields[shape] = {}
+            return self._fields[shape]

@@ -1,0 +1,79 @@
+"""A histogram of each channel that needs no range beforehand and can be added to another one.
+
+A channel's bins are 64 of one width, half of them below 0. The width is the least power of two at
+which every value so far has a bin; where a larger value comes, bins are joined in pairs. So the
+result depends on the values alone, not on their order, and two histograms have a sum.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+BINS = 64
+"""How many each channel has."""
+
+SMALLEST = -64
+"""The exponent of a width that no channel goes below; one that was 0 always has it."""
+
+_HALF = BINS // 2
+_HALF_EXPONENT = 5  # 2⁵ bins above 0
+
+
+class Histograms:
+    """Counts of the values of C channels.
+
+    Attributes:
+        counts: int64, ``(C, BINS)``; bin i holds values from ``(i − 32)·w`` to ``(i − 31)·w``, the
+            latter not included.
+        exponents: int16, ``(C,)``; the width w is 2 to this power.
+    """
+
+    def __init__(self, channels: int) -> None:
+        self.counts: NDArray[np.int64] = np.zeros((channels, BINS), np.int64)
+        self.exponents: NDArray[np.int16] = np.full(channels, SMALLEST, np.int16)
+
+    def add(self, rows: slice, values: NDArray[np.float32]) -> None:
+        """Count more values of the channels of `rows`, ``(c, M)``; what is not finite is left out.
+
+        Raises:
+            ValueError: there are other channels than `rows`.
+        """
+        if not values.size:
+            return
+        finite = np.isfinite(values)
+        wide = np.where(finite, values, 0).astype(np.float64)
+        largest = np.frexp(np.abs(wide).max(axis=1))[1] - _HALF_EXPONENT
+        largest[~wide.any(axis=1)] = SMALLEST
+        self._widen(np.maximum(self.exponents[rows], largest), rows)
+        bins = np.floor(np.ldexp(wide, -self.exponents[rows, None].astype(np.int32))).astype(
+            np.int64
+        )
+        bins += _HALF + BINS * np.arange(len(values))[:, None]
+        counted = np.bincount(bins[finite], minlength=BINS * len(values))
+        self.counts[rows] += counted.reshape(len(values), BINS)
+
+    def merge(self, other: "Histograms") -> None:
+        """Take in the counts of the same channels over other values."""
+        exponents = np.maximum(self.exponents, other.exponents)
+        self._widen(exponents, slice(None))
+        same = Histograms(len(exponents))
+        same.counts, same.exponents = other.counts.copy(), other.exponents.copy()
+        same._widen(exponents, slice(None))
+        self.counts += same.counts
+
+    def _widen(self, exponents: NDArray[np.integer], rows: slice) -> None:
+        """Join bins until the channels of `rows` have these widths, which are no smaller ones."""
+        steps = (exponents - self.exponents[rows]).astype(np.int64)
+        counts = self.counts[rows]
+        for step in np.unique(steps[steps > 0]):
+            wider = np.flatnonzero(steps == step)
+            if counts[wider].any():
+                to = ((np.arange(BINS) - _HALF) >> min(int(step), BINS)) + _HALF
+                joined = np.zeros((wider.size, BINS), np.int64)
+                np.add.at(joined.T, to, counts[wider].T)
+                counts[wider] = joined
+        self.exponents[rows] = exponents
+
+
+def edges(exponent: int) -> NDArray[np.float64]:
+    """Where a channel's bins begin and end, ``(BINS + 1,)``, of the width's exponent."""
+    return np.ldexp(np.arange(-_HALF, _HALF + 1).astype(np.float64), exponent)

@@ -1,0 +1,254 @@
+"""An atlas made of a model and images: one pass over the images, and one look at the winners."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hookviz.atlas import reading_ahead, writing
+from hookviz.atlas.atlas import Atlas
+from hookviz.atlas.channel_table import ChannelTable, channel_table
+from hookviz.atlas.cutting import cut_images, winners
+from hookviz.atlas.part_folder import LEFTOVERS, PartFolder
+from hookviz.atlas.patch_file import PATCHES, PatchFile
+from hookviz.atlas.plan import BATCH, Plan, differences
+from hookviz.atlas.reading import read_atlas
+from hookviz.atlas.shard_work import Engine, ShardWork, in_this_process
+from hookviz.atlas.sources import Source, sources
+from hookviz.atlas.tally import Tally
+from hookviz.capturing.survey import survey_input
+from hookviz.errors import HookVizError, ModelError, SettingError, shorten
+from hookviz.hooking.forward_pass import own_shape
+from hookviz.paths import path_of
+from hookviz.types import Model
+
+SUFFIX = ".atlas"
+_SECONDS = 10.0  # of work that a kill costs, where a shard takes less
+
+
+@dataclass(frozen=True, slots=True)
+class AtlasProgress:
+    """How far the making of an atlas is.
+
+    Attributes:
+        cutting: whether the pass is done and patches are being cut.
+        done: images that are done, of the pass or of the cutting.
+        images: how many there are to do.
+        left_out: images that could not be read so far.
+        per_second: images a second since this run began; 0.0 before the first.
+    """
+
+    cutting: bool
+    done: int
+    images: int
+    left_out: int
+    per_second: float
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Of the pass or of the cutting; None before anything is done."""
+        return (self.images - self.done) / self.per_second if self.per_second else None
+
+    @property
+    def share(self) -> float:
+        """Done of both together, 0…1; the pass counts as nine tenths."""
+        part = self.done / max(1, self.images)
+        return 0.9 + 0.1 * part if self.cutting else 0.9 * part
+
+
+Report = Callable[[AtlasProgress], object]
+
+
+def make_atlas(
+    model: Model,
+    images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    top: int = 9,
+    batch: int = BATCH,
+    size: int | None = None,
+    dtype: str = "float32",
+    patch: int = 64,
+    anew: bool = False,
+    progress: Report | None = None,
+    engine: Engine = in_this_process,
+) -> Atlas:
+    """For every channel of every conv layer, the images that excite it most, kept in a file.
+
+    One pass over the images; then those that are among the strongest of any channel are read again,
+    and what the cell sees is cut out of them. What was begun and ended, by Ctrl-C, a kill or a full
+    disk, goes on from there when the same is asked for again, and the result is the same. Images
+    that can't be read are left out and counted.
+
+    Of equal values the earlier image comes first, and within it the earlier cell; equal pictures
+    count once. NaN counts as nothing.
+
+    Args:
+        model: from `load_model` or `wrap`.
+        images: a folder, a pattern, or several of what `prepare` takes; by names in a mapping. In
+            a folder of folders these are classes.
+        path: a folder that is made, ``NAME.atlas``.
+        top: how many images are kept of each channel.
+        batch: images a pass. With several the values are those of `capture` to rounding, with 1
+            exactly.
+        size: side of the inputs in pixels, in place of the model's own.
+        dtype: ``"float32"``, or ``"bfloat16"``, which is faster and rounds to 3 digits.
+        patch: the longer side of a patch in pixels, at most.
+        anew: drop what was begun, and what there is, under that name.
+        progress: told how far it is; what it raises ends the run, which can be gone on with.
+        engine: what goes through the shards of the images.
+
+    Raises:
+        SettingError: an option means nothing.
+        ModelError: the network takes no images, or none of these.
+        HookVizError: there is no image that can be read; `path` is something else, or an atlas of
+            something else.
+
+    >>> import tempfile
+    >>> model = hookviz.load_model("shapesnet")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     atlas = hookviz.make_atlas(model, "assets/samples", f"{folder}/samples.atlas", top=2)
+    ...     [(best.image.name, best.cell) for best in atlas.excites("stage3.second.conv", 5)]
+    """
+    Plan.check(top, batch, patch, dtype)
+    target = _target(path)
+    listed = sources(images)
+    table = _table(model, listed, size)
+    plan = Plan(model, listed, table, top, batch, size, dtype, patch)
+    if target.exists() and not anew:
+        return _there_already(target, plan)
+    part = PartFolder.of(target)
+    with part.opened(plan, anew=anew):
+        tally = _tallied(plan, part, engine, progress)
+        with PatchFile(part, table.channels * top) as cut:
+            _cut(plan, tally, cut, progress)
+            cut.keep()
+            for name, data in writing.files(plan, tally, cut, target.parent).items():
+                part.write(name, data)
+        if anew and target.exists():
+            _remove(target)
+        part.finish()
+    return read_atlas(target)
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    target = path_of(path)
+    if not target.name.endswith(SUFFIX) or target.name == SUFFIX:
+        raise SettingError(
+            f"{shorten(str(path))!r} is no name of an atlas; give one such as 'photos{SUFFIX}'."
+        )
+    if target.exists() and not target.is_dir():
+        raise HookVizError(f"{shorten(str(path))!r} is there already, and is no atlas.")
+    return target
+
+
+def _table(model: Model, listed: Sequence[Source], size: int | None) -> ChannelTable:
+    """The model's channels, as the first image that can be read shows them."""
+    if len(own_shape(model)) != 3:
+        raise ModelError(f"{model.title} takes no images, so there is no atlas of it.")
+    first: HookVizError | None = None
+    for source in listed:
+        try:
+            _, model_input, _ = reading_ahead.read(model, source.image, size)
+            table = channel_table(survey_input(model, model_input))
+        except HookVizError as error:
+            first = first or error
+        else:
+            if not table.channels:
+                raise ModelError(f"{model.title} has no conv layer whose maps could be looked at.")
+            return table
+    assert first is not None
+    if len(listed) == 1:
+        raise first
+    raise HookVizError(
+        f"None of the {len(listed):,} images can be used. {shorten(listed[0].name)}: {first}"
+    ) from first
+
+
+def _there_already(target: Path, plan: Plan) -> Atlas:
+    atlas = read_atlas(target)
+    what = differences(atlas.described(), plan.described())
+    if what:
+        raise HookVizError(
+            f"{str(target)!r} is there already, and is another atlas: {what}. Give another name, "
+            "or make it anew (anew=True, --anew)."
+        )
+    return atlas
+
+
+def _tallied(plan: Plan, part: PartFolder, engine: Engine, progress: Report | None) -> Tally:
+    """The tally of all images, of which some may have been tallied by an earlier run."""
+    empty = Tally.empty(plan.table.channels, plan.top, len(plan.classes))
+    tally, done = part.kept(empty)
+    shards = plan.shards
+    telling = _Telling(progress, len(plan.sources), cutting=False)
+    telling.begin(sum(map(len, shards[:done])), tally.left_out_count)
+    kept = time.monotonic()
+    written = done
+    try:
+        for other in engine(ShardWork(plan), shards[done:], telling.step):
+            tally.merge(other)
+            done += 1
+            if time.monotonic() - kept > _SECONDS:
+                part.keep(tally, done)
+                kept, written = time.monotonic(), done
+    finally:
+        if done > written:  # whatever ended it: what is done is not done again
+            part.keep(tally, done)
+    if not tally.tallied:
+        place, reason = min(tally.left_out.items())
+        raise HookVizError(
+            f"None of the {len(plan.sources):,} images can be used. "
+            f"{shorten(plan.sources[place].name)}: {reason}"
+        )
+    return tally
+
+
+def _cut(plan: Plan, tally: Tally, cut: PatchFile, progress: Report | None) -> None:
+    every = winners(tally)
+    telling = _Telling(progress, len(every), cutting=True)
+    telling.begin(sum(place < cut.next_place for place in every), tally.left_out_count)
+    try:
+        for image in cut_images(plan, tally, cut.next_place):
+            cut.add(image)
+            telling.step(1, 0)
+    except BaseException:
+        cut.keep()
+        raise
+
+
+class _Telling:
+    """Tells whoever asked how far it is."""
+
+    def __init__(self, progress: Report | None, images: int, *, cutting: bool) -> None:
+        self._progress = progress
+        self._images = images
+        self._cutting = cutting
+        self._before = self._done = self._left_out = 0
+        self._began = time.perf_counter()
+
+    def begin(self, done: int, left_out: int) -> None:
+        """So much was done before this run."""
+        self._before = self._done = done
+        self._left_out = left_out
+        self.step(0, 0)
+
+    def step(self, images: int, left_out: int) -> None:
+        """So many more images are done."""
+        self._done += images
+        self._left_out += left_out
+        if self._progress is None:
+            return
+        seconds = time.perf_counter() - self._began
+        rate = (self._done - self._before) / seconds if seconds > 0 else 0.0
+        self._progress(AtlasProgress(self._cutting, self._done, self._images, self._left_out, rate))
+
+
+def _remove(target: Path) -> None:
+    """Remove an atlas and nothing else: whatever is no file of one stays, and is an error."""
+    read_atlas(target)
+    for name in (writing.ABOUT, writing.NUMBERS, PATCHES, *LEFTOVERS):
+        (target / name).unlink(missing_ok=True)
+    target.rmdir()

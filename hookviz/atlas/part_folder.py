@@ -1,0 +1,211 @@
+"""An atlas while it is being made: a folder beside it from which the work goes on after any end.
+
+Every file in it is there as a whole or not at all, and is on the disk before the next step counts
+on it. Nobody else works on it meanwhile.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+from numpy.typing import NDArray
+from safetensors.numpy import save
+
+from hookviz.atlas.plan import Plan, differences
+from hookviz.atlas.tally import SUMS, Tally
+from hookviz.errors import HookVizError, shorten
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks; there two at once are not told apart
+    fcntl = None  # type: ignore[assignment]
+
+_PLAN, _TALLY, _LOCK = "plan.json", "tally.safetensors", "lock"
+LEFTOVERS = (_PLAN, _TALLY, "cut.safetensors", _LOCK)
+"""Files that only the making needs; after a kill they can still be in a finished atlas."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartFolder:
+    """The folder of an atlas that is not finished.
+
+    Attributes:
+        folder: ``NAME.atlas.part``.
+        target: ``NAME.atlas``, what it becomes.
+    """
+
+    folder: Path
+    target: Path
+
+    @classmethod
+    def of(cls, target: Path) -> "PartFolder":
+        """The one that becomes `target`."""
+        return cls(target.with_name(f"{target.name}.part"), target)
+
+    @contextmanager
+    def opened(self, plan: Plan, *, anew: bool) -> Iterator[None]:
+        """The folder for work on `plan`, for this process alone.
+
+        Raises:
+            HookVizError: another process works in it, or it is of another plan.
+            OSError: it can't be made.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / _LOCK).open("wb") as lock:
+            if fcntl is not None:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise HookVizError(
+                        f"Another process is making {str(self.target)!r} now. Wait for it, or give "
+                        "another name."
+                    ) from None
+            self._check(plan, anew=anew)
+            yield
+
+    def _check(self, plan: Plan, *, anew: bool) -> None:
+        asked = plan.described()
+        if anew:
+            for file in self.folder.iterdir():
+                if file.name != _LOCK:
+                    file.unlink()
+        if not (self.folder / _PLAN).exists():
+            self.write(_PLAN, json.dumps(asked).encode())
+            return
+        try:
+            begun = json.loads((self.folder / _PLAN).read_bytes())
+            what = differences(begun, asked)
+        except (ValueError, AttributeError) as error:
+            raise self._damaged(error) from error
+        if what:
+            raise HookVizError(
+                f"{str(self.folder)!r} is the beginning of another atlas: {what}. Give another "
+                "name, or make it anew (anew=True, --anew), which drops that work."
+            )
+
+    def write(self, name: str, data: bytes) -> None:
+        """A file that is there as a whole or not at all.
+
+        Raises:
+            OSError: the disk is full, and what was there before is still there.
+        """
+        new = self.folder / f"{name}.new"
+        try:
+            with new.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            new.unlink(missing_ok=True)
+            raise
+        new.replace(self.folder / name)
+        _sync_folder(self.folder)
+
+    def keep(self, tally: Tally, shards: int) -> None:
+        """Write down the tally of the first `shards` shards."""
+        about = {
+            "shards": str(shards),
+            "left_out": json.dumps(tally.left_out),
+            **{name: str(getattr(tally, name)) for name in _COUNTS},
+        }
+        self.write(_TALLY, save(_arrays(tally), about))
+
+    def kept(self, empty: Tally) -> tuple[Tally, int]:
+        """The tally that was written down and of how many shards it is; `empty` and 0 without one.
+
+        Raises:
+            HookVizError: it is damaged.
+        """
+        path = self.folder / _TALLY
+        if not path.exists():
+            return empty, 0
+        try:
+            with safetensors.safe_open(path, "np") as file:
+                about = file.metadata() or {}
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            _fill(empty, arrays, about)
+            return empty, int(about["shards"])
+        except (safetensors.SafetensorError, OSError, ValueError, KeyError) as error:
+            raise self._damaged(error) from error
+
+    def finish(self) -> None:
+        """Give the folder its final name; from then on it is an atlas.
+
+        Raises:
+            HookVizError: there is something of that name already.
+        """
+        try:
+            self.folder.rename(self.target)
+        except OSError as error:
+            raise HookVizError(
+                f"The atlas is complete in {str(self.folder)!r}, but can't be called "
+                f"{self.target.name!r}: {error.strerror or error}."
+            ) from error
+        _sync_folder(self.target.parent)
+        for name in LEFTOVERS:
+            (self.target / name).unlink(missing_ok=True)
+
+    def drop(self) -> None:
+        """Remove the folder with all that is in it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _damaged(self, error: Exception) -> HookVizError:
+        reason = shorten(str(error), 100)
+        return HookVizError(
+            f"{str(self.folder)!r}, the beginning of this atlas, is damaged ({reason}). Make it "
+            "anew (anew=True, --anew)."
+        )
+
+
+_COUNTS = ("tallied", "repeated", "left_out_count")
+
+
+def _arrays(tally: Tally) -> dict[str, NDArray[Any]]:
+    digests = np.frombuffer(b"".join(tally.digests), np.uint8).reshape(len(tally.digests), -1)
+    return {
+        "top.values": tally.top.values,
+        "top.places": tally.top.places,
+        "top.cells": tally.top.cells,
+        "histograms.counts": tally.histograms.counts,
+        "histograms.exponents": tally.histograms.exponents,
+        "digests": digests if tally.digests else np.zeros((0, 16), np.uint8),
+        "digest_places": np.array(list(tally.digests.values()), np.int64),
+        **{name: np.ascontiguousarray(getattr(tally, name)) for name in SUMS},
+    }
+
+
+def _fill(tally: Tally, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, str]) -> None:
+    parts: list[tuple[Any, str, str]] = [(tally, name, name) for name in SUMS]
+    parts += [(tally.top, name, f"top.{name}") for name in ("values", "places", "cells")]
+    parts += [(tally.histograms, name, f"histograms.{name}") for name in ("counts", "exponents")]
+    for owner, name, key in parts:
+        before, now = getattr(owner, name), arrays[key]
+        if before.shape != now.shape or before.dtype != now.dtype:
+            raise ValueError(f"{key} is {now.dtype} of {now.shape}")
+        setattr(owner, name, now.copy())
+    places = arrays["digest_places"].tolist()
+    tally.digests = dict(zip(map(bytes, arrays["digests"]), places, strict=True))
+    tally.left_out = {int(place): reason for place, reason in json.loads(about["left_out"]).items()}
+    for name in _COUNTS:
+        setattr(tally, name, int(about[name]))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a name that was given in a folder last through a power cut, where the system can."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:  # some file systems can't
+        pass
+    finally:
+        os.close(handle)

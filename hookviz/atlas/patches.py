@@ -1,0 +1,91 @@
+"""The part of an image that a cell sees, cut out of the original and kept small."""
+
+import math
+from collections.abc import Sequence
+from io import BytesIO
+
+from PIL import Image
+
+from hookviz.errors import HookVizError
+from hookviz.images.formats import HEAD, find_reader
+from hookviz.images.reading import decode
+from hookviz.types import Crop, Pixels
+
+Box = tuple[int, int, int, int]
+"""Top, left, bottom, right in pixels of the original; the last row and column not included."""
+
+_EXACT_SIDE = 16  # patches up to this are kept to the pixel; JPEG would blur single pixels
+_QUALITY = 90
+
+
+def box_in_original(field: Sequence[int], crop: Crop | None, image: Pixels) -> Box | None:
+    """Where a receptive field lies in the original image; None where it sees nothing of it.
+
+    Args:
+        field: top, left, bottom and right in pixels of the input.
+        crop: which part of the original the input shows; None where that is not known, and then it
+            is the whole image.
+        image: the original, ``(H, W, 3)``.
+    """
+    height, width = image.shape[:2]
+    top, left, bottom, right = field
+    if top >= bottom or left >= right:
+        return None
+    if crop is None:
+        return 0, 0, height, width
+    down, across = (
+        (crop.bottom - crop.top) / crop.height,
+        (crop.right - crop.left) / crop.width,
+    )
+    first_row, last_row = _whole(crop.top + top * down, crop.top + bottom * down, height)
+    first_column, last_column = _whole(crop.left + left * across, crop.left + right * across, width)
+    if first_row >= last_row or first_column >= last_column:
+        return None
+    return first_row, first_column, last_row, last_column
+
+
+def _whole(start: float, end: float, length: int) -> tuple[int, int]:
+    """The pixels that a stretch touches, of those that there are."""
+    tolerance = 1e-6  # a stretch that ends with a pixel does not touch the next one
+    return max(0, math.floor(start + tolerance)), min(length, math.ceil(end - tolerance))
+
+
+def cut(image: Image.Image, box: Box, side: int) -> bytes:
+    """The part of an RGB image as the bytes of a PNG or a JPEG, no side longer than `side`.
+
+    It is shrunk, never enlarged: one pixel can be a patch.
+    """
+    top, left, bottom, right = box
+    height, width = bottom - top, right - left
+    scale = min(1.0, side / max(height, width))
+    size = max(1, round(width * scale)), max(1, round(height * scale))
+    if size == (width, height):
+        patch = image.crop((left, top, right, bottom))
+    else:
+        patch = image.resize(
+            size, Image.Resampling.BILINEAR, box=(left, top, right, bottom), reducing_gap=2.0
+        )
+    buffer = BytesIO()
+    if max(size) <= _EXACT_SIDE:
+        patch.save(buffer, "PNG")
+    else:
+        patch.save(buffer, "JPEG", quality=_QUALITY, subsampling=0)
+    return buffer.getvalue()
+
+
+def opened(data: bytes, side: int, name: str) -> Pixels:
+    """The pixels of a patch, RGB uint8 ``(h, w, 3)``, from bytes that anybody may have written.
+
+    Raises:
+        HookVizError: they are no PNG or JPEG of at most `side` pixels a side.
+    """
+    try:
+        image = find_reader(data[:HEAD], name)(BytesIO(data))  # no more than its head is read
+        small = image.format in ("PNG", "JPEG") and max(image.size) <= side
+    except HookVizError:
+        raise
+    except Exception as error:  # on broken bytes Pillow raises whatever its line of code raises
+        raise HookVizError(f"{name} is damaged.") from error
+    if not small:
+        raise HookVizError(f"{name} is no picture of {side} pixels a side.")
+    return decode(data, name).pixels

@@ -1,0 +1,124 @@
+"""What an atlas is to be made of and how, and the shards that the work falls into."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from hookviz.atlas.channel_table import ChannelTable
+from hookviz.atlas.sources import Source
+from hookviz.capturing.features import steps
+from hookviz.errors import SettingError, one_of, shorten
+from hookviz.types import Model
+
+DTYPES = {"float32": None, "bfloat16": torch.bfloat16}
+"""In which precision a pass can compute, by name; None for the network's own."""
+
+BATCH = 16
+"""Images a pass, where nobody says otherwise."""
+
+_SHARD = 256  # images, about: what is done again after a kill
+_MOST = {"top": 100, "batch": 1024, "patch": 512}
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All that decides what comes out.
+
+    Attributes:
+        model: from `load_model` or `wrap`.
+        sources: the images, in order; an image's place in it stands for it everywhere.
+        table: the model's channels.
+        top: how many images are kept of each channel.
+        batch: images a pass; 1 gives exactly the values of `capture`.
+        size: side of the inputs in pixels; None for the model's own.
+        dtype: one of `DTYPES`.
+        patch: the longer side of a patch in pixels, at most.
+    """
+
+    model: Model
+    sources: Sequence[Source] = field(repr=False)
+    table: ChannelTable = field(repr=False)
+    top: int = 9
+    batch: int = BATCH
+    size: int | None = None
+    dtype: str = "float32"
+    patch: int = 64
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """The folders that the images lie in, sorted; none where one image lies in none."""
+        names = {source.category for source in self.sources}
+        return () if "" in names else tuple(sorted(names))
+
+    @cached_property
+    def class_numbers(self) -> dict[str, int]:
+        """The place of each class among all."""
+        return {name: number for number, name in enumerate(self.classes)}
+
+    @property
+    def shards(self) -> tuple[range, ...]:
+        """The places of the images of each shard: whole batches, about 256 images."""
+        step = max(1, _SHARD // self.batch) * self.batch
+        every = range(len(self.sources))
+        return tuple(every[start : start + step] for start in range(0, len(every), step))
+
+    def described(self) -> dict[str, Any]:
+        """The same as plain data, to tell whether work that was begun is of this plan."""
+        names = hashlib.blake2b(digest_size=16)
+        for source in self.sources:
+            names.update(source.name.encode("utf-8", "surrogateescape") + b"\0")
+        return {
+            "model": self.model.name,
+            "digest": self.model.digest,
+            "preprocess": steps(self.model),
+            "images": len(self.sources),
+            "names": names.hexdigest(),
+            "top": self.top,
+            "batch": self.batch,
+            "size": self.size,
+            "dtype": self.dtype,
+            "patch": self.patch,
+        }
+
+    @staticmethod
+    def check(top: int, batch: int, patch: int, dtype: str) -> None:
+        """Nothing, where all these mean something.
+
+        Raises:
+            SettingError: a number is none from 1 up to its limit, or there is no such precision.
+        """
+        for name, value in {"top": top, "batch": batch, "patch": patch}.items():
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise SettingError(f"{name}={shorten(repr(value))} is no whole number above 0.")
+            if value > _MOST[name]:
+                raise SettingError(f"{name}={value} is too much; it can be 1 to {_MOST[name]}.")
+        one_of("dtype", dtype, DTYPES)
+
+
+def differences(begun: dict[str, Any], asked: dict[str, Any]) -> str:
+    """In which parts two descriptions of plans differ, in words; empty where they don't."""
+    different = [
+        _WORDS[name].format(json.dumps(begun.get(name)), json.dumps(value))
+        for name, value in asked.items()
+        if begun.get(name) != value
+    ]
+    return "; ".join(dict.fromkeys(shorten(part, 120) for part in different))
+
+
+_WORDS = {
+    "model": "its model is {}, not {}",
+    "digest": "it is of other weights",
+    "preprocess": "its model makes its inputs in another way",
+    "images": "it is of {} images, not {}",
+    "names": "it is of other images",
+    "top": "top is {}, not {}",
+    "batch": "batch is {}, not {}",
+    "size": "size is {}, not {}",
+    "dtype": "dtype is {}, not {}",
+    "patch": "patch is {}, not {}",
+}

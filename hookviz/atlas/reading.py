@@ -1,0 +1,260 @@
+"""An atlas read from its folder, with nothing in it believed.
+
+Nothing in it is executed, no name in it is opened, and every number is checked against the others
+before anything is looked up by it. The numbers take as much memory as their file; patches stay on
+the disk until they are looked at.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load
+
+import hookviz
+from hookviz.atlas.atlas import Atlas, AtlasImage
+from hookviz.atlas.histograms import BINS
+from hookviz.atlas.patch_file import PATCHES
+from hookviz.atlas.writing import ABOUT, FORM, NUMBERS
+from hookviz.errors import HookVizError, nearest_names, shorten
+from hookviz.machine.memory import MEGABYTE
+from hookviz.paths import fault_of, path_of
+
+_MOST_JSON = 512 * MEGABYTE
+_LONGEST = 4096  # letters of a name or a path
+_MOST = 1 << 31  # of anything that is counted
+_ANEW = "Make it anew: hookviz atlas photos/ -o photos.atlas."
+
+
+class _WrongError(Exception):
+    """What is wrong with the content of an atlas, in words."""
+
+
+def read_atlas(path: str | os.PathLike[str]) -> Atlas:
+    """The atlas in a folder that `make_atlas` or ``hookviz atlas`` made.
+
+    Nothing in it is executed, and no image that it names is opened.
+
+    Args:
+        path: ``NAME.atlas``.
+
+    Raises:
+        HookVizError: there is no such folder, it is no atlas or one of a newer HookViz, or it is
+            not finished, truncated or damaged.
+
+    >>> atlas = hookviz.read_atlas("assets/atlases/shapesnet-samples.atlas")
+    >>> best = atlas.excites("stage3.second.conv", 5)[0]
+    >>> best.image.name, best.patch.shape  # (h, w, 3)
+    """
+    folder = path_of(path)
+    name = repr(shorten(folder.name))
+    _check_files(folder, name)
+    try:
+        about = _about(folder / ABOUT, name)
+        numbers = _numbers(folder / NUMBERS)
+        return _atlas(folder, about, numbers)
+    except _WrongError as error:
+        raise HookVizError(f"{name} is damaged: {shorten(str(error), 200)}. {_ANEW}") from error
+    except OSError as error:
+        raise HookVizError(f"{name} can't be read: {error.strerror or error}.") from error
+
+
+def _check_files(folder: Path, name: str) -> None:
+    """Nothing, where the files of an atlas are there."""
+    if not folder.is_dir():
+        known = folder.parent.glob("*.atlas") if folder.parent.is_dir() else ()
+        near = nearest_names(folder.name, [each.name for each in known])
+        part = folder.with_name(f"{folder.name}.part")
+        if part.is_dir():
+            raise HookVizError(
+                f"The atlas {name} is not finished: {part.name!r} is there. The command that began "
+                "it goes on where it was."
+            )
+        what = "no folder, and so no atlas" if folder.exists() else "not there"
+        hint = f"Did you mean {near[0]!r}?" if near else _ANEW
+        raise HookVizError(f"{name} is {what}. {hint}")
+    for file in (ABOUT, NUMBERS, PATCHES):
+        path = folder / file
+        if not path.is_file():
+            what = fault_of(path) or "missing"
+            raise HookVizError(f"{name} is no whole atlas: its {file} is {what}. {_ANEW}")
+
+
+def _about(path: Path, name: str) -> dict[str, Any]:
+    if path.stat().st_size > _MOST_JSON:
+        raise _WrongError(f"{ABOUT} is larger than {_MOST_JSON // MEGABYTE} MB")
+    try:
+        about = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise _WrongError(f"{ABOUT} is no JSON, or not all of it") from error
+    form = about.get("form") if isinstance(about, dict) else None
+    if not isinstance(form, int) or isinstance(form, bool) or form < 1:
+        raise HookVizError(f"{name} is no atlas: {ABOUT} says no form. {_ANEW}")
+    if form > FORM:
+        made_by = shorten(str(about.get("hookviz", "")), 20) or "a newer one"
+        raise HookVizError(
+            f"{name} was made by HookViz {made_by}, and this is HookViz {hookviz.__version__}, "
+            "which can't read it yet. Use that one, or make the atlas anew with this one."
+        )
+    return dict(about)
+
+
+def _numbers(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        return dict(load(path.read_bytes()))
+    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
+        raise _WrongError(f"{NUMBERS} is truncated or changed ({error})") from error
+
+
+def _atlas(folder: Path, about: Mapping[str, Any], numbers: dict[str, NDArray[Any]]) -> Atlas:
+    layers = _layers(_list(about, "layers"))
+    images = tuple(_image(each) for each in _list(about, "images"))
+    classes = {_text(each, "name"): _count(each, "images") for each in _list(about, "classes")}
+    top = _count(about, "top")
+    patch = _count(about, "patch")
+    size = about.get("size")
+    if not 1 <= top <= 1000 or not 1 <= patch <= 4096 or not (size is None or _is_count(size)):
+        raise _WrongError("its options mean nothing")
+    counts = about.get("counts")
+    if not isinstance(counts, dict):
+        raise _WrongError("counts are missing")
+    _check(numbers, sum(layers.values()), top, len(classes), images)
+    _check_starts(numbers["patch_start"], (folder / PATCHES).stat().st_size)
+    for each in numbers.values():
+        each.setflags(write=False)
+    return Atlas(
+        path=folder,
+        model=_text(about, "model"),
+        title=_text(about, "title"),
+        weights=_text(about, "weights"),
+        digest=_text(about, "digest"),
+        top=top,
+        layers=MappingProxyType(layers),
+        images=images,
+        classes=MappingProxyType(classes),
+        counts=MappingProxyType(
+            {name: _count(counts, name) for name in ("images", "tallied", "repeated", "left_out")}
+        ),
+        left_out=MappingProxyType(
+            {_text(each, "name"): _text(each, "reason") for each in _list(about, "left_out")}
+        ),
+        options=MappingProxyType(
+            {
+                "preprocess": _text(about, "preprocess"),
+                "size": size,
+                "batch": _count(about, "batch"),
+                "dtype": _text(about, "dtype"),
+                "patch": patch,
+                "names": _text(about, "names"),
+            }
+        ),
+        _numbers=MappingProxyType(numbers),
+        _patches=folder / PATCHES,
+    )
+
+
+def _layers(listed: list[Any]) -> dict[str, int]:
+    layers: dict[str, int] = {}
+    first = 0
+    for each in listed:
+        address, channels = _text(each, "address"), _count(each, "channels")
+        if address in layers or not channels or _count(each, "first") != first:
+            raise _WrongError(f"the channels of {address!r} are not where they should be")
+        layers[address] = channels
+        first += channels
+    return layers
+
+
+def _image(entry: Any) -> AtlasImage:
+    return AtlasImage(
+        name=_text(entry, "name"),
+        digest=_text(entry, "digest"),
+        category=_text(entry, "class"),
+        height=_count(entry, "height"),
+        width=_count(entry, "width"),
+        path=_text(entry, "path"),
+    )
+
+
+def _check(
+    numbers: Mapping[str, NDArray[Any]],
+    channels: int,
+    top: int,
+    classes: int,
+    images: tuple[AtlasImage, ...],
+) -> None:
+    """Nothing, where the arrays have the shapes and types that they should, and fit together."""
+    patches = len(numbers["patch_box"]) if "patch_box" in numbers else 0
+    lists = (channels, top)
+    shapes: dict[str, tuple[str, tuple[int, ...]]] = {
+        "value": ("float32", lists),
+        "image": ("int32", lists),
+        "cell": ("int32", (*lists, 2)),
+        "patch": ("int32", lists),
+        "patch_start": ("int64", (patches + 1,)),
+        "patch_box": ("int32", (patches, 4)),
+        "patch_image": ("int32", (patches,)),
+        **dict.fromkeys(("mean", "mean_maximum", "zeros"), ("float64", (channels,))),
+        **dict.fromkeys(("not_finite", "images", "strongest"), ("int64", (channels,))),
+        "histogram": ("int64", (channels, BINS)),
+        "exponent": ("int16", (channels,)),
+        "class_maximum": ("float32", (classes, channels)),
+    }
+    for name, (kind, shape) in shapes.items():
+        each = numbers.get(name)
+        if each is None or each.dtype != kind or each.shape != shape:
+            said = "missing" if each is None else f"{each.dtype} of {each.shape}"
+            raise _WrongError(f"{name} is {said}, and should be {kind} of {shape}")
+    bounds = {"image": len(images), "patch": patches, "patch_image": len(images), "cell": _MOST}
+    for name, end in bounds.items():
+        each = numbers[name]
+        if each.size and not (each.min() >= -1 and each.max() < end):
+            raise _WrongError(f"{name} leads nowhere")
+    shown = numbers["patch"] >= 0
+    owners = numbers["patch_image"][numbers["patch"][shown]] if patches else np.zeros(0)
+    if not np.array_equal(owners, numbers["image"][shown]):
+        raise _WrongError("a patch is of another image than it should be")
+    heights = np.array([image.height for image in images] or [0])[numbers["patch_image"]]
+    widths = np.array([image.width for image in images] or [0])[numbers["patch_image"]]
+    rows, columns, ends, sides = numbers["patch_box"].T
+    if not (
+        ((rows >= 0) & (rows < ends) & (ends <= heights)).all()
+        and ((columns >= 0) & (columns < sides) & (sides <= widths)).all()
+    ):
+        raise _WrongError("a patch lies outside of its image")
+
+
+def _check_starts(starts: NDArray[np.int64], room: int) -> None:
+    if starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] > room:
+        raise _WrongError(f"{PATCHES} is truncated, or its patches are not one after another")
+
+
+def _list(owner: Mapping[str, Any], name: str) -> list[Any]:
+    value = owner.get(name)
+    if not isinstance(value, list):
+        raise _WrongError(f"{name} is no list")
+    return value
+
+
+def _text(owner: Any, name: str) -> str:
+    value = owner.get(name) if isinstance(owner, dict) else None
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        raise _WrongError(f"{name} is no text, or too long a one")
+    return value.encode("utf-8", "replace").decode()  # half a letter can't be shown anywhere
+
+
+def _count(owner: Any, name: str) -> int:
+    value = owner.get(name) if isinstance(owner, dict) else None
+    if not _is_count(value):
+        raise _WrongError(f"{name} is no number of something")
+    return int(value)  # type: ignore[arg-type] # by the check
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST

@@ -1,0 +1,99 @@
+"""Images read and made inputs in threads, ahead of the passes and never far ahead of them."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from torch import Tensor
+
+from hookviz.capturing.inputs import prepare
+from hookviz.errors import HookVizError, ImageError
+from hookviz.images import reading
+from hookviz.types import InputImage, Model, ModelInput
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+THREADS = max(2, min(8, os.cpu_count() or 2))
+"""How many images are read at once."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Ready:
+    """An image made ready for the network.
+
+    Attributes:
+        place: among all images.
+        tensor: ``(1, C, H, W)``.
+        digest: of the picture, or of the tensor where that was given.
+    """
+
+    place: int
+    tensor: Tensor
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An image that can't be used, and why."""
+
+    place: int
+    reason: str
+
+
+def in_order(work: Callable[[Item], Result], items: Iterable[Item], ahead: int) -> Iterator[Result]:
+    """What `work` gives for each item, in their order, with at most `ahead` of them under way."""
+    waiting: deque[Future[Result]] = deque()
+    pool = ThreadPoolExecutor(THREADS, "hookviz-atlas")
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) >= ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def read(
+    model: Model, image: object, size: int | None
+) -> tuple[InputImage | None, ModelInput, bytes]:
+    """An image with its pixels, as the model's input, and its digest.
+
+    Raises:
+        HookVizError: it can't be read, or can't be made an input.
+    """
+    if isinstance(image, ModelInput | Tensor):
+        model_input = prepare(model, image)
+        return None, model_input, bytes.fromhex(model_input.digest)
+    try:
+        picture = reading.read(image)  # type: ignore[arg-type] # it says what it takes
+    except OSError as error:  # it goes while it is read
+        raise ImageError(f"It can't be read: {error.strerror or error}.") from error
+    return picture, prepare(model, picture, size=size), bytes.fromhex(picture.digest)
+
+
+def batches(
+    model: Model, images: Sequence[object], places: range, batch: int, size: int | None
+) -> Iterator[list[Ready | Unreadable]]:
+    """The images at `places`, `batch` of them at a time, ready for a pass."""
+
+    def ready(place: int) -> Ready | Unreadable:
+        try:
+            _, model_input, digest = read(model, images[place], size)
+        except HookVizError as error:
+            return Unreadable(place, str(error))
+        return Ready(place, model_input.tensor, digest)
+
+    together: list[Ready | Unreadable] = []
+    for result in in_order(ready, places, 2 * batch + THREADS):
+        together.append(result)
+        if len(together) == batch:
+            yield together
+            together = []
+    if together:
+        yield together

@@ -1,0 +1,179 @@
+"""What is kept of the images so far: a partial result, which others of the same kind join.
+
+A shard of the images gives one; their sum, in order of the shards, is the atlas. Every engine that
+works on shards needs no more than this.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.atlas.histograms import Histograms
+from hookviz.atlas.top_k import TopK
+
+MOST_REASONS = 1000
+"""How many of the images that were left out are named with their reasons; all are counted."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LayerBatch:
+    """What one layer made of N images, so far as it is kept.
+
+    Attributes:
+        first: the place of its first channel among all.
+        best: each channel's largest value, float32 ``(N, C)``; -inf where no cell has a number.
+        cells: row and column of it, int32 ``(N, C, 2)``, for those that exceed what the pass was
+            told to exceed; -1 for the others.
+        sums: of all finite values, float64 ``(N, C)``.
+        numbers: how many values each map has.
+        not_finite: of them NaN or infinite, int64 ``(C,)``.
+        sample: values of up to 16 cells of each map, evenly spread, float32 ``(C, N · cells)``.
+    """
+
+    first: int
+    best: NDArray[np.float32]
+    cells: NDArray[np.int32]
+    sums: NDArray[np.float64]
+    numbers: int
+    not_finite: NDArray[np.int64]
+    sample: NDArray[np.float32]
+
+    @property
+    def rows(self) -> slice:
+        """Where its channels are among all."""
+        return slice(self.first, self.first + self.best.shape[1])
+
+
+@dataclass(eq=False)
+class Tally:
+    """The k strongest images of each of C channels, and sums over all images.
+
+    Attributes:
+        top: the strongest.
+        histograms: of sampled cells.
+        sums: of all finite values, float64 ``(C,)``.
+        numbers: how many values that were, int64 ``(C,)``.
+        not_finite: how many values were NaN or infinite, int64 ``(C,)``.
+        zeros: how many of the sampled cells are 0, int64 ``(C,)``.
+        maxima: sum of each image's largest value, float64 ``(C,)``.
+        images: how many images each channel had a largest value of, int64 ``(C,)``.
+        strongest: for how many images the channel's was the largest of its layer, int64 ``(C,)``.
+        class_maxima: as `maxima` for the images of each class, float64 ``(classes, C)``.
+        class_images: images of each class, int64 ``(classes,)``.
+        tallied: how many images.
+        digests: of each different picture the place of the first image that shows it.
+        repeated: how many images show a picture that another one shows.
+        left_out: why images were left out, by their places; the first `MOST_REASONS` of them.
+        left_out_count: how many were.
+    """
+
+    top: TopK
+    histograms: Histograms
+    sums: NDArray[np.float64]
+    numbers: NDArray[np.int64]
+    not_finite: NDArray[np.int64]
+    zeros: NDArray[np.int64]
+    maxima: NDArray[np.float64]
+    images: NDArray[np.int64]
+    strongest: NDArray[np.int64]
+    class_maxima: NDArray[np.float64]
+    class_images: NDArray[np.int64]
+    tallied: int = 0
+    repeated: int = 0
+    left_out_count: int = 0
+    digests: dict[bytes, int] = field(default_factory=dict)
+    left_out: dict[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def empty(cls, channels: int, k: int, classes: int) -> "Tally":
+        """The tally of no images."""
+        return cls(
+            TopK(channels, k),
+            Histograms(channels),
+            np.zeros(channels, np.float64),
+            np.zeros(channels, np.int64),
+            np.zeros(channels, np.int64),
+            np.zeros(channels, np.int64),
+            np.zeros(channels, np.float64),
+            np.zeros(channels, np.int64),
+            np.zeros(channels, np.int64),
+            np.zeros((classes, channels), np.float64),
+            np.zeros(classes, np.int64),
+        )
+
+    def add(
+        self,
+        layers: Iterable[LayerBatch],
+        places: Sequence[int],
+        digests: Sequence[bytes],
+        classes: Sequence[int],
+    ) -> None:
+        """Take in what one pass made of N images.
+
+        Args:
+            layers: of the pass.
+            places: of the images among all, ascending, and after all that were added before.
+            digests: of the pictures.
+            classes: of each image; -1 for none.
+        """
+        at = np.array(places, np.int64)
+        is_first = np.array([self._is_first(*pair) for pair in zip(digests, places, strict=True)])
+        of_class = np.array(classes, np.int64)
+        known = of_class >= 0
+        self.tallied += len(places)
+        self.repeated += int((~is_first).sum())
+        np.add.at(self.class_images, of_class[known], 1)
+        for layer in layers:
+            rows = layer.rows
+            best = np.where(is_first[:, None], layer.best, np.float32(-np.inf))
+            self.top.offer(rows, best, at, layer.cells)
+            self.sums[rows] += layer.sums.sum(axis=0)
+            self.not_finite[rows] += layer.not_finite
+            self.numbers[rows] += layer.numbers * len(places) - layer.not_finite
+            self.zeros[rows] += (layer.sample == 0).sum(axis=1)
+            self.histograms.add(rows, layer.sample)
+            finite = np.isfinite(layer.best)
+            maxima = np.where(finite, layer.best, 0).astype(np.float64)
+            self.maxima[rows] += maxima.sum(axis=0)
+            self.images[rows] += finite.sum(axis=0)
+            np.add.at(self.class_maxima[:, rows], of_class[known], maxima[known])
+            if layer.best.size:
+                strongest = layer.best.argmax(axis=1)[finite.any(axis=1)]
+                np.add.at(self.strongest[rows], strongest, 1)
+
+    def leave_out(self, place: int, reason: str) -> None:
+        """Count an image that can't be read, or that the network can't take."""
+        self.left_out_count += 1
+        if len(self.left_out) < MOST_REASONS:
+            self.left_out[place] = reason
+
+    def merge(self, other: "Tally") -> None:
+        """Take in the tally of other images."""
+        copies: dict[int, int] = {}
+        for digest, place in other.digests.items():
+            known = self.digests.setdefault(digest, place)
+            if known != place:
+                copies[max(known, place)] = min(known, place)
+                self.digests[digest] = min(known, place)
+        self.repeated += other.repeated + len(copies)
+        self.top.merge(other.top, copies)
+        self.histograms.merge(other.histograms)
+        for name in SUMS:
+            total = getattr(self, name)
+            total += getattr(other, name)
+        self.tallied += other.tallied
+        self.left_out_count += other.left_out_count
+        every = sorted({**self.left_out, **other.left_out}.items())
+        self.left_out = dict(every[:MOST_REASONS])
+
+    def _is_first(self, digest: bytes, place: int) -> bool:
+        return self.digests.setdefault(digest, place) == place
+
+
+SUMS = (
+    *("sums", "numbers", "not_finite", "zeros", "maxima", "images", "strongest"),
+    *("class_maxima", "class_images"),
+)
+"""The attributes of a `Tally` that simply add up."""

@@ -1,0 +1,131 @@
+"""The files of a finished atlas, out of a tally and its patches; docs/atlas.md describes them."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save
+
+import hookviz
+from hookviz.atlas.patch_file import PatchFile
+from hookviz.atlas.plan import Plan
+from hookviz.atlas.tally import Tally
+from hookviz.errors import shorten
+
+FORM = 1
+"""Of the files; a reader takes those up to its own."""
+
+ABOUT = "atlas.json"
+NUMBERS = "numbers.safetensors"
+_LONGEST = 300  # letters of a reason
+
+
+def numbers(tally: Tally, cut: PatchFile) -> dict[str, NDArray[Any]]:
+    """The arrays of ``numbers.safetensors`` by name."""
+    shape = tally.top.places.shape
+    there = tally.top.places >= 0
+    seen = np.maximum(tally.images, 1)
+    of_class = np.maximum(tally.class_images, 1)[:, None]
+    return {
+        "value": np.where(there, tally.top.values, np.float32(0)),
+        "image": cut.images.reshape(shape),
+        "cell": tally.top.cells,
+        "patch": cut.patches.reshape(shape),
+        "patch_start": np.array(cut.starts, np.int64),
+        "patch_box": np.array(cut.boxes, np.int32).reshape(-1, 4),
+        "patch_image": np.array(cut.patch_images, np.int32),
+        "mean": tally.sums / np.maximum(tally.numbers, 1),
+        "mean_maximum": tally.maxima / seen,
+        "zeros": tally.zeros / np.maximum(tally.histograms.counts.sum(axis=1), 1),
+        "not_finite": tally.not_finite,
+        "images": tally.images,
+        "strongest": tally.strongest,
+        "histogram": tally.histograms.counts,
+        "exponent": tally.histograms.exponents,
+        "class_maximum": (tally.class_maxima / of_class).astype(np.float32),
+    }
+
+
+def about(plan: Plan, tally: Tally, cut: PatchFile, folder: Path) -> dict[str, Any]:
+    """The content of ``atlas.json``.
+
+    Args:
+        plan: what it is of.
+        tally: of all images.
+        cut: the patches.
+        folder: the one that the atlas lies in; images in it are named by the way from there.
+    """
+    digests = {place: digest.hex() for digest, place in tally.digests.items()}
+    images = [
+        {
+            "name": plan.sources[place].name,
+            "path": _way(plan.sources[place].path, folder),
+            "digest": digests.get(place, ""),
+            "class": plan.sources[place].category if plan.classes else "",
+            "height": height,
+            "width": width,
+            **({"fault": shorten(cut.faults[number], _LONGEST)} if number in cut.faults else {}),
+        }
+        for number, (place, (height, width)) in enumerate(zip(cut.places, cut.sizes, strict=True))
+    ]
+    described = plan.described()
+    model = plan.model
+    return {
+        "form": FORM,
+        "hookviz": hookviz.__version__,
+        "model": model.name,
+        "title": model.title,
+        "weights": model.weights,
+        "digest": model.digest,
+        "preprocess": described["preprocess"],
+        "size": plan.size,
+        "top": plan.top,
+        "batch": plan.batch,
+        "dtype": plan.dtype,
+        "patch": plan.patch,
+        "names": described["names"],
+        "counts": {
+            "images": len(plan.sources),
+            "tallied": tally.tallied,
+            "repeated": tally.repeated,
+            "left_out": tally.left_out_count,
+        },
+        "left_out": [
+            {"name": plan.sources[place].name, "reason": shorten(reason, _LONGEST)}
+            for place, reason in sorted(tally.left_out.items())
+        ],
+        "classes": [
+            {"name": name, "images": int(count)}
+            for name, count in zip(plan.classes, tally.class_images, strict=True)
+        ],
+        "layers": [
+            {
+                "address": layer.address,
+                "first": layer.first,
+                "channels": layer.channels,
+                "rows": layer.cells[0],
+                "columns": layer.cells[1],
+            }
+            for layer in plan.table.layers
+        ],
+        "images": images,
+    }
+
+
+def files(plan: Plan, tally: Tally, cut: PatchFile, folder: Path) -> Mapping[str, bytes]:
+    """The files beside the patches, by name."""
+    text = json.dumps(about(plan, tally, cut, folder), ensure_ascii=True, indent=0)
+    arrays = {name: np.ascontiguousarray(each) for name, each in numbers(tally, cut).items()}
+    return {ABOUT: text.encode(), NUMBERS: save(arrays)}
+
+
+def _way(path: Path | None, folder: Path) -> str:
+    """The way from a folder to a file in it, with ``/``; empty for what lies elsewhere."""
+    if path is None:
+        return ""
+    real, base = Path(os.path.abspath(path)), Path(os.path.abspath(folder))  # noqa: PTH100 - links stay
+    return real.relative_to(base).as_posix() if real.is_relative_to(base) else ""

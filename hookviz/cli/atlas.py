@@ -1,0 +1,137 @@
+"""``hookviz atlas``: what excites every channel over many images, as a file."""
+
+import sys
+import time
+from typing import Any
+
+import click
+
+from hookviz.atlas.making import AtlasProgress, make_atlas
+from hookviz.atlas.plan import BATCH, DTYPES
+from hookviz.cli.messages import MISTAKE, complain
+from hookviz.cli.options import load, model_options
+from hookviz.cli.tables import echo_json
+from hookviz.paths import path_of
+from hookviz.wording import byte_size
+
+_EVERY = 0.5  # seconds between two lines of progress, at least
+
+
+@click.command()
+@click.argument("image", nargs=-1, required=True)
+@model_options
+@click.option("-o", "--out", required=True, help="A folder that is made, NAME.atlas.")
+@click.option(
+    "--top", default=9, show_default=True, help="How many images are kept of each channel."
+)
+@click.option(
+    "--batch",
+    default=BATCH,
+    show_default=True,
+    help="Images a pass; 1 gives exactly the values that the app shows.",
+)
+@click.option("--size", type=click.IntRange(1), help="Side of the input in pixels.")
+@click.option("--dtype", type=click.Choice(list(DTYPES)), default="float32", show_default=True)
+@click.option("--patch", default=64, show_default=True, help="Longest side of a patch in pixels.")
+@click.option("--anew", is_flag=True, help="Drop what was begun, or made, under that name.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def atlas(
+    *,
+    image: tuple[str, ...],
+    model: str,
+    out: str,
+    as_json: bool,
+    top: int,
+    batch: int,
+    size: int | None,
+    dtype: str,
+    patch: int,
+    anew: bool,
+    **loading: Any,
+) -> None:
+    """Find the images that excite each channel most, among those of a folder.
+
+    IMAGE is a folder, a pattern or a file. For every channel of every conv layer the strongest
+    images are kept with what the strongest cell sees, cut out of them. After Ctrl-C, a kill or a
+    full disk the same command goes on where it was. An image that can't be read is reported and
+    left out.
+    """
+    loaded = load(model, **loading)
+    shown = _Line()
+    try:
+        made = make_atlas(
+            loaded,
+            image,
+            path_of(out),
+            top=top,
+            batch=batch,
+            size=size,
+            dtype=dtype,
+            patch=patch,
+            anew=anew,
+            progress=shown.show,
+        )
+    finally:
+        shown.end()
+    for name, reason in made.left_out.items():
+        complain(f"{name}: {reason}")
+    counts = made.counts
+    size_on_disk = sum(file.stat().st_size for file in made.path.iterdir())
+    if as_json:
+        echo_json(
+            {
+                "atlas": str(made.path),
+                "model": made.model,
+                "channels": sum(made.layers.values()),
+                "layers": len(made.layers),
+                "bytes": size_on_disk,
+                "classes": dict(made.classes),
+                **counts,
+            }
+        )
+    else:
+        parts = [f"{counts['tallied']:,} images"]
+        if counts["repeated"]:
+            parts.append(f"{counts['repeated']:,} of them copies of others")
+        if counts["left_out"]:
+            parts.append(f"{counts['left_out']:,} left out")
+        click.echo(
+            f"{made.path}: {sum(made.layers.values()):,} channels of {len(made.layers)} layers, "
+            f"{', '.join(parts)}, {byte_size(size_on_disk)}"
+        )
+    if counts["left_out"]:
+        click.get_current_context().exit(MISTAKE)
+
+
+class _Line:
+    """One line on the terminal that says how far it is, and is gone at the end."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._next = 0.0
+
+    def show(self, progress: AtlasProgress) -> None:
+        """Write it anew, twice a second at most."""
+        now = time.monotonic()
+        if not self._is_terminal or now < self._next:
+            return
+        self._next = now + _EVERY
+        click.echo(f"\r\x1b[K{in_words(progress)}", nl=False, err=True)
+
+    def end(self) -> None:
+        """Leave the line to what is printed next."""
+        if self._is_terminal:
+            click.echo("\r\x1b[K", nl=False, err=True)
+
+
+def in_words(progress: AtlasProgress) -> str:
+    """How far it is: ``Images 320 of 1,000, 12.4 a second, 55 s left``."""
+    what = "Patches of images" if progress.cutting else "Images"
+    words = f"{what} {progress.done:,} of {progress.images:,}"
+    left = progress.seconds_left
+    if left is not None:
+        words += f", {progress.per_second:.1f} a second, "
+        words += f"{left:.0f} s left" if left < 100 else f"{left / 60:.0f} min left"
+    if progress.left_out:
+        words += f", {progress.left_out:,} left out"
+    return words

@@ -1,0 +1,48 @@
+"""Which image files a folder, a pattern or a name stands for."""
+
+import glob
+from collections.abc import Iterable
+from pathlib import Path
+
+from hookviz.errors import ImageError
+from hookviz.images.formats import SUFFIXES
+from hookviz.paths import path_of
+
+
+def expand(arguments: Iterable[str], *, inside: bool = False) -> tuple[Path, ...]:
+    """The files that arguments name, each once: a file, a folder's images, or a pattern's.
+
+    Folders and patterns (``*``, ``?``, ``[a-c]``, ``**``) give what ends in one of `SUFFIXES`,
+    sorted by name. A file named in full is taken as it is, whether there is one or not. Where
+    `inside`, a folder gives the images in its folders, too, but not in folders that links lead to.
+
+    Raises:
+        ImageError: a folder or a pattern gives no image, or an argument is empty.
+    """
+    files: list[Path] = []
+    for text in arguments:
+        if not text.strip():  # a shell variable that is not set, and not all images around
+            raise ImageError(
+                f"{text!r} names no image; give a file, a folder ('.' is the one you are in) or a "
+                "pattern."
+            )
+        path = path_of(text)
+        if path.is_dir():
+            found = _only_images(path.rglob("*") if inside else path.iterdir())
+        elif not path.exists() and glob.has_magic(text):
+            matches = glob.iglob(str(path), recursive=True)  # noqa: PTH207 - Path's take no "/…"
+            found = _only_images(map(Path, matches))
+        else:
+            found = [path]
+        if not found:
+            what = "folder" if path.is_dir() else "pattern"
+            raise ImageError(
+                f"The {what} {text!r} gives no image, a file that ends in "
+                f"{', '.join(sorted(SUFFIXES))}."
+            )
+        files += found
+    return tuple(dict.fromkeys(files))
+
+
+def _only_images(files: Iterable[Path]) -> list[Path]:
+    return sorted(file for file in files if file.suffix.casefold() in SUFFIXES and file.is_file())
