@@ -56,6 +56,8 @@ class Settings:
             else, and where it is empty, that is the first one in the box.
         index: a file that ``hookviz features -o`` wrote, whose images the lens Embedding looks
             through.
+        atlas: what ``hookviz atlas`` made, to show beside the channels of its network; several are
+            separated as in ``PATH``.
         metrics_port: a port with ``/metrics`` for Prometheus; 0 for none.
         metrics_address: where that port listens; this machine alone unless it is set.
         log: ``text`` for warnings and errors, ``json`` for a line of JSON for every run too.
@@ -83,6 +85,7 @@ class Settings:
     model: str = ""
     start: str = ""
     index: str = ""
+    atlas: str = ""
     metrics_port: int = _none_of("off")
     metrics_address: str = "127.0.0.1"
     log: str = "text"

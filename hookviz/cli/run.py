@@ -47,6 +47,9 @@ _FORM = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):[^\W\d]\w*")
 @click.option("--model", metavar="PACKAGE.MODULE:FACTORY", help="A network of your own to show.")
 @click.option("--index", metavar="FILE", help="An index of `hookviz features` to look through.")
 @click.option(
+    "--atlas", metavar="FILE", multiple=True, help="An atlas to show with its network; several do."
+)
+@click.option(
     "--processes",
     type=click.IntRange(1, 64),
     default=1,
@@ -54,7 +57,15 @@ _FORM = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):[^\W\d]\w*")
     envvar="HOOKVIZ_PROCESSES",
     help="How many servers, behind the proxy Caddy if more than one.",
 )
-def run(port: int, address: str, model: str | None, index: str | None, processes: int) -> None:
+def run(
+    *,
+    port: int,
+    address: str,
+    model: str | None,
+    index: str | None,
+    atlas: tuple[str, ...],
+    processes: int,
+) -> None:
     """Start the app, by default at http://localhost:8501.
 
     With --model the app also lists what the named function returns: a torch.nn.Module, or what
@@ -63,6 +74,8 @@ def run(port: int, address: str, model: str | None, index: str | None, processes
 
     With --index the lens Embedding shows everybody what is like an image in that index, with the
     pictures that lie in the folder of the file.
+
+    With --atlas everybody sees what excites a channel of the network that the atlas is of.
 
     A server that is killed is started again. SIGTERM and Ctrl-C end all of it, with exit status 0.
     """
@@ -81,6 +94,8 @@ def run(port: int, address: str, model: str | None, index: str | None, processes
         environment["HOOKVIZ_MODEL"] = model
     if index:
         environment["HOOKVIZ_INDEX"] = str(_checked_index(index))
+    if atlas:
+        environment["HOOKVIZ_ATLAS"] = os.pathsep.join(map(_checked_atlas, atlas))
     if processes == 1:
         started = [_server("The server", address, port, environment)]
     else:
@@ -139,6 +154,19 @@ def _checked_index(index: str) -> Path:
     path = path_of(index).absolute()
     feature_files.read(path)
     return path
+
+
+def _checked_atlas(atlas: str) -> str:
+    """Where the atlas is, which can be read.
+
+    Raises:
+        HookVizError: it is none; else the page would leave it out without a word.
+    """
+    from hookviz.atlas.reading import read_atlas  # noqa: PLC0415 - needs torch, few have an atlas
+
+    path = path_of(atlas).absolute()
+    read_atlas(path)
+    return str(path)
 
 
 def _check(model: str, folder: str) -> None:

@@ -19,7 +19,8 @@ MOST = 6
 MOST_BYTES = 32 * MEGABYTE
 """How many bytes their files have together; the last one is kept whatever its size."""
 
-_KEY = "_recent"  # a key of session_state that no widget has can't be set from outside
+# Keys of session_state that no widget has can't be set from outside.
+_KEY, _BROUGHT = "_recent", "_brought"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,32 @@ class RecentImage:
     thumbnail: Thumbnail
     data: bytes
     digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtImage:
+    """A file that a click leads to, which is not among the recent images yet.
+
+    Attributes:
+        name: what it is called.
+        data: the file.
+        digest: that its pixels should have.
+    """
+
+    name: str
+    data: bytes
+    digest: str
+
+
+def bring(name: str, data: bytes, digest: str) -> None:
+    """Have the next run of the page look at a file, in a callback."""
+    st.session_state[_BROUGHT] = BroughtImage(name, data, digest)
+
+
+def take_brought() -> BroughtImage | None:
+    """The file that was brought last, once."""
+    brought: BroughtImage | None = st.session_state.pop(_BROUGHT, None)
+    return brought
 
 
 def recent_images() -> tuple[RecentImage, ...]:

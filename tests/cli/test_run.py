@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+import hookviz
 from scripts.servers import serve
 from tests.capturing.test_feature_vectors import made
 from tests.cli.command import ROOT, mistake, process
+from tests.conftest import Tiny, as_model, encoded, picture
 
 STREAMLIT = """
 import os, sys
@@ -74,6 +76,19 @@ def test_an_index_reaches_the_server_or_is_refused_at_once(tmp_path: Path) -> No
     assert run.stdout.strip() == str(tmp_path / "index.parquet")
     (tmp_path / "index.parquet").write_bytes(b"PAR1")
     assert "damaged" in mistake("run", "--index", tmp_path / "index.parquet")
+
+
+def test_atlases_reach_the_server_or_are_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "streamlit.py").write_text('import os; print(os.environ["HOOKVIZ_ATLAS"])')
+    (tmp_path / "one.png").write_bytes(encoded(picture(), "PNG"))
+    model = as_model(Tiny())
+    for name in ("a.atlas", "b.atlas"):
+        hookviz.make_atlas(model, [tmp_path / "one.png"], tmp_path / name)
+    run = process("run", "--atlas", "a.atlas", "--atlas", tmp_path / "b.atlas", cwd=tmp_path)
+    expected = [str(tmp_path / name) for name in ("a.atlas", "b.atlas")]
+    assert run.stdout.strip().split(os.pathsep) == expected
+    (tmp_path / "a.atlas" / "atlas.json").write_text("{}")
+    assert "a.atlas" in mistake("run", "--atlas", tmp_path / "a.atlas")
 
 
 def test_the_variable_is_the_one_that_the_server_reads() -> None:

@@ -28,6 +28,7 @@ from hookviz.ui.explorer.comparison import (
     show_pair,
     sorts,
 )
+from hookviz.ui.explorer.excitations import show_excitations
 from hookviz.ui.explorer.inspector import chosen_channel, show_inspector
 from hookviz.ui.explorer.layer_capture import capture_layer
 from hookviz.ui.explorer.layer_choice import choose_layer
@@ -187,6 +188,7 @@ def _show_picked(
             compared=(compared, pair) if compared and pair and pair.alike else None,
         )
         if channel is not None:
+            show_excitations(model, activation, channel)
             show_origin(model, scene.model_input, drawing.layer, grid, activation, channel=channel)
     drawing.channel = channel
 

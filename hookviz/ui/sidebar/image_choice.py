@@ -8,14 +8,14 @@ import streamlit as st
 from PIL import Image
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from hookviz.errors import HookVizError
+from hookviz.errors import HookVizError, ImageError
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.settings import settings
 from hookviz.types import InputImage
 from hookviz.ui.components.gallery import Thumbnail, gallery, thumbnail
 from hookviz.ui.live.frozen_frame import LIVE, take_frame
-from hookviz.ui.recent_images import RecentImage, recent_images, remember
+from hookviz.ui.recent_images import RecentImage, recent_images, remember, take_brought
 from hookviz.ui.serving import resources
 from hookviz.ui.state import (
     Shown,
@@ -67,6 +67,7 @@ def pick_image() -> Shown | None:
     if file is not None:
         _take(file)
     take_frame()
+    _take_brought()
     chosen = _pick_recent()
     if chosen is not None:
         name = chosen.thumbnail.title
@@ -115,6 +116,23 @@ def _take(file: UploadedFile) -> None:
         st.session_state[_LAST] = file.file_id, complaint
     if complaint:
         st.error(plain(complaint), icon=":material/broken_image:")
+
+
+def _take_brought() -> None:
+    """Look at a file that a click led to, or say what is wrong with it."""
+    brought = take_brought()
+    if brought is None:
+        return
+    name = secrets.token_hex(4)
+    try:
+        with st.spinner("Reading the image…"):
+            image = resources.decode(brought.data, Path(brought.name).name, name)
+        if image.digest != brought.digest:
+            raise ImageError(f"{brought.name} is another picture than when its atlas was made.")
+    except HookVizError as error:
+        st.error(plain(str(error)), icon=":material/broken_image:")
+    else:
+        choose_upload(remember(name, brought.data, image))
 
 
 def _pick_recent() -> RecentImage | None:

@@ -1,0 +1,42 @@
+"""The atlases that the page shows: those in the box, and those that HookViz was started with."""
+
+import logging
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from hookviz.atlas.atlas import Atlas
+from hookviz.atlas.reading import read_atlas
+from hookviz.errors import HookVizError
+from hookviz.settings import ASSETS, settings
+from hookviz.types import Model
+
+_log = logging.getLogger("hookviz")
+
+
+def atlas_of(model: Model) -> Atlas | None:
+    """The atlas of this very network, inputs made in the same way; None where there is none.
+
+    One that HookViz was started with goes before the one in the box.
+    """
+    return next((atlas for atlas in known_atlases() if atlas.belongs_to(model)), None)
+
+
+def known_atlases() -> tuple[Atlas, ...]:
+    """Those of ``HOOKVIZ_ATLAS``, a list as ``PATH`` is one, and then those in the box.
+
+    One that can't be read is left out, and the log says why.
+    """
+    return _read(settings().atlas)
+
+
+@lru_cache(maxsize=1)
+def _read(listed: str) -> tuple[Atlas, ...]:
+    paths = [Path(path) for path in listed.split(os.pathsep) if path]
+    atlases = []
+    for path in (*paths, *sorted((ASSETS / "atlases").glob("*.atlas"))):
+        try:
+            atlases.append(read_atlas(path))
+        except HookVizError as error:
+            _log.warning("An atlas is left out: %s", error)
+    return tuple(atlases)

@@ -1,0 +1,86 @@
+"""What excites the channel that is picked up: the strongest patches of an atlas, as ways there."""
+
+import io
+
+import streamlit as st
+from PIL import Image
+
+from hookviz.atlas.atlas import Atlas, Excitation
+from hookviz.atlas.known_atlases import atlas_of
+from hookviz.errors import HookVizError
+from hookviz.images.samples import samples
+from hookviz.settings import MEGABYTE, settings
+from hookviz.types import Activation, Model
+from hookviz.ui.components.files import data_url
+from hookviz.ui.components.patches import Patch, show_patches
+from hookviz.ui.recent_images import bring
+from hookviz.ui.serving.resources import session_cache
+from hookviz.ui.state import Cell, choose, choose_cell, choose_sample, plain
+from hookviz.wording import number
+
+
+def show_excitations(model: Model, activation: Activation, channel: int) -> None:
+    """The images that excite the channel most, as the patch that its strongest cell sees.
+
+    A click leads to the image with the channel and that cell. Nothing where no atlas has the layer.
+    """
+    atlas, layer = atlas_of(model), str(activation.address)
+    if atlas is None or layer not in atlas.layers:
+        return
+    try:
+        excitations = atlas.excites(layer, channel)
+    except HookVizError as error:
+        st.caption(plain(str(error)))
+        return
+    if not excitations:
+        return
+    rows, columns = (int(side) for side in activation.values.shape[1:])
+    st.markdown("**What excites it**")
+    show_patches(
+        "excitations",
+        f"What excites channel {channel} most, strongest first",
+        _patches(atlas, excitations, (layer, channel)),
+        lambda rank: _look_at(atlas, excitations[rank], channel, (rows, columns)),
+    )
+    st.caption(plain(f"among {atlas.counts['tallied']:,} images of {atlas.path.stem}"))
+
+
+def _patches(
+    atlas: Atlas, excitations: tuple[Excitation, ...], of: tuple[str, int]
+) -> tuple[Patch, ...]:
+    """The patches as small pictures, from the session's cache; of one that is lost, its title."""
+    cache, key = session_cache(), ("patches", str(atlas.path), atlas.digest, *of)
+    kept: tuple[Patch, ...] | None = cache.get(key)
+    if kept is None:
+        kept = tuple(Patch(_title(each), _url(each)) for each in excitations)
+        cache.put(key, kept, sum(len(each.picture) for each in kept))
+    return kept
+
+
+def _title(excitation: Excitation) -> str:
+    row, column = excitation.cell
+    return f"{excitation.image.name}: {number(excitation.value)} at row {row}, column {column}"
+
+
+def _url(excitation: Excitation) -> str:
+    if excitation.patch is None:
+        return ""
+    file = io.BytesIO()
+    Image.fromarray(excitation.patch).save(file, "JPEG", quality=90)
+    return data_url(file.getvalue(), "jpeg")
+
+
+def _look_at(atlas: Atlas, excitation: Excitation, channel: int, size: Cell) -> None:
+    """Go to the image of a patch, in a callback; one step for the browser's Back."""
+    image, path = excitation.image, atlas.picture(excitation.image)
+    sample = next((each for each in samples() if each.path.resolve() == path), None)
+    if sample is not None:
+        choose(image="Samples")
+        choose_sample(sample.name)
+    elif path is None or path.stat().st_size > settings().upload_mb * MEGABYTE:
+        st.toast(plain(f"{image.name} is not where the atlas was made; its patch is all there is."))
+        return
+    else:
+        bring(image.name, path.read_bytes(), image.digest)
+        choose(image="Upload")
+    choose_cell(excitation.cell, size, channel)

@@ -1,0 +1,65 @@
+"""What excites a channel, beside it on the page: patches that lead to their images."""
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+import hookviz
+from hookviz.atlas.known_atlases import atlas_of
+from scripts.browsing import wait_for_grid
+from tests.e2e.screen import SHAPESNET
+
+LAYER, CHANNEL = "stage3.second.conv", 9
+
+
+@pytest.fixture(scope="module")
+def excitations() -> tuple[hookviz.Excitation, ...]:
+    atlas = atlas_of(hookviz.load_model("shapesnet"))
+    assert atlas is not None
+    return atlas.excites(LAYER, CHANNEL)
+
+
+def patches(page: Page) -> Locator:
+    return page.get_by_role("group", name=f"What excites channel {CHANNEL} most").get_by_role(
+        "button"
+    )
+
+
+def test_the_strongest_patches_stand_beside_the_channel(
+    page: Page, server: str, excitations: tuple[hookviz.Excitation, ...]
+) -> None:
+    page.goto(f"{server}/{SHAPESNET}&layer={LAYER}&channel={CHANNEL}")
+    wait_for_grid(page)
+    expect(patches(page)).to_have_count(len(excitations))
+    for place, excitation in enumerate(excitations):
+        row, column = excitation.cell
+        expect(patches(page).nth(place)).to_have_accessible_name(
+            re.compile(f"^{re.escape(excitation.image.name)}: .* at row {row}, column {column}$")
+        )
+    page.goto(f"{server}/{SHAPESNET}&layer={LAYER}&channel={CHANNEL}&weights=random")
+    wait_for_grid(page)
+    expect(page.get_by_role("heading", name=f"Channel {CHANNEL}")).to_be_visible()
+    expect(page.get_by_text("What excites it")).to_have_count(0)
+
+
+def test_a_patch_leads_to_its_image_where_the_cell_has_that_value(
+    page: Page, server: str, excitations: tuple[hookviz.Excitation, ...]
+) -> None:
+    page.goto(f"{server}/{SHAPESNET}&layer={LAYER}&channel={CHANNEL}")
+    before = wait_for_grid(page)
+    first = excitations[0]
+    patches(page).first.click()
+    wait_for_grid(page, before)
+    row, column = first.cell
+    query = parse_qs(urlsplit(page.url).query)
+    assert query["cell"][0].split(",")[:2] == [str(row), str(column)]
+    assert query["channel"] == [str(CHANNEL)]
+    line = page.locator(".single output").first
+    expect(line).to_contain_text(f"row {row}, column {column}")
+    said = float(line.inner_text().rpartition("·")[2].replace("−", "-"))
+    assert said == pytest.approx(first.value, rel=1e-5)
+    page.go_back()
+    expect(page.get_by_role("heading", name=f"Channel {CHANNEL}")).to_be_visible()
+    assert wait_for_grid(page) == before
