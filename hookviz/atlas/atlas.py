@@ -68,7 +68,7 @@ class LayerStatistics:
         strongest: share of the images for which the channel's largest value is the layer's, float64
             ``(C,)``.
         not_finite: how many values were NaN or infinite, int64 ``(C,)``.
-        histogram: counts of the values of those cells, int64 ``(C, bins)``.
+        histogram: counts of the values of those cells, uint32 ``(C, bins)``.
         class_maximum: as `mean_maximum` for the images of each class, float32 ``(classes, C)``.
         widths: of the bins of each channel, float64 ``(C,)``; as many are below 0 as above.
     """
@@ -78,7 +78,7 @@ class LayerStatistics:
     zeros: NDArray[np.float64]
     strongest: NDArray[np.float64]
     not_finite: NDArray[np.int64]
-    histogram: NDArray[np.int64]
+    histogram: NDArray[np.uint32]
     class_maximum: NDArray[np.float32]
     widths: NDArray[np.float64]
 

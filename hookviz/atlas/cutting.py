@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from hookviz.atlas import reading_ahead
-from hookviz.atlas.patches import Box, box_in_original, cut
+from hookviz.atlas.patches import Box, Original, box_in_original
 from hookviz.atlas.plan import Plan
 from hookviz.atlas.tally import Tally
 from hookviz.atlas.top_k import NOBODY
@@ -86,14 +85,14 @@ class _Cutter:
             return CutImage(place, (0, 0), entries, patches, fault="It has changed meanwhile.")
         if picture is None:
             return CutImage(place, (0, 0), entries, patches)
-        image = Image.fromarray(picture.pixels)
         shape = tuple(model_input.tensor.shape[1:])
         boxes: dict[Box, int] = {}
         for number, entry in enumerate(entries.tolist()):
             box = box_in_original(self._field(entry, shape), model_input.crop, picture.pixels)
             if box is not None:
                 patches[number] = boxes.setdefault(box, len(boxes))
-        data = tuple(cut(image, box, plan.patch) for box in boxes)
+        original = Original(picture.pixels)
+        data = tuple(original.cut(box, plan.patch) for box in boxes)
         size = (picture.height, picture.width)
         return CutImage(place, size, entries, patches, tuple(boxes), data)
 

@@ -15,7 +15,7 @@ Box = tuple[int, int, int, int]
 """Top, left, bottom, right in pixels of the original; the last row and column not included."""
 
 _EXACT_SIDE = 16  # patches up to this are kept to the pixel; JPEG would blur single pixels
-_QUALITY = 90
+_QUALITY = 85
 
 
 def box_in_original(field: Sequence[int], crop: Crop | None, image: Pixels) -> Box | None:
@@ -50,27 +50,46 @@ def _whole(start: float, end: float, length: int) -> tuple[int, int]:
     return max(0, math.floor(start + tolerance)), min(length, math.ceil(end - tolerance))
 
 
-def cut(image: Image.Image, box: Box, side: int) -> bytes:
-    """The part of an RGB image as the bytes of a PNG or a JPEG, no side longer than `side`.
+class Original:
+    """An image of which parts are cut out, with halves of itself that are made once.
 
-    It is shrunk, never enlarged: one pixel can be a patch.
+    A large part that becomes a small patch is taken from one of these, so that no patch costs more
+    than another.
     """
-    top, left, bottom, right = box
-    height, width = bottom - top, right - left
-    scale = min(1.0, side / max(height, width))
-    size = max(1, round(width * scale)), max(1, round(height * scale))
-    if size == (width, height):
-        patch = image.crop((left, top, right, bottom))
-    else:
-        patch = image.resize(
-            size, Image.Resampling.BILINEAR, box=(left, top, right, bottom), reducing_gap=2.0
-        )
-    buffer = BytesIO()
-    if max(size) <= _EXACT_SIDE:
-        patch.save(buffer, "PNG")
-    else:
-        patch.save(buffer, "JPEG", quality=_QUALITY, subsampling=0)
-    return buffer.getvalue()
+
+    def __init__(self, pixels: Pixels) -> None:
+        self._halves = [Image.fromarray(pixels)]
+
+    def cut(self, box: Box, side: int) -> bytes:
+        """The part in a box as the bytes of a PNG or a JPEG, no side longer than `side`.
+
+        It is shrunk, never enlarged: one pixel can be a patch.
+        """
+        top, left, bottom, right = box
+        height, width = bottom - top, right - left
+        scale = min(1.0, side / max(height, width))
+        size = max(1, round(width * scale)), max(1, round(height * scale))
+        if size == (width, height):
+            patch = self._halves[0].crop((left, top, right, bottom))
+        else:
+            level = max(0, math.floor(math.log2(max(height, width) / side)) - 1)
+            image, times = self._half(level), 2**level
+            ends = min(right / times, image.width), min(bottom / times, image.height)
+            patch = image.resize(
+                size, Image.Resampling.BILINEAR, box=(left / times, top / times, *ends)
+            )
+        buffer = BytesIO()
+        if max(size) <= _EXACT_SIDE:
+            patch.save(buffer, "PNG")
+        else:
+            patch.save(buffer, "JPEG", quality=_QUALITY, optimize=True)
+        return buffer.getvalue()
+
+    def _half(self, level: int) -> Image.Image:
+        """The image with both sides divided by 2 to the power of `level`, rounded up."""
+        while len(self._halves) <= level:
+            self._halves.append(self._halves[-1].reduce(2))
+        return self._halves[level]
 
 
 def opened(data: bytes, side: int, name: str) -> Pixels:

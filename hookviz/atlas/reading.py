@@ -19,7 +19,7 @@ from safetensors.numpy import load
 
 import hookviz
 from hookviz.atlas.atlas import Atlas, AtlasImage
-from hookviz.atlas.histograms import BINS
+from hookviz.atlas.histograms import BINS, SMALLEST
 from hookviz.atlas.patch_file import PATCHES
 from hookviz.atlas.writing import ABOUT, FORM, NUMBERS
 from hookviz.errors import HookVizError, nearest_names, shorten
@@ -28,6 +28,7 @@ from hookviz.paths import fault_of, path_of
 
 _MOST_JSON = 512 * MEGABYTE
 _LONGEST = 4096  # letters of a name or a path
+_WIDEST = 128  # exponent of the width of a bin; no float32 needs a wider one
 _MOST = 1 << 31  # of anything that is counted
 _ANEW = "Make it anew: hookviz atlas photos/ -o photos.atlas."
 
@@ -202,7 +203,7 @@ def _check(
         "patch_image": ("int32", (patches,)),
         **dict.fromkeys(("mean", "mean_maximum", "zeros"), ("float64", (channels,))),
         **dict.fromkeys(("not_finite", "images", "strongest"), ("int64", (channels,))),
-        "histogram": ("int64", (channels, BINS)),
+        "histogram": ("uint32", (channels, BINS)),
         "exponent": ("int16", (channels,)),
         "class_maximum": ("float32", (classes, channels)),
     }
@@ -216,6 +217,9 @@ def _check(
         each = numbers[name]
         if each.size and not (each.min() >= -1 and each.max() < end):
             raise _WrongError(f"{name} leads nowhere")
+    exponents = numbers["exponent"]
+    if exponents.size and not (exponents.min() >= SMALLEST and exponents.max() <= _WIDEST):
+        raise _WrongError("a histogram has no such bins")
     shown = numbers["patch"] >= 0
     owners = numbers["patch_image"][numbers["patch"][shown]] if patches else np.zeros(0)
     if not np.array_equal(owners, numbers["image"][shown]):

@@ -44,14 +44,14 @@ def sources(images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str]) 
 
     Args:
         images: a folder, a pattern, a file, or several of these; or images themselves, by their
-            names where it is a mapping.
+            names where it is a mapping, in which ``cats/1.jpg`` is of the class ``cats``.
 
     Raises:
         ImageError: a folder or a pattern gives no image.
         HookVizError: there is no image.
     """
     if isinstance(images, Mapping):
-        listed = [Source(name, image) for name, image in images.items()]
+        listed = [Source(name, image, _first(name)) for name, image in images.items()]
     else:
         if isinstance(images, str | bytes | os.PathLike | Image.Image | InputImage | ModelInput):
             images = [images]
@@ -81,5 +81,10 @@ def _listed(images: Iterable[Any]) -> Iterable[Source]:
                 continue
             seen.add(file)
             within = file.relative_to(base) if base.is_dir() else Path(file.name)
-            category = within.parts[0] if len(within.parts) > 1 else ""
-            yield source(within.as_posix(), file, category)
+            yield source(within.as_posix(), file, _first(within.as_posix()))
+
+
+def _first(name: str) -> str:
+    """The first of the folders in a name with ``/``; empty where there is none."""
+    first, _, rest = name.partition("/")
+    return first if rest else ""

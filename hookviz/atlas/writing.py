@@ -21,6 +21,7 @@ FORM = 1
 
 ABOUT = "atlas.json"
 NUMBERS = "numbers.safetensors"
+_MOST = 2**32 - 1  # of a bin
 _LONGEST = 300  # letters of a reason
 
 
@@ -44,7 +45,7 @@ def numbers(tally: Tally, cut: PatchFile) -> dict[str, NDArray[Any]]:
         "not_finite": tally.not_finite,
         "images": tally.images,
         "strongest": tally.strongest,
-        "histogram": tally.histograms.counts,
+        "histogram": np.minimum(tally.histograms.counts, _MOST).astype(np.uint32),
         "exponent": tally.histograms.exponents,
         "class_maximum": (tally.class_maxima / of_class).astype(np.float32),
     }

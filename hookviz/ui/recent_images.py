@@ -58,6 +58,11 @@ def bring(name: str, data: bytes, digest: str) -> None:
     st.session_state[_BROUGHT] = BroughtImage(name, data, digest)
 
 
+def is_brought() -> bool:
+    """Whether there is a file that the page has not looked at yet."""
+    return _BROUGHT in st.session_state
+
+
 def take_brought() -> BroughtImage | None:
     """The file that was brought last, once."""
     brought: BroughtImage | None = st.session_state.pop(_BROUGHT, None)

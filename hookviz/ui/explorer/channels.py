@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -37,6 +38,7 @@ from hookviz.ui.explorer.map_origin import show_origin
 from hookviz.ui.explorer.pinned_view import image_title, model_title
 from hookviz.ui.explorer.view_choice import pick_view
 from hookviz.ui.glossary import marked
+from hookviz.ui.recent_images import is_brought
 from hookviz.ui.serving import resources
 from hookviz.ui.state import ModelChoice, Shown, plain
 
@@ -99,20 +101,35 @@ def show_channels(scene: Scene) -> Drawing | None:
     return drawings[0] if drawings else None
 
 
-def _asked() -> tuple[str | None, str | None]:
-    """The lens and the layer that the link asks for."""
-    return st.query_params.get("lens"), st.query_params.get("layer")
+class Asked(NamedTuple):
+    """What a person asks for that the rest of the page shows."""
+
+    layer: str | None
+    lens: str | None
+    image: str | None
+    sample: str | None
+    brought: bool
+
+
+def _asked() -> Asked:
+    return Asked(
+        st.query_params.get("layer"),
+        st.query_params.get("lens"),
+        st.session_state.get("image"),
+        st.query_params.get("sample"),
+        is_brought(),
+    )
 
 
 @st.fragment
-def _show(scene: Scene, before: tuple[str | None, str | None], drawings: list[Drawing]) -> None:
+def _show(scene: Scene, before: Asked, drawings: list[Drawing]) -> None:
     """One run; `drawings` gets the drawing of the first, and those after it write into that one.
 
-    `before` is what the link asked for when the page last ran.
+    `before` is what was asked for when the page last ran.
     """
-    lens, layer = _asked()
-    offered = layer in (None, before[1], *(each.name for each in scene.layers))
-    if lens != before[0] or not offered:  # a click in here led to what the whole page shows
+    layer, *rest = _asked()
+    offered = layer in (None, before.layer, *(each.name for each in scene.layers))
+    if rest != list(before[1:]) or not offered:  # a click in here led to what all of the page shows
         st.rerun()
     try:
         with out_of_memory.told("Drawing the channels"), resources.use_model(scene.choice) as model:

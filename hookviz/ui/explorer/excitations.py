@@ -35,14 +35,14 @@ def show_excitations(model: Model, activation: Activation, channel: int) -> None
     if not excitations:
         return
     rows, columns = (int(side) for side in activation.values.shape[1:])
-    st.markdown("**What excites it**")
+    among = plain(f"among {atlas.counts['tallied']:,} images")
+    st.markdown(f"**What excites it** {among}")
     show_patches(
         "excitations",
         f"What excites channel {channel} most, strongest first",
         _patches(atlas, excitations, (layer, channel)),
         lambda rank: _look_at(atlas, excitations[rank], channel, (rows, columns)),
     )
-    st.caption(plain(f"among {atlas.counts['tallied']:,} images of {atlas.path.stem}"))
 
 
 def _patches(

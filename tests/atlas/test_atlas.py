@@ -1,0 +1,112 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hookviz
+from hookviz.errors import HookVizError, SettingError, UnknownLayerError, UnknownNameError
+from hookviz.types import Model, Preprocess
+from tests.atlas.folders import by_plain_hooks, save_folder
+from tests.conftest import Tiny, as_model, seeded
+
+COUNT = 4
+
+
+@pytest.fixture
+def atlas(tiny: Model, tmp_path: Path) -> hookviz.Atlas:
+    for number, name in enumerate(("cats", "dogs", "eels")):
+        save_folder(tmp_path / "photos" / name, COUNT, first=10 * number)
+    return hookviz.make_atlas(tiny, tmp_path / "photos", tmp_path / "a.atlas", top=3, batch=1)
+
+
+def maxima(model: Model, tmp_path: Path, layer: str) -> np.ndarray:
+    """Each image's largest value of each channel, ``(N, C)``, of all classes after another."""
+    paths = sorted((tmp_path / "photos").rglob("*.png"))
+    return by_plain_hooks(model, paths)[layer].max(axis=(2, 3))
+
+
+def test_first_patches_are_those_of_the_strongest(atlas: hookviz.Atlas) -> None:
+    patches = atlas.first_patches("conv2")
+    assert len(patches) == 6
+    for channel, patch in enumerate(patches):
+        np.testing.assert_array_equal(patch, atlas.excites("conv2", channel)[0].patch)
+
+
+def test_channels_of_a_class_are_those_whose_images_are_of_it(
+    atlas: hookviz.Atlas, tiny: Model, tmp_path: Path
+) -> None:
+    found = atlas.channels_of_class("dogs", 100)
+    shares = [each.share for each in found]
+    assert shares == sorted(shares, reverse=True)
+    assert len({(each.layer, each.channel) for each in found}) == len(found) > 0
+    every = {layer: maxima(tiny, tmp_path, layer) for layer in atlas.layers}
+    expected = {
+        (layer, channel)
+        for layer, best in every.items()
+        for channel in range(best.shape[1])
+        if {COUNT <= image < 2 * COUNT for image in np.argsort(-best[:, channel])[:3]} & {True}
+    }
+    assert {(each.layer, each.channel) for each in found} == expected
+    for each in found:
+        best = every[each.layer][:, each.channel]
+        order = np.argsort(-best, kind="stable")[:3]
+        of_class = (order >= COUNT) & (order < 2 * COUNT)
+        assert each.share == pytest.approx(of_class.mean())
+        assert each.rank == int(of_class.argmax())
+        assert each.value == pytest.approx(float(best[order[each.rank]]))
+        means = best.reshape(3, COUNT).mean(axis=1)
+        assert each.contrast == pytest.approx((means[1] - means.mean()) / means.std(), abs=1e-3)
+    with pytest.raises(UnknownNameError, match=r"'dog'.*Did you mean 'dogs'"):
+        atlas.channels_of_class("dog")
+
+
+def test_channels_of_an_image_are_those_that_have_it_in_their_list(atlas: hookviz.Atlas) -> None:
+    for image in atlas.images:
+        expected = {
+            (layer, channel, rank)
+            for layer, channels in atlas.layers.items()
+            for channel in range(channels)
+            for rank, entry in enumerate(atlas.excites(layer, channel))
+            if entry.image == image
+        }
+        for asked in (image.name, image.digest):
+            found = atlas.channels_of_image(asked, 100)
+            assert {(each.layer, each.channel, each.rank) for each in found} == expected
+            assert [each.rank for each in found] == sorted(each.rank for each in found)
+        assert atlas.channels_of_image(image.name, 1) == found[:1]
+    with pytest.raises(UnknownNameError, match=r"cats/0000\.png"):
+        atlas.channels_of_image("cats/0000.png")
+
+
+def test_it_belongs_to_one_model(atlas: hookviz.Atlas, tiny: Model) -> None:
+    assert atlas.belongs_to(tiny)
+    atlas.check(tiny)
+    other = as_model(Tiny())
+    assert not atlas.belongs_to(other)
+    with pytest.raises(HookVizError, match=r"digest .* make an atlas of this one"):
+        atlas.check(other)
+    larger = hookviz.wrap(seeded(Tiny), Preprocess(resize=20, crop=16))
+    assert larger.digest == tiny.digest
+    assert not atlas.belongs_to(larger)
+    with pytest.raises(HookVizError, match="in another way"):
+        atlas.check(larger)
+
+
+def test_what_is_not_there_is_told(atlas: hookviz.Atlas) -> None:
+    with pytest.raises(UnknownLayerError, match=r"Did you mean 'conv"):
+        atlas.excites("conv", 0)
+    with pytest.raises(SettingError, match="it has 6, counted from 0"):
+        atlas.excites("conv2", 6)
+    with pytest.raises(SettingError, match="no channel -1"):
+        atlas.excites("conv2", -1)
+
+
+def test_the_images_can_be_found_again(atlas: hookviz.Atlas, tiny: Model) -> None:
+    for entry in atlas.excites("conv2", 2):
+        path = atlas.picture(entry.image)
+        assert path is not None
+        assert hookviz.read_image(path).digest == entry.image.digest
+        assert (entry.image.height, entry.image.width) == hookviz.read_image(path).pixels.shape[:2]
+        assert entry.box is not None
+        values = hookviz.capture(tiny, path)["conv2"].values[2]
+        assert float(values[entry.cell]) == entry.value == float(values.max())

@@ -1,0 +1,110 @@
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from hookviz.atlas.batched_pass import BatchedPass, NotByImageError, reduced
+from hookviz.atlas.channel_table import channel_table
+from hookviz.capturing.engine import capture
+from hookviz.capturing.survey import survey
+from hookviz.types import Model
+from tests.conftest import Tiny, all_hooks, as_model, random_input, seeded
+
+
+def passes_of(model: Model) -> BatchedPass:
+    return BatchedPass.of(model, channel_table(survey(model, (3, 16, 16))))
+
+
+def nowhere(passes: BatchedPass) -> np.ndarray:
+    return np.full(passes.table.channels, -np.inf, np.float32)
+
+
+def test_one_image_gives_exactly_what_capture_gives(tiny: Model) -> None:
+    """In-place layers after a convolution change nothing in what is kept of it."""
+    passes = passes_of(tiny)
+    layers = passes.run(random_input(3), nowhere(passes))
+    cap = capture(tiny, random_input(3))
+    for layer, name in zip(layers, ("conv1", "conv2"), strict=True):
+        values = cap[name].values
+        flat = values.flatten(1)
+        assert layer.best[0].tolist() == flat.max(1).values.tolist()
+        rows = torch.tensor(layer.cells[0, :, 0]), torch.tensor(layer.cells[0, :, 1])
+        at = values[torch.arange(len(values)), rows[0].long(), rows[1].long()]
+        assert at.tolist() == layer.best[0].tolist()
+    assert all_hooks(tiny) == 0
+
+
+def test_several_give_it_to_rounding(tiny: Model) -> None:
+    passes = passes_of(tiny)
+    images = torch.cat([random_input(seed) for seed in range(5)])
+    together = passes.run(images, nowhere(passes))
+    for number in range(5):
+        for many, one in zip(
+            together, passes.run(images[number : number + 1], nowhere(passes)), strict=True
+        ):
+            np.testing.assert_allclose(many.best[number], one.best[0], atol=1e-5)
+            np.testing.assert_allclose(many.sums[number], one.sums[0], rtol=1e-4, atol=1e-3)
+    assert passes.keeps_images_apart(images)
+
+
+def test_cells_are_looked_for_only_above_what_is_asked_for() -> None:
+    maps = torch.randn(3, 4, 5, 6, generator=torch.Generator().manual_seed(1))
+    maps[1, 2] = 0
+    maps[1, 2, 3, 4] = maps[1, 2, 1, 5] = maps[1, 2, 4, 0] = 9.0  # the first row by row counts
+    for memory in (torch.contiguous_format, torch.channels_last):
+        layer = reduced(maps.contiguous(memory_format=memory), np.full(4, 1.5, np.float32))
+        best = maps.amax((2, 3)).numpy()
+        np.testing.assert_array_equal(layer.best, best)
+        assert ((layer.cells >= 0).all(axis=2) == (best > 1.5)).all()
+        assert layer.cells[1, 2].tolist() == [1, 5]
+
+
+def test_nan_and_infinity_are_counted_and_kept_out_of_sums() -> None:
+    maps = torch.ones(1, 3, 2, 2)
+    maps[0, 0, 0, 0], maps[0, 1, 1, 1], maps[0, 2] = torch.nan, torch.inf, torch.nan
+    layer = reduced(maps, np.full(3, -np.inf, np.float32))
+    assert layer.best.tolist() == [[1.0, np.inf, -np.inf]]
+    assert layer.cells[0].tolist() == [[0, 1], [1, 1], [-1, -1]]
+    assert layer.sums.tolist() == [[3.0, 3.0, 0.0]]
+    assert layer.not_finite.tolist() == [1, 1, 4]
+
+
+def test_images_that_are_mixed_are_noticed() -> None:
+    class Mixing(Tiny):
+        def forward(self, images: Tensor) -> Tensor:
+            return super().forward(images + images.mean(0, keepdim=True))
+
+    class Folding(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 2, 3)
+
+        def forward(self, images: Tensor) -> Tensor:
+            return torch.as_tensor(self.conv(images.reshape(1, 3, -1, 16)))
+
+    images = torch.cat([random_input(seed) for seed in range(2)])
+    assert not passes_of(as_model(seeded(Mixing))).keeps_images_apart(images)
+    folding = passes_of(as_model(seeded(Folding)))
+    assert not folding.keeps_images_apart(images)
+    with pytest.raises(NotByImageError, match="conv put out 1×2×30×14 for 2 images"):
+        folding.run(images, nowhere(folding))
+    assert all_hooks(folding.model) == 0
+
+
+def test_lines_of_a_convolution_along_channels_are_one_row(tiny: Model) -> None:
+    class Attention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 4, 3)
+            self.line = nn.Conv1d(1, 2, 3, padding=1)
+
+        def forward(self, images: Tensor) -> Tensor:
+            maps = self.conv(images)
+            return torch.as_tensor(self.line(maps.mean((2, 3))[:, None]))
+
+    passes = passes_of(as_model(seeded(Attention)))
+    line = passes.table.by_address["line"]
+    assert (line.cells, line.channels, line.dimensions) == ((1, 4), 2, 2)
+    conv, lines = passes.run(torch.cat([random_input(0), random_input(1)]), nowhere(passes))
+    assert (lines.cells[..., 0] == 0).all()
+    assert conv.best.shape == (2, 4)

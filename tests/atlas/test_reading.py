@@ -1,0 +1,173 @@
+"""A folder that is no atlas is refused, and nothing in one is believed or executed."""
+
+import json
+import os
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load, save
+
+import hookviz
+from hookviz.errors import HookVizError
+from hookviz.types import Model
+from tests.atlas.folders import save_folder
+
+
+@pytest.fixture
+def folder(tiny: Model, tmp_path: Path) -> Path:
+    for number, name in enumerate(("a", "b")):
+        save_folder(tmp_path / "photos" / name, 3, first=5 * number)
+    target = tmp_path / "a.atlas"
+    hookviz.make_atlas(tiny, tmp_path / "photos", target, top=3)
+    return target
+
+
+def look_at_all(folder: Path) -> None:
+    """Read all that can be read in an atlas."""
+    atlas = hookviz.read_atlas(folder)
+    for layer, channels in atlas.layers.items():
+        atlas.first_patches(layer)
+        atlas.statistics(layer).edges(0)
+        for channel in range(channels):
+            for entry in atlas.excites(layer, channel):
+                atlas.picture(entry.image)
+    for name in atlas.classes:
+        atlas.channels_of_class(name)
+    for image in atlas.images:
+        atlas.channels_of_image(image.digest)
+
+
+def said(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    """What changes the JSON of an atlas."""
+
+    def apply(folder: Path) -> None:
+        about = json.loads((folder / "atlas.json").read_text())
+        change(about)
+        (folder / "atlas.json").write_text(json.dumps(about))
+
+    return apply
+
+
+def counted(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    """What changes the numbers of an atlas."""
+
+    def apply(folder: Path) -> None:
+        numbers = load((folder / "numbers.safetensors").read_bytes())
+        change(numbers)
+        (folder / "numbers.safetensors").write_bytes(save(numbers))
+
+    return apply
+
+
+def shortened(name: str, share: float) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        data = (folder / name).read_bytes()
+        (folder / name).write_bytes(data[: int(share * len(data))])
+
+    return apply
+
+
+def fifo(folder: Path) -> None:
+    (folder / "patches.bin").unlink()
+    os.mkfifo(folder / "patches.bin")
+
+
+def put(name: str, at: Any, value: Any) -> Callable[[Path], None]:
+    return counted(lambda numbers: numbers[name].__setitem__(at, value))
+
+
+HOSTILE: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "nothing": (shutil.rmtree, "is not there"),
+    "no JSON": (lambda f: (f / "atlas.json").unlink(), "atlas.json is missing"),
+    "no numbers": (lambda f: (f / "numbers.safetensors").unlink(), "is missing"),
+    "a pipe": (fifo, "a pipe"),
+    "half a JSON": (shortened("atlas.json", 0.5), "no JSON, or not all of it"),
+    "half the numbers": (shortened("numbers.safetensors", 0.5), "truncated"),
+    "half the patches": (shortened("patches.bin", 0.5), "patches.bin is truncated"),
+    "a list": (lambda f: (f / "atlas.json").write_text("[1]"), "says no form"),
+    "nesting": (lambda f: (f / "atlas.json").write_text("[" * 200_000), "no JSON"),
+    "a pickle": (lambda f: (f / "numbers.safetensors").write_bytes(pickle.dumps(f)), "truncated"),
+    "newer": (said(lambda a: a.update(form=2, hookviz="9.9")), "made by HookViz 9.9"),
+    "form true": (said(lambda a: a.update(form=True)), "says no form"),
+    "top": (said(lambda a: a.update(top=2)), "should be float32 of"),
+    "a top without end": (said(lambda a: a.update(top=10**30)), "no number of something"),
+    "a size": (said(lambda a: a.update(size=-1)), "mean nothing"),
+    "a patch of a million": (said(lambda a: a.update(patch=10**6)), "mean nothing"),
+    "images": (said(lambda a: a["images"].pop()), "leads nowhere|another image"),
+    "a name that is none": (said(lambda a: a["images"][0].update(name=7)), "no text"),
+    "a long name": (said(lambda a: a["images"][0].update(name="x" * 5000)), "too long"),
+    "a layer more": (said(lambda a: a["layers"].append(a["layers"][0])), "where they should be"),
+    "channels": (said(lambda a: a["layers"][1].update(channels=10**9)), "should be"),
+    "classes": (said(lambda a: a["classes"].pop()), "class_maximum"),
+    "counts": (said(lambda a: a.update(counts=None)), "counts are missing"),
+    "no values": (counted(lambda n: n.pop("value")), "value is missing"),
+    "other types": (counted(lambda n: n.update(cell=n["cell"].astype(float))), "cell is float64"),
+    "an image beyond": (put("image", (0, 0), 99), "leads nowhere"),
+    "an image before": (put("image", (0, 0), -2), "leads nowhere"),
+    "a patch beyond": (put("patch", (0, 0), 10**6), "leads nowhere"),
+    "a patch of another": (
+        counted(lambda n: n.update(patch=np.roll(n["patch"], 1, axis=0))),
+        "another image",
+    ),
+    "starts that go back": (put("patch_start", 1, 10**9), "one after another"),
+    "a start before": (put("patch_start", 0, -5), "one after another"),
+    "bins without end": (put("exponent", 0, 20_000), "no such bins"),
+    "a box beyond": (put("patch_box", (0, 2), 10**6), "outside of its image"),
+    "a box inside out": (put("patch_box", (0, 0), 10**6), "outside of its image"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_what_is_no_atlas_is_refused(kind: str, folder: Path) -> None:
+    change, says = HOSTILE[kind]
+    look_at_all(folder)
+    change(folder)
+    with pytest.raises(HookVizError, match=says):
+        look_at_all(folder)
+
+
+@pytest.mark.parametrize("name", ["atlas.json", "numbers.safetensors", "patches.bin"])
+def test_damage_anywhere_is_an_error_of_ours_or_harmless(name: str, folder: Path) -> None:
+    file = folder / name
+    data = file.read_bytes()
+    step = max(1, len(data) // 60)
+    for place in range(0, len(data), step):
+        file.write_bytes(data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :])
+        try:
+            look_at_all(folder)
+        except HookVizError:
+            continue
+
+
+def test_no_file_outside_of_the_atlass_folder_is_found(folder: Path, tmp_path: Path) -> None:
+    secret = tmp_path.parent / f"{tmp_path.name}.png"
+    secret.write_bytes((tmp_path / "photos" / "a" / "000.png").read_bytes())
+    (tmp_path / "link.png").symlink_to(secret)
+    atlas = hookviz.read_atlas(folder)
+    assert atlas.picture(atlas.images[0]) == tmp_path / "photos" / "a" / "000.png"
+    for path in (f"../{secret.name}", str(secret), "link.png", "a\0b", "x" * 4000, "/etc/passwd"):
+        said(lambda a, path=path: a["images"][0].update(path=path))(folder)
+        atlas = hookviz.read_atlas(folder)
+        assert atlas.picture(atlas.images[0]) is None
+
+
+def test_half_a_letter_in_a_name_becomes_a_whole_one(folder: Path) -> None:
+    said(lambda a: a["images"][0].update(name="\ud800.png"))(folder)
+    assert hookviz.read_atlas(folder).images[0].name == "?.png"
+
+
+def test_a_name_that_is_nearly_right_is_told(folder: Path) -> None:
+    with pytest.raises(HookVizError, match=r"Did you mean 'a.atlas'\?"):
+        hookviz.read_atlas(folder.with_name("b.atlas"))
+
+
+def test_a_file_that_goes_while_it_is_open_is_an_error(folder: Path) -> None:
+    atlas = hookviz.read_atlas(folder)
+    (folder / "patches.bin").unlink()
+    with pytest.raises(HookVizError, match="can't be read"):
+        atlas.excites("conv1", 0)

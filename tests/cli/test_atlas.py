@@ -1,0 +1,59 @@
+import json
+from pathlib import Path
+
+import pytest
+
+import hookviz
+from hookviz.cli.atlas import in_words
+from tests.cli.command import in_terminal, invoke, mistake, output_of, save_pictures
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    save_pictures(tmp_path / "photos", "cats/a.png", "cats/b.png", "dogs/c.png")
+    return tmp_path / "photos"
+
+
+def test_a_folder_becomes_an_atlas(photos: Path) -> None:
+    out = photos.parent / "a.atlas"
+    said = output_of("atlas", photos, "--size", 32, "--top", 2, "-o", out)
+    assert said.startswith(f"{out}: 848 channels of 10 layers, 3 images, ")
+    atlas = hookviz.read_atlas(out)
+    assert atlas.belongs_to(hookviz.load_model("shapesnet"))
+    assert (dict(atlas.classes), atlas.top) == ({"cats": 2, "dogs": 1}, 2)
+    again = json.loads(output_of("atlas", photos, "--size", 32, "--top", 2, "-o", out, "--json"))
+    assert (again["channels"], again["tallied"], again["left_out"]) == (848, 3, 0)
+
+
+def test_a_broken_image_is_told_and_the_rest_go_on(photos: Path) -> None:
+    (photos / "dogs" / "d.png").write_bytes(b"nothing")
+    result = invoke("atlas", photos, "--size", 32, "-o", photos.parent / "a.atlas", "--json")
+    assert result.exit_code == 2
+    assert "dogs/d.png: " in result.stderr
+    assert json.loads(result.stdout)["left_out"] == 1
+
+
+def test_a_terminal_is_told_how_far_it_is(photos: Path) -> None:
+    run = in_terminal("atlas", photos, "--size", 32, "-o", photos.parent / "a.atlas")
+    assert run.returncode == 0
+    assert "Images 0 of 3" in run.stderr
+    assert run.stderr.endswith("\r\x1b[K")
+
+
+def test_progress_in_words() -> None:
+    half = hookviz.AtlasProgress(cutting=False, done=320, images=1000, left_out=2, per_second=12.4)
+    assert in_words(half) == "Images 320 of 1,000, 12.4 a second, 55 s left, 2 left out"
+    begun = hookviz.AtlasProgress(cutting=True, done=0, images=9, left_out=0, per_second=0.0)
+    assert in_words(begun) == "Patches of images 0 of 9"
+
+
+def test_what_does_not_work(photos: Path) -> None:
+    out = photos.parent / "a.atlas"
+    assert "photos.atlas" in mistake("atlas", photos, "-o", photos.parent / "a")
+    assert "gives no image" in mistake("atlas", photos.parent / "photos" / "*.tif", "-o", out)
+    assert "Missing option" in mistake("atlas", photos)
+    output_of("atlas", photos, "--size", 32, "-o", out)
+    assert "another atlas: top is 9, not 3" in mistake(
+        "atlas", photos, "--size", 32, "--top", 3, "-o", out
+    )
+    output_of("atlas", photos, "--size", 32, "--top", 3, "-o", out, "--anew")
