@@ -41,7 +41,7 @@ def pick_image() -> Shown | None:
     origin = st.segmented_control(
         "Image",
         (_SAMPLES, "Upload", "Camera", *((LIVE,) if settings().live else ())),
-        default=_SAMPLES,
+        default=None if "image" in st.session_state else _SAMPLES,  # else Streamlit warns
         required=True,
         width="stretch",
         key="image",
