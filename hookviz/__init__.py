@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from hookviz.capturing.features import features as extract_features
     from hookviz.capturing.inputs import prepare
     from hookviz.capturing.survey import list_layers
+    from hookviz.comparing.captures import Comparison, LayerComparison, compare
+    from hookviz.comparing.channels import ChannelComparison
     from hookviz.drawing.grid import Grid, make_grid
     from hookviz.errors import (
         HookVizError,
@@ -79,6 +81,8 @@ __all__ = [
     "BadTensorError",
     "Call",
     "Capture",
+    "ChannelComparison",
+    "Comparison",
     "Crop",
     "Explorer",
     "FeatureIndex",
@@ -88,6 +92,7 @@ __all__ = [
     "HookVizError",
     "ImageError",
     "InputImage",
+    "LayerComparison",
     "LayerGradients",
     "LayerInfo",
     "Lens",
@@ -112,6 +117,7 @@ __all__ = [
     "capture",
     "capture_batch",
     "clip_gradients",
+    "compare",
     "edit",
     "explore",
     "extract_features",
@@ -144,6 +150,8 @@ _HOMES = {
     "capturing.features": ("extract_features",),
     "capturing.inputs": ("prepare",),
     "capturing.survey": ("list_layers",),
+    "comparing.captures": ("Comparison", "LayerComparison", "compare"),
+    "comparing.channels": ("ChannelComparison",),
     "drawing.grid": ("Grid", "make_grid"),
     "explaining.linear_probe": ("LinearProbe", "linear_probe"),
     "explaining.pruned_network": ("prune",),

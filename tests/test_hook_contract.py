@@ -172,7 +172,7 @@ TRY_AGAIN: dict[str, list[Callable[[hookviz.Model], Any]]] = {
 """Where many rows go through at once, and one by one where that fails."""
 
 RUN_NO_NETWORK = {
-    *("explore", "list_lenses", "list_models", "load_model", "make_grid", "prepare"),
+    *("compare", "explore", "list_lenses", "list_models", "load_model", "make_grid", "prepare"),
     *("read_image", "save_weights", "wrap"),
     "linear_probe",  # which has its features from extract_features, and runs nothing itself
     "smaller",  # whose code is followed; held to the same in explaining/test_smaller_network.py
