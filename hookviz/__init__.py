@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from hookviz.capturing.survey import list_layers
     from hookviz.comparing.captures import Comparison, LayerComparison, compare
     from hookviz.comparing.channels import ChannelComparison
+    from hookviz.comparing.matches import ChannelMatches
+    from hookviz.comparing.networks import Similarity, similarity
     from hookviz.drawing.grid import Grid, make_grid
     from hookviz.errors import (
         HookVizError,
@@ -82,6 +84,7 @@ __all__ = [
     "Call",
     "Capture",
     "ChannelComparison",
+    "ChannelMatches",
     "Comparison",
     "Crop",
     "Explorer",
@@ -104,6 +107,7 @@ __all__ = [
     "ModelSpec",
     "Preprocess",
     "SettingError",
+    "Similarity",
     "Smaller",
     "TrainingFinding",
     "TrainingLog",
@@ -136,6 +140,7 @@ __all__ = [
     "replace_parameters",
     "run_lens",
     "save_weights",
+    "similarity",
     "smaller",
     "verbose",
     "watch",
@@ -152,6 +157,8 @@ _HOMES = {
     "capturing.survey": ("list_layers",),
     "comparing.captures": ("Comparison", "LayerComparison", "compare"),
     "comparing.channels": ("ChannelComparison",),
+    "comparing.matches": ("ChannelMatches",),
+    "comparing.networks": ("Similarity", "similarity"),
     "drawing.grid": ("Grid", "make_grid"),
     "explaining.linear_probe": ("LinearProbe", "linear_probe"),
     "explaining.pruned_network": ("prune",),

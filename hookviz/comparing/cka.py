@@ -8,13 +8,14 @@ take it for CKA. Székely and Rizzo, "Partial distance correlation with methods 
 2014 (https://arxiv.org/abs/1310.2926), write it as an inner product, and it is computed so here.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.errors import HookVizError
+from hookviz.errors import HookVizError, shorten
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.floating[Any]]
@@ -23,6 +24,7 @@ Rows = NDArray[np.floating[Any]]
 LEAST_IMAGES = 4
 """That the unbiased estimate needs: its denominators have N - 3 in them."""
 
+_NOBODY: Mapping[str, str] = MappingProxyType({})
 _AT_ONCE = 1 << 24  # numbers of Gram matrices in memory at once, 128 MB
 
 
@@ -46,13 +48,7 @@ def linear_cka(first: Sequence[Rows], second: Sequence[Rows], *, unbiased: bool 
         HookVizError: there are fewer than 4 images, or 2 for the plain estimate.
     """
     count = len(first[0])
-    least = LEAST_IMAGES if unbiased else 2
-    if count < least:
-        other = f"; unbiased=False takes {count}" if count in (2, 3) else ""
-        raise HookVizError(
-            f"CKA needs {least} images at least, and there {'is' if count == 1 else 'are'} {count}"
-            f"{other}. A hundred and more give a figure that holds."
-        )
+    check_count(count, unbiased=unbiased)
     cross = np.zeros((len(first), len(second)))
     own_first, own_second = np.zeros(len(first)), np.zeros(len(second))
     for part in _parts(count, len(first) + len(second)):
@@ -66,6 +62,31 @@ def linear_cka(first: Sequence[Rows], second: Sequence[Rows], *, unbiased: bool 
     with np.errstate(invalid="ignore"):  # 0 / 0 of a layer that is the same for all images
         found: Floats = np.clip(cross / np.sqrt(np.outer(own_first, own_second)), -1, 1)
     return found
+
+
+def check_count(count: int, *, unbiased: bool, left_out: Mapping[str, str] = _NOBODY) -> None:
+    """Nothing, where there are images enough for CKA.
+
+    Args:
+        count: how many there are.
+        unbiased: as `linear_cka` has it.
+        left_out: why others are not among them, by their names.
+
+    Raises:
+        HookVizError: there are fewer than 4, or 2 for the plain estimate.
+    """
+    least = LEAST_IMAGES if unbiased else 2
+    if count >= least:
+        return
+    less = f"; unbiased=False takes {count}" if 2 <= count < LEAST_IMAGES else ""
+    why = ""
+    if left_out:
+        name, reason = next(iter(left_out.items()))
+        why = f" Left out: {len(left_out):,}. {shorten(name)}: {reason}"
+    raise HookVizError(
+        f"CKA needs {least} images at least, and there {'is' if count == 1 else 'are'} {count}"
+        f"{less}. A hundred and more give a figure that holds.{why}"
+    )
 
 
 def _parts(count: int, layers: int) -> Iterator[slice]:
