@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from hookviz.capturing.features import features as extract_features
     from hookviz.capturing.inputs import prepare
     from hookviz.capturing.survey import list_layers
+    from hookviz.comparing.captures import Comparison, LayerComparison, compare
+    from hookviz.comparing.channels import ChannelComparison
+    from hookviz.comparing.matches import ChannelMatches
+    from hookviz.comparing.networks import Similarity, similarity
     from hookviz.drawing.grid import Grid, make_grid
     from hookviz.errors import (
         HookVizError,
@@ -86,6 +90,9 @@ __all__ = [
     "Call",
     "Capture",
     "ChannelAnswer",
+    "ChannelComparison",
+    "ChannelMatches",
+    "Comparison",
     "Crop",
     "Excitation",
     "Explorer",
@@ -96,6 +103,7 @@ __all__ = [
     "HookVizError",
     "ImageError",
     "InputImage",
+    "LayerComparison",
     "LayerGradients",
     "LayerInfo",
     "LayerStatistics",
@@ -108,6 +116,7 @@ __all__ = [
     "ModelSpec",
     "Preprocess",
     "SettingError",
+    "Similarity",
     "Smaller",
     "TrainingFinding",
     "TrainingLog",
@@ -121,6 +130,7 @@ __all__ = [
     "capture",
     "capture_batch",
     "clip_gradients",
+    "compare",
     "edit",
     "explore",
     "extract_features",
@@ -141,6 +151,7 @@ __all__ = [
     "replace_parameters",
     "run_lens",
     "save_weights",
+    "similarity",
     "smaller",
     "verbose",
     "watch",
@@ -158,6 +169,10 @@ _HOMES = {
     "capturing.features": ("extract_features",),
     "capturing.inputs": ("prepare",),
     "capturing.survey": ("list_layers",),
+    "comparing.captures": ("Comparison", "LayerComparison", "compare"),
+    "comparing.channels": ("ChannelComparison",),
+    "comparing.matches": ("ChannelMatches",),
+    "comparing.networks": ("Similarity", "similarity"),
     "drawing.grid": ("Grid", "make_grid"),
     "explaining.linear_probe": ("LinearProbe", "linear_probe"),
     "explaining.pruned_network": ("prune",),

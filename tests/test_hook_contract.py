@@ -144,6 +144,15 @@ OWN: dict[str, list[Callable[[nn.Module], Any]]] = {
 }
 """What people do to a network of their own."""
 
+
+def similar(model: hookviz.Model) -> None:
+    """An image for which a pass fails is left out, and told."""
+    images = [random_input(seed, 8) for seed in range(3)]
+    found = hookviz.similarity(model, model, images, unbiased=False)
+    for reason in found.failed.values():
+        raise hookviz.ModelError(reason)
+
+
 MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
     "capture": [
         lambda model: hookviz.capture(model, random_input(0, 8), inputs=True),
@@ -158,6 +167,7 @@ MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
         lambda model: hookviz.run_lens("grad-cam", model, random_input(0, 8)),
         lambda model: hookviz.run_lens("verify", model, random_input(0, 8)),
     ],
+    "similarity": [similar],
     "prune": [lambda model: hookviz.prune(model, 0.5)],
 }
 """What is done to a model, on replicas of its network."""
@@ -172,7 +182,7 @@ TRY_AGAIN: dict[str, list[Callable[[hookviz.Model], Any]]] = {
 """Where many rows go through at once, and one by one where that fails."""
 
 RUN_NO_NETWORK = {
-    *("explore", "list_lenses", "list_models", "load_model", "make_grid", "prepare"),
+    *("compare", "explore", "list_lenses", "list_models", "load_model", "make_grid", "prepare"),
     *("read_image", "save_weights", "wrap"),
     "linear_probe",  # which has its features from extract_features, and runs nothing itself
     "smaller",  # whose code is followed; held to the same in explaining/test_smaller_network.py

@@ -71,9 +71,9 @@ def features(
             layer = layer or _last_conv(model, tuple(made.tensor.shape[1:]))
             capture = engine.capture(model, made, layer, logits=False, progress=telling.within)
             ratio = made.tensor.shape[-2] / made.tensor.shape[-1]
-            vector = _vector(capture.calls(layer)[0], modules[layer], ratio, pool)
-            _check_length(vector, found, pool)
-            found[name] = vector
+            made_of = vector(capture.calls(layer)[0], modules[layer], ratio, pool)
+            _check_length(made_of, found, pool)
+            found[name] = made_of
         except HookVizError as error:
             if telling.was_ended_by(error):
                 raise
@@ -149,10 +149,20 @@ def _last_conv(model: Model, shape: tuple[int, ...]) -> str:
     return layers[-1].name
 
 
-def _vector(
-    activation: Activation, module: nn.Module, ratio: float, pool: str
+def vector(
+    activation: Activation, module: nn.Module, ratio: float, pool: str = "mean"
 ) -> NDArray[np.float32]:
-    """The values as one vector, ``(D,)``: of ``(C, …)``, or ``(…, C)`` where channels are last."""
+    """The values as one vector, ``(D,)``: of ``(C, …)``, or ``(…, C)`` where channels are last.
+
+    Args:
+        activation: what the layer put out.
+        module: the layer.
+        ratio: height / width of the network's input, which tells rows from channels.
+        pool: one of `POOLS`.
+
+    Raises:
+        HookVizError: there are no numbers in it.
+    """
     values: NDArray[np.float32] = activation.values.numpy()
     if not values.size:
         raise HookVizError(f"{activation.address} put out no numbers.")

@@ -40,6 +40,18 @@ class ChannelComparison:
     def __len__(self) -> int:
         return len(self.correlation)
 
+    @property
+    def means(self) -> tuple[float, float, float]:
+        """Correlation, mean absolute difference and cosine, each the mean over the channels.
+
+        Channels that have no such number are left out; NaN where none has it.
+        """
+        correlation, difference, cosine = (
+            float(numbers[~np.isnan(numbers)].mean()) if not np.isnan(numbers).all() else np.nan
+            for numbers in (self.correlation, self.mean_absolute_difference, self.cosine)
+        )
+        return correlation, difference, cosine
+
 
 def compare_maps(a: Tensor, b: Tensor) -> ChannelComparison:
     """How alike two activations of one shape are, channel by channel.

@@ -9,7 +9,7 @@ import streamlit as st
 
 from hookviz.drawing.pair import Pair
 from hookviz.ui.components.map import show_map
-from hookviz.ui.explorer.comparison import Comparison
+from hookviz.ui.explorer.comparison import PinnedPair
 from hookviz.ui.state import Cell, choose_cell, chosen_cell
 from hookviz.wording import number
 
@@ -17,7 +17,7 @@ _MOST = 8  # channels in the list of those that changed most
 
 
 def show_channel_pair(
-    comparison: Comparison, pair: Pair, channel: int, show_overlay: Callable[[], None]
+    comparison: PinnedPair, pair: Pair, channel: int, show_overlay: Callable[[], None]
 ) -> None:
     """The channel in A beside that in B, the chosen cell in both, and what the two have in common.
 
@@ -40,7 +40,7 @@ def show_channel_pair(
         _show_numbers(comparison, channel, cell)
 
 
-def _show_numbers(comparison: Comparison, channel: int, cell: Cell) -> None:
+def _show_numbers(comparison: PinnedPair, channel: int, cell: Cell) -> None:
     common = comparison.channels
     numbers = {
         "A here": comparison.a[channel][cell],
@@ -55,7 +55,7 @@ def _show_numbers(comparison: Comparison, channel: int, cell: Cell) -> None:
     st.html(f'<div class="hv-numbers">{cells}</div>')
 
 
-def show_changes(comparison: Comparison) -> None:
+def show_changes(comparison: PinnedPair) -> None:
     """What A and B have in common as a whole, and the channels that changed most."""
     common = comparison.channels
     known = common.correlation[np.isfinite(common.correlation)]

@@ -23,7 +23,7 @@ from hookviz.serving import out_of_memory
 from hookviz.types import Activation, Capture, LayerInfo, Model, ModelInput
 from hookviz.ui.explorer.channel_grid import draw_grid, show_grid
 from hookviz.ui.explorer.comparison import (
-    Comparison,
+    PinnedPair,
     own_sort,
     show_comparison,
     show_pair,
@@ -186,7 +186,7 @@ def _show_picked(
     model: Model,
     drawing: Drawing,
     activation: Activation,
-    compared: Comparison | None,
+    compared: PinnedPair | None,
 ) -> None:
     """The channel in the link as large as it can be, and why a cell has its value; else hints."""
     grid = drawing.grid if drawing.pair is None else drawing.pair.b

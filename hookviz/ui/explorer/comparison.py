@@ -25,7 +25,7 @@ _DIFFERENCE, _CHANGE = "Difference", "change"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Comparison:
+class PinnedPair:
     """A and B, both of maps, ``(C, H, W)``.
 
     Attributes:
@@ -80,7 +80,7 @@ class Comparison:
         )
 
 
-def sorts(comparison: Comparison | None) -> tuple[str, ...]:
+def sorts(comparison: PinnedPair | None) -> tuple[str, ...]:
     """What the channels can be sorted by; those of a pair by how much they changed, too."""
     return (*SORTS, _CHANGE) if comparison is not None and comparison.alike else tuple(SORTS)
 
@@ -92,7 +92,7 @@ def own_sort(view: View) -> View:
 
 def show_comparison(
     maps: torch.Tensor, scene: Sequence[str], key: Sequence[str]
-) -> Comparison | None:
+) -> PinnedPair | None:
     """The row that says what A is and which of the two is shown; None where nothing is pinned.
 
     Args:
@@ -125,13 +125,13 @@ def show_comparison(
             wrap=False,
             help="Hold F to flip between the two." if alike else None,
         )
-        comparison = Comparison(view, a, b, shown or "B", (view.link, *key))
+        comparison = PinnedPair(view, a, b, shown or "B", (view.link, *key))
         st.caption(_says(comparison, scene))
         _offer_unpinning()
     return comparison
 
 
-def _says(comparison: Comparison, scene: Sequence[str]) -> str:
+def _says(comparison: PinnedPair, scene: Sequence[str]) -> str:
     """What A is, and of B, whose image, model and step are `scene`, where it is another."""
     view = comparison.view
     of_a = (view.image, view.title, view.step)
@@ -145,7 +145,7 @@ def _says(comparison: Comparison, scene: Sequence[str]) -> str:
 
 
 def show_pair(
-    comparison: Comparison, pair: Pair, shown: Shown, on_layer: Callable[[str], None]
+    comparison: PinnedPair, pair: Pair, shown: Shown, on_layer: Callable[[str], None]
 ) -> None:
     """The pair as tiles, by what is chosen to be seen of it; `shown` is B's image."""
     if comparison.face is None and pair.difference is not None:

@@ -17,7 +17,7 @@ from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.types import Activation, Capture, InputImage, Pixels
 from hookviz.ui.components.map import show_map
 from hookviz.ui.explorer.channel_pair import show_changes, show_channel_pair
-from hookviz.ui.explorer.comparison import Comparison
+from hookviz.ui.explorer.comparison import PinnedPair
 from hookviz.ui.explorer.file_menu import File, file_menu
 from hookviz.ui.explorer.menu import show_menus
 from hookviz.ui.explorer.trail import show_trail
@@ -42,7 +42,7 @@ def show_inspector(
     shown: Shown,
     field: ReceptiveField | None,
     *,
-    compared: tuple[Comparison, Pair] | None = None,
+    compared: tuple[PinnedPair, Pair] | None = None,
 ) -> int | None:
     """The chosen channel beside the grid: its map, and where that lies on the photograph.
 

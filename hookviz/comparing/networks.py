@@ -1,0 +1,258 @@
+"""Two networks over many images: how alike any two of their layers are, and which channels pair."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz import markup
+from hookviz.capturing.features import named
+from hookviz.comparing.channel_means import Means, Side, channel_means
+from hookviz.comparing.cka import check_count, linear_cka
+from hookviz.comparing.matches import ChannelMatches, best_matches
+from hookviz.drawing.figures import figure_file
+from hookviz.drawing.similarity_page import similarity_figure
+from hookviz.errors import HookVizError, SettingError, UnknownLayerError, shorten
+from hookviz.types import Model, Progress, ignore
+
+if TYPE_CHECKING:  # drawing alone knows matplotlib
+    from matplotlib.figure import Figure
+
+_FEW = 50  # images below which it is said that chance is at work
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """How alike the layers of two models are over a set of images.
+
+    Attributes:
+        models: the names of A and B.
+        weights: ``"pretrained"``, ``"random"`` or a file's name, of A and B.
+        digests: hashes of the weights of A and B.
+        layers: A's, by written address, in order of execution.
+        other_layers: B's.
+        cka: linear CKA of each layer of A with each of B, float64 ``(A, B)``, at most 1; NaN where
+            a layer gives all images the same means.
+        unbiased: whether it is estimated without bias, as in `linear_cka`.
+        names: of the images that went through both models, ``(N,)``.
+        failed: why images were left out, by their names.
+    """
+
+    models: tuple[str, str]
+    weights: tuple[str, str]
+    digests: tuple[str, str]
+    layers: tuple[str, ...]
+    other_layers: tuple[str, ...]
+    cka: NDArray[np.float64] = field(repr=False)
+    unbiased: bool
+    names: tuple[str, ...] = field(repr=False)
+    failed: Mapping[str, str]
+    _means: tuple[Means, Means] = field(repr=False)
+
+    def nearest(self) -> dict[str, tuple[str, float]]:
+        """For each layer of A the layer of B of the highest CKA, and that; None is left out.
+
+        Of equal ones it is the first in order of execution.
+        """
+        found = {}
+        for layer, row in zip(self.layers, self.cka, strict=True):
+            if not np.isnan(row).all():
+                best = int(np.nanargmax(row))
+                found[layer] = self.other_layers[best], float(row[best])
+        return found
+
+    def matches(self, layer: str, other_layer: str | None = None) -> ChannelMatches:
+        """For each channel of A's layer the best-matching channel of B's.
+
+        Two channels match by the correlation of their means over the maps, image by image: whether
+        they rise and fall together from one image to the next, wherever in the image. With few
+        images the best of many candidates is high by chance alone.
+
+        Args:
+            layer: one of `layers`.
+            other_layer: one of `other_layers`; by default the one of the highest CKA.
+
+        Raises:
+            UnknownLayerError: that layer is not among them.
+            HookVizError: no layer of B is like this one at all, so that one has to be named.
+
+        >>> model = hookviz.load_model("shapesnet")
+        >>> images = [f"assets/samples/{name}.jpg" for name in ("cat", "dots", "star", "heart")]
+        >>> found = hookviz.similarity(model, model, images)
+        >>> found.matches("stage3.first.conv", "stage3.first.conv").channels[:4]
+        array([0, 1, 2, 3])
+        """
+        if layer not in self.layers:
+            raise UnknownLayerError(f"compared layer of {self.models[0]}", layer, self.layers)
+        if other_layer is None:
+            if layer not in (nearest := self.nearest()):
+                raise HookVizError(
+                    f"{layer} gives all images the same means, so no layer of {self.models[1]} is "
+                    "the nearest; name one by other_layer=."
+                )
+            other_layer = nearest[layer][0]
+        if other_layer not in self.other_layers:
+            where = f"compared layer of {self.models[1]}"
+            raise UnknownLayerError(where, other_layer, self.other_layers)
+        first, second = self._means
+        return ChannelMatches(layer, other_layer, *best_matches(first[layer], second[other_layer]))
+
+    def figure(self, *, colormap: str = "viridis", title: str | None = None) -> "Figure":
+        """The matrix as a figure, A's first layer at the top and B's at the left, from 0 to 1.
+
+        Raises:
+            SettingError: there is no such colormap.
+        """
+        first, second = self._named
+        return similarity_figure(
+            self.cka,
+            self.layers,
+            self.other_layers,
+            title=f"{first} and {second}, {self._images}" if title is None else title,
+            row_title=first,
+            column_title=second,
+            colormap=colormap,
+        )
+
+    def figure_bytes(self, format: str = "png", dpi: int = 150) -> bytes:  # noqa: A002 - as savefig
+        """The `figure` as a file: ``"png"``, ``"pdf"`` or ``"svg"``. Threads draw one by one.
+
+        Raises:
+            SettingError: `format` is none of these.
+        """
+        return figure_file(self.figure, format, dpi=dpi)
+
+    def csv(self) -> str:
+        """The matrix as comma-separated text: a row for each layer of A, a column for each of B.
+
+        Every number with all its digits, ``nan`` where there is none.
+        """
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["layer", *self.other_layers])
+        for layer, row in zip(self.layers, self.cka.tolist(), strict=True):
+            writer.writerow([layer, *row])
+        return file.getvalue()
+
+    @property
+    def note(self) -> str:
+        """What to beware of in these numbers; empty where there are images enough."""
+        if len(self.names) >= _FEW:
+            return ""
+        return (
+            f"{self._images.capitalize()} are few: another set can give other numbers, and the "
+            "best of many channels is alike by chance."
+        )
+
+    @property
+    def _images(self) -> str:
+        return f"{len(self.names):,} images"
+
+    @property
+    def _named(self) -> tuple[str, str]:
+        first, second = (
+            f"{name} ({shorten(weights)})"
+            for name, weights in zip(self.models, self.weights, strict=True)
+        )
+        return first, second
+
+    def _repr_html_(self) -> str:
+        """The matrix as a picture, and the nearest layer of each, for a notebook."""
+        first, second = self._named
+        html = markup.element("p", f"{first} and {second}, {self._images}. {self.note}")
+        html += markup.image(self.figure_bytes(dpi=80), "How alike the layers are, by linear CKA")
+        rows = [(layer, *nearest) for layer, nearest in self.nearest().items()]
+        table = markup.table((f"layer of {first}", f"nearest of {second}", "CKA"), rows)
+        html += markup.details("The nearest layer of each", table, is_open=False)
+        if self.failed:
+            left = markup.table(("image", "why"), [*self.failed.items()])
+            html += markup.details(f"{len(self.failed):,} left out", left, is_open=False)
+        return html
+
+
+def similarity(
+    model_a: Model,
+    model_b: Model,
+    images: Mapping[str, Any] | Iterable[Any],
+    layers: str | Iterable[str] | None = None,
+    other_layers: str | Iterable[str] | None = None,
+    *,
+    size: int | None = None,
+    whole: bool = False,
+    unbiased: bool = True,
+    progress: Progress = ignore,
+) -> Similarity:
+    """How alike each layer of one model is to each layer of another, by linear CKA over images.
+
+    Two layers are alike where they find the same images alike (Kornblith et al., 2019,
+    https://arxiv.org/abs/1905.00414), whatever the shapes of their maps and the order of their
+    channels. What is compared is the mean of each channel over its map: a row of C numbers for
+    each image. Nothing but these rows stays in memory, 4 bytes a channel and image.
+
+    Each image goes through each model once. One that can't be read, or that a model can't take, is
+    left out and told in `Similarity.failed`; the others go on.
+
+    Args:
+        model_a: from `load_model` or `wrap`.
+        model_b: another one, or the same.
+        images: anything that `capture` takes, several of it; as a mapping where they have names.
+        layers: names of A's layers or blocks; every conv layer by default.
+        other_layers: the same of B; every conv layer by default, whatever `layers` are.
+        size: side of the inputs in pixels, in place of each model's own.
+        whole: take in the whole images instead of their centre crops.
+        unbiased: estimate CKA without bias, as in `linear_cka`; with fewer images than channels
+            the plain one of the paper says that anything is alike.
+        progress: told the share done; what it raises ends the run.
+
+    Raises:
+        UnknownLayerError: a model has no such layer.
+        HookVizError: fewer than 4 images are given or go through; 2 without `unbiased`.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> other = hookviz.load_model("shapesnet", "random")
+    >>> images = [f"assets/samples/{name}.jpg" for name in ("cat", "dots", "star", "heart")]
+    >>> hookviz.similarity(model, model, images, "stage3", ["stage2", "stage3"]).cka.round(3)[0, 1]
+    np.float64(1.0)
+    >>> hookviz.similarity(model, other, images).cka.shape  # (layers of A, layers of B)
+    (10, 10)
+    """
+    for name, given in (("model_a", model_a), ("model_b", model_b)):
+        if not isinstance(given, Model):
+            raise HookVizError(
+                f"{name}={shorten(repr(given))} is no model; give what hookviz.load_model or "
+                "hookviz.wrap gives."
+            )
+    listed = dict(images) if isinstance(images, Mapping) else named(images)
+    check_count(len(listed), unbiased=unbiased)
+    a = Side(model_a, _names(layers), size, whole)
+    b = Side(model_b, _names(other_layers), size, whole)
+    if model_a is model_b and a.layers == b.layers:
+        b = a  # an image goes through once
+    found = channel_means(a, b, listed, progress)
+    check_count(len(found.names), unbiased=unbiased, left_out=found.failed)
+    cka = linear_cka([*found.a.values()], [*found.b.values()], unbiased=unbiased)
+    cka.setflags(write=False)
+    return Similarity(
+        models=(model_a.name, model_b.name),
+        weights=(model_a.weights, model_b.weights),
+        digests=(model_a.digest, model_b.digest),
+        layers=tuple(found.a),
+        other_layers=tuple(found.b),
+        cka=cka,
+        unbiased=unbiased,
+        names=found.names,
+        failed=found.failed,
+        _means=(found.a, found.b),
+    )
+
+
+def _names(layers: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    if layers is None or isinstance(layers, str):
+        return None if layers is None else (layers,)
+    if not isinstance(layers, Iterable):
+        raise SettingError(f"layers={shorten(repr(layers))}: give names, as list_layers has them.")
+    return tuple(dict.fromkeys(layers))

@@ -1,0 +1,154 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.comparing.channel_means import BothMeans, Side, channel_means
+from hookviz.types import Model, ignore
+from tests.conftest import as_model, encoded, hook_count, picture, random_input, seeded
+
+
+def means(a: Model, b: Model | None, images: dict[str, Any], *layers: str) -> BothMeans:
+    first = Side(a, layers or None, None, whole=False)
+    second = first if b is None else Side(b, None, None, whole=False)
+    return channel_means(first, second, images, ignore)
+
+
+def inputs(count: int) -> dict[str, Tensor]:
+    return {f"image {seed}": random_input(seed) for seed in range(count)}
+
+
+def test_a_row_is_the_mean_of_each_channel_over_its_map(tiny: Model) -> None:
+    other = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 5, 3))))
+    images = inputs(3)
+    found = means(tiny, other, images)
+    assert (found.names, found.failed) == (tuple(images), {})
+    assert (list(found.a), list(found.b)) == (["conv1", "conv2"], ["0"])
+    batch = torch.cat([*images.values()])
+    with torch.no_grad():
+        first = tiny.network.get_submodule("conv1")(batch)
+        second = tiny.network.get_submodule("conv2")(first.relu())
+        beside = other.network(batch)
+    for row, maps in (
+        (found.a["conv1"], first),
+        (found.a["conv2"], second),
+        (found.b["0"], beside),
+    ):
+        np.testing.assert_allclose(row, maps.mean((2, 3)).numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_every_call_and_any_layer_has_rows(tiny: Model) -> None:
+    found = means(tiny, None, inputs(2), "relu", "head")
+    assert {at: each.shape for at, each in found.a.items()} == {
+        "relu": (2, 4),
+        "relu#1": (2, 6),
+        "head": (2, 5),
+    }
+
+
+class Counting(nn.Module):
+    """Counts the images that went through, outside of its own state."""
+
+    passes: list[int]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 2, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        PASSES.append(len(images))
+        result: Tensor = self.conv(images)
+        return result
+
+
+PASSES: list[int] = []
+
+
+def test_one_model_alone_runs_once_for_each_image() -> None:
+    model = as_model(seeded(Counting))
+    hookviz.capture(model, random_input(9))  # so that it is known what it runs
+    PASSES.clear()
+    found = means(model, None, inputs(3))
+    alone = len(PASSES)
+    assert found.a is found.b
+    PASSES.clear()
+    means(model, model, inputs(3))
+    assert len(PASSES) == 2 * alone
+
+
+def test_what_cannot_go_through_both_is_left_out_of_both(tiny: Model, tmp_path: Path) -> None:
+    other = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 5, 12))))
+    (tmp_path / "broken.png").write_bytes(encoded(picture())[:60])
+    small = random_input(5, 8)  # of which the other's kernels are larger
+    images = {"broken": tmp_path / "broken.png", **inputs(2), "small": small, "bytes": b"?"}
+    found = means(tiny, other, images)
+    assert found.names == ("image 0", "image 1")
+    assert {len(each) for each in (*found.a.values(), *found.b.values())} == {2}
+    assert set(found.failed) == {"broken", "small", "bytes"}
+    assert "can't take an input of 3×8×8" in found.failed["small"]
+
+
+def test_nan_is_left_out_and_told(tiny: Model) -> None:
+    images = inputs(2) | {"sick": torch.full((1, 3, 16, 16), torch.nan)}
+    found = means(tiny, None, images)
+    assert found.names == ("image 0", "image 1")
+    assert "conv1 of Tiny puts out NaN or infinite values for it" in found.failed["sick"]
+
+
+class Fickle(nn.Module):
+    """Runs its layer once more where the image is bright."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 3, padding=1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        values: Tensor = self.conv(images)
+        if images.mean() > 1:
+            values = self.conv(values)
+        return values
+
+
+def test_another_way_through_the_network_is_left_out_and_told() -> None:
+    images = inputs(2) | {"bright": random_input(3) + 5}
+    found = means(as_model(seeded(Fickle)), None, images)
+    assert found.names == ("image 0", "image 1")
+    assert "conv#1 has 3 channels for it and 0 for the first image" in found.failed["bright"]
+
+
+def test_names_that_do_not_exist_end_the_run(tiny: Model) -> None:
+    with pytest.raises(hookviz.UnknownLayerError, match="conv1"):
+        means(tiny, None, inputs(2), "conv11")
+    with pytest.raises(hookviz.HookVizError, match="has no conv layer to look at"):
+        means(as_model(nn.Sequential(nn.ReLU())), None, inputs(2))
+
+
+def test_where_nothing_goes_through_it_says_why(tiny: Model, tmp_path: Path) -> None:
+    with pytest.raises(hookviz.ImageError, match=r"There is no image file"):
+        means(tiny, None, {"a": tmp_path / "a.png"})
+    with pytest.raises(hookviz.HookVizError, match=r"No image went through\. a: There is no"):
+        means(tiny, None, {name: tmp_path / f"{name}.png" for name in "ab"})
+
+
+def test_progress_rises_to_1_and_can_cancel(tiny: Model) -> None:
+    shares: list[float] = []
+    side, other = (Side(tiny, None, None, whole=False) for _ in range(2))
+    images = {**inputs(2), "broken": b"?"}
+    channel_means(side, other, images, shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+    class Cancelled(hookviz.HookVizError):
+        """Not to be taken for a broken image."""
+
+    def cancel(share: float) -> None:
+        if share > 0.3:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        channel_means(side, other, images, cancel)
+    assert hook_count(tiny.network) == 0

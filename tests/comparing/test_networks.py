@@ -1,0 +1,163 @@
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+import hookviz
+from hookviz.comparing.networks import similarity
+from hookviz.types import Model
+from tests.comparing.test_cka import hsic, hsic_1, plain
+from tests.conftest import Tiny, as_model, picture, random_input, seeded
+
+
+def inputs(count: int) -> list[torch.Tensor]:
+    return [random_input(seed) for seed in range(count)]
+
+
+@pytest.fixture
+def other() -> Model:
+    """Unlike anything in the catalog: two ways that meet, grouped, dilated and transposed."""
+
+    class Odd(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.left = nn.Conv2d(3, 6, 5, stride=2, padding=2, groups=3)
+            self.right = nn.Conv2d(3, 6, 3, stride=2, dilation=2, padding=2)
+            self.up = nn.ConvTranspose2d(12, 3, 2, stride=2)
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            both = torch.cat([self.left(images).sigmoid(), self.right(images)], 1)
+            result: torch.Tensor = self.up(both)
+            return result
+
+    return as_model(seeded(Odd))
+
+
+def rows(model: Model, image: torch.Tensor, layer: str) -> NDArray[np.float64]:
+    values = hookviz.capture(model, image, layer)[layer].values
+    return values.double().mean((1, 2)).numpy()
+
+
+@pytest.mark.parametrize("unbiased", [True, False])
+def test_the_matrix_is_that_of_hsics_of_what_capture_gives(
+    tiny: Model, other: Model, unbiased: bool
+) -> None:
+    images = inputs(9)
+    found = similarity(tiny, other, images, unbiased=unbiased)
+    assert found.layers == ("conv1", "conv2")
+    assert found.other_layers == ("left", "right", "up")
+    assert (found.models, found.unbiased) == (("Tiny", "Odd"), unbiased)
+    for row, layer in enumerate(found.layers):
+        x = np.stack([rows(tiny, image, layer) for image in images])
+        for column, beside in enumerate(found.other_layers):
+            y = np.stack([rows(other, image, beside) for image in images])
+            expected = plain(x, y, hsic_1 if unbiased else hsic)
+            assert found.cka[row, column] == pytest.approx(expected, abs=1e-5)
+
+
+def test_one_set_of_weights_twice_is_1_on_the_diagonal(tiny: Model) -> None:
+    for beside in (tiny, as_model(seeded(Tiny))):
+        found = similarity(tiny, beside, inputs(5))
+        np.testing.assert_allclose(found.cka.diagonal(), 1, atol=1e-12)
+        nearest = found.nearest()
+        assert [name for name, _ in nearest.values()] == [*nearest] == ["conv1", "conv2"]
+
+
+def test_channels_that_changed_places_are_found_again() -> None:
+    first, second = seeded(Tiny), seeded(Tiny)
+    order = torch.tensor([2, 0, 3, 1])
+    with torch.no_grad():  # conv1's channels in another order, which conv2 makes up for
+        second.conv1.weight.copy_(first.conv1.weight[order])
+        second.conv1.bias.copy_(first.conv1.bias[order])  # type: ignore[union-attr, index]
+        second.conv2.weight.copy_(first.conv2.weight[:, order])
+    found = similarity(as_model(first), as_model(second), inputs(12))
+    np.testing.assert_allclose(found.cka.diagonal(), 1, atol=1e-6)
+    matches = found.matches("conv1")
+    assert matches.other_layer == "conv1"
+    assert order[torch.from_numpy(matches.channels.copy())].tolist() == [0, 1, 2, 3]
+    np.testing.assert_allclose(matches.correlations, 1, atol=1e-6)
+    assert found.matches("conv2", "conv2").channels.tolist() == [*range(6)]
+
+
+def test_a_trained_network_is_nearer_to_itself_than_to_random_weights() -> None:
+    samples = sorted((Path(__file__).parent.parent.parent / "assets/samples").glob("*.jpg"))
+    trained, drawn = (hookviz.load_model("shapesnet", each) for each in ("pretrained", "random"))
+    layers = ["stage2", "stage3"]
+    own = similarity(trained, trained, samples, layers, layers, size=64)
+    beside = similarity(trained, drawn, samples, layers, layers, size=64)
+    assert own.cka[0, 1] > beside.cka.max()
+    assert beside.weights == ("pretrained", "random")
+
+
+def test_layers_can_be_chosen_on_either_side(tiny: Model, other: Model) -> None:
+    found = similarity(tiny, other, inputs(4), "relu", ["up", "left"])
+    assert (found.layers, found.other_layers) == (("relu", "relu#1"), ("left", "up"))
+    assert similarity(tiny, tiny, inputs(4), ["conv2"]).cka.shape == (1, 2)
+
+
+def test_a_layer_without_variation_has_no_number_and_no_nearest(tiny: Model) -> None:
+    network = seeded(Tiny)
+    with torch.no_grad():
+        network.conv2.weight.zero_()
+    found = similarity(as_model(network), tiny, inputs(4))
+    assert np.isnan(found.cka).tolist() == [[False, False], [True, True]]
+    assert set(found.nearest()) == {"conv1"}
+    with pytest.raises(hookviz.HookVizError, match="gives all images the same means"):
+        found.matches("conv2")
+    assert found.matches("conv2", "conv1").channels.tolist() == [-1] * 6
+    assert found.figure_bytes(dpi=50)[1:4] == b"PNG"
+
+
+def test_images_of_all_sizes_and_broken_ones(tiny: Model, tmp_path: Path) -> None:
+    for seed in range(5):
+        picture(seed, 20 + 9 * seed, 50 - 7 * seed).save(tmp_path / f"{seed}.png")
+    (tmp_path / "5.png").write_bytes(b"no image")
+    found = similarity(tiny, tiny, sorted(tmp_path.glob("*.png")), whole=True)
+    assert found.names == tuple(f"{seed}.png" for seed in range(5))
+    assert set(found.failed) == {"5.png"}
+    assert "5 images are few" in found.note.lower()
+    assert "1 left out" in found._repr_html_()
+
+
+def test_csv_holds_every_digit(tiny: Model, other: Model) -> None:
+    found = similarity(tiny, other, inputs(4))
+    head, *body = csv.reader(io.StringIO(found.csv()))
+    assert head == ["layer", "left", "right", "up"]
+    assert [row[0] for row in body] == ["conv1", "conv2"]
+    np.testing.assert_array_equal(np.array([row[1:] for row in body], float), found.cka)
+
+
+def test_the_figure_says_whose_layers_they_are(tiny: Model, other: Model) -> None:
+    found = similarity(tiny, other, inputs(4))
+    axes = found.figure().axes[0]
+    weights = found.weights[0]
+    assert axes.get_title() == f"Tiny ({weights}) and Odd ({weights}), 4 images"
+    assert axes.get_ylabel() == f"Tiny ({weights})"
+    assert found.figure(title="mine").axes[0].get_title() == "mine"
+    assert found.figure_bytes("pdf")[:4] == b"%PDF"
+
+
+def test_what_does_not_work_is_said(tiny: Model, tmp_path: Path) -> None:
+    with pytest.raises(hookviz.HookVizError, match=r"needs 4 .* there are 3; unbiased=False"):
+        similarity(tiny, tiny, inputs(3))
+    assert similarity(tiny, tiny, inputs(3), unbiased=False).cka.shape == (2, 2)
+    with pytest.raises(hookviz.HookVizError, match=r"there are 3.* Left out: 2\. a\.png: There is"):
+        similarity(tiny, tiny, [*inputs(3), tmp_path / "a.png", tmp_path / "b.png"])
+    with pytest.raises(hookviz.HookVizError, match="there are 0"):
+        similarity(tiny, tiny, [])
+    with pytest.raises(hookviz.UnknownLayerError, match="conv2"):
+        similarity(tiny, tiny, inputs(4), "conv22")
+    with pytest.raises(hookviz.HookVizError, match=r"model_b='resnet18' is no model; give what"):
+        similarity(tiny, "resnet18", inputs(4))  # type: ignore[arg-type]
+    with pytest.raises(hookviz.SettingError, match="layers=3"):
+        similarity(tiny, tiny, inputs(4), 3)  # type: ignore[arg-type]
+    found = similarity(tiny, tiny, inputs(4))
+    with pytest.raises(hookviz.UnknownLayerError, match="compared layer of Tiny called 'conv'"):
+        found.matches("conv")
+    with pytest.raises(hookviz.UnknownLayerError, match="'conv9'"):
+        found.matches("conv1", "conv9")
