@@ -65,6 +65,13 @@ def tiny() -> Model:
     return as_model(seeded(Tiny))
 
 
+@pytest.fixture(scope="session")
+def of_catalog(request: pytest.FixtureRequest) -> Model:
+    """Each network of the catalog in turn, see `tests.every_network`."""
+    name, weights = request.param
+    return hookviz.load_model(name, weights)
+
+
 @pytest.fixture
 def noise() -> Tensor:
     return random_input(0)

@@ -7,10 +7,9 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.hooking import conduct, hooks, replicas
-from hookviz.models import catalog
 from hookviz.types import Model
+from tests.every_network import IN_EVERY_NETWORK
 
-EVERY = [spec.name for spec in catalog.described_models()]
 QUICK = [
     "squeezenet",
     "shapesnet",
@@ -65,9 +64,9 @@ def test_recorded_is_computed(name: str) -> None:
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("name", [name for name in EVERY if name not in QUICK])
-def test_recorded_is_computed_in_every_model(name: str) -> None:
-    assert_captures_are_exact(hookviz.load_model(name, "random"))
+@IN_EVERY_NETWORK
+def test_recorded_is_computed_in_every_model(of_catalog: Model) -> None:
+    assert_captures_are_exact(of_catalog)
 
 
 def test_resnet34_has_36_conv_layers_and_their_grids() -> None:

@@ -6,6 +6,7 @@ import hookviz
 from hookviz.errors import SettingError
 from hookviz.explaining.receptive_field import receptive_fields
 from tests.conftest import Tiny, as_model, seeded
+from tests.every_network import IN_EVERY_NETWORK
 from tests.explaining.test_receptive_rules import check
 
 
@@ -101,13 +102,10 @@ def test_an_input_that_the_network_refuses_is_explained(tiny: hookviz.Model) -> 
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize(
-    "name", [spec.name for spec in hookviz.list_models() if not spec.name.startswith("timm")]
-)
-def test_no_field_of_the_catalog_is_too_small(name: str) -> None:
+@IN_EVERY_NETWORK
+def test_no_field_of_the_catalog_is_too_small(of_catalog: hookviz.Model) -> None:
     """NaN in a pixel comes out of no cell whose box does not hold that pixel."""
-    model = hookviz.load_model(name, "random")
-    side = max(64, model.min_size)
+    model, side = of_catalog, max(64, of_catalog.min_size)
     fields = receptive_fields(model, (3, side, side))
     convs = [layer.name for layer in hookviz.list_layers(model, input_shape=(3, side, side))]
     row, column = side // 2 - 3, side // 3

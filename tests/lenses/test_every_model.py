@@ -1,22 +1,19 @@
-"""Every lens on every network of the catalog, with random weights and small images."""
+"""Every lens on every network of the catalog, with small images."""
 
 from typing import Any
 
 import pytest
 
-import hookviz
 from hookviz.lenses.contract import running
-from hookviz.models.bundled import BUNDLED
+from hookviz.types import Model
 from tests.conftest import hook_count, picture
+from tests.every_network import IN_EVERY_NETWORK
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize(
-    "name", [spec.name for spec in hookviz.list_models() if not spec.name.startswith("timm")]
-)
-def test_every_lens_works_on(name: str) -> None:
-    model = hookviz.load_model(name, "pretrained" if name in BUNDLED else "random")
-    side = max(64, model.min_size)
+@IN_EVERY_NETWORK
+def test_every_lens_works_on(of_catalog: Model) -> None:
+    model, side = of_catalog, max(64, of_catalog.min_size)
     versions = [parameter._version for parameter in model.network.parameters()]
     for lens in running.list_lenses():
         result = running.run_lens(lens.slug, model, picture(), size=side, **_short(lens.slug))
@@ -29,4 +26,4 @@ def test_every_lens_works_on(name: str) -> None:
 
 def _short(slug: str) -> dict[str, Any]:
     """Choices that keep a sweep over 69 networks within minutes."""
-    return {"prune-weights": {"step": 45}}.get(slug, {})
+    return {"prune-weights": {"most": 45, "step": 45}}.get(slug, {})
