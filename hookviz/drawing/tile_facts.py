@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.colormaps import INF_LEVEL, LEVELS, NAN_LEVEL
 from hookviz.drawing.grid import Grid
+from hookviz.drawing.layout import Geometry
 
 
 def tile_facts(grid: Grid, alt: str, sprite: bytes) -> dict[str, Any]:
@@ -24,13 +25,7 @@ def tile_facts(grid: Grid, alt: str, sprite: bytes) -> dict[str, Any]:
     return {
         "key": hashlib.blake2b(sprite, digest_size=8).hexdigest(),
         "alt": alt,
-        "geometry": {
-            "columns": geometry.columns,
-            "tile": [geometry.tile_height, geometry.tile_width],
-            "pitch": list(geometry.pitch),
-            "width": geometry.width,
-            "height": geometry.height,
-        },
+        "geometry": geometry_facts(geometry),
         "order": order.tolist(),
         "stats": channel_facts(grid),
         "limits": {
@@ -43,6 +38,17 @@ def tile_facts(grid: Grid, alt: str, sprite: bytes) -> dict[str, Any]:
         "infinity": INF_LEVEL,
         "bar": "data:image/png;base64," + base64.b64encode(grid.bar()).decode(),
         "ticks": [[fraction, label] for fraction, label in grid.ticks],
+    }
+
+
+def geometry_facts(geometry: Geometry) -> dict[str, Any]:
+    """Where the tiles lie in a picture."""
+    return {
+        "columns": geometry.columns,
+        "tile": [geometry.tile_height, geometry.tile_width],
+        "pitch": list(geometry.pitch),
+        "width": geometry.width,
+        "height": geometry.height,
     }
 
 

@@ -8,7 +8,8 @@ import streamlit as st
 
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.pair import Pair
-from hookviz.drawing.tile_facts import channel_facts, tile_facts
+from hookviz.drawing.patch_sheet import PatchSheet
+from hookviz.drawing.tile_facts import channel_facts, geometry_facts, tile_facts
 from hookviz.ui.components.files import packed, script, source
 
 
@@ -38,6 +39,7 @@ def mosaic(
     height: int | None = None,
     pair: Pair | None = None,
     face: Face = "b",
+    patches: PatchSheet | None = None,
 ) -> None:
     """Show the grid as wide as the page.
 
@@ -45,12 +47,13 @@ def mosaic(
     a `height` in pixels it is as high as the window, "/" and the arrows reach it from anywhere, and
     the channel in the link is framed; `on_layer` gets the name of a layer that is picked in the
     tree at the side, so that it is this part of the page that runs. Of a `pair` of one shape whose
-    B the grid is, each tile shows its `face`, and the key F flips it.
+    B the grid is, each tile shows its `face`, and the key F flips it. With `patches` each channel's
+    tile is one of those, in which no cell is picked.
     """
 
     def picked() -> None:
         match st.session_state[key].get("picked"):
-            case {"channel": int(channel), "cell": [int(row), int(column)]}:
+            case {"channel": int(channel), "cell": [int(row), int(column)]} if patches is None:
                 on_pick(channel, (row, column))
             case {"channel": int(channel)}:
                 on_pick(channel, None)
@@ -61,8 +64,10 @@ def mosaic(
             on_layer(name)
 
     # Without what a click changes, so that the browser has it already when the grid is shown again.
-    sprite = grid.sprite if pair is None else pair.sprite
+    sprite = patches.png if patches else pair.sprite if pair else grid.sprite
     of_pair = None if pair is None else {"face": face, "stats": channel_facts(pair.a)}
     facts = tile_facts(grid, alt, sprite) | {"height": height, "pair": of_pair}
+    if patches is not None:  # whose colours are no values
+        facts |= {"geometry": geometry_facts(patches.geometry), "palette": []}
     data = packed(facts, sprite)
     _component()(key=key, data=data, on_picked_change=picked, on_layer_change=led)

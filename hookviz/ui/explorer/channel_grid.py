@@ -8,12 +8,15 @@ import streamlit as st
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.held_scale import Held, draw_on_scale, scale_of
 from hookviz.drawing.pair import Pair
+from hookviz.drawing.patch_sheet import PatchSheet
 from hookviz.types import Activation, Model, ModelInput
 from hookviz.ui.components.mosaic import Face, mosaic
 from hookviz.ui.explorer.view_choice import settled
 from hookviz.ui.glossary import marked
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import Cell, Shown, View, choose_cell, choose_channel
+
+_OF_PATCHES = "Each tile is what excites its channel most among the atlas's images."
 
 
 def draw_grid(
@@ -59,16 +62,18 @@ def show_grid(
     *,
     pair: Pair | None = None,
     face: Face = "b",
+    patches: PatchSheet | None = None,
 ) -> None:
     """Every channel, and one sentence that says what the colours mean.
 
     `on_layer` gets the name of a layer that is picked in the tree at the side; of a `pair` whose B
-    the grid is, each tile shows its `face`.
+    the grid is, each tile shows its `face`. With `patches` each tile is what excites the channel.
     """
     alt = f"{grid.shown} of layer {grid.title} for: {shown.alt}. {grid.legend}"
     picked = partial(_pick, grid.shape[1:])
-    mosaic(grid, alt, picked, on_layer=on_layer, pair=pair, face=face)
-    words = f"{grid.legend} {grid.shown[0].upper()}{grid.shown[1:]}."
+    mosaic(grid, alt, picked, on_layer=on_layer, pair=pair, face=face, patches=patches)
+    legend = grid.legend if patches is None else _OF_PATCHES
+    words = f"{legend} {grid.shown[0].upper()}{grid.shown[1:]}."
     st.caption(marked(words), unsafe_allow_html=True)
 
 

@@ -29,7 +29,7 @@ from hookviz.ui.explorer.comparison import (
     show_pair,
     sorts,
 )
-from hookviz.ui.explorer.excitations import show_excitations
+from hookviz.ui.explorer.excitations import chosen_patches, offer_patches, show_excitations
 from hookviz.ui.explorer.inspector import chosen_channel, show_inspector
 from hookviz.ui.explorer.layer_capture import capture_layer
 from hookviz.ui.explorer.layer_choice import choose_layer
@@ -139,7 +139,9 @@ def _show(scene: Scene, before: Asked, drawings: list[Drawing]) -> None:
 
 
 def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
-    layer, step = show_layer(scene.layers, scene.surveyed, scene.listed)
+    layer, step = show_layer(
+        scene.layers, scene.surveyed, scene.listed, partial(offer_patches, model)
+    )
     capture = capture_layer(model, scene.model_input, step.layer)
     started = time.perf_counter()
     if drawings:
@@ -165,7 +167,8 @@ def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
         )
         drawing.pair = None
         if compared is None:
-            show_grid(drawing.grid, scene.shown, on_layer)
+            patches = chosen_patches(model, drawing.grid)
+            show_grid(drawing.grid, scene.shown, on_layer, patches=patches)
         else:
             drawing.pair = pair = compared.draw(view, drawing.grid.title)
             show_pair(compared, pair, scene.shown, on_layer)

@@ -1,6 +1,6 @@
 """The second row: which layer is looked at, what followed it, and the way to its neighbours."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
@@ -11,12 +11,16 @@ from hookviz.ui.state import plain
 
 
 def show_layer(
-    layers: Sequence[LayerInfo], surveyed: Survey, listed: str | None
+    layers: Sequence[LayerInfo],
+    surveyed: Survey,
+    listed: str | None,
+    beside: Callable[[Address], None] | None = None,
 ) -> tuple[LayerInfo, Address]:
     """The layer that is picked, and whose output is shown.
 
     What is shown is the layer's own output, or that of a step that followed a conv layer. Where
     `layers` are those that a lens looks at, `listed` is None, and there is no such choice.
+    `beside` draws what stands at the end of the row.
     """
     with st.container(horizontal=True, vertical_alignment="center", key="hv-layer"):
         before = st.container(width="content")
@@ -29,6 +33,8 @@ def show_layer(
             outputs = surveyed.map_outputs[layer.name]
             is_conv = any(conv.name == layer.name for conv in surveyed.convs)
             step = _pick_step(layer, surveyed) if is_conv else _pick_output(outputs)
+        if beside is not None:
+            beside(step)
     return layer, step
 
 

@@ -1,0 +1,56 @@
+"""A patch of an image for each channel, as one picture that is cut into tiles."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from PIL import Image
+
+from hookviz.drawing.layout import Geometry, lay_out
+from hookviz.types import Pixels
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PatchSheet:
+    """Patches side by side.
+
+    Attributes:
+        png: the picture, a pixel for a pixel of a patch; clear where there is no patch.
+        geometry: where each lies in it.
+    """
+
+    png: bytes
+    geometry: Geometry
+
+
+def patch_sheet(patches: Sequence[Pixels | None], side: int) -> PatchSheet:
+    """The patches, RGB uint8 ``(h, w, 3)``, as squares of `side` pixels, in their order.
+
+    One of other proportions is cut to its middle square.
+
+    Args:
+        patches: one or more; None leaves its place clear.
+        side: pixels of a square.
+    """
+    geometry = replace(lay_out(len(patches), side, side), magnification=1)
+    sheet = np.zeros((geometry.height, geometry.width, 4), np.uint8)
+    for place, patch in enumerate(patches):
+        if patch is not None:
+            left, top, right, bottom = geometry.box(place)
+            sheet[top:bottom, left:right, :3] = _square(patch, side)
+            sheet[top:bottom, left:right, 3] = 255
+    file = io.BytesIO()
+    Image.fromarray(sheet).save(file, "PNG", compress_level=1)
+    return PatchSheet(file.getvalue(), geometry)
+
+
+def _square(patch: Pixels, side: int) -> Pixels:
+    height, width = patch.shape[:2]
+    if (height, width) == (side, side):
+        return patch
+    edge = min(height, width)
+    left, top = (width - edge) // 2, (height - edge) // 2
+    box = (left, top, left + edge, top + edge)
+    squared: Pixels = np.asarray(Image.fromarray(patch).resize((side, side), box=box))
+    return squared
