@@ -18,7 +18,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hookviz.atlas.atlas import Atlas, AtlasImage, ChannelAnswer, Excitation, LayerStatistics
+    from hookviz.atlas.answers import AtlasImage, ChannelAnswer, Excitation, LayerStatistics
+    from hookviz.atlas.atlas import Atlas
     from hookviz.atlas.making import AtlasProgress, make_atlas
     from hookviz.atlas.reading import read_atlas
     from hookviz.capturing.batch import capture_batch
@@ -159,7 +160,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "atlas.atlas": ("Atlas", "AtlasImage", "ChannelAnswer", "Excitation", "LayerStatistics"),
+    "atlas.answers": ("AtlasImage", "ChannelAnswer", "Excitation", "LayerStatistics"),
+    "atlas.atlas": ("Atlas",),
     "atlas.making": ("AtlasProgress", "make_atlas"),
     "atlas.reading": ("read_atlas",),
     "capturing.batch": ("capture_batch",),

@@ -154,6 +154,13 @@ Two trained networks, each with its weights, what was measured of it, and its mo
 | ShapesNet (drawings) | `bundled.safetensors` | `bundled.json` | [card](bundled.md) \
 | MIT, HookViz's own | `python -m scripts.train_bundled` |
 
+## Atlases
+
+`atlases/shapesnet.atlas` and `atlases/squeezenet.atlas` say what excites each channel of the two
+networks, among the sample images and a hundred more drawings in `atlases/drawings`, drawn by
+`scripts/draw.py` and dedicated to the public domain under CC0. Their patches are parts of these
+pictures, under the same terms. `python -m scripts.make_atlases` makes all of it again.
+
 ## Sample images
 
 `samples/samples.json` lists them for programs; the first one is selected at the start.

@@ -86,11 +86,10 @@ def test_the_library_imports_without_streamlit() -> None:
 
 
 SHOWN_ELSEWHERE = {
-    "declarations, of which every other test is a use": "types drawing/panels live/subject "
-    "lenses/contract/lens lenses/contract/result",
+    "declarations, of which every other test is a use": "types atlas/answers drawing/panels "
+    "live/subject lenses/contract/lens lenses/contract/result",
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
-    "atlas/test_making.py": "atlas/cutting atlas/part_folder atlas/patch_file atlas/shard_work "
-    "atlas/writing",
+    "atlas/test_making.py": "atlas/cutting atlas/part_folder atlas/patch_file atlas/shard_work",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
     "drawing/colours drawing/figures drawing/grid_page drawing/layout drawing/legend "
     "drawing/palette",

@@ -49,6 +49,8 @@ def test_the_wheel_carries_what_it_needs(wheel: Path) -> None:
         "hookviz/assets/squeezenet.json",
         "hookviz/assets/LICENSE-squeezenet",
         "hookviz/assets/samples/samples.json",
+        "hookviz/assets/atlases/shapesnet.atlas/atlas.json",
+        "hookviz/assets/atlases/squeezenet.atlas/patches.bin",
     } <= names
     assert not any(name.startswith(("tests/", "scripts/")) for name in names)
 

@@ -111,6 +111,7 @@ def make_atlas(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     atlas = hookviz.make_atlas(model, "assets/samples", f"{folder}/samples.atlas", top=2)
     ...     [(best.image.name, best.cell) for best in atlas.excites("stage3.second.conv", 5)]
+    [('heart.jpg', (3, 3)), ('flower.jpg', (1, 6))]
     """
     Plan.check(top, batch, patch, dtype)
     target = _target(path)

@@ -18,7 +18,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 import hookviz
-from hookviz.atlas.atlas import Atlas, AtlasImage
+from hookviz.atlas.answers import AtlasImage
+from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.histograms import BINS, SMALLEST
 from hookviz.atlas.patch_file import PATCHES
 from hookviz.atlas.writing import ABOUT, FORM, NUMBERS
@@ -49,9 +50,10 @@ def read_atlas(path: str | os.PathLike[str]) -> Atlas:
         HookVizError: there is no such folder, it is no atlas or one of a newer HookViz, or it is
             not finished, truncated or damaged.
 
-    >>> atlas = hookviz.read_atlas("assets/atlases/shapesnet-samples.atlas")
-    >>> best = atlas.excites("stage3.second.conv", 5)[0]
-    >>> best.image.name, best.patch.shape  # (h, w, 3)
+    >>> atlas = hookviz.read_atlas("assets/atlases/shapesnet.atlas")
+    >>> best = atlas.excites("stage3.second.conv", 40)[0]
+    >>> best.image.category, best.cell, best.patch.shape  # (h, w, 3)
+    ('ring', (5, 5), (32, 32, 3))
     """
     folder = path_of(path)
     name = repr(shorten(folder.name))

@@ -22,7 +22,8 @@ def atlas(tiny: Model, tmp_path: Path) -> hookviz.Atlas:
 def maxima(model: Model, tmp_path: Path, layer: str) -> np.ndarray:
     """Each image's largest value of each channel, ``(N, C)``, of all classes after another."""
     paths = sorted((tmp_path / "photos").rglob("*.png"))
-    return by_plain_hooks(model, paths)[layer].max(axis=(2, 3))
+    found: np.ndarray = by_plain_hooks(model, paths)[layer].max(axis=(2, 3))
+    return found
 
 
 def test_first_patches_are_those_of_the_strongest(atlas: hookviz.Atlas) -> None:

@@ -15,7 +15,8 @@ def of_parts(values: np.ndarray, cuts: list[int]) -> Histograms:
 def values() -> np.ndarray:
     rng = np.random.default_rng(0)
     scales = np.array([[1e-20], [0.3], [1.0], [700.0]])
-    return (rng.standard_normal((4, 500)) * scales).astype(np.float32)
+    found: np.ndarray = (rng.standard_normal((4, 500)) * scales).astype(np.float32)
+    return found
 
 
 def test_bins_hold_what_numpy_counts(values: np.ndarray) -> None:

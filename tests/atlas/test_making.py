@@ -225,7 +225,10 @@ def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
     save_folder(tmp_path / "photos", 96)
 
     def start(name: str) -> subprocess.Popen[str]:
-        arguments = [sys.executable, "-c", PROGRAM, tmp_path / "photos", tmp_path / name]
+        arguments = [
+            *(sys.executable, "-c", PROGRAM),
+            *(str(tmp_path / "photos"), str(tmp_path / name)),
+        ]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         return subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, text=True)
 

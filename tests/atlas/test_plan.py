@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +40,7 @@ def test_a_class_is_a_folder_that_every_image_has(tiny: Model) -> None:
 
 def test_numbers_that_mean_nothing_are_refused() -> None:
     Plan.check(9, 16, 64, "float32")
-    for wrong in ((0, 1, 1), (1, True, 1), (1, 1, 10**9), (1.5, 1, 1)):
+    wrong: tuple[tuple[Any, Any, Any], ...] = ((0, 1, 1), (1, True, 1), (1, 1, 10**9), (1.5, 1, 1))
+    for top, batch, patch in wrong:
         with pytest.raises(SettingError):
-            Plan.check(*wrong, "float32")  # type: ignore[arg-type]
+            Plan.check(top, batch, patch, "float32")

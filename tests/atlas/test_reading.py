@@ -151,7 +151,11 @@ def test_no_file_outside_of_the_atlass_folder_is_found(folder: Path, tmp_path: P
     atlas = hookviz.read_atlas(folder)
     assert atlas.picture(atlas.images[0]) == tmp_path / "photos" / "a" / "000.png"
     for path in (f"../{secret.name}", str(secret), "link.png", "a\0b", "x" * 4000, "/etc/passwd"):
-        said(lambda a, path=path: a["images"][0].update(path=path))(folder)
+
+        def elsewhere(about: dict[str, Any], path: str = path) -> None:
+            about["images"][0].update(path=path)
+
+        said(elsewhere)(folder)
         atlas = hookviz.read_atlas(folder)
         assert atlas.picture(atlas.images[0]) is None
 

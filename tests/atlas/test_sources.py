@@ -36,7 +36,7 @@ def test_several_of_any_kind_each_once(tmp_path: Path) -> None:
 def test_names_of_a_mapping_can_have_classes() -> None:
     found = sources({"cat/1": picture(), "dog/2": picture(1)})
     assert [each.category for each in found] == ["cat", "dog"]
-    assert [each.name for each in sources(picture())] == ["image 1"]
+    assert [each.name for each in sources([picture()])] == ["image 1"]
 
 
 def test_nothing_is_an_error() -> None:

@@ -5,7 +5,8 @@ import io
 import streamlit as st
 from PIL import Image
 
-from hookviz.atlas.atlas import Atlas, Excitation
+from hookviz.atlas.answers import Excitation
+from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.known_atlases import atlas_of
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.patch_sheet import PatchSheet, patch_sheet
