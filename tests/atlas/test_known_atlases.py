@@ -14,14 +14,21 @@ from hookviz.settings import settings
 from tests.conftest import Tiny, as_model, encoded, picture
 
 
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
+def forget() -> None:
     """Settings and atlases are read once a process; here anew for each test."""
     settings.cache_clear()
     known_atlases._read.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def afterwards() -> Iterator[None]:
     yield
-    settings.cache_clear()
-    known_atlases._read.cache_clear()
+    forget()
+
+
+def start_with(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> None:
+    monkeypatch.setenv("HOOKVIZ_ATLAS", os.pathsep.join(map(str, paths)))
+    forget()
 
 
 def made(model: hookviz.Model, folder: Path, name: str) -> Path:
@@ -49,7 +56,7 @@ def test_those_it_was_started_with_come_first(
 ) -> None:
     model, other = as_model(Tiny()), hookviz.load_model("shapesnet")
     paths = [made(model, tmp_path, "tiny.atlas"), made(other, tmp_path, "own.atlas")]
-    monkeypatch.setenv("HOOKVIZ_ATLAS", os.pathsep.join(map(str, paths)))
+    start_with(monkeypatch, *paths)
     for each, path in zip((model, other), paths, strict=True):
         atlas = known_atlases.atlas_of(each)
         assert atlas is not None
@@ -67,7 +74,7 @@ def test_one_that_cannot_be_read_is_left_out_and_the_log_says_why(
     broken = tmp_path / "broken.atlas"
     shutil.copytree(good, broken)
     (broken / "atlas.json").write_text("{")
-    monkeypatch.setenv("HOOKVIZ_ATLAS", os.pathsep.join([str(broken), str(good)]))
+    start_with(monkeypatch, broken, good)
     with caplog.at_level(logging.WARNING, "hookviz"):
         assert known_atlases.known_atlases()[0].path == good
     assert "broken.atlas" in caplog.text

@@ -8,7 +8,9 @@ from playwright.sync_api import Locator, Page, expect
 
 import hookviz
 from hookviz.atlas.known_atlases import atlas_of
-from scripts.browsing import wait_for_grid
+from hookviz.drawing.patch_sheet import patch_sheet
+from hookviz.images.samples import samples
+from scripts.browsing import tile_centre, wait_for_grid
 from tests.e2e.screen import SHAPESNET
 
 LAYER, CHANNEL = "stage3.second.conv", 9
@@ -63,3 +65,23 @@ def test_a_patch_leads_to_its_image_where_the_cell_has_that_value(
     page.go_back()
     expect(page.get_by_role("heading", name=f"Channel {CHANNEL}")).to_be_visible()
     assert wait_for_grid(page) == before
+
+
+def test_each_tile_can_be_what_excites_its_channel(page: Page, server: str) -> None:
+    atlas = atlas_of(hookviz.load_model("shapesnet"))
+    assert atlas is not None
+    page.goto(f"{server}/{SHAPESNET}&layer={LAYER}&sort=max")
+    maps = wait_for_grid(page)
+    page.get_by_text("What excites each").click()
+    png = wait_for_grid(page, maps)
+    order = hookviz.make_grid(
+        hookviz.capture(hookviz.load_model("shapesnet"), samples()[0].path, LAYER)[LAYER],
+        sort="max",
+    ).order
+    patches = atlas.first_patches(LAYER)
+    expected = patch_sheet([patches[channel] for channel in order], atlas.options["patch"])
+    assert png == expected.png
+    x, y = tile_centre(page, 1)
+    page.mouse.click(x, y)
+    expect(page.get_by_role("heading", name=f"Channel {order[1]}")).to_be_visible()
+    expect(page.locator("figure output").first).not_to_contain_text("≈")
