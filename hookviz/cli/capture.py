@@ -10,10 +10,9 @@ import numpy as np
 from hookviz.capturing import engine, export
 from hookviz.capturing.batch import capture_batch
 from hookviz.capturing.inputs import prepare
-from hookviz.capturing.survey import KINDS, list_layers
 from hookviz.cli.input_files import Row, destinations, each, existing, expand
 from hookviz.cli.messages import MISTAKE
-from hookviz.cli.options import input_options, load, model_options
+from hookviz.cli.options import input_options, layer_names, load, model_options
 from hookviz.cli.tables import echo_json, table
 from hookviz.errors import SettingError
 from hookviz.paths import path_of
@@ -65,11 +64,11 @@ def capture(
         outputs = destinations(out, pictures, tuple(_WRITERS)) if out is not None else {}
     if pictures and together:
         loaded = load(model, **loading)
-        wanted = _wanted(loaded, layers)
+        wanted = layer_names(loaded, layers)
         rows += _record_together(loaded, pictures, wanted, file, size=size, whole=whole)
     elif pictures:
         loaded = load(model, **loading)
-        wanted = _wanted(loaded, layers)
+        wanted = layer_names(loaded, layers)
 
         def record(picture: Path) -> Row:
             cap = engine.capture(loaded, picture, wanted, size=size, whole=whole)
@@ -158,15 +157,6 @@ def _numbers(address: str, part: Activation) -> dict[str, Any]:
         "nan": int(np.isnan(values).sum()),
         "inf": int(np.isinf(values).sum()),
     }
-
-
-def _wanted(model: Model, layers: str | None) -> list[str] | None:
-    """The layers' names; None stands for every convolution."""
-    if layers is None:
-        return None
-    if layers.strip() in KINDS:
-        return [layer.name for layer in list_layers(model, kind=layers.strip())]
-    return [name.strip() for name in layers.split(",") if name.strip()] or None
 
 
 def _echo(row: Row) -> None:

@@ -21,6 +21,8 @@ COMMANDS = {
     "grid": "Draw every channel of a layer for each IMAGE: a file, a folder or a pattern.",
     "capture": "Record the activations of each IMAGE: a file, a folder or a pattern.",
     "lens": "Look at an IMAGE through a lens; without a name, list the lenses.",
+    "compare": "Compare what a layer makes of two images, or two models of one.",
+    "similarity": "Tell how alike the layers of two models are over many images.",
     "features": "Make a vector of each IMAGE, and say which are alike.",
     "similar": "Name the images of an INDEX that are most like an IMAGE to the network.",
     "classify": "Tell how well a layer's features tell the class folders of a FOLDER apart.",

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from hookviz.capturing.survey import KINDS, list_layers
 from hookviz.cli.download import bar
 from hookviz.errors import SettingError
 from hookviz.models import bundled, catalog, user_models
@@ -40,6 +41,14 @@ _MODEL_OPTIONS = (
     click.option("--half", is_flag=True, help="Compute in half precision, on GPUs."),
 )
 
+_OTHER_MODEL_OPTIONS = (
+    click.option("--other-model", help="The other model; --model with other weights if left out."),
+    click.option(
+        "--other-weights",
+        help="Of the other model: pretrained, random, or the path of a checkpoint.",
+    ),
+)
+
 _INPUT_OPTIONS = (
     click.option("--size", type=click.IntRange(1), help="Side of the input in pixels."),
     click.option("--whole", is_flag=True, help="Take in the whole image, not its centre crop."),
@@ -49,6 +58,11 @@ _INPUT_OPTIONS = (
 def model_options(command: Command) -> Command:
     """`command` with the options that `load` takes."""
     return _with(_MODEL_OPTIONS, command)
+
+
+def other_model_options(command: Command) -> Command:
+    """`command` with the options that `load_both` takes beside those of `load`."""
+    return _with(_OTHER_MODEL_OPTIONS, command)
 
 
 def input_options(command: Command) -> Command:
@@ -82,6 +96,37 @@ def load(
             labels=None if labels is None else path_of(labels),
             progress=report,
         )
+
+
+def load_both(
+    name: str,
+    weights: str,
+    other_name: str | None,
+    other_weights: str | None,
+    *,
+    labels: str | None = None,
+    **loading: Any,
+) -> tuple[Model, Model]:
+    """The model asked for, and the other one: the same where nothing is said of it.
+
+    Raises:
+        HookVizError: as `load` does.
+    """
+    first = load(name, weights, labels=labels, **loading)
+    if other_name is None and other_weights is None:
+        return first, first
+    if other_name is None:
+        return first, load(name, other_weights or weights, labels=labels, **loading)
+    return first, load(other_name, other_weights or "pretrained", **loading)
+
+
+def layer_names(model: Model, text: str | None) -> list[str] | None:
+    """The layers of a list with commas, or all of a kind; None stands for every convolution."""
+    if text is None:
+        return None
+    if text.strip() in KINDS:
+        return [layer.name for layer in list_layers(model, kind=text.strip())]
+    return [name.strip() for name in text.split(",") if name.strip()] or None
 
 
 def _own(path: str, *, weights: str, labels: str | None, device: str, half: bool) -> Model:

@@ -93,9 +93,10 @@ def _nothing(a: Capture, b: Capture, left_out: Mapping[str, str], asked: Iterabl
         named = ", ".join(f"A's {each.address} and B's {other.address}" for each, other in same)
         return f"{said} Of one shape are {named}, to be named as layer= and other_layer=."
     shapes = tuple(times(each.input.shape[1:]) for each in (a, b))
+    size = ""
     if shapes[0] != shapes[1]:
-        return f"{said} The inputs are {shapes[0]} and {shapes[1]}: capture both in one size."
-    return f"{said} hookviz.similarity compares layers of any shape, over many images."
+        size = f" The inputs are {shapes[0]} and {shapes[1]}: capture both in one size."
+    return f"{said}{size} hookviz.similarity compares layers of any shape, over many images."
 
 
 def _of_one_shape(pairs: Iterable[Pair]) -> list[Pair]:

@@ -54,3 +54,9 @@ def test_the_numbers_are_read_only() -> None:
     channels, _ = best_matches(np.eye(4), np.eye(4))
     with pytest.raises(ValueError, match="read-only"):
         channels[0] = 0
+
+
+@pytest.mark.parametrize(("images", "chance"), [(14, 0.7), (1000, 0.1)])
+def test_with_few_images_the_best_of_many_is_high_by_chance(images: int, chance: float) -> None:
+    first, second = (np.random.default_rng(seed).standard_normal((images, 512)) for seed in (2, 3))
+    assert best_matches(first, second)[1].mean() == pytest.approx(chance, abs=0.05)

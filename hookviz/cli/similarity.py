@@ -1,0 +1,170 @@
+"""``hookviz similarity``: how alike the layers of two models are, by linear CKA."""
+
+from math import isnan, nan
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hookviz.cli.input_files import expand
+from hookviz.cli.messages import MISTAKE, complain
+from hookviz.cli.options import (
+    input_options,
+    layer_names,
+    load_both,
+    model_options,
+    other_model_options,
+)
+from hookviz.cli.progress import progress_bar
+from hookviz.cli.tables import echo_json, table
+from hookviz.comparing.matches import ChannelMatches
+from hookviz.comparing.networks import Similarity
+from hookviz.comparing.networks import similarity as similarity_of
+from hookviz.errors import SettingError
+from hookviz.paths import path_of
+
+_SUFFIXES = (".csv", ".png", ".pdf", ".svg")
+_MOST_COLUMNS = 24  # of a matrix that fits into a terminal
+
+
+@click.command()
+@click.argument("image", nargs=-1, required=True)
+@model_options
+@other_model_options
+@click.option("--layers", "--layer", help="Names with commas, or conv, maps or all.")
+@click.option("--other-layers", "--other-layer", help="The same of the other model.")
+@click.option(
+    "--match",
+    metavar="LAYER[=OTHER]",
+    help="Print the best-matching channel of the OTHER layer for each of LAYER.",
+)
+@click.option("--biased", is_flag=True, help="The paper's estimate, near 1 for a few images.")
+@input_options
+@click.option("-o", "--out", help="The matrix as a .csv file, or drawn: .png, .pdf or .svg.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def similarity(
+    *,
+    image: tuple[str, ...],
+    model: str,
+    weights: str,
+    other_model: str | None,
+    other_weights: str | None,
+    layers: str | None,
+    other_layers: str | None,
+    match: str | None,
+    biased: bool,
+    size: int | None,
+    whole: bool,
+    out: str | None,
+    as_json: bool,
+    **loading: Any,
+) -> None:
+    """Tell how alike the layers of two models are over many images.
+
+    Linear CKA of every layer of the one with every layer of the other, from 0 for nothing in
+    common to 1; by default of one model with itself. IMAGE is a file, a folder with what is in its
+    folders, or a pattern. An image that can't be read is reported, and the rest go on.
+    """
+    file = None if out is None else _file(out)
+    pictures = expand(image, inside=True)
+    a, b = load_both(model, weights, other_model, other_weights, **loading)
+    with progress_bar("Images") as report:
+        found = similarity_of(
+            a,
+            b,
+            {str(picture): picture for picture in pictures},
+            layer_names(a, layers),
+            layer_names(b, other_layers),
+            size=size,
+            whole=whole,
+            unbiased=not biased,
+            progress=report,
+        )
+    for name, reason in found.failed.items():
+        complain(f"{name}: {reason}")
+    matched = None if match is None else _matched(found, match)
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(_written(found, file.suffix[1:].casefold()))
+    if as_json:
+        echo_json(_as_data(found, matched))
+    else:
+        _echo(found, matched)
+    if found.failed:
+        click.get_current_context().exit(MISTAKE)
+
+
+def _file(out: str) -> Path:
+    path = path_of(out)
+    if path.suffix.casefold() not in _SUFFIXES:
+        raise SettingError(f"-o {out!r} ends in none of {', '.join(_SUFFIXES)}.")
+    return path
+
+
+def _written(found: Similarity, kind: str) -> bytes:
+    return found.csv().encode() if kind == "csv" else found.figure_bytes(kind)
+
+
+def _matched(found: Similarity, match: str) -> ChannelMatches:
+    layer, _, other = match.partition("=")
+    return found.matches(layer, other or None)
+
+
+def _as_data(found: Similarity, matched: ChannelMatches | None) -> dict[str, Any]:
+    return {
+        "models": found.models,
+        "weights": found.weights,
+        "digests": found.digests,
+        "images": len(found.names),
+        "unbiased": found.unbiased,
+        "layers": found.layers,
+        "other_layers": found.other_layers,
+        "cka": found.cka.tolist(),
+        "nearest": found.nearest(),
+        "matches": matched
+        and {
+            "layer": matched.layer,
+            "other_layer": matched.other_layer,
+            "channels": matched.channels.tolist(),
+            "correlations": matched.correlations.tolist(),
+        },
+        "failed": dict(found.failed),
+    }
+
+
+def _echo(found: Similarity, matched: ChannelMatches | None) -> None:
+    first, second = (
+        f"{name} ({weights})" for name, weights in zip(found.models, found.weights, strict=True)
+    )
+    click.echo(f"A: {first}, B: {second}, {len(found.names):,} images. {found.note}".rstrip())
+    nearest = found.nearest()
+    rows = [(layer, *_cells(*nearest.get(layer, ("none", nan)))) for layer in found.layers]
+    click.echo(table(("layer of A", "nearest of B", "CKA"), rows, right=("CKA",)))
+    if len(found.other_layers) <= _MOST_COLUMNS:
+        numbers = [str(place) for place in range(1, len(found.other_layers) + 1)]
+        click.echo("\nlinear CKA; columns are the layers of B in order:")
+        matrix = [
+            (layer, *map(_short, row))
+            for layer, row in zip(found.layers, found.cka.tolist(), strict=True)
+        ]
+        click.echo(table(("layer of A", *numbers), matrix, right=numbers))
+    if matched is not None:
+        click.echo(f"\nchannels of {matched.layer} (A) and {matched.other_layer} (B):")
+        head = ("A", "B", "correlation")
+        pairs = [
+            (str(channel), *_match_of(matched, channel)) for channel in matched.best_first.tolist()
+        ]
+        click.echo(table(head, pairs, right=head))
+
+
+def _cells(name: str, value: float) -> tuple[str, str]:
+    return name, _short(value)
+
+
+def _match_of(matched: ChannelMatches, channel: int) -> tuple[str, str]:
+    other = int(matched.channels[channel])
+    return _cells("none" if other < 0 else str(other), float(matched.correlations[channel]))
+
+
+def _short(value: float) -> str:
+    return "–" if isnan(value) else f"{value:z.2f}".replace("-", "−")
