@@ -175,7 +175,8 @@ def compare(
     """Two captures beside each other: how alike each layer's channels are, and how they differ.
 
     By default every activation is compared that both have under one address (layer, call and part
-    of the output) and in one shape. A difference is B - A.
+    of the output) and in one shape. The first dimension is taken for the channels, as `make_grid`
+    takes it. A difference is B - A.
 
     Args:
         a: what to compare with, from `capture`.
