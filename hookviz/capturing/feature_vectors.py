@@ -109,8 +109,9 @@ class Features:
             raise HookVizError(f"count={count} is not a whole number above 0.")
         found = {}
         for place, (name, row) in enumerate(zip(self.names, self._rows(), strict=True)):
-            order = [other for other in np.argsort(-row, kind="stable") if other != place]
-            found[name] = tuple((self.names[other], float(row[other])) for other in order[:count])
+            order = np.argsort(-row, kind="stable")
+            best = order[order != place][:count]
+            found[name] = tuple((self.names[other], float(row[other])) for other in best)
         return found
 
     def _rows(self) -> Iterator[NDArray[np.float64]]:

@@ -108,9 +108,9 @@ def test_a_tap_works_on_a_phone(browser: Browser, server: str) -> None:
     context.close()
 
 
-@pytest.mark.parametrize("channel", ["99", "-1", "x", "²", "1e3", "9" * 40])
-def test_a_link_to_no_channel_shows_the_grid_alone(page: Page, server: str, channel: str) -> None:
-    page.goto(f"{server}/{SHAPESNET}&channel={channel}")
+def test_a_link_to_no_channel_shows_the_grid_alone(page: Page, server: str) -> None:
+    """Other ways to write none are tried without a browser, in ui/explorer/test_inspector.py."""
+    page.goto(f"{server}/{SHAPESNET}&channel=99")
     wait_for_grid(page)
     expect(page.get_by_text("Each tile is a channel")).to_be_visible()
     expect(page.get_by_role("alert")).to_have_count(0)
