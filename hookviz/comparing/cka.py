@@ -4,8 +4,7 @@ Kornblith et al., "Similarity of Neural Network Representations Revisited", 2019
 (https://arxiv.org/abs/1905.00414). The unbiased estimate of HSIC is Song et al.'s, "Supervised
 Feature Selection via Dependence Estimation", 2007 (https://arxiv.org/abs/0704.2668), as Nguyen et
 al., "Do Wide and Deep Networks Learn the Same Things?", 2021 (https://arxiv.org/abs/2010.15327),
-take it for CKA. Székely and Rizzo, "Partial distance correlation with methods for dissimilarities",
-2014 (https://arxiv.org/abs/1310.2926), write it as an inner product, and it is computed so here.
+take it for CKA.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,18 +48,24 @@ def linear_cka(first: Sequence[Rows], second: Sequence[Rows], *, unbiased: bool 
     """
     count = len(first[0])
     check_count(count, unbiased=unbiased)
+    every = [*first, *second]
+    others = len(first)  # where the second ones begin
     cross = np.zeros((len(first), len(second)))
-    own_first, own_second = np.zeros(len(first)), np.zeros(len(second))
-    for part in _parts(count, len(first) + len(second)):
-        grams = [
-            np.stack([_centred_gram(rows, part, unbiased=unbiased).ravel() for rows in side])
-            for side in (first, second)
-        ]
-        cross += grams[0] @ grams[1].T
-        own_first += np.einsum("ij,ij->i", grams[0], grams[0])
-        own_second += np.einsum("ij,ij->i", grams[1], grams[1])
-    with np.errstate(invalid="ignore"):  # 0 / 0 of a layer that is the same for all images
-        found: Floats = np.clip(cross / np.sqrt(np.outer(own_first, own_second)), -1, 1)
+    own = np.zeros(len(every))
+    for part in _parts(count, len(every)):
+        grams = np.empty((len(every), len(range(count)[part]), count))
+        for rows, gram in zip(every, grams, strict=True):
+            _put_gram(gram, _centred(rows), part, diagonal=not unbiased)
+        flat = grams.reshape(len(every), -1)
+        cross += flat[:others] @ flat[others:].T
+        own += np.einsum("ij,ij->i", flat, flat)
+    if unbiased:
+        sums = np.stack([_row_sums(_centred(rows)) for rows in every])
+        cross += _rest(sums[:others], sums[others:])
+        own += np.array([_rest(row[None], row[None])[0, 0] for row in sums])
+    with np.errstate(invalid="ignore", divide="ignore"):  # of a layer that is always the same
+        scale = np.sqrt(np.outer(own[:others], own[others:]))
+        found: Floats = np.clip(cross / scale, -1, 1)
     return found
 
 
@@ -95,23 +100,29 @@ def _parts(count: int, layers: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, count, step))
 
 
-def _centred_gram(rows: Rows, part: slice, *, unbiased: bool) -> Floats:
-    """Some rows of a centred Gram matrix, ``(part, N)``.
+def _put_gram(gram: Floats, values: Floats, part: slice, *, diagonal: bool) -> None:
+    """Some rows of the Gram matrix of centred `values` into `gram`, ``(part, N)``."""
+    np.matmul(values[part], values.T, out=gram)
+    if not diagonal:
+        here = np.arange(len(values))[part]
+        gram[np.arange(len(here)), here] = 0
 
-    Centring is Székely and Rizzo's U-centring where `unbiased`: the sum of the products of two such
-    matrices is HSIC's unbiased estimate but for a factor that CKA loses.
+
+def _row_sums(values: Floats) -> Floats:
+    """The sums of the Gram matrix's rows without its diagonal, ``(N,)``."""
+    sums: Floats = values @ values.sum(0) - np.einsum("ij,ij->i", values, values)
+    return sums
+
+
+def _rest(first: Floats, second: Floats) -> Floats:
+    """The two terms of the unbiased HSIC beside tr(KL), by the row sums of each, ``(A, B)``.
+
+    All three terms are in units of N (N - 3), which CKA loses.
     """
-    values = _centred(rows)
-    gram: Floats = values[part] @ values.T
-    if not unbiased:
-        return gram  # centred already: its rows' means were taken from the columns of `rows`
-    count = len(values)
-    sums = values @ values.sum(0) - np.einsum("ij,ij->i", values, values)  # off the diagonal
-    gram -= (sums[part, None] + sums[None]) / (count - 2)
-    gram += sums.sum() / ((count - 1) * (count - 2))
-    here = np.arange(count)[part]
-    gram[np.arange(len(here)), here] = 0
-    return gram
+    count = first.shape[1]
+    totals = np.outer(first.sum(1), second.sum(1)) / ((count - 1) * (count - 2))
+    rest: Floats = totals - 2 / (count - 2) * (first @ second.T)
+    return rest
 
 
 def _centred(rows: Rows) -> Floats:
