@@ -6,7 +6,7 @@ WORKERS ?= 2
 # Each worker has a server and a browser of its own; one that is done takes tests from another.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: run test test-all sweep check format bench docs load fuzz networks pictures train lock help clean
+.PHONY: run test test-all sweep check lint types format bench docs load fuzz networks pictures train lock help clean
 .DEFAULT_GOAL := help
 
 help: ## list what make can do
@@ -24,11 +24,15 @@ test-all: .venv/dev ## run the sweeps over every model of the catalog too
 sweep: .venv/dev ## run the sweeps alone
 	$(PYTEST) -m sweep
 
-check: .venv/dev ## format, lint, types, architecture
+check: lint types ## format, lint, types, architecture (make -j2 check for both cores)
+
+lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: .venv/dev
+	$(BIN)/mypy
 
 format: .venv/dev ## put the code into shape
 	$(BIN)/ruff format .

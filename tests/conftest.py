@@ -23,6 +23,20 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)
     os.environ["OMP_NUM_THREADS"] = "1"
 
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what may take longest, or a worker would sit idle while the other ends it."""
+    items.sort(key=lambda item: _most_seconds(item) <= _USUAL_SECONDS)
+
+
+_USUAL_SECONDS = 300  # as in pyproject.toml
+
+
+def _most_seconds(item: pytest.Item) -> float:
+    marker = item.get_closest_marker("timeout")
+    return float(marker.args[0]) if marker else _USUAL_SECONDS
+
+
 TINY_SIDE = 16
 Network = TypeVar("Network", bound=nn.Module)
 
