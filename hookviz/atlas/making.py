@@ -188,9 +188,12 @@ def _tallied(plan: Plan, part: PartFolder, engine: Engine, progress: Report | No
     telling.begin(sum(map(len, shards[:done])), tally.left_out_count)
     kept = time.monotonic()
     written = done
+    work = ShardWork(plan)
+    work.floor = tally.top.least.copy()
     try:
-        for other in engine(ShardWork(plan), shards[done:], telling.step):
+        for other in engine(work, shards[done:], telling.step):
             tally.merge(other)
+            work.floor = tally.top.least.copy()
             done += 1
             if time.monotonic() - kept > _SECONDS:
                 part.keep(tally, done)
