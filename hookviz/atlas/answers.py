@@ -57,7 +57,7 @@ class LayerStatistics:
     Attributes:
         mean: of all finite values, float64 ``(C,)``.
         mean_maximum: the mean over the images of each image's largest value, float64 ``(C,)``.
-        zeros: share of values that are 0, among up to 16 cells of each map, float64 ``(C,)``.
+        zeros: share of values that are 0, among up to 9 cells of each map, float64 ``(C,)``.
         strongest: share of the images for which the channel's largest value is the layer's, float64
             ``(C,)``.
         not_finite: how many values were NaN or infinite, int64 ``(C,)``.

@@ -20,7 +20,7 @@ from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.types import Address, Model
 from hookviz.wording import times
 
-_SAMPLED = 4  # rows and columns of each map whose cells are in the histogram
+_SAMPLED = 3  # rows and columns of each map whose cells are in the histogram
 _FAR = 1e-3, 5e-2  # share of a layer's largest value: in float32, in half precisions
 
 
@@ -167,7 +167,7 @@ def reduced(maps: Tensor, exceeding: NDArray[np.float32], first: int = 0) -> Lay
         flat = maps[image, channel].flatten(1).argmax(1).cpu().numpy()
         at = image.cpu().numpy(), channel.cpu().numpy()
         cells[at] = np.stack(np.divmod(flat, columns), axis=1)
-    sample = maps[:, :, _spread(rows)][:, :, :, _spread(columns)].float()
+    sample = maps[:, :, _spread(rows)[:, None], _spread(columns)].float()
     return LayerBatch(
         first,
         best.cpu().numpy(),

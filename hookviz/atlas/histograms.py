@@ -39,16 +39,20 @@ class Histograms:
         """
         if not values.size:
             return
-        finite = np.isfinite(values)
-        wide = np.where(finite, values, 0).astype(np.float64)
-        largest = np.frexp(np.abs(wide).max(axis=1))[1] - _HALF_EXPONENT
-        largest[~wide.any(axis=1)] = SMALLEST
-        self._widen(np.maximum(self.exponents[rows], largest), rows)
-        bins = np.floor(np.ldexp(wide, -self.exponents[rows, None].astype(np.int32))).astype(
-            np.int64
-        )
-        bins += _HALF + BINS * np.arange(len(values))[:, None]
-        counted = np.bincount(bins[finite], minlength=BINS * len(values))
+        largest = np.abs(values).max(axis=1)
+        finite = None
+        if not np.isfinite(largest).all():
+            finite = np.isfinite(values)
+            values = np.where(finite, values, np.float32(0))
+            largest = np.abs(values).max(axis=1)
+        needed = np.frexp(largest)[1] - _HALF_EXPONENT
+        needed[largest == 0] = SMALLEST
+        self._widen(np.maximum(self.exponents[rows], needed), rows)
+        scales = np.ldexp(np.float32(1), -self.exponents[rows].astype(np.int32))[:, None]
+        bins = np.floor(values * scales).astype(np.int32)  # by powers of two, which is exact
+        bins += (_HALF + BINS * np.arange(len(values), dtype=np.int32))[:, None]
+        chosen = bins.reshape(-1) if finite is None else bins[finite]
+        counted = np.bincount(chosen, minlength=BINS * len(values))
         self.counts[rows] += counted.reshape(len(values), BINS)
 
     def merge(self, other: "Histograms") -> None:

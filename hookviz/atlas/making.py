@@ -120,6 +120,7 @@ def make_atlas(
     plan = Plan(model, listed, table, top, batch, size, dtype, patch)
     if target.exists() and not anew:
         return _there_already(target, plan)
+    _check_all_ours(target)
     part = PartFolder.of(target)
     with part.opened(plan, anew=anew):
         tally = _tallied(plan, part, engine, progress)
@@ -188,9 +189,12 @@ def _tallied(plan: Plan, part: PartFolder, engine: Engine, progress: Report | No
     telling.begin(sum(map(len, shards[:done])), tally.left_out_count)
     kept = time.monotonic()
     written = done
+    work = ShardWork(plan)
+    work.floor = tally.top.least.copy()
     try:
-        for other in engine(ShardWork(plan), shards[done:], telling.step):
+        for other in engine(work, shards[done:], telling.step):
             tally.merge(other)
+            work.floor = tally.top.least.copy()
             done += 1
             if time.monotonic() - kept > _SECONDS:
                 part.keep(tally, done)
@@ -199,6 +203,7 @@ def _tallied(plan: Plan, part: PartFolder, engine: Engine, progress: Report | No
         if done > written:  # whatever ended it: what is done is not done again
             part.keep(tally, done)
     if not tally.tallied:
+        part.drop()
         place, reason = min(tally.left_out.items())
         raise HookVizError(
             f"None of the {len(plan.sources):,} images can be used. "
@@ -247,9 +252,23 @@ class _Telling:
         self._progress(AtlasProgress(self._cutting, self._done, self._images, self._left_out, rate))
 
 
+_OURS = (writing.ABOUT, writing.NUMBERS, PATCHES, *LEFTOVERS)
+
+
+def _check_all_ours(target: Path) -> None:
+    """Nothing, where all that is in a folder which is to go is files of an atlas."""
+    there = [each.name for each in target.iterdir()] if target.exists() else []
+    others = sorted(set(there).difference(_OURS))
+    if others:
+        raise HookVizError(
+            f"{str(target)!r} holds {shorten(others[0])!r}, which is no part of an atlas, and is "
+            "not removed. Give another name."
+        )
+
+
 def _remove(target: Path) -> None:
-    """Remove an atlas and nothing else: whatever is no file of one stays, and is an error."""
-    read_atlas(target)
-    for name in (writing.ABOUT, writing.NUMBERS, PATCHES, *LEFTOVERS):
+    """Remove an atlas and nothing else."""
+    _check_all_ours(target)
+    for name in _OURS:
         (target / name).unlink(missing_ok=True)
     target.rmdir()

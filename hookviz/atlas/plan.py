@@ -21,6 +21,9 @@ DTYPES = {"float32": None, "bfloat16": torch.bfloat16}
 BATCH = 16
 """Images a pass, where nobody says otherwise."""
 
+MOST_CLASSES = 1000
+"""Of so many classes each channel keeps a number; of more it keeps none."""
+
 _SHARD = 256  # images, about: what is done again after a kill
 _MOST = {"top": 100, "batch": 1024, "patch": 512}
 
@@ -51,9 +54,13 @@ class Plan:
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
-        """The folders that the images lie in, sorted; none where one image lies in none."""
+        """The folders that the images lie in, sorted.
+
+        None where one image lies in none, or where they are more than `MOST_CLASSES`: folders of
+        another kind, such as one a day.
+        """
         names = {source.category for source in self.sources}
-        return () if "" in names else tuple(sorted(names))
+        return () if "" in names or len(names) > MOST_CLASSES else tuple(sorted(names))
 
     @cached_property
     def class_numbers(self) -> dict[str, int]:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from hookviz.atlas import reading_ahead
 from hookviz.atlas.batched_pass import BatchedPass, NotByImageError
@@ -42,6 +44,12 @@ class ShardWork:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._passes = BatchedPass.of(plan.model, plan.table, DTYPES[plan.dtype])
+        self.floor: NDArray[np.float32] | None = None
+        """For each channel a value that images of later shards have to exceed, where one is known.
+
+        It saves looking for cells that the merged tally would drop; the sum of all tallies is the
+        same without it.
+        """
         self._one_by_one = plan.batch == 1 or not only_computes(plan.model.network)
         self._probed = False
 
@@ -78,7 +86,7 @@ class ShardWork:
                     self._one_by_one = not self._passes.keeps_images_apart(images)
                     self._probed = True
                 if not self._one_by_one:
-                    self._take(tally, shard, group, self._passes.run(images, tally.top.least))
+                    self._take(tally, shard, group, self._passes.run(images, self._least(tally)))
                     return
             except NotByImageError:
                 self._one_by_one = True
@@ -86,11 +94,16 @@ class ShardWork:
                 pass  # each by itself: at most the one that fails is left out, with the reason
         for image in group:
             try:
-                layers = self._passes.run(image.tensor, tally.top.least)
+                layers = self._passes.run(image.tensor, self._least(tally))
             except HookVizError as error:
                 tally.leave_out(shard[image.place], str(error))
             else:
                 self._take(tally, shard, [image], layers)
+
+    def _least(self, tally: Tally) -> NDArray[np.float32]:
+        """The value that each channel's has to exceed."""
+        least = tally.top.least
+        return least if self.floor is None else np.maximum(least, self.floor)
 
     def _take(
         self, tally: Tally, shard: range, group: list[Ready], layers: tuple[LayerBatch, ...]

@@ -29,7 +29,7 @@ class LayerBatch:
         sums: of all finite values, float64 ``(N, C)``.
         numbers: how many values each map has.
         not_finite: of them NaN or infinite, int64 ``(C,)``.
-        sample: values of up to 16 cells of each map, evenly spread, float32 ``(C, N · cells)``.
+        sample: values of up to 9 cells of each map, evenly spread, float32 ``(C, N · cells)``.
     """
 
     first: int

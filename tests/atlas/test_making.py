@@ -15,7 +15,9 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.atlas.making import AtlasProgress
 from hookviz.errors import HookVizError, ImageError, ModelError, SettingError
+from hookviz.models.shapesnet import CATEGORIES
 from hookviz.types import Model
+from scripts.draw import draw
 from tests.atlas.folders import by_plain_hooks, check_tops, save_folder
 from tests.conftest import Tiny, all_hooks, as_model, picture, random_input, seeded
 
@@ -285,8 +287,10 @@ def test_what_is_there_is_not_made_again_and_not_overwritten(tiny: Model, tmp_pa
         hookviz.make_atlas(other, paths, target)
     assert hookviz.make_atlas(other, paths, target, anew=True).belongs_to(other)
     (target / "notes.txt").write_text("mine")
-    with pytest.raises(OSError, match="not empty"):
-        hookviz.make_atlas(tiny, paths, target, anew=True)
+    told.clear()
+    with pytest.raises(HookVizError, match=r"'notes.txt', which is no part of an atlas"):
+        hookviz.make_atlas(tiny, paths, target, anew=True, progress=told.append)
+    assert told == []
     assert (target / "notes.txt").read_text() == "mine"
 
 
@@ -376,3 +380,38 @@ def test_progress_tells_images_and_the_time_left(tiny: Model, tmp_path: Path) ->
     shares = [each.share for each in told]
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", ["shapesnet", "squeezenet", "resnet18"])
+def test_the_top_of_every_channel_over_200_images(name: str, tmp_path: Path) -> None:
+    """Each list beside the maxima of plain hooks, one pass an image: values, images and cells."""
+    for number in range(200):
+        drawn = draw(CATEGORIES[number % len(CATEGORIES)], 31_000_000 + number, 160 + number % 9)
+        drawn.save(tmp_path / f"{number:03}.png")
+    paths = sorted(tmp_path.glob("*.png"))
+    model = hookviz.load_model(name, "pretrained" if name != "resnet18" else "random")
+    best: dict[str, list[Any]] = {}
+    for path in paths:
+        for layer, maps in by_plain_hooks(model, [path]).items():
+            flat = maps[0].reshape(maps.shape[1], -1)
+            best.setdefault(layer, []).append(
+                (flat.max(axis=1), flat.argmax(axis=1), maps.shape[3])
+            )
+    names = [path.name for path in paths]
+    for batch, near in ((1, 0.0), (16, 1e-5)):
+        atlas = hookviz.make_atlas(model, paths, tmp_path / f"{batch}.atlas", batch=batch)
+        for layer, each in best.items():
+            values = np.stack([value for value, _, _ in each])
+            cells, columns = np.stack([cell for _, cell, _ in each]), each[0][2]
+            slack = near * float(np.abs(values).max())
+            for channel in range(values.shape[1]):
+                order = np.argsort(-values[:, channel], kind="stable")[:9]
+                for expected, entry in zip(order, atlas.excites(layer, channel), strict=True):
+                    image = names.index(entry.image.name)
+                    assert abs(entry.value - values[expected, channel]) <= slack
+                    assert abs(values[image, channel] - values[expected, channel]) <= slack
+                    if near == 0:
+                        cell = divmod(int(cells[image, channel]), columns)
+                        assert (image, entry.cell) == (expected, cell)
