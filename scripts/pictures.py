@@ -39,6 +39,25 @@ SHOTS = (
     Shot("channel.png", "sample=rocket&layer=features.4.expand3x3&channel=12"),
     Shot("phone.png", "channel=16&cell=48,36,111,111", width=390, height=844),
     Shot(
+        "compare.png",
+        urlencode(
+            {
+                "layer": "features.3.squeeze",
+                "weights": "random",
+                "compare": "Split",
+                "channel": "3",
+                "a": urlencode(
+                    {
+                        **{"sample": "cat", "name": "Cat", "model": "SqueezeNet (photographs)"},
+                        **{"weights": "pretrained", "size": "", "whole": "0"},
+                        **{"layer": "features.3.squeeze", "step": "features.3.squeeze"},
+                    }
+                ),
+            }
+        ),
+    ),
+    Shot("atlas.png", "model=ShapesNet&sample=star&layer=stage3.second.conv&patches=true", "dark"),
+    Shot(
         "walk.png",
         "model=ShapesNet&sample=flower&layer=stage1.second.conv&channel=12&origin=Walk",
         "dark",

@@ -4,6 +4,8 @@ import inspect
 import io
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -153,6 +155,14 @@ def similar(model: hookviz.Model) -> None:
         raise hookviz.ModelError(reason)
 
 
+def make_atlas(model: hookviz.Model) -> None:
+    with TemporaryDirectory() as folder:
+        images = {str(seed): random_input(seed, 8) for seed in range(3)}
+        atlas = hookviz.make_atlas(model, images, Path(folder) / "of.atlas", batch=1)
+    for reason in atlas.left_out.values():
+        raise hookviz.ModelError(reason)
+
+
 MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
     "capture": [
         lambda model: hookviz.capture(model, random_input(0, 8), inputs=True),
@@ -167,6 +177,7 @@ MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
         lambda model: hookviz.run_lens("grad-cam", model, random_input(0, 8)),
         lambda model: hookviz.run_lens("verify", model, random_input(0, 8)),
     ],
+    "make_atlas": [make_atlas],
     "similarity": [similar],
     "prune": [lambda model: hookviz.prune(model, 0.5)],
 }
@@ -183,7 +194,7 @@ TRY_AGAIN: dict[str, list[Callable[[hookviz.Model], Any]]] = {
 
 RUN_NO_NETWORK = {
     *("compare", "explore", "list_lenses", "list_models", "load_model", "make_grid", "prepare"),
-    *("read_image", "save_weights", "wrap"),
+    *("read_atlas", "read_image", "save_weights", "wrap"),
     "linear_probe",  # which has its features from extract_features, and runs nothing itself
     "smaller",  # whose code is followed; held to the same in explaining/test_smaller_network.py
 }

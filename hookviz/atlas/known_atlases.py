@@ -11,6 +11,9 @@ from hookviz.errors import HookVizError
 from hookviz.settings import ASSETS, settings
 from hookviz.types import Model
 
+FOLDER = ASSETS / "atlases"
+"""The atlases in the box and the drawings that they are of; their photographs are the samples."""
+
 _log = logging.getLogger("hookviz")
 
 
@@ -34,7 +37,7 @@ def known_atlases() -> tuple[Atlas, ...]:
 def _read(listed: str) -> tuple[Atlas, ...]:
     paths = [Path(path) for path in listed.split(os.pathsep) if path]
     atlases = []
-    for path in (*paths, *sorted((ASSETS / "atlases").glob("*.atlas"))):
+    for path in (*paths, *sorted(FOLDER.glob("*.atlas"))):
         try:
             atlases.append(read_atlas(path))
         except HookVizError as error:

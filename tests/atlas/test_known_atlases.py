@@ -9,7 +9,9 @@ import torch
 
 import hookviz
 from hookviz.atlas import known_atlases
+from hookviz.images.samples import samples
 from hookviz.models.bundled import BUNDLED
+from hookviz.models.shapesnet import CATEGORIES
 from hookviz.settings import settings
 from tests.conftest import Tiny, as_model, encoded, picture
 
@@ -41,13 +43,27 @@ def made(model: hookviz.Model, folder: Path, name: str) -> Path:
 
 
 @pytest.mark.parametrize("name", BUNDLED)
-def test_the_networks_in_the_box_have_an_atlas(name: str) -> None:
-    atlas = known_atlases.atlas_of(hookviz.load_model(name))
+def test_the_networks_in_the_box_have_an_atlas_that_shows_their_values(name: str) -> None:
+    model = hookviz.load_model(name)
+    atlas = known_atlases.atlas_of(model)
     assert atlas is not None
-    assert atlas.model == name
-    assert {layer.name for layer in hookviz.list_layers(hookviz.load_model(name))} <= set(
-        atlas.layers
-    )
+    assert atlas.layers == {
+        layer.name: layer.output_shape[0] for layer in hookviz.list_layers(model)
+    }
+    assert set(atlas.classes) == {*CATEGORIES, "photograph"}
+    ours = {hookviz.read_image(sample.path).digest: sample.path for sample in samples()}
+    last = list(atlas.layers)[-1]
+    for channel in (0, 17):
+        for entry in atlas.excites(last, channel):
+            file = ours.get(entry.image.digest) or atlas.picture(entry.image)
+            assert file is not None
+            image = hookviz.read_image(file)
+            assert image.digest == entry.image.digest
+            values = hookviz.capture(model, image, last)[last].values[channel]
+            assert abs(float(values[entry.cell]) - entry.value) < 1e-5 * float(values.abs().max())
+            assert float(values.max()) == float(values[entry.cell])
+    for layer in atlas.layers:
+        assert all(patch is not None for patch in atlas.first_patches(layer))
     assert known_atlases.atlas_of(hookviz.load_model(name, "random")) is None
 
 

@@ -67,6 +67,22 @@ def test_a_patch_leads_to_its_image_where_the_cell_has_that_value(
     assert wait_for_grid(page) == before
 
 
+def test_a_patch_of_a_sample_leads_to_the_sample(page: Page, server: str) -> None:
+    atlas = atlas_of(hookviz.load_model("shapesnet"))
+    assert atlas is not None
+    sample = samples()[0]
+    answer = atlas.channels_of_image(hookviz.read_image(sample.path).digest)[0]
+    page.goto(f"{server}/{SHAPESNET}&sample=star&layer={answer.layer}&channel={answer.channel}")
+    before = wait_for_grid(page)
+    patches = page.get_by_role("group", name=f"What excites channel {answer.channel} most")
+    patches.get_by_role("button").nth(answer.rank).click()
+    wait_for_grid(page, before)
+    query = parse_qs(urlsplit(page.url).query)
+    assert "sample" not in query  # the first one
+    row, column = atlas.excites(answer.layer, answer.channel)[answer.rank].cell
+    assert query["cell"][0].split(",")[:2] == [str(row), str(column)]
+
+
 def test_each_tile_can_be_what_excites_its_channel(page: Page, server: str) -> None:
     atlas = atlas_of(hookviz.load_model("shapesnet"))
     assert atlas is not None

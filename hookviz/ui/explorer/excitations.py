@@ -1,6 +1,7 @@
 """What excites the channel that is picked up: the strongest patches of an atlas, as ways there."""
 
 import io
+from functools import cache
 
 import streamlit as st
 from PIL import Image
@@ -11,6 +12,7 @@ from hookviz.atlas.known_atlases import atlas_of
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.patch_sheet import PatchSheet, patch_sheet
 from hookviz.errors import HookVizError
+from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import Activation, Address, Model, Pixels
@@ -103,10 +105,10 @@ def _url(excitation: Excitation) -> str:
 def _look_at(atlas: Atlas, excitation: Excitation, channel: int, size: Cell) -> None:
     """Go to the image of a patch, in a callback; one step for the browser's Back."""
     image, path = excitation.image, atlas.picture(excitation.image)
-    sample = next((each for each in samples() if each.path.resolve() == path), None)
+    sample = _samples().get(image.digest)
     if sample is not None:
         choose(image="Samples")
-        choose_sample(sample.name)
+        choose_sample(sample)
     elif path is None or path.stat().st_size > settings().upload_mb * MEGABYTE:
         st.toast(plain(f"{image.name} is not where the atlas was made; its patch is all there is."))
         return
@@ -114,3 +116,9 @@ def _look_at(atlas: Atlas, excitation: Excitation, channel: int, size: Cell) -> 
         bring(image.name, path.read_bytes(), image.digest)
         choose(image="Upload")
     choose_cell(excitation.cell, size, channel)
+
+
+@cache
+def _samples() -> dict[str, str]:
+    """The names of the samples, by the digests of their pixels."""
+    return {reading.read(each.path).digest: each.name for each in samples()}
