@@ -48,15 +48,24 @@ SHOTS = (
                 "channel": "3",
                 "a": urlencode(
                     {
-                        **{"sample": "cat", "name": "Cat", "model": "SqueezeNet (photographs)"},
-                        **{"weights": "pretrained", "size": "", "whole": "0"},
-                        **{"layer": "features.3.squeeze", "step": "features.3.squeeze"},
+                        "sample": "cat",
+                        "name": "Cat",
+                        "model": "SqueezeNet (photographs)",
+                        "weights": "pretrained",
+                        "size": "",
+                        "whole": "0",
+                        "layer": "features.3.squeeze",
+                        "step": "features.3.squeeze",
                     }
                 ),
             }
         ),
     ),
-    Shot("atlas.png", "model=ShapesNet&sample=star&layer=stage3.second.conv&patches=true", "dark"),
+    Shot(
+        "atlas.png",
+        "model=ShapesNet&sample=star&layer=stage3.second.conv&channel=9&patches=true",
+        "dark",
+    ),
     Shot(
         "walk.png",
         "model=ShapesNet&sample=flower&layer=stage1.second.conv&channel=12&origin=Walk",
