@@ -104,8 +104,10 @@ def show_comparison(
         view = pinned_view()
         if view is None:
             return None
-        with st.container():  # for a wait in the queue, so that what follows stays where it is
+        place = st.empty()  # for a wait in the queue, so that what follows stays where it is
+        with place.container():
             pinned = pinned_maps(view)
+        place.empty()
     except HookVizError as error:
         st.warning(plain(str(error)), icon=":material/keep_off:")
         _offer_unpinning()
