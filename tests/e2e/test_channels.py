@@ -91,7 +91,7 @@ def test_keys_move_the_cursor_and_pick(page: Page, server: str) -> None:
     page.keyboard.type("99")
     page.keyboard.press("Enter")
     expect(page.locator("figure output")).to_contain_text("no channel 99")
-    page.locator("figure input").fill("30")
+    page.get_by_role("textbox", name="channel").fill("30")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Channel 30")).to_be_visible()
     expect(stage).to_have_attribute("aria-valuetext", re.compile("channel 30.*selected"))

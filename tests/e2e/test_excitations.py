@@ -11,7 +11,7 @@ from hookviz.atlas.known_atlases import atlas_of
 from hookviz.drawing.patch_sheet import patch_sheet
 from hookviz.images.samples import samples
 from scripts.browsing import tile_centre, wait_for_grid
-from tests.e2e.screen import SHAPESNET
+from tests.e2e.screen import SHAPESNET, choose
 
 LAYER, CHANNEL = "stage3.second.conv", 9
 
@@ -101,3 +101,24 @@ def test_each_tile_can_be_what_excites_its_channel(page: Page, server: str) -> N
     page.mouse.click(x, y)
     expect(page.get_by_role("heading", name=f"Channel {order[1]}")).to_be_visible()
     expect(page.locator("figure output").first).not_to_contain_text("≈")
+
+
+def test_the_channels_that_answer_to_a_class_or_to_the_image(page: Page, server: str) -> None:
+    atlas = atlas_of(hookviz.load_model("shapesnet"))
+    assert atlas is not None
+    page.goto(f"{server}/{SHAPESNET}&layer={LAYER}&patches=true")
+    before = wait_for_grid(page)
+    everything = sum(atlas.layers.values()) * atlas.top
+    digest = hookviz.read_image(samples()[0].path).digest
+    patches = atlas.first_patches(LAYER)
+    for option, answers in (
+        ("triangle", atlas.channels_of_class("triangle", everything)),
+        ("those for this image", atlas.channels_of_image(digest, everything)),
+    ):
+        choose(page, "Which channels", option)
+        before = wait_for_grid(page, before)
+        channels = [each.channel for each in answers if each.layer == LAYER]
+        assert 0 < len(channels) < 128
+        expected = patch_sheet([patches[each] for each in channels], atlas.options["patch"])
+        assert before == expected.png
+        expect(page.get_by_text(f"{len(channels)} of 128 shown")).to_be_visible()

@@ -29,12 +29,13 @@ from hookviz.ui.explorer.comparison import (
     show_pair,
     sorts,
 )
-from hookviz.ui.explorer.excitations import chosen_patches, offer_patches, show_excitations
+from hookviz.ui.explorer.excitations import show_excitations
 from hookviz.ui.explorer.inspector import chosen_channel, show_inspector
 from hookviz.ui.explorer.layer_capture import capture_layer
 from hookviz.ui.explorer.layer_choice import choose_layer
 from hookviz.ui.explorer.layer_header import show_layer
 from hookviz.ui.explorer.map_origin import show_origin
+from hookviz.ui.explorer.patch_tiles import offer_patches, patch_tiles
 from hookviz.ui.explorer.pinned_view import image_title, model_title
 from hookviz.ui.explorer.view_choice import pick_view
 from hookviz.ui.glossary import marked
@@ -140,7 +141,10 @@ def _show(scene: Scene, before: Asked, drawings: list[Drawing]) -> None:
 
 def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
     layer, step = show_layer(
-        scene.layers, scene.surveyed, scene.listed, partial(offer_patches, model)
+        scene.layers,
+        scene.surveyed,
+        scene.listed,
+        partial(offer_patches, model, scene.shown.image),
     )
     capture = capture_layer(model, scene.model_input, step.layer)
     started = time.perf_counter()
@@ -167,8 +171,8 @@ def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
         )
         drawing.pair = None
         if compared is None:
-            patches = chosen_patches(model, drawing.grid)
-            show_grid(drawing.grid, scene.shown, on_layer, patches=patches)
+            tiles, patches = patch_tiles(model, scene.shown.image, drawing.grid, maps.numpy())
+            show_grid(tiles, scene.shown, on_layer, patches=patches)
         else:
             drawing.pair = pair = compared.draw(view, drawing.grid.title)
             show_pair(compared, pair, scene.shown, on_layer)

@@ -9,21 +9,17 @@ from PIL import Image
 from hookviz.atlas.answers import Excitation
 from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.known_atlases import atlas_of
-from hookviz.drawing.grid import Grid
-from hookviz.drawing.patch_sheet import PatchSheet, patch_sheet
 from hookviz.errors import HookVizError
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.settings import MEGABYTE, settings
-from hookviz.types import Activation, Address, Model, Pixels
+from hookviz.types import Activation, Model
 from hookviz.ui.components.files import data_url
 from hookviz.ui.components.patches import Patch, show_patches
 from hookviz.ui.recent_images import bring
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import Cell, choose, choose_cell, choose_sample, plain
 from hookviz.wording import number
-
-_SWITCH = "patches"
 
 
 def show_excitations(model: Model, activation: Activation, channel: int) -> None:
@@ -50,31 +46,6 @@ def show_excitations(model: Model, activation: Activation, channel: int) -> None
         _patches(atlas, excitations, (layer, channel)),
         lambda rank: _look_at(atlas, excitations[rank], channel, (rows, columns)),
     )
-
-
-def offer_patches(model: Model, step: Address) -> None:
-    """A switch that shows each channel's strongest patch in place of its map, where there are."""
-    atlas = atlas_of(model)
-    if atlas is not None and str(step) in atlas.layers:
-        st.toggle(
-            "What excites each",
-            key=_SWITCH,
-            bind="query-params",
-            help="In each tile the part of an image that excites its channel most",
-        )
-
-
-def chosen_patches(model: Model, grid: Grid) -> PatchSheet | None:
-    """The strongest patch of each channel of a grid in its order, if that is what is shown."""
-    atlas = atlas_of(model)
-    if atlas is None or grid.title not in atlas.layers or not st.session_state.get(_SWITCH):
-        return None
-    cache, key = session_cache(), ("first patches", str(atlas.path), atlas.digest, grid.title)
-    patches: tuple[Pixels | None, ...] | None = cache.get(key)
-    if patches is None:
-        patches = atlas.first_patches(grid.title)
-        cache.put(key, patches, sum(each.nbytes for each in patches if each is not None))
-    return patch_sheet([patches[channel] for channel in grid.order], int(atlas.options["patch"]))
 
 
 def _patches(
