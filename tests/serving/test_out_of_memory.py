@@ -39,7 +39,7 @@ image = np.zeros((600, 600, 3), np.uint8)
 cache = capacity.activation_budget().cache(1 << 30)
 torch.set_num_threads(1)
 hookviz.capture(model, torch.zeros(1, 3, 224, 224))
-resource.setrlimit(resource.RLIMIT_AS, (address_space() + (60 << 20), -1))
+resource.setrlimit(resource.RLIMIT_AS, (address_space() + (90 << 20), -1))
 cache.put("kept", torch.ones(30 << 20, dtype=torch.uint8), 30 << 20)
 
 for work in (
@@ -56,8 +56,8 @@ for work in (
 assert capacity.activation_budget().used == 0
 
 # Once what was kept is gone there is room, and the second try goes well.
-cache.put("kept", torch.ones(50 << 20, dtype=torch.uint8), 50 << 20)
-made = out_of_memory.with_another_try("Making it", lambda: torch.ones(45 << 20, dtype=torch.uint8))
+cache.put("kept", torch.ones(60 << 20, dtype=torch.uint8), 60 << 20)
+made = out_of_memory.with_another_try("Making it", lambda: torch.ones(55 << 20, dtype=torch.uint8))
 assert made.all() and capacity.activation_budget().used == 0
 """
     done = subprocess.run(
