@@ -133,7 +133,7 @@ SHOWN_ELSEWHERE = {
     "ui/components/why "
     "ui/explorer/channel_grid ui/explorer/channel_pair ui/explorer/comparison "
     "ui/explorer/excitations ui/explorer/file_menu ui/explorer/menu "
-    "ui/explorer/patch_tiles ui/explorer/pin_button ui/explorer/pinned_view "
+    "ui/explorer/patch_tiles ui/explorer/pin_button "
     "ui/explorer/grid_files ui/explorer/kernel_view "
     "ui/explorer/layer_capture ui/explorer/layer_choice ui/explorer/layer_header "
     "ui/explorer/layer_thumbnails ui/explorer/layer_tree ui/explorer/predictions "

@@ -44,12 +44,14 @@ def pin(shown: Shown, choice: ModelChoice, step: Address, *, size: int | None, w
     """Keep what is on the screen as A; uploaded weights stay with the session."""
     sample = next((each.name for each in samples() if each.path == shown.file), None)
     image = {"sample": sample} if sample else {"upload": chosen_upload() or ""}
+    file = choice.checkpoint  # told from others by Streamlit's name for it
     link = urlencode(
         {
             **image,
             "name": image_title(shown),
             "model": choice.spec.title,
             "weights": choice.weights,
+            **({} if file is None else {"file": file.file_id}),
             "size": size or "",
             "whole": int(whole),
             "layer": step.layer,
@@ -90,7 +92,8 @@ def image_title(shown: Shown) -> str:
 
 def model_title(title: str, weights: str) -> str:
     """What a model is called, with its weights where they are not the ones it came with."""
-    return title if weights in ("pretrained", "own") else f"{title}, {weights} weights"
+    said = {"random": ", random weights", "yours": ", your weights"}
+    return title + said.get(weights, "")
 
 
 def pinned_maps(view: PinnedView) -> torch.Tensor:
