@@ -4,14 +4,18 @@ What is kept is the file as it came and a small picture of it. It is decoded aga
 chosen, for pixels take many times the room.
 """
 
+import secrets
 from dataclasses import dataclass
 
 import streamlit as st
 from PIL import Image
 
+from hookviz.errors import ImageError
 from hookviz.settings import MEGABYTE
 from hookviz.types import InputImage
 from hookviz.ui.components.gallery import Thumbnail, thumbnail
+from hookviz.ui.serving import resources
+from hookviz.ui.state import choose_upload
 
 MOST = 6
 """How many images are kept."""
@@ -73,6 +77,26 @@ def recent_images() -> tuple[RecentImage, ...]:
     """Those that are kept, the newest first."""
     kept: tuple[RecentImage, ...] = st.session_state.get(_KEY, ())
     return kept
+
+
+def look_at(title: str, data: bytes, digest: str = "") -> str:
+    """Keep a file among the recent images and look at it; the name that it is kept under.
+
+    Args:
+        title: what it is called.
+        data: the file.
+        digest: that its pixels have to have; empty for any.
+
+    Raises:
+        ImageError: it can't be read, or is another picture.
+    """
+    name = secrets.token_hex(4)
+    image = resources.decode(data, title, name)
+    if digest not in ("", image.digest):
+        raise ImageError(f"{title} is another picture than when its atlas was made.")
+    name = remember(name, data, image)
+    choose_upload(name)
+    return name
 
 
 def remember(name: str, data: bytes, image: InputImage) -> str:

@@ -3,7 +3,6 @@
 import base64
 import binascii
 import re
-import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +11,7 @@ import streamlit as st
 from hookviz.drawing.held_scale import Held
 from hookviz.errors import HookVizError
 from hookviz.live.streams import streams
-from hookviz.ui.recent_images import remember
-from hookviz.ui.serving import resources
+from hookviz.ui.recent_images import look_at
 from hookviz.ui.serving.turns import session
 from hookviz.ui.state import (
     choose,
@@ -101,14 +99,10 @@ def take_frame() -> None:
     frame: Frame | None = st.session_state.pop(_ARRIVED, None)
     if frame is None:
         return
-    name = secrets.token_hex(4)
     try:
-        image = resources.decode(frame.data, frame.name, name)
+        st.session_state[_FROZEN] = look_at(frame.name, frame.data)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/broken_image:")
-        return
-    st.session_state[_FROZEN] = name = remember(name, frame.data, image)
-    choose_upload(name)
 
 
 def _is_shown() -> bool:

@@ -1,6 +1,5 @@
 """Which image is looked at: a sample, a file, a photograph or a stream of frames."""
 
-import secrets
 from functools import cache
 from pathlib import Path
 
@@ -8,14 +7,14 @@ import streamlit as st
 from PIL import Image
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from hookviz.errors import HookVizError, ImageError
+from hookviz.errors import HookVizError
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.settings import settings
 from hookviz.types import InputImage
 from hookviz.ui.components.gallery import Thumbnail, gallery, thumbnail
 from hookviz.ui.live.frozen_frame import LIVE, take_frame
-from hookviz.ui.recent_images import RecentImage, recent_images, remember, take_brought
+from hookviz.ui.recent_images import RecentImage, look_at, recent_images, take_brought
 from hookviz.ui.serving import resources
 from hookviz.ui.state import (
     Shown,
@@ -105,14 +104,12 @@ def _take(file: UploadedFile) -> None:
     """
     file_id, complaint = st.session_state.get(_LAST, ("", ""))
     if file_id != file.file_id:
-        data, name, complaint = file.getvalue(), secrets.token_hex(4), ""
+        complaint = ""
         try:
             with st.spinner("Reading the image…"):
-                image = resources.decode(data, file.name, name)
+                look_at(file.name, file.getvalue())
         except HookVizError as error:
             complaint = str(error)
-        else:
-            choose_upload(remember(name, data, image))
         st.session_state[_LAST] = file.file_id, complaint
     if complaint:
         st.error(plain(complaint), icon=":material/broken_image:")
@@ -123,16 +120,11 @@ def _take_brought() -> None:
     brought = take_brought()
     if brought is None:
         return
-    name = secrets.token_hex(4)
     try:
         with st.spinner("Reading the image…"):
-            image = resources.decode(brought.data, Path(brought.name).name, name)
-        if image.digest != brought.digest:
-            raise ImageError(f"{brought.name} is another picture than when its atlas was made.")
+            look_at(Path(brought.name).name, brought.data, brought.digest)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/broken_image:")
-    else:
-        choose_upload(remember(name, brought.data, image))
 
 
 def _pick_recent() -> RecentImage | None:
