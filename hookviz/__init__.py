@@ -60,6 +60,9 @@ if TYPE_CHECKING:
     from hookviz.models.checkpoints.writing import save_weights
     from hookviz.models.loading import load_model
     from hookviz.models.wrapping import wrap
+    from hookviz.synthesis.goals import Objective
+    from hookviz.synthesis.maximizing import Synthesis, maximize
+    from hookviz.synthesis.method import SynthesisMethod
     from hookviz.training.clipping import clip_gradients
     from hookviz.training.recording import record
     from hookviz.training.training_log import TrainingFinding, TrainingLog, TrainingRow
@@ -115,10 +118,13 @@ __all__ = [
     "ModelError",
     "ModelInput",
     "ModelSpec",
+    "Objective",
     "Preprocess",
     "SettingError",
     "Similarity",
     "Smaller",
+    "Synthesis",
+    "SynthesisMethod",
     "TrainingFinding",
     "TrainingLog",
     "TrainingRow",
@@ -142,6 +148,7 @@ __all__ = [
     "load_model",
     "make_atlas",
     "make_grid",
+    "maximize",
     "observe",
     "on_gradients",
     "prepare",
@@ -192,6 +199,9 @@ _HOMES = {
     "models.checkpoints.writing": ("save_weights",),
     "models.loading": ("load_model",),
     "models.wrapping": ("wrap",),
+    "synthesis.goals": ("Objective",),
+    "synthesis.maximizing": ("Synthesis", "maximize"),
+    "synthesis.method": ("SynthesisMethod",),
     "training.clipping": ("clip_gradients",),
     "training.recording": ("record",),
     "training.training_log": ("TrainingFinding", "TrainingLog", "TrainingRow"),

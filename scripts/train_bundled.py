@@ -1,7 +1,8 @@
 """Trains the bundled CNN on drawn pictures and writes its weights, figures and model card.
 
 ``python -m scripts.train_bundled`` trains it again; ``--check`` measures the weights that are
-there and fails where the figures on file are not what comes out.
+there and fails where the figures on file are not what comes out. ``--second FILE`` trains the
+network that tests ask what a picture of the first one shows.
 """
 
 import argparse
@@ -46,6 +47,8 @@ STEM_RATE = 0.2
 STEM_DECAY = 1e-3
 
 SEED = 0
+SECOND_SEED = 1  # of the network for tests: other weights to begin with, other pictures
+SECOND_STEPS = ((64, 350), (96, 100))
 THREADS = 2  # fixed, because the order of a parallel sum changes its last digits
 WORKERS = 2
 TEST_PER_CLASS = 200
@@ -114,14 +117,20 @@ def confusion(network: ShapesNet, drawings: Drawings, workers: int = WORKERS) ->
     return counts
 
 
-def train() -> ShapesNet:
-    """A network trained from scratch; every picture is drawn for it and seen once."""
-    torch.manual_seed(SEED)
+def train(seed: int = SEED, plan: tuple[tuple[int, int], ...] = STEPS, first: int = 0) -> ShapesNet:
+    """A network trained from scratch; every picture is drawn for it and seen once.
+
+    Args:
+        seed: of the weights to begin with.
+        plan: sides in pixels, and for how many steps each.
+        first: the place of the first picture among all for training.
+    """
+    torch.manual_seed(seed)
     network = ShapesNet().to(memory_format=torch.channels_last)
     kernels = network.stem.first.conv.weight
     _smooth(kernels)
     others = [weights for weights in network.parameters() if weights is not kernels]
-    total = sum(steps for _, steps in STEPS)
+    total = sum(steps for _, steps in plan)
     # Adam divides each weight's step by its own noise, which leaves kernels speckled. Plain
     # gradients are correlations with the pictures: kernels that follow them stay smooth.
     optimizers = (
@@ -134,7 +143,7 @@ def train() -> ShapesNet:
     ]
     network.train()
     started, recent = time.perf_counter(), 0.0
-    for step, (pixels, labels) in enumerate(_lessons(), start=1):
+    for step, (pixels, labels) in enumerate(_lessons(plan, first), start=1):
         scores = network(normalise(pixels))
         loss = functional.cross_entropy(scores, labels, label_smoothing=0.05)
         network.zero_grad()
@@ -157,10 +166,10 @@ def _smooth(kernels: Tensor) -> None:
         kernels.copy_(blurred * (kernels.std() / blurred.std()))
 
 
-def _lessons() -> DataLoader[tuple[Tensor, int]]:
+def _lessons(plan: tuple[tuple[int, int], ...], first: int) -> DataLoader[tuple[Tensor, int]]:
     """The batches of the whole training, in a fixed order whatever the number of workers."""
-    parts, first = [], 0
-    for size, steps in STEPS:
+    parts = []
+    for size, steps in plan:
         seeds = TRAIN_SEEDS[first : first + steps * BATCH]
         disturbance = (0.0, MOST_DISTURBED)
         parts.append(Drawings(seeds, LESSONS, size=size, share=DISTURBED, disturbance=disturbance))
@@ -355,9 +364,17 @@ def main(arguments: list[str] | None = None) -> int:
     """Trains, or checks; returns the process's exit status."""
     parser = argparse.ArgumentParser(description="Train the bundled CNN on drawn pictures.")
     parser.add_argument("--check", action="store_true", help="measure the weights on file instead")
-    check = parser.parse_args(arguments).check
+    parser.add_argument("--second", metavar="FILE", help="train another one for the tests")
+    chosen = parser.parse_args(arguments)
+    check = chosen.check
     torch.set_num_threads(THREADS)
     torch.use_deterministic_algorithms(True)
+    if chosen.second:
+        pictures = BATCH * sum(steps for _, steps in STEPS)
+        second = train(SECOND_SEED, SECOND_STEPS, first=pictures)
+        halves = {name: each.half().contiguous() for name, each in second.state_dict().items()}
+        save_file(halves, chosen.second)
+        return 0
     if check:
         figures = measure(load())
         _show(figures)

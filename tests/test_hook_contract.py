@@ -178,6 +178,11 @@ MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
         lambda model: hookviz.run_lens("verify", model, random_input(0, 8)),
     ],
     "make_atlas": [make_atlas],
+    "maximize": [
+        lambda model: hookviz.maximize(
+            model, hookviz.Objective.of_class(1), steps=2, method=hookviz.SynthesisMethod(size=None)
+        )
+    ],
     "similarity": [similar],
     "prune": [lambda model: hookviz.prune(model, 0.5)],
 }

@@ -1,0 +1,195 @@
+"""What pictures are made for: a number of a pass over each of them, which is to rise or fall."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from hookviz.errors import ModelError, SettingError
+from hookviz.explaining.scoring import scores_in
+from hookviz.types import Model
+from hookviz.wording import times
+
+
+class Goal(Protocol):
+    """One number for each picture of a batch."""
+
+    @property
+    def layer(self) -> str | None:
+        """Whose output it is made of; None for the class scores."""
+        ...
+
+    @property
+    def rises(self) -> bool:
+        """Whether the number is to rise; it is to fall otherwise."""
+        ...
+
+    def value(self, output: Tensor) -> Tensor:
+        """The number, (), of one picture's output, ``(C, rows, columns)``."""
+        ...
+
+    def unit(self, outputs: Tensor) -> Tensor:
+        """In what it is counted against a penalty, ``(N,)``, by ``(N, C, rows, columns)``."""
+        ...
+
+    def says(self, model: Model) -> str:
+        """What it is called, to stand within a sentence."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A unit, or several together: what activation maximisation is about (Erhan et al., 2009).
+
+    Attributes:
+        layer: whose channels; None for the classes, whose scores before the softmax count.
+        weights: channels or classes with what each counts; none for all of the layer, whose mean
+            square counts then, as in DeepDream (Mordvintsev et al., 2015).
+        cell: one row and column of the map, of which each channel has its mean otherwise.
+        rises: look for what excites it; else for what silences it.
+
+    >>> from hookviz.synthesis.goals import Objective
+    >>> Objective.of_channel("stage3.second.conv", 5)
+    Objective(layer='stage3.second.conv', weights=((5, 1.0),), cell=None, rises=True)
+    """
+
+    layer: str | None = None
+    weights: tuple[tuple[int, float], ...] = ()
+    cell: tuple[int, int] | None = None
+    rises: bool = True
+
+    @classmethod
+    def of_channel(
+        cls, layer: str, channel: int, cell: tuple[int, int] | None = None
+    ) -> "Objective":
+        """The mean of a channel's map, or one cell of it."""
+        return cls(layer, ((channel, 1.0),), cell)
+
+    @classmethod
+    def of_class(cls, target: int) -> "Objective":
+        """A class's score."""
+        return cls(None, ((target, 1.0),))
+
+    @classmethod
+    def of_direction(
+        cls,
+        layer: str | None,
+        weights: Mapping[int, float],
+        cell: tuple[int, int] | None = None,
+    ) -> "Objective":
+        """Several channels, or without a layer several classes, by what each counts."""
+        return cls(layer, tuple(sorted(weights.items())), cell)
+
+    def value(self, output: Tensor) -> Tensor:
+        """The number, (), of one picture's output, ``(C, rows, columns)``."""
+        if not self.weights:
+            return output.square().mean()
+        if self.cell is None:
+            each = [weight * output[channel].mean() for channel, weight in self.weights]
+        else:
+            row, column = self.cell
+            each = [weight * output[channel, row, column] for channel, weight in self.weights]
+        return torch.stack(each).sum()
+
+    def unit(self, outputs: Tensor) -> Tensor:
+        """The spread of each picture's output: a penalty means the same for every layer then."""
+        spread = outputs.flatten(1).std(1, correction=0)
+        return torch.where(spread > 0, spread, torch.ones_like(spread))
+
+    def check(self, model: Model, shape: Sequence[int]) -> None:
+        """Nothing, where the layer's output has all that is asked for.
+
+        Args:
+            model: for the words.
+            shape: ``(C, rows, columns)`` of the output.
+
+        Raises:
+            SettingError: it has no such channel, class or cell, or all weights are 0.
+        """
+        what = f"layer {self.layer!r}" if self.layer else model.title
+        kind = "channel" if self.layer else "class"
+        asked = [(kind, channel, shape[0]) for channel, _ in self.weights]
+        if self.cell is not None:
+            asked += [("row", self.cell[0], shape[1]), ("column", self.cell[1], shape[2])]
+        for axis, index, count in asked:
+            if not 0 <= index < count:
+                raise SettingError(
+                    f"There is no {axis} {index} in {what}: it has {count:,}, 0 to {count - 1}."
+                )
+        if self.weights and not any(weight for _, weight in self.weights):
+            raise SettingError(f"Every {kind} counts 0, so there is nothing to look for.")
+
+    def says(self, model: Model) -> str:
+        """What it is called, to stand within a sentence."""
+        if not self.weights:
+            return f"all of {self.layer}"
+        parts = ""
+        for channel, weight in self.weights:
+            sign = "−" if weight < 0 else "+"
+            parts += f" {sign} " if parts else sign.strip("+")
+            parts += "" if abs(weight) == 1 else f"{abs(weight):g} × "
+            parts += self._name(model, channel)
+        if self.layer is None:
+            return f"the score of {parts}"
+        where = f", row {self.cell[0]}, column {self.cell[1]}" if self.cell else ""
+        return f"{parts} of {self.layer}{where}"
+
+    def _name(self, model: Model, index: int) -> str:
+        if self.layer is not None:
+            return f"channel {index}"
+        names = model.categories
+        return names[index] if index < len(names) else f"class {index}"
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """How far a layer's output is from the one that an image gave.
+
+    The distance is ``|Φ(x) − Φ₀|² / |Φ₀|²`` (Mahendran and Vedaldi, 2015, equation 2), 0 for the
+    same and 1 for nothing at all.
+
+    Attributes:
+        layer: whose output.
+        activation: Φ₀, ``(C, rows, columns)``.
+        rises: no.
+    """
+
+    layer: str
+    activation: Tensor = field(repr=False)
+    rises: bool = False
+
+    def value(self, output: Tensor) -> Tensor:
+        """The distance, (), of one picture's output, ``(C, rows, columns)``."""
+        there = self.activation.to(output.device, output.dtype)
+        return (output - there).square().sum() / there.square().sum().clamp(min=1e-12)
+
+    def unit(self, outputs: Tensor) -> Tensor:
+        """1: a distance has no unit."""
+        return torch.ones(len(outputs), device=outputs.device, dtype=outputs.dtype)
+
+    def says(self, model: Model) -> str:  # noqa: ARG002 - as every goal's
+        """What it is called, to stand within a sentence."""
+        return f"the distance at {self.layer}"
+
+
+def by_picture(model: Model, layer: str | None, output: Any, count: int) -> Tensor:
+    """A layer's output, or the class scores, as ``(count, C, rows, columns)``.
+
+    Raises:
+        ModelError: it is something else.
+    """
+    if layer is None:
+        return scores_in(model, output, count)[:, :, None, None]
+    if isinstance(output, Tensor) and output.is_floating_point():
+        if output.ndim == 3 and count == 1:  # a convolution may put out maps without a batch
+            output = output[None]
+        maps: Tensor = output[:, :, None, None] if output.ndim == 2 else output
+        if maps.ndim == 4 and len(maps) == count and maps.numel():
+            return maps
+    kind = times(output.shape) if isinstance(output, Tensor) else type(output).__name__
+    raise ModelError(
+        f"Layer {layer!r} of {model.title} puts out {kind} for {count} "
+        f"picture{'s' if count > 1 else ''}, and no maps for each. A convolution's output will do."
+    )

@@ -1,0 +1,82 @@
+"""Feature inversion: the image rebuilt from one layer's activations alone."""
+
+from dataclasses import dataclass, field
+
+import torch
+
+from hookviz.capturing.survey import survey
+from hookviz.errors import ModelError, SettingError, UnknownLayerError
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.synthesis.ascent import Ascent
+from hookviz.synthesis.disturbing import NONE
+from hookviz.synthesis.goals import Match, by_picture
+from hookviz.synthesis.method import SynthesisMethod
+from hookviz.types import Model, ModelInput, Pixels
+
+SMOOTH = SynthesisMethod(size=None, disturbance=NONE, penalty="total variation", strength=1e-4)
+"""An image is where it is, and neighbouring pixels are mostly alike."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Inversion:
+    """What a layer still knows of an image.
+
+    Attributes:
+        layer: whose activations were matched.
+        picture: RGB, uint8, ``(H, W, 3)``.
+        distance: ``|Φ(x) − Φ₀|² / |Φ₀|²`` at the layer; 0 for activations that are the same.
+        steps: how many were done.
+    """
+
+    layer: str
+    picture: Pixels = field(repr=False)
+    distance: float
+    steps: int
+
+
+def begin_inversion(
+    model: Model, model_input: ModelInput, layer: str, method: SynthesisMethod = SMOOTH
+) -> Ascent:
+    """From noise towards a picture that the layer can't tell from the input.
+
+    The distance at the layer is that of Mahendran and Vedaldi (2015), the picture's parameters are
+    a spectrum. What differs between image and picture is what the layer has dropped, or what the
+    steps did not find.
+
+    Raises:
+        UnknownLayerError: a pass runs no layer of that name.
+        ModelError: its output is not maps, or is all zeros.
+        SettingError: `method` means nothing.
+        HookVizError: the model takes no pictures.
+    """
+    shape = tuple(model_input.tensor.shape[1:])
+    names = {info.name for info in survey(model, shape).every}
+    if layer not in names:
+        raise UnknownLayerError(f"layer in {model.title}", layer, names)
+    seen: list[object] = []
+
+    def see(call: hooks.Call) -> None:
+        output = call.output
+        seen.append(output.clone() if isinstance(output, torch.Tensor) else output)
+        raise hooks.StopForward
+
+    with private_replica(model) as replica, hooks.observe(replica, (layer,), see):
+        forward_pass(model, replica, model_input.tensor)
+    if not seen:
+        raise ModelError(f"Layer {layer!r} of {model.title} did not run.")
+    activation = by_picture(model, layer, seen[0], 1)[0]
+    if not bool(activation.any()) or not bool(activation.isfinite().all()):
+        raise ModelError(
+            f"Layer {layer!r} of {model.title} puts out no finite number but 0 for this image, so "
+            "nothing can be rebuilt of it."
+        )
+    if method.space != "Fourier":
+        raise SettingError("An inversion has a spectrum of its own: space='Fourier'.")
+    return Ascent(model, [Match(layer, activation)], method, shape=shape)
+
+
+def inversion(ascent: Ascent) -> Inversion:
+    """What there is of an ascent that `begin_inversion` began."""
+    assert ascent.layer is not None
+    return Inversion(ascent.layer, ascent.pictures()[0], ascent.measured()[0], ascent.steps)

@@ -1,0 +1,156 @@
+"""Activation maximisation: pictures of what units look for, made by climbing from noise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.capturing.survey import survey
+from hookviz.errors import SettingError, UnknownLayerError
+from hookviz.hooking.forward_pass import Telling
+from hookviz.synthesis.ascent import Ascent
+from hookviz.synthesis.goals import Objective
+from hookviz.synthesis.method import MOST_STEPS, SynthesisMethod
+from hookviz.synthesis.model_range import picture_shape
+from hookviz.types import Model, Pixels, Progress, ignore
+
+STEPS = 256
+"""Of an ascent, where nobody says otherwise."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Synthesis:
+    """Pictures that a network made, as far as they are.
+
+    Attributes:
+        pictures: RGB, uint8, ``(H, W, 3)`` each.
+        values: what each objective comes to on its picture, undisturbed.
+        history: what it came to in each step, on the disturbed picture, ``(steps, pictures)``.
+        objectives: of each picture.
+        method: how they were made.
+        steps: how many were done.
+    """
+
+    pictures: tuple[Pixels, ...] = field(repr=False)
+    values: tuple[float, ...]
+    history: NDArray[np.float64] = field(repr=False)
+    objectives: tuple[Objective, ...]
+    method: SynthesisMethod
+    steps: int
+    _ascent: Ascent = field(repr=False)
+
+    def resumed(self, steps: int, progress: Progress = ignore) -> "Synthesis":
+        """The same pictures after more steps, `steps` in all: as if they had been done at once.
+
+        Raises:
+            HookVizError: as `maximize` does.
+        """
+        return _climbed(self._ascent, self.objectives, steps, progress)
+
+
+def maximize(
+    model: Model,
+    objective: Objective | Sequence[Objective],
+    *,
+    steps: int = STEPS,
+    pictures: int = 1,
+    method: SynthesisMethod | None = None,
+    progress: Progress = ignore,
+) -> Synthesis:
+    """Pictures that excite a unit as much as climbing gets them to (Erhan et al., 2009).
+
+    Such a picture shows one thing that the unit answers to; real images that excite it may be of
+    others. What it proves is little, as networks with random weights have pretty pictures too.
+
+    The network's parameters and everybody else's gradients stay as they are. Equal arguments give
+    equal pictures on one machine with as many threads; one of several is, to rounding, the one
+    that it is alone.
+
+    Args:
+        model: from `load_model` or `wrap`.
+        objective: what the picture is for; one picture for each of several, of one layer.
+        steps: passes there and back, 1 to 4096.
+        pictures: how many of each objective, from seeds that follow each other; with
+            `SynthesisMethod.diversity` they avoid each other.
+        method: size, seed and the rest; `SynthesisMethod()` by default.
+        progress: told the share done after every step; what it raises ends the run.
+
+    Raises:
+        SettingError: an option, a channel, a class or a cell is not there.
+        UnknownLayerError: a pass runs no layer of that name.
+        ModelError: there is nothing to climb, a number is not finite, the network can't be
+            differentiated, or there is not the memory for it; where another layer does, it is
+            named.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> of = hookviz.Objective.of_class(model.categories.index("star"))
+    >>> made = hookviz.maximize(model, of, steps=8, method=hookviz.SynthesisMethod(size=64))
+    >>> made.pictures[0].shape, made.steps
+    ((64, 64, 3), 8)
+    """
+    listed = (objective,) if isinstance(objective, Objective) else tuple(objective)
+    if pictures < 1:
+        raise SettingError(f"pictures={pictures}: at least one of each is made.")
+    ascent = begin(model, listed, method or SynthesisMethod(), pictures)
+    return _climbed(
+        ascent, tuple(each for each in listed for _ in range(pictures)), steps, progress
+    )
+
+
+def begin(
+    model: Model, objectives: Sequence[Objective], method: SynthesisMethod, pictures: int = 1
+) -> Ascent:
+    """An ascent without a step yet, `pictures` for each of the objectives.
+
+    Raises:
+        HookVizError: as `maximize` does.
+    """
+    method.check()
+    check(model, objectives, picture_shape(model, method.size))
+    goals = [each for each in objectives for _ in range(pictures)]
+    seeds = [(method.seed + number) % 2**31 for _ in objectives for number in range(pictures)]
+    return Ascent(model, goals, method, seeds=seeds)
+
+
+def check(model: Model, objectives: Sequence[Objective], shape: tuple[int, ...]) -> None:
+    """Nothing, where a pass over pictures of `shape` has all that the objectives ask for.
+
+    Raises:
+        UnknownLayerError: it runs no layer of that name.
+        SettingError: the layer has no such channel or cell, or the network no such class.
+    """
+    surveyed = survey(model, shape)
+    shapes = {info.name: info.output_shape for info in surveyed.every}
+    for objective in objectives:
+        if objective.layer is None:
+            if surveyed.scores:
+                objective.check(model, (surveyed.scores, 1, 1))
+        elif objective.layer not in shapes:
+            raise UnknownLayerError(f"layer in {model.title}", objective.layer, shapes)
+        else:
+            objective.check(model, (*shapes[objective.layer], 1, 1)[:3])
+
+
+def _climbed(
+    ascent: Ascent, objectives: tuple[Objective, ...], steps: int, progress: Progress
+) -> Synthesis:
+    if not 1 <= steps <= MOST_STEPS:
+        raise SettingError(f"steps={steps} is not a whole number from 1 to {MOST_STEPS}.")
+    telling = Telling(progress)
+    ascent.run(steps, lambda now: telling.share(now.steps / steps))
+    return synthesis(ascent, objectives)
+
+
+def synthesis(ascent: Ascent, objectives: tuple[Objective, ...]) -> Synthesis:
+    """What there is of an ascent."""
+    history = np.array(ascent.history, np.float64).reshape(-1, len(objectives))
+    return Synthesis(
+        ascent.pictures(),
+        ascent.measured(),
+        history[: ascent.steps],
+        objectives,
+        ascent.method,
+        ascent.steps,
+        ascent,
+    )

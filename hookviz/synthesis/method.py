@@ -1,0 +1,61 @@
+"""How pictures are made: how large, from which seed, and what they have to stand."""
+
+from dataclasses import dataclass
+
+from hookviz.errors import SettingError, one_of
+from hookviz.synthesis.disturbing import NONE, SLIGHT, Disturbance
+
+SPACES = ("Fourier", "MACO")
+PENALTIES = ("none", "total variation", "L2")
+MOST_STEPS, MOST_PICTURES = 4096, 64
+SIZES = 32, 512
+
+
+@dataclass(frozen=True, slots=True)
+class SynthesisMethod:
+    """All that a picture depends on beside the model and its goal.
+
+    Equal methods make equal pictures, bit for bit on one machine with as many threads, however
+    often the work was stopped and gone on with.
+
+    Attributes:
+        size: side of the pictures in pixels; None for the model's own.
+        seed: of the noise that is begun with, and of every step's disturbance.
+        space: ``"Fourier"``, or ``"MACO"``, which holds the spectrum to that of photographs.
+        disturbance: what a picture has to stand.
+        penalty: ``"total variation"`` for smooth pictures, ``"L2"`` for grey ones.
+        strength: what the penalty counts, where the goal counts in units of its layer's spread.
+        diversity: how much pictures of one goal avoid each other, by their Gram matrices.
+        rate: how far a step goes, times that of the space.
+    """
+
+    size: int | None = 128
+    seed: int = 0
+    space: str = "Fourier"
+    disturbance: Disturbance = SLIGHT
+    penalty: str = "none"
+    strength: float = 1.0
+    diversity: float = 0.0
+    rate: float = 1.0
+
+    def check(self) -> None:
+        """Nothing, where every part means something.
+
+        Raises:
+            SettingError: one does not.
+        """
+        one_of("space", self.space, SPACES)
+        one_of("penalty", self.penalty, PENALTIES)
+        low, high = SIZES
+        if self.size is not None and not low <= self.size <= high:
+            raise SettingError(f"size={self.size}: pictures have {low} to {high} pixels a side.")
+        if not 0 <= self.seed < 2**31:
+            raise SettingError(f"seed={self.seed} is not a whole number from 0 to {2**31 - 1}.")
+        for name in ("strength", "diversity", "rate"):
+            if not 0 <= getattr(self, name) <= 1000:
+                raise SettingError(f"{name}={getattr(self, name)} is not a number from 0 to 1000.")
+
+    @property
+    def stands_nothing(self) -> bool:
+        """Whether pictures are looked at as they are."""
+        return self.disturbance == NONE

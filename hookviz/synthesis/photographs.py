@@ -1,0 +1,80 @@
+"""What photographs are like on average: how their colours go together, and their spectrum.
+
+Both come from the photographs that ship with HookViz (assets/README.md has their sources), so
+nobody needs to trust a table of numbers.
+"""
+
+from functools import cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+from torch import Tensor
+
+from hookviz.images.samples import samples
+
+_SIDE = 256  # pixels to which each photograph is cropped
+_WITHIN = 0.02  # of black and white: a logit of 0 or 1 is infinite
+
+
+@cache
+def colour_factor() -> Tensor:
+    """F, ``(3, 3)``: F Fᵀ is the covariance of red, green and blue, to a factor.
+
+    Its longest column has norm 1. Independent noise times F has the colours of photographs:
+    mostly light and dark, then blue and yellow. Such are the decorrelated colours of Olah et
+    al. (2017), Feature Visualization.
+    """
+    every = np.concatenate([photograph.reshape(-1, 3) for photograph in _photographs()])
+    values, vectors = np.linalg.eigh(np.cov(every.T))
+    factor = vectors * np.sqrt(np.maximum(values, 0))
+    # an eigenvector's sign is a matter of the library; the largest part is positive here
+    factor *= np.sign(factor[np.abs(factor).argmax(0), range(3)])
+    with torch.inference_mode(mode=False):  # it is kept, for runs with gradients too
+        return torch.from_numpy(factor / np.linalg.norm(factor, axis=0).max()).float()
+
+
+@cache
+def magnitudes(size: int) -> Tensor:
+    """The mean magnitude of the spectrum, ``(3, size, size // 2 + 1)``, in the space of `to_plain`.
+
+    Norm "ortho" of `torch.fft.rfft2`, frequency 0 without the mean of all.
+    """
+    with torch.inference_mode(mode=False), torch.no_grad():
+        small = torch.stack([_resized(photograph, size) for photograph in _photographs()])
+        magnitude: Tensor = torch.fft.rfft2(to_plain(small), norm="ortho").abs().mean(0)
+        return magnitude
+
+
+def to_plain(pictures: Tensor) -> Tensor:
+    """Pictures of 0…1, ``(…, 3, H, W)``, without bounds and in colours that are independent."""
+    logits = pictures.clamp(_WITHIN, 1 - _WITHIN).logit()
+    return torch.einsum("dc,...chw->...dhw", colour_factor().inverse().to(logits), logits)
+
+
+def to_pictures(plain: Tensor) -> Tensor:
+    """The inverse of `to_plain`: ``(…, C, H, W)`` in 0…1; other numbers of channels keep theirs."""
+    if plain.shape[-3] == 3:
+        plain = torch.einsum("cd,...dhw->...chw", colour_factor().to(plain), plain)
+    return plain.sigmoid()
+
+
+def _resized(photograph: NDArray[np.float64], size: int) -> Tensor:
+    """``(3, size, size)`` in 0…1."""
+    whole = Image.fromarray(np.uint8(np.rint(photograph * 255)))
+    small = np.asarray(whole.resize((size, size)), np.float32) / 255
+    return torch.from_numpy(small).movedim(-1, 0)
+
+
+@cache
+def _photographs() -> tuple[NDArray[np.float64], ...]:
+    """The photographs in the box, ``(256, 256, 3)`` in 0…1."""
+    found = []
+    for sample in samples():
+        if sample.kind == "photo":
+            with Image.open(sample.path) as image:
+                image.draft("RGB", (_SIDE, _SIDE))
+                square = ImageOps.fit(image.convert("RGB"), (_SIDE, _SIDE))
+            found.append(np.asarray(square, np.float64) / 255)
+    return tuple(found)

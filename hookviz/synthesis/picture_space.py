@@ -1,0 +1,106 @@
+"""The parameters that a picture is made of, and the picture that they make.
+
+Climbing in the pixels themselves ends in noise. In the spectrum, where every frequency has a step
+of its own size, and with colours that are independent, it ends in shapes (Olah et al., 2017).
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from hookviz.synthesis import photographs
+
+_START = 0.01  # deviation of the spectrum to begin with: nearly grey
+_CONTRAST = 4.0  # by which the spectrum's picture is divided, so that a step is no leap
+
+
+class PictureSpace(Protocol):
+    """Parameters of some pictures."""
+
+    parameters: Tensor
+    """A leaf that climbs; one picture for each of its first axis."""
+
+    rate: float
+    """How far a step of Adam goes."""
+
+    def pictures(self) -> Tensor:
+        """``(N, C, H, W)`` in 0…1, with a graph to `parameters`."""
+        ...
+
+
+class Fourier:
+    """Real and imaginary parts of a spectrum, each divided by its frequency.
+
+    ``x = σ(F · irfft2(z / max(f, 1 / max(H, W))) / 4)`` with f in cycles a pixel, F the colours
+    that go together and σ the logistic function (Olah et al., 2017; lucid's constants).
+    """
+
+    rate = 0.05
+
+    def __init__(self, shape: Sequence[int], seeds: Sequence[int]) -> None:
+        """Begin with noise.
+
+        Args:
+            shape: ``(C, H, W)`` of each picture.
+            seeds: of each picture; equal seeds begin with the same.
+        """
+        channels, *self._size = shape
+        half = (channels, self._size[0], self._size[1] // 2 + 1, 2)
+        begun = [torch.randn(half, generator=torch.Generator().manual_seed(s)) for s in seeds]
+        self.parameters = (_START * torch.stack(begun)).requires_grad_()
+        self._scale = _scale(self._size)
+
+    @classmethod
+    def of(cls, pictures: Tensor) -> "Fourier":
+        """Begin with pictures, ``(N, 3, H, W)`` in 0…1."""
+        space = cls(pictures.shape[1:], range(len(pictures)))
+        spectrum = torch.fft.rfft2(photographs.to_plain(pictures) * _CONTRAST, norm="ortho")
+        parameters = torch.view_as_real(spectrum / space._scale.squeeze(-1))
+        space.parameters = parameters.contiguous().requires_grad_()
+        return space
+
+    def pictures(self) -> Tensor:
+        """``(N, C, H, W)`` in 0…1, with a graph to `parameters`."""
+        spectrum = torch.view_as_complex(self.parameters * self._scale.to(self.parameters.device))
+        plain = torch.fft.irfft2(spectrum, s=self._size, norm="ortho") / _CONTRAST
+        return photographs.to_pictures(plain)
+
+
+class HeldSpectrum:
+    """Phases alone; the magnitude is that of photographs: MACO (Fel et al., 2023).
+
+    ``x = σ(F · irfft2(m · exp(iφ)))`` with m of `photographs.magnitudes`. With no freedom in the
+    magnitude a picture can't turn into high frequencies, however long it climbs.
+    """
+
+    rate = 0.1
+
+    def __init__(self, shape: Sequence[int], seeds: Sequence[int]) -> None:
+        """Begin with random phases, as `Fourier` does."""
+        channels, *self._size = shape
+        held = photographs.magnitudes(max(self._size))
+        if self._size[0] != self._size[1] or channels not in (1, 3):
+            raise ValueError(f"no spectrum of photographs has {channels} channels and {self._size}")
+        self._magnitude = held if channels == 3 else held[:1]
+        begun = [
+            torch.rand(self._magnitude.shape, generator=torch.Generator().manual_seed(s))
+            for s in seeds
+        ]
+        self.parameters = (2 * math.pi * torch.stack(begun)).requires_grad_()
+
+    def pictures(self) -> Tensor:
+        """``(N, C, H, W)`` in 0…1, with a graph to `parameters`."""
+        magnitude = self._magnitude.to(self.parameters.device)
+        spectrum = torch.polar(magnitude.expand_as(self.parameters), self.parameters)
+        return photographs.to_pictures(torch.fft.irfft2(spectrum, s=self._size, norm="ortho"))
+
+
+def _scale(size: Sequence[int]) -> Tensor:
+    """By how much each frequency counts, ``(H, W // 2 + 1, 1)``."""
+    height, width = size
+    rows, columns = torch.fft.fftfreq(height)[:, None], torch.fft.rfftfreq(width)
+    frequency = torch.sqrt(rows**2 + columns**2).clamp(min=1 / max(height, width))
+    return (1 / frequency)[..., None]

@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import hookviz
+from hookviz.synthesis.inversion import SMOOTH, begin_inversion, inversion
+from hookviz.types import Model
+from tests.conftest import as_model, picture, seeded
+from tests.synthesis.networks import correlation, normalised
+
+
+def test_an_early_layer_gives_the_image_back_and_a_late_one_less() -> None:
+    model = hookviz.load_model("squeezenet")
+    model_input = hookviz.prepare(model, "assets/samples/cat.jpg", size=96)
+    given = model_input.tensor[0]
+    alike, distances = [], []
+    for layer in ("features.0", "features.12.expand3x3"):
+        ascent = begin_inversion(model, model_input, layer)
+        ascent.run(120)
+        done = inversion(ascent)
+        alike.append(correlation(torch.from_numpy(done.picture.copy()).movedim(-1, 0), given))
+        distances.append(done.distance)
+        capture = hookviz.capture(model, normalised(ascent.tensor(), model), layer)
+        there = hookviz.capture(model, model_input, layer)[layer].values
+        far = (capture[layer].values - there).square().sum() / there.square().sum()
+        assert done.distance == pytest.approx(float(far), rel=1e-3)
+    assert alike[0] > 0.9
+    assert alike[1] < alike[0]
+    assert max(distances) < 0.1
+
+
+def test_errors(tiny: Model) -> None:
+    model_input = hookviz.prepare(tiny, picture())
+    with pytest.raises(hookviz.UnknownLayerError, match="conv2"):
+        begin_inversion(tiny, model_input, "conv9")
+    dark = nn.Sequential(nn.Conv2d(3, 2, 3), nn.Threshold(1e9, 0.0))
+    with pytest.raises(hookviz.ModelError, match="nothing can be rebuilt"):
+        begin_inversion(as_model(seeded(lambda: dark)), model_input, "1")
+
+
+def test_equal_seeds_give_equal_pictures(tiny: Model) -> None:
+    model_input = hookviz.prepare(tiny, picture())
+    pictures = []
+    for _ in range(2):
+        ascent = begin_inversion(tiny, model_input, "conv1", SMOOTH)
+        ascent.run(5)
+        pictures.append(inversion(ascent).picture)
+    np.testing.assert_array_equal(pictures[0], pictures[1])

@@ -1,0 +1,128 @@
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz import Objective, SynthesisMethod
+from hookviz.synthesis.ascent import Ascent
+from hookviz.types import Model
+from tests.conftest import as_model, seeded
+
+SHORT = SynthesisMethod(size=32)
+
+
+def test_pictures_rise_and_say_how_far(tiny: Model) -> None:
+    told: list[float] = []
+    made = hookviz.maximize(
+        tiny, Objective.of_class(2), steps=20, method=SHORT, progress=told.append
+    )
+    assert made.pictures[0].shape == (32, 32, 3)
+    assert made.pictures[0].dtype == np.uint8
+    assert made.history.shape == (20, 1)
+    assert made.history[-1] > made.history[0]
+    assert made.values[0] > made.history[0]
+    assert told == pytest.approx([step / 20 for step in range(1, 21)])
+
+
+def test_resumed_is_as_if_done_at_once(tiny: Model) -> None:
+    objectives = [Objective.of_channel("conv2", 1), Objective.of_channel("conv2", 5)]
+    whole = hookviz.maximize(tiny, objectives, steps=10, method=SHORT)
+    part = hookviz.maximize(tiny, objectives, steps=4, method=SHORT)
+    resumed = part.resumed(10)
+    assert resumed.steps == 10
+    assert part.steps == 4
+    for one, other in zip(whole.pictures, resumed.pictures, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_several_of_one_begin_with_seeds_that_follow_each_other(tiny: Model) -> None:
+    pair = hookviz.maximize(tiny, Objective.of_class(0), steps=3, pictures=2, method=SHORT)
+    alone = Ascent(tiny, [Objective.of_class(0)], SHORT, seeds=(1,))
+    alone.run(3)
+    assert len(pair.objectives) == 2
+    assert not np.array_equal(pair.pictures[0], pair.pictures[1])
+    far = np.abs(pair.pictures[1].astype(int) - alone.pictures()[0].astype(int))
+    assert far.max() <= 2
+
+
+@pytest.mark.parametrize(
+    ("objective", "error", "message"),
+    [
+        (Objective.of_channel("conv3", 0), hookviz.UnknownLayerError, "conv2"),
+        (Objective.of_channel("conv2", 6), hookviz.SettingError, "it has 6, 0 to 5"),
+        (Objective.of_class(5), hookviz.SettingError, "no class 5"),
+        (Objective.of_channel("conv2", 0, (40, 0)), hookviz.SettingError, "no row 40"),
+    ],
+)
+def test_what_is_not_there_is_named(
+    objective: Objective, error: type[Exception], message: str, tiny: Model
+) -> None:
+    with pytest.raises(error, match=message):
+        hookviz.maximize(tiny, objective, steps=2, method=SHORT)
+
+
+@pytest.mark.parametrize("steps", [0, 5000])
+def test_steps_are_bounded(steps: int, tiny: Model) -> None:
+    with pytest.raises(hookviz.SettingError, match="1 to 4096"):
+        hookviz.maximize(tiny, Objective.of_class(0), steps=steps, method=SHORT)
+
+
+class Dead(nn.Module):
+    """A ReLU that is never reached, behind a convolution that is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.relu = nn.ReLU(inplace=True)
+        self.root = nn.Identity()
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.conv(images)
+        self.root(maps.sqrt())
+        scores: Tensor = self.relu(maps - 1000).mean((2, 3))
+        return scores
+
+
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        (Objective.of_channel("relu", 1), "stays the same when the picture changes"),
+        (Objective.of_channel("root", 1), "is no finite number here"),
+    ],
+)
+def test_a_dead_end_is_told_with_a_layer_that_works(objective: Objective, message: str) -> None:
+    model = as_model(seeded(Dead))
+    with pytest.raises(hookviz.ModelError, match=f"{message}.*Layer 'conv' can be climbed"):
+        hookviz.maximize(model, objective, steps=2, method=SHORT)
+    assert (
+        hookviz.maximize(model, Objective.of_channel("conv", 1), steps=2, method=SHORT).steps == 2
+    )
+
+
+class Detached(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.head(self.conv(images).detach().mean((2, 3)))
+        return scores
+
+
+def test_a_cut_gradient_is_told() -> None:
+    model = as_model(seeded(Detached))
+    with pytest.raises(hookviz.ModelError, match="no gradient gets from the score of class 1"):
+        hookviz.maximize(model, Objective.of_class(1), steps=2, method=SHORT)
+
+
+def test_grey_networks_and_blocks_without_gradients() -> None:
+    grey = hookviz.wrap(
+        nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU()), hookviz.Preprocess(32, 32, (0.5,), (0.5,))
+    )
+    with torch.inference_mode():
+        made = hookviz.maximize(grey, Objective.of_channel("0", 1), steps=3, method=SHORT)
+    assert made.pictures[0].shape == (32, 32, 3)
+    with pytest.raises(hookviz.ModelError, match="no class scores"):
+        hookviz.maximize(grey, Objective.of_class(0), steps=3, method=SHORT)
