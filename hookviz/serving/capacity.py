@@ -11,7 +11,8 @@ from hookviz.machine import memory
 from hookviz.machine.memory import Memory
 from hookviz.serving.garbage import GarbageCollector
 from hookviz.serving.model_pool import ModelPool
-from hookviz.serving.run_queue import Admission, RunPlan, plan
+from hookviz.serving.run_plan import RunPlan, plan
+from hookviz.serving.run_queue import Admission
 from hookviz.settings import MEGABYTE, settings
 
 if TYPE_CHECKING:

@@ -5,20 +5,28 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
 
 Tell = Callable[[int], None]
 """Told one's position in the queue, 1 for the next; what it raises leaves the queue."""
 
 _EVERY = 0.4  # seconds between two times that somebody who waits is told their place
 _GRACE = 2.0  # seconds for which the place of somebody who left is held
+_LONG_BEHIND = 5.0  # seconds after which a run that gave way stands among the people again
+_QUIET = 2.0  # seconds without anybody who asks, after which no place is kept free for people
 
 
 @dataclass(eq=False, slots=True)
 class _Ticket:
-    """One place in the queue; left at `left`, None while they wait; `behind` all who are not."""
+    """One place in the queue, or the run of who had it.
+
+    Attributes:
+        behind: whether all go first who are not.
+        begun: since when a run waits that gave way and goes on here; None for a new one.
+        left: when they left; None while they wait.
+    """
 
     behind: bool = False
+    begun: float | None = None
     left: float | None = None
 
 
@@ -32,6 +40,11 @@ class Admission:
 
     What goes on by itself, such as a stream of frames, asks to stand behind the people who wait for
     an answer: they all go first, and one place of several is always kept free of it.
+
+    What runs for long gives way at intervals: it leaves its turn to those who wait and goes on
+    behind them. Those who explore go first, those who gave way take turns. Whoever has stood behind
+    for five seconds stands among the people again: a crowd that never pauses slows a long run down
+    and can't stop it. Where nobody has asked for two seconds, no place is kept free of them.
     """
 
     def __init__(
@@ -39,6 +52,9 @@ class Admission:
         runs: int,
         may_start: Callable[[], bool] = lambda: True,
         grace: float = _GRACE,
+        *,
+        long_behind: float = _LONG_BEHIND,
+        quiet: float = _QUIET,
     ) -> None:
         """Start with nobody.
 
@@ -47,10 +63,13 @@ class Admission:
             may_start: asked before a run starts; while it says no the queue waits, unless nobody
                 runs: what is going on has an end, and after it things are as good as they get.
             grace: seconds for which the place of somebody who left is held.
+            long_behind: seconds after which what gave way stands among the people again.
+            quiet: seconds without a person who asks, after which what gave way may have all places.
         """
         self.runs = runs
         self._may_start = may_start
-        self._grace = grace
+        self._grace, self._long_behind, self._quiet = grace, long_behind, quiet
+        self._asked = -quiet  # when a person asked last
         self._changed = threading.Condition()
         self._queue: dict[Hashable, _Ticket] = {}  # in the order of arrival
         self._running: dict[Hashable, int] = {}  # the thread of each person's run
@@ -85,26 +104,45 @@ class Admission:
         if self._running.get(who) == threading.get_ident():
             yield 0.0
             return
-        waited = self._wait(who, tell, behind=behind)
+        waited = self._wait(who, tell, _Ticket(behind))
         try:
             yield waited
         finally:
             with self._changed:
-                del self._running[who]
-                self._behind.discard(who)
-                self._changed.notify_all()
+                # A run that was ended while it gave way has no turn any more, and the same person's
+                # next run may have one.
+                if self._running.get(who) == threading.get_ident():
+                    self._leave(who)
 
-    def _wait(self, who: Hashable, tell: Tell | None, *, behind: bool) -> float:
+    def give_way(self, who: Hashable, tell: Tell | None = None) -> float:
+        """Let in who waits and go on behind them; the seconds waited, 0 where nobody is let in.
+
+        To be called within one's own turn, which is the same turn afterwards. What `tell` raises
+        ends it: the way out of the turn's block holds nothing then.
+
+        Args:
+            who: whose turn it is.
+            tell: as in `turn`.
+        """
+        with self._changed:
+            if self._running.get(who) != threading.get_ident() or not self._lets_in(who):
+                return 0.0
+            self._leave(who)
+            ticket = self._queue[who] = _Ticket(behind=True, begun=time.monotonic())
+        return self._wait(who, tell, ticket)
+
+    def _wait(self, who: Hashable, tell: Tell | None, wanted: _Ticket) -> float:
         started = time.monotonic()
-        ticket: _Ticket | None = None
+        # One who gives way has a ticket from the same moment on, so that nobody is in between.
+        ticket = wanted if wanted.begun is not None else None
         told, again = 0, 0.0  # the position last told, and when to tell next
         try:
             while True:
                 with self._changed:
-                    ticket = ticket or self._ticket(who, behind=behind)
+                    ticket = ticket or self._ticket(who, wanted)
                     if ticket is not None and self._may_go(ticket):
                         self._running[who] = threading.get_ident()
-                        if behind:
+                        if ticket.behind and not self._is_quiet(ticket):
                             self._behind.add(who)
                         del self._queue[who]
                         self._changed.notify_all()  # there may be room for the next too
@@ -126,17 +164,27 @@ class Admission:
 
     # All below are called with the lock held.
 
-    def _ticket(self, who: Hashable, *, behind: bool) -> _Ticket | None:
+    def _leave(self, who: Hashable) -> None:
+        del self._running[who]
+        self._behind.discard(who)
+        self._changed.notify_all()
+
+    def _ticket(self, who: Hashable, wanted: _Ticket) -> _Ticket | None:
         """A ticket at the end of the queue, or the one just left; None while they have another."""
+        if not wanted.behind:
+            self._asked = time.monotonic()
         self._present()
         ticket = self._queue.get(who)
-        if ticket is None and who not in self._running:
-            ticket = self._queue[who] = _Ticket(behind)
-            return ticket
         if ticket is not None and ticket.left is not None:
-            ticket.left = None
-            self._changed.notify_all()  # those behind it moved back
-            return ticket
+            if ticket.begun is None and ticket.behind == wanted.behind:
+                ticket.left = None
+                self._changed.notify_all()  # those behind it moved back
+                return ticket
+            del self._queue[who]  # a place of another kind: the run that had given way is over
+            ticket = None
+        if ticket is None and who not in self._running:
+            self._queue[who] = wanted
+            return wanted
         return None
 
     def _present(self) -> list[_Ticket]:
@@ -145,6 +193,8 @@ class Admission:
         for who, ticket in list(self._queue.items()):
             if ticket.left is not None and now - ticket.left >= self._grace:
                 del self._queue[who]
+            elif ticket.begun is not None and now - ticket.begun >= self._long_behind:
+                ticket.behind = False
         present = [ticket for ticket in self._queue.values() if ticket.left is None]
         return sorted(present, key=lambda ticket: ticket.behind)
 
@@ -155,34 +205,26 @@ class Admission:
     def _may_go(self, ticket: _Ticket) -> bool:
         if len(self._running) >= self.runs or self._present()[0] is not ticket:
             return False
-        if ticket.behind and len(self._behind) >= max(1, self.runs - 1):
+        if not self._has_place_for(ticket, len(self._behind)):
             return False
-        return self._may_start() or not self._running
+        # What goes on has the memory that it takes; only what is new takes more.
+        return ticket.begun is not None or self._may_start() or not self._running
 
+    def _lets_in(self, who: Hashable) -> bool:
+        """Whether somebody could run in place of `who`."""
+        first = next(iter(self._present()), None)
+        if first is None or not self._has_place_for(first, len(self._behind - {who})):
+            return False
+        if len(self._running) < self.runs and self._has_place_for(first, len(self._behind)):
+            return False  # there is room already
+        # Where memory is short nobody new is let in while somebody holds some and waits.
+        return first.begun is not None or self._may_start()
 
-class RunPlan(NamedTuple):
-    """How the cores are shared out.
+    def _has_place_for(self, ticket: _Ticket, running_behind: int) -> bool:
+        if not ticket.behind or self._is_quiet(ticket):
+            return True
+        return running_behind < max(1, self.runs - 1)
 
-    Attributes:
-        runs: how many compute at once.
-        threads: of each run.
-    """
-
-    runs: int
-    threads: int
-
-
-def plan(runs: int, threads: int, cores: int, memory: int) -> RunPlan:
-    """How many runs at once, and threads for each, so that together they fill the cores.
-
-    At least two at once, so that one long run does not hold up everybody, and one for every four
-    cores; at most one for every gigabyte.
-
-    Args:
-        runs: what was chosen; 0 for automatic.
-        threads: what was chosen; 0 for automatic.
-        cores: processors that there are; 0 for less than one.
-        memory: bytes that there are.
-    """
-    runs = runs or max(1, min(max(2, cores // 4), memory >> 30))
-    return RunPlan(runs, threads or max(1, cores // runs))
+    def _is_quiet(self, ticket: _Ticket) -> bool:
+        """Whether no place has to be kept free of a run that gave way."""
+        return ticket.begun is not None and time.monotonic() - self._asked >= self._quiet

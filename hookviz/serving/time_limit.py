@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hookviz.errors import HookVizError
@@ -35,6 +35,10 @@ class TimeLimit:
         """The limit of a run that begins at this moment, by this process's settings."""
         seconds = settings().run_seconds
         return cls(label, seconds, time.monotonic() + seconds)
+
+    def later(self, seconds: float) -> "TimeLimit":
+        """The limit of a run that has waited for so long, which does not count."""
+        return replace(self, deadline=self.deadline + seconds)
 
     def within(self, progress: Progress = ignore) -> Progress:
         """`progress`, which raises once the time is over.

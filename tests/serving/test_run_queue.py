@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from hookviz.serving.run_queue import Admission, plan
+from hookviz.serving.run_queue import Admission
 
 
 class Gone(BaseException):
@@ -303,23 +303,3 @@ def test_an_uncontended_turn_costs_less_than_a_millisecond() -> None:
             pass
         times.append(time.perf_counter() - started)
     assert sorted(times)[len(times) // 4] < 0.001
-
-
-@pytest.mark.parametrize(
-    ("runs", "threads", "cores", "gigabytes", "expected"),
-    [
-        (0, 0, 0, 4, (2, 1)),
-        (0, 0, 1, 4, (2, 1)),
-        (0, 0, 2, 4, (2, 1)),
-        (0, 0, 8, 16, (2, 4)),
-        (0, 0, 32, 64, (8, 4)),
-        (0, 0, 32, 3, (3, 10)),
-        (0, 0, 4, 0.5, (1, 4)),
-        (5, 0, 4, 0.5, (5, 1)),
-        (0, 3, 4, 8, (2, 3)),
-    ],
-)
-def test_runs_times_threads_fill_the_cores(
-    runs: int, threads: int, cores: int, gigabytes: float, expected: tuple[int, int]
-) -> None:
-    assert plan(runs, threads, cores, int(gigabytes * (1 << 30))) == expected

@@ -19,6 +19,10 @@ LensOutput = tuple[tuple[Panel, ...], Mapping[str, NDArray[Any]]]
 """What a lens's `run` returns: its panels, and the numbers behind them by name."""
 
 
+def _keep_to_itself(_output: LensOutput) -> None:
+    """What is done with a partial result where nobody watches."""
+
+
 @dataclass(frozen=True, eq=False)
 class Subject:
     """What a lens looks at.
@@ -28,7 +32,11 @@ class Subject:
         model_input: what the network gets, with its picture and crop.
         image: the image that it was made from; None where the caller gave a tensor.
         cache: the session's cache, if any.
-        progress: to be told how far the lens is, at least twice a second.
+        progress: to be told how far the lens is, at least twice a second. It may take its time:
+            where others wait a run gives way in it. What it raises ends the lens.
+        partial: to be handed what there is so far, as often as one likes: the same panels as at the
+            end, as far as they are. What is shown of it and kept is the front end's choice, and
+            what it raises ends the lens. State to go on from belongs into `cache`.
     """
 
     model: Model
@@ -36,6 +44,7 @@ class Subject:
     image: InputImage | None
     cache: ByteCache | None = field(default=None, repr=False)
     progress: Progress = ignore
+    partial: Callable[[LensOutput], object] = _keep_to_itself
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -2,6 +2,8 @@
 
 import pkgutil
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -13,7 +15,7 @@ from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
 from hookviz.errors import SettingError, UnknownNameError, nearest_names
 from hookviz.images import reading
-from hookviz.lenses.contract.lens import Lens, Subject
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import InputImage, Model, ModelInput, Progress, ignore
 
@@ -60,6 +62,7 @@ def run_lens(
     whole: bool = False,
     cache: ByteCache | None = None,
     progress: Progress = ignore,
+    partial: Callable[[LensResult], object] | None = None,
     **parameters: Any,
 ) -> LensResult:
     """Look at a model and an image through a lens.
@@ -74,6 +77,8 @@ def run_lens(
         whole: take in the whole image instead of its centre crop.
         cache: a session's cache, used for captures.
         progress: told the share done, 0…1; what it raises ends the lens.
+        partial: given what a lens that grows has so far, in the shape of what is returned; what it
+            raises ends the lens.
         parameters: what the lens declares; what is left out has its default.
 
     Raises:
@@ -103,11 +108,15 @@ def run_lens(
         cache=cache,
         progress=progress,
     )
-    return look(lens, subject, parameters, started)
+    return look(lens, subject, parameters, started, partial)
 
 
 def look(
-    lens: Lens, subject: Subject, parameters: dict[str, Any], started: float | None = None
+    lens: Lens,
+    subject: Subject,
+    parameters: dict[str, Any],
+    started: float | None = None,
+    partial: Callable[[LensResult], object] | None = None,
 ) -> LensResult:
     """What a lens shows of a subject that is there already, as on the page.
 
@@ -115,10 +124,14 @@ def look(
         HookVizError: as `run_lens` does.
     """
     started = time.perf_counter() if started is None else started
+    chosen: dict[str, Any] = {}
+
+    def result(output: LensOutput) -> LensResult:
+        return LensResult(lens.slug, *output, chosen, time.perf_counter() - started)
+
+    if partial is not None:
+        subject = replace(subject, partial=lambda output: partial(result(output)))
     with torch.inference_mode(mode=False):  # the caller's; a lens may want gradients
-        chosen = {
-            parameter.name: parameter.resolve(parameters.get(parameter.name), subject)
-            for parameter in lens.parameters
-        }
-        panels, values = lens.run(subject, **chosen)
-    return LensResult(lens.slug, panels, values, chosen, time.perf_counter() - started)
+        for parameter in lens.parameters:
+            chosen[parameter.name] = parameter.resolve(parameters.get(parameter.name), subject)
+        return result(lens.run(subject, **chosen))

@@ -27,7 +27,7 @@ def capture_layer(model: Model, model_input: ModelInput, layer: str) -> Capture:
     own_turn = turn(model.title, model=model.name, layer=layer)
     with place.container(), own_turn as run, _progress_bar(model) as report:
         capture = engine.capture(
-            model, model_input, layer, cache=cache, progress=run.within(report)
+            model, model_input, layer, cache=cache, progress=run.limit.within(report)
         )
     place.empty()
     return capture

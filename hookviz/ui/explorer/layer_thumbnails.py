@@ -34,7 +34,7 @@ def previews(
     else:
         with turn(model.title, "previews", model=model.name) as run:
             capture = engine.capture(
-                model, model_input, names, logits=False, cache=cache, progress=run.within()
+                model, model_input, names, logits=False, cache=cache, progress=run.limit.within()
             )
     first = [str(surveyed.map_outputs[name][0]) for name in names]
     small = np.stack([_small(capture[address].values.numpy()) for address in first])

@@ -78,9 +78,9 @@ def _recorded(model: Model, model_input: ModelInput, layer: str) -> LayerCall:
     call: LayerCall | None = cache.get(key)
     if call is None:
         with (
-            turn("Recording the input", "input", model=model.name, layer=layer) as limit,
+            turn("Recording the input", "input", model=model.name, layer=layer) as held,
             st.spinner("Recording what the layer was given…"),
-            limit.over_torch(),
+            held.limit.over_torch(),
         ):
             call = record_input(model, model_input, layer)
         cache.put(key, call, call.nbytes)

@@ -1,15 +1,17 @@
 """A run of a lens: with progress, a way to stop it, and the result kept in the session."""
 
 import hashlib
-import time
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from functools import partial
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
+from hookviz.capturing.cache import ByteCache
 from hookviz.drawing.panels import GridPanel, ImagePanel, MapsPanel, Panel, PicturesPanel
 from hookviz.errors import HookVizError
 from hookviz.lenses.contract.lens import Lens, Subject
@@ -17,16 +19,55 @@ from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import look
 from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui.lenses.channel_lead import lead_to
+from hookviz.ui.lenses.growth import Found, Growth, Redrawn
 from hookviz.ui.lenses.image_lead import lead_to_image
 from hookviz.ui.lenses.lens_result import Ways, show_result
 from hookviz.ui.lenses.lens_widgets import draw_parameters, drawn_parameters, pick_parameters
+from hookviz.ui.lenses.run_bar import RunBar
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.turns import turn
 from hookviz.ui.state import Shown, plain
-from hookviz.wording import time_left
 
 _BESIDE = (1, 3)  # of the width: a picture that is drawn on, and what the lens shows
-_PATIENCE = 0.5  # seconds after which a person wants to know how far it is
+_STOPPED = "stopped"  # where the session has the key of the run that was stopped last
+
+
+@dataclass(frozen=True, eq=False)
+class _Request:
+    """What is asked for."""
+
+    lens: Lens
+    subject: Subject
+    chosen: dict[str, Any]
+
+    @cached_property
+    def key(self) -> tuple[str, ...]:
+        """Where the session's cache has the result."""
+        model, model_input = self.subject.model, self.subject.model_input
+        asked = (model.name, model.digest, model_input.digest, _fingerprint(self.chosen))
+        return ("lens", self.lens.slug, *asked)
+
+    def kept(self) -> Found | None:
+        """What the session has of it."""
+        found: Found | None = self._cache.get(self.key)
+        return found
+
+    def keep(self, found: Found) -> Found:
+        """Have the session keep it."""
+        self._cache.put(self.key, found, _nbytes(found.result))
+        return found
+
+    @property
+    def _cache(self) -> ByteCache:
+        # Not asked of Streamlit anew, which in a run that is being ended would end it there.
+        assert self.subject.cache is not None
+        return self.subject.cache
+
+    def show(self, result: LensResult) -> None:
+        """The panels, and where they lead to."""
+        image, model = self.subject.image, self.subject.model
+        to_image = partial(lead_to_image, shown=image.digest if image is not None else "")
+        show_result(result, Ways(partial(lead_to, self.subject.survey), to_image, model))
 
 
 def show_lens(
@@ -43,92 +84,118 @@ def show_lens(
         with beside:
             chosen |= draw_parameters(lens, subject)
     with place:
-        return _show_found(lens, subject, chosen)
+        found = _show_found(_Request(lens, subject, chosen))
+        return found.result if found is not None else None
 
 
-def _show_found(lens: Lens, subject: Subject, chosen: dict[str, Any]) -> LensResult | None:
+def _show_found(request: _Request) -> Found | None:
     """The lens's result, of this run or kept from one before; or why there is none."""
-    cache = resources.session_cache()
-    model, model_input = subject.model, subject.model_input
-    key = ("lens", lens.slug, model.name, model.digest, model_input.digest, _fingerprint(chosen))
-    waiting = st.empty()  # whether it runs or not, what follows stays where it is
-    shelf = st.empty()  # while it runs, nothing stands here of what was shown before
-    result: LensResult | None = cache.get(key)
-    if result is None:
-        with waiting.container():
-            result = _run_or_say(lens, subject, chosen, key)
-        if result is None:
-            return None
-        waiting.empty()
-        cache.put(key, result, _nbytes(result))
-    with shelf.container():
-        shown = subject.image.digest if subject.image is not None else ""
-        to_image = partial(lead_to_image, shown=shown)
-        show_result(result, Ways(partial(lead_to, subject.survey), to_image, model))
-        _show_end(lens, model, result)
-    return result
-
-
-def _run_or_say(
-    lens: Lens, subject: Subject, chosen: dict[str, Any], key: tuple[str, ...]
-) -> LensResult | None:
-    """The result, or in its place why there is none."""
-    if st.session_state.get("stopped") == key:
-        st.info("Stopped.", icon=":material/pause:")
-        st.button("Run it", on_click=st.session_state.pop, args=("stopped",))
+    found = request.kept()
+    stopped = st.session_state.get(_STOPPED) == request.key
+    above = st.empty()  # whether it runs or not, what follows stays where it is
+    below = Redrawn(clear=found is None)
+    if found is None and stopped:
+        with above.container():
+            st.info("Stopped.", icon=":material/pause:")
+            st.button("Run it", on_click=_go_on)
         return None
-    try:
-        return _run(lens, subject, chosen, key)
-    except HookVizError as error:
-        st.info(plain(str(error)), icon=":material/info:")
-        return None
+    if found is None or not (found.whole or stopped):
+        try:
+            with _row(above):
+                found = _run(request, below, found)
+        except HookVizError as error:
+            found = request.kept()
+            st.info(plain(str(error)), icon=":material/info:")
+            if found is None:
+                above.empty()
+                return None
+            _stop(request.key)  # what took too long goes on when somebody wants it to
+    kept = found
+    if kept.grew:
+        with _row(above):
+            _show_end(request, kept)
+    else:
+        above.empty()
+
+    def show() -> None:
+        request.show(kept.result)
+        if not kept.grew:
+            with _row(st):
+                _show_end(request, kept)
+
+    below.draw(show, once=True)
+    return kept
 
 
-def _show_end(lens: Lens, model: Model, result: LensResult) -> None:
-    """The numbers to keep, and how long they took."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.download_button(
-            "The numbers as NPZ",
-            result.npz,
-            f"{model.name}-{lens.slug}.npz",
-            "application/octet-stream",
-            icon=":material/download:",
-            on_click="ignore",
-        )
-        st.caption(f"took {result.seconds * 1000:,.0f} ms")
+def _row(place: DeltaGenerator | ModuleType) -> DeltaGenerator:
+    """What is above a result, while it runs and afterwards: things replace each other in place."""
+    row: DeltaGenerator = place.container(horizontal=True, vertical_alignment="center")
+    return row
 
 
-def _run(lens: Lens, subject: Subject, chosen: dict[str, Any], key: tuple[str, ...]) -> LensResult:
-    """One run, with a bar and a button that ends it where it takes longer than half a second."""
-    bar, button = st.empty(), st.empty()
-    started = time.perf_counter()
-    offered = False
+def _show_end(request: _Request, found: Found) -> None:
+    """The numbers to keep, how long they took, and a way to go on where the run was stopped.
 
-    def report(share: float) -> None:
-        nonlocal offered
-        elapsed = time.perf_counter() - started
-        if elapsed < _PATIENCE:
-            return
-        done = min(1.0, max(0.0, share))
-        bar.progress(done, f"{lens.title}… {time_left(done, elapsed)}".rstrip())
-        if not offered:  # a click on it starts the page again, which ends this run here
-            button.button("Stop", on_click=_stop, args=(key,), icon=":material/stop:")
-            offered = True
+    They stand below the result, or where it grew in the row above it, in the place of the bar.
+    """
+    if not found.whole:
+        st.markdown(f":material/pause: Stopped at {found.share:.0%}", width="content")
+        st.button("Go on", on_click=_go_on, icon=":material/play_arrow:")
+    st.download_button(
+        "The numbers as NPZ",
+        found.result.npz,
+        f"{request.subject.model.name}-{request.lens.slug}.npz",
+        "application/octet-stream",
+        icon=":material/download:",
+        on_click="ignore",
+    )
+    st.caption(f"took {found.result.seconds * 1000:,.0f} ms", width="content")
+
+
+def _run(request: _Request, below: Redrawn, before: Found | None) -> Found:
+    """One run, with a bar and a button that ends it; what there is so far is shown and kept.
+
+    Args:
+        request: what is asked for.
+        below: where what there is so far is shown.
+        before: what there was when an earlier run was ended.
+    """
+    lens = request.lens
+    bar = RunBar(lens.title, partial(_stop, request.key), before.share if before else 0.0)
+
+    def draw(result: LensResult) -> None:
+        bar.show()  # before the picture, which it would move if it came later
+        below.draw(partial(request.show, result))
+
+    growth = Growth(draw)
+
+    def take(result: LensResult) -> None:
+        # Each is kept, and not the last one at the end: at a click Streamlit starts the page's
+        # next run before this one has ended.
+        request.keep(Found(result, bar.share, whole=False, grew=True))
+        growth.take(result)
 
     with (
-        turn(lens.title, lens.slug, model=subject.model.name) as turn_,
-        st.spinner(f"{lens.title}…", show_time=False),
+        turn(lens.title, lens.slug, model=request.subject.model.name) as held,
+        ExitStack() as until,
     ):
-        started = time.perf_counter()  # the wait in the queue has a face of its own
-        within = turn_.within(report)
-        result = look(lens, replace(subject, progress=within), chosen)
-    bar.empty()
-    button.empty()
-    return result
+        until.enter_context(st.spinner(f"{lens.title}…", show_time=False))
+        bar.start(held, until.close)
+        if before is not None:
+            draw(before.result)
+        subject = replace(request.subject, progress=held.giving_way(bar.report, bar.wait))
+        result = look(lens, subject, request.chosen, partial=take)
+        result = replace(result, seconds=result.seconds - held.away)
+    bar.end()
+    return request.keep(Found(result, grew=growth.began))
 
 
 def _stop(key: tuple[str, ...]) -> None:
-    st.session_state["stopped"] = key
+    st.session_state[_STOPPED] = key
+
+
+def _go_on() -> None:
+    st.session_state.pop(_STOPPED, None)
 
 
 def _fingerprint(chosen: dict[str, Any]) -> str:

@@ -115,8 +115,8 @@ def decode(data: bytes, name: str, key: str) -> InputImage:
     """
     image: InputImage | None = session_cache().get(("image", key))
     if image is None:
-        with turn("Reading the image", "decode") as limit:
+        with turn("Reading the image", "decode") as held:
             image = reading.decode(data, name)
-            limit.check()  # inside it nothing can be ended; its pixels are bounded
+            held.limit.check()  # inside it nothing can be ended; its pixels are bounded
         session_cache().put(("image", key), image, image.pixels.nbytes)
     return image

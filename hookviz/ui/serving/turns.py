@@ -10,16 +10,18 @@ import streamlit as st
 from hookviz.errors import HookVizError
 from hookviz.live.streams import streams
 from hookviz.serving import capacity, logs, out_of_memory
-from hookviz.serving.time_limit import TimeLimit, TooLongError
+from hookviz.serving.held_turn import HeldTurn
+from hookviz.serving.time_limit import TooLongError
 
 
 @contextmanager
 def turn(
     label: str, kind: str = "capture", *, model: str = "", layer: str = ""
-) -> Iterator[TimeLimit]:
+) -> Iterator[HeldTurn]:
     """Wait for this session's turn, with its place on the screen, and hold it for the block.
 
-    Gives the run's time limit, which whatever computes takes as its progress callback.
+    Gives the turn, whose time limit whatever computes takes as its progress callback; a run that
+    takes long gives way in it.
 
     To be entered only for what has to be computed: what is kept needs no turn. The place in the
     queue is written with Streamlit's own calls, so a click or a closed tab ends the wait. Within
@@ -51,12 +53,13 @@ def turn(
     ):
         if shown:
             line.empty()
-        with _written_down(kind, waited), out_of_memory.told(label):
-            yield TimeLimit.from_now(label)
+        held = HeldTurn(capacity.admission(), session(), label)
+        with _written_down(kind, held, waited), out_of_memory.told(label):
+            yield held
 
 
 @contextmanager
-def _written_down(kind: str, waited: float) -> Iterator[None]:
+def _written_down(kind: str, held: HeldTurn, waited: float) -> Iterator[None]:
     """Log and measure a run, however it ends."""
     started = time.perf_counter()
     outcome = "stopped"  # by Streamlit, for a click or a closed tab
@@ -73,7 +76,8 @@ def _written_down(kind: str, waited: float) -> Iterator[None]:
         outcome = "failed"
         raise
     finally:
-        seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - started - held.away
+        waited += held.away
         logs.event(
             kind,
             outcome=outcome,

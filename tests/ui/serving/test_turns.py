@@ -21,7 +21,7 @@ from hookviz.ui.serving.turns import turn
 try:
     with turn("ResNet-18", model="resnet18", layer="conv1") as run:
         st.write("computed")
-        run.within(lambda share: st.write(f"half: {share}"))(0.5)
+        run.limit.within(lambda share: st.write(f"half: {share}"))(0.5)
 except HookVizError as error:
     st.error(str(error))
 """

@@ -1,0 +1,98 @@
+"""What a lens has so far: on the page while it runs, and kept where it is ended."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from hookviz.lenses.contract.result import LensResult
+
+_EVERY = 0.16  # seconds between two pictures: six a second are a movement
+_OTHERS = 4  # times as long as it took to draw the last one, so that the lens has most of the time
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Found:
+    """A lens's result as a session keeps it.
+
+    Attributes:
+        result: the result, or what there was of it when the run was ended.
+        share: how far the run was, 0…1.
+        whole: whether it went to its end.
+        grew: whether it was seen while it ran.
+    """
+
+    result: LensResult
+    share: float = 1.0
+    whole: bool = True
+    grew: bool = False
+
+
+class Growth:
+    """Shows partial results, as many as one can see, however many there are.
+
+    Attributes:
+        began: whether there was one.
+    """
+
+    def __init__(
+        self,
+        show: Callable[[LensResult], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nothing has come yet; `show` puts one in the place of the one before."""
+        self.began = False
+        self._show, self._clock = show, clock
+        self._due = clock()
+
+    def take(self, result: LensResult) -> None:
+        """Show what there is so far, if the last one was shown long enough ago."""
+        self.began = True
+        began = self._clock()
+        if began < self._due:
+            return
+        self._show(result)
+        ended = self._clock()
+        self._due = max(began + _EVERY, ended + _OTHERS * (ended - began))
+
+
+class Redrawn:
+    """A place that is drawn again and again in one run of the page, controls and all.
+
+    Elements of the same kind in the same order are changed in place, from one run to the next too,
+    so that nothing jumps. Streamlit refuses a key that comes twice in a run; here the second takes
+    the place of the first.
+    """
+
+    def __init__(self, *, clear: bool) -> None:
+        """A place at the present one on the page; what is there from the run before may stay."""
+        self._around = st.container()
+        self._place: DeltaGenerator | None = self._around.empty() if clear else None
+        self._own: list[frozenset[str]] = []
+
+    def draw(self, show: Callable[[], None], *, once: bool = False) -> None:
+        """Call `show` for what stands there from now on, or for the rest of the run if `once`."""
+        if once and self._place is None:
+            with self._around.container():
+                show()
+            return
+        context = get_script_run_ctx()
+        names = (
+            [context.shared.widget_ids_this_run, context.shared.widget_user_keys_this_run]
+            if context is not None
+            else []
+        )
+        for known, own in zip(names, self._own, strict=False):
+            others = known.snapshot() - own
+            known.clear()
+            for name in others:
+                known.check_and_add(name)
+        before = [known.snapshot() for known in names]
+        # Not sooner: it takes away what is there.
+        self._place = self._place or self._around.empty()
+        with self._place.container():
+            show()
+        self._own = [known.snapshot() - was for known, was in zip(names, before, strict=True)]

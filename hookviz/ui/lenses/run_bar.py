@@ -1,0 +1,94 @@
+"""How far a run is, and a button that ends it, in one row."""
+
+import time
+from collections.abc import Callable
+
+import streamlit as st
+
+from hookviz.serving.held_turn import HeldTurn
+from hookviz.wording import time_left
+
+_PATIENCE = 0.5  # seconds after which a person wants to know how far it is
+_EVERY = 0.1  # seconds between two looks of the bar; a click ends the run in one of them
+
+
+class RunBar:
+    """A progress bar with *Stop* beside it, which come where a run takes more than half a second.
+
+    Attributes:
+        share: how far the run is, 0…1.
+    """
+
+    def __init__(self, title: str, stop: Callable[[], None], from_share: float = 0.0) -> None:
+        """Nothing is shown yet; it will stand in the present container, which is a row.
+
+        Args:
+            title: what runs.
+            stop: called for a click on *Stop*, before the page starts again and so ends the run.
+            from_share: where the run goes on from, if it does.
+        """
+        self.share = 0.0
+        self._bar, self._button = st.empty(), st.empty()
+        self._title, self._stop, self._from_share = title, stop, from_share
+        self._held: HeldTurn | None = None
+        self._started = self._looked = self._waits_since = 0.0
+        self._words = ""
+        self._shown = False
+        self._instead: Callable[[], None] = _nothing
+
+    def start(self, held: HeldTurn, instead: Callable[[], None]) -> None:
+        """The run has its turn: the wait before it has a face of its own.
+
+        Args:
+            held: the turn.
+            instead: takes away what is shown until the bar is.
+        """
+        self._held, self._instead = held, instead
+        self._started = time.monotonic()
+
+    def show(self) -> None:
+        """Have the bar there from now on."""
+        if not self._shown:  # a click on it starts the page again, which ends this run
+            self._shown = True
+            self._instead()
+            self._look(self._title + "…")
+            self._button.button("Stop", on_click=self._stop, icon=":material/stop:")
+
+    def report(self, share: float) -> None:
+        """The run is so far."""
+        now = time.monotonic()
+        self.share = min(1.0, max(0.0, share))
+        self._waits_since = 0.0
+        if now - self._looked < _EVERY or (not self._shown and now - self._started < _PATIENCE):
+            return
+        self.show()
+        assert self._held is not None
+        begun = self._from_share if self.share >= self._from_share else 0.0
+        done = (self.share - begun) / max(1e-9, 1 - begun)
+        self._look(f"{self._title}… {time_left(done, now - self._started - self._held.away)}")
+
+    def wait(self, place: int) -> None:
+        """Others compute, and the run goes on by itself: said where it takes more than a moment."""
+        now = time.monotonic()
+        self._waits_since = self._waits_since or now
+        if now - self._waits_since < _PATIENCE / 2:
+            self._look(self._words)  # whatever is drawn lets a click end the wait
+            return
+        self.show()
+        self._look(f"{self._title}… waits for others, number {place} in the queue")
+
+    def end(self) -> None:
+        """Take both away."""
+        self._bar.empty()
+        self._button.empty()
+
+    def _look(self, words: str) -> None:
+        self._words, self._looked = words.rstrip(), time.monotonic()
+        if self._shown:
+            self._bar.progress(self.share, self._words)
+        else:
+            self._bar.empty()
+
+
+def _nothing() -> None:
+    """Nothing stands there."""
