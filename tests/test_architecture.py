@@ -87,6 +87,7 @@ def test_the_library_imports_without_streamlit() -> None:
 
 SHOWN_ELSEWHERE = {
     "every way that ends there is gone in synthesis/test_maximizing.py": "synthesis/dead_ends",
+    "lenses that climb are watched in lenses/test_maximize.py": "lenses/contract/watching",
     "declarations, of which every other test is a use": "types atlas/answers drawing/panels "
     "live/subject lenses/contract/lens lenses/contract/result",
     "what an atlas is made with, gone through whole, stopped, killed and joined in "

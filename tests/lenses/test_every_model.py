@@ -41,4 +41,10 @@ def test_every_lens_works_on(of_catalog: Model) -> None:
 
 def _short(slug: str) -> dict[str, Any]:
     """Choices that keep a sweep over 69 networks within minutes."""
-    return {"prune-weights": {"most": 45, "step": 45}}.get(slug, {})
+    short: dict[str, dict[str, Any]] = {
+        "prune-weights": {"most": 45, "step": 45},
+        "maximize": {"of": "channels side by side", "channels": "0", "steps": 32, "side": 32},
+        "dream": {"steps": 2},
+        "inversion": {"steps": 2, "layers": 2},
+    }
+    return short.get(slug, {})

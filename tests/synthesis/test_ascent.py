@@ -57,12 +57,12 @@ def test_a_quadrature_pairs_picture_is_its_wave_in_some_phase() -> None:
 @pytest.mark.parametrize("space", ["Fourier", "MACO"])
 def test_a_classs_picture_is_of_that_class_to_another_network_too(space: str) -> None:
     model = hookviz.load_model("shapesnet")
-    names = ("star", "ring", "checks", "rainbow")
-    targets = [model.categories.index(name) for name in names if name in model.categories]
+    names = ("star", "ring", "flower")
+    targets = [model.categories.index(name) for name in names]
     climb = Ascent(
         model, [Objective.of_class(target) for target in targets], SynthesisMethod(96, space=space)
     )
-    climb.run(120)
+    climb.run(80)
     judge = ShapesNet().eval()
     halves = load_file(SECOND)
     judge.load_state_dict({name: values.float() for name, values in halves.items()})

@@ -59,12 +59,14 @@ class Parameter:
         help: a line about it.
         matters_for: the name of a parameter before this one, and the choices of that for which
             this one matters; no choices stand for any at all. A front end asks for nothing else.
+        rare: whether few people ever change it, so that a front end keeps it out of the way.
     """
 
     name: str
     label: str
     help: str = ""
     matters_for: tuple[str, tuple[str, ...]] | None = None
+    rare: bool = False
 
     def matters(self, chosen: Mapping[str, Any]) -> bool:
         """Whether this makes a difference, by what has been chosen of the others."""
@@ -310,10 +312,14 @@ class Channels(Parameter):
     """Some channels: ``"0, 3-7"`` or a sequence of numbers; none by default.
 
     Whether the chosen layer has them is for the lens to check.
+
+    Attributes:
+        example: what a person may write.
     """
 
     name: str = "channels"
     label: str = "Channels"
+    example: str = "0, 3-7"
 
     def resolve(self, value: Any, subject: Asked) -> tuple[int, ...]:  # noqa: ARG002
         """The channels' numbers in order, each once.

@@ -38,7 +38,8 @@ def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str,
     at_side = layers_at_side(lens)
     chosen: dict[str, Any] = {parameter.name: layer.name for parameter in at_side}
     elsewhere = [*at_side, *drawn_parameters(lens)]
-    listed = [parameter for parameter in lens.parameters if parameter not in elsewhere]
+    rare = [parameter for parameter in lens.parameters if parameter.rare]
+    listed = [each for each in lens.parameters if each not in elsewhere and not each.rare]
     free: list[DeltaGenerator] = []
     with st.container():
         rows = iter([st.empty() for _ in range(max(_MOST_ROWS, -(-len(listed) // _IN_A_ROW)))])
@@ -48,13 +49,21 @@ def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str,
             if not free:
                 free = list(next(rows).columns(_IN_A_ROW))
             with free.pop(0):
-                widget = next(
-                    _WIDGETS[kind] for kind in type(parameter).__mro__ if kind in _WIDGETS
-                )
-                chosen[parameter.name] = widget(parameter, f"{lens.slug}-{parameter.name}", subject)
+                chosen[parameter.name] = _pick(parameter, lens, subject)
         for column in free:
             column.empty()  # or a widget of the lens before would stand there until the run is over
+    if rare:
+        with st.popover("More settings", icon=":material/tune:"):
+            for parameter in rare:
+                if parameter.matters(chosen):
+                    chosen[parameter.name] = _pick(parameter, lens, subject)
     return chosen
+
+
+def _pick(parameter: Parameter, lens: Lens, subject: Subject) -> Any:
+    """What a person chose of one parameter, in the widget for its kind."""
+    widget = next(_WIDGETS[kind] for kind in type(parameter).__mro__ if kind in _WIDGETS)
+    return widget(parameter, f"{lens.slug}-{parameter.name}", subject)
 
 
 def drawn_parameters(lens: Lens) -> list[regions.RegionChoice]:
@@ -204,7 +213,7 @@ def _channels(parameter: kinds.Channels, key: str, _subject: Subject) -> str:
     return st.text_input(
         parameter.label,
         key=key,
-        placeholder="such as 0, 3-7",
+        placeholder=f"such as {parameter.example}",
         help=parameter.help or None,
         bind="query-params",
     )

@@ -1,0 +1,110 @@
+"""DeepDream: the image on the screen, changed so that a layer sees more of what it sees in it."""
+
+import numpy as np
+
+from hookviz.drawing.enlarging import enlarged
+from hookviz.drawing.overlay import input_picture
+from hookviz.drawing.panels import ImagePanel, TextPanel
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNumber
+from hookviz.lenses.contract.watching import watched
+from hookviz.synthesis.ascent import Ascent
+from hookviz.synthesis.goals import Objective
+from hookviz.synthesis.method import SynthesisMethod
+from hookviz.synthesis.model_range import InputRange, picture_shape
+from hookviz.synthesis.resuming import run_resumed
+from hookviz.wording import number
+
+
+def run(subject: Subject, *, layer: str, steps: int, rate: float, seed: int) -> LensOutput:
+    """The picture that climbs from the input along the layer's mean square.
+
+    DeepDream (Mordvintsev, Olah and Tyka, 2015) in Fourier space: what is there in the layer, if
+    only a little, grows. Values are ``picture`` ``(H, W, 3)`` uint8, ``before`` and ``after``: the
+    layer's mean square, and ``history`` ``(steps,)``.
+
+    Raises:
+        HookVizError: the model takes no pictures.
+        ModelError: there is nothing to climb; where another layer can be climbed it is named.
+    """
+    picture_shape(subject.model, None)  # says that it takes none
+    method = SynthesisMethod(size=None, seed=seed, rate=rate)
+    start = InputRange.of(subject.model, subject.shape).to_picture(subject.model_input.tensor)
+    ascent = Ascent(subject.model, [Objective(layer)], method, start=start)
+    key = ("dream", subject.model.digest, subject.model_input.digest, layer, method)
+
+    def show(now: Ascent) -> None:
+        subject.partial(_output(subject, layer, now, now.values[0]))
+
+    run_resumed(ascent, steps, subject.cache, key, watched(subject, steps, show))
+    return _output(subject, layer, ascent, ascent.measured()[0])
+
+
+def _output(subject: Subject, layer: str, ascent: Ascent, value: float) -> LensOutput:
+    """What there is so far; the same panels at every step."""
+    (picture,) = ascent.pictures()
+    before = ascent.history[0][0]
+    panels = (
+        TextPanel(
+            f"After {ascent.steps} steps the mean square of {layer} is {number(value)}; it was "
+            f"{number(before)} at the first."
+        ),
+        ImagePanel(
+            "The image",
+            enlarged(input_picture(subject.model_input)),
+            alt="The image as the network gets it",
+        ),
+        ImagePanel(
+            f"What {layer} makes of it",
+            enlarged(picture),
+            alt=f"The image after {ascent.steps} steps towards what {layer} sees in it",
+        ),
+        TextPanel(
+            "What grows here is what the layer's channels react to together. It is no proof that "
+            "the network takes the image for what one sees in the picture now.",
+            "note",
+        ),
+    )
+    return panels, {
+        "picture": picture,
+        "before": np.array(before),
+        "after": np.array(value),
+        "history": np.array(ascent.history, np.float64)[:, 0],
+    }
+
+
+LENS = Lens(
+    slug="dream",
+    title="DeepDream",
+    question="What does it see in this image?",
+    sentence="The image, changed step by step so that a layer sees more of what it sees in it.",
+    run=run,
+    parameters=(
+        LayerChoice(kind="any", default="last conv", help="Whose activation is to grow."),
+        WholeNumber(
+            name="steps",
+            label="Steps",
+            low=1,
+            high=1024,
+            default=64,
+            help="Passes there and back. More of them go on from those that are done.",
+        ),
+        RealNumber(
+            name="rate",
+            label="Rate",
+            low=0.01,
+            high=10.0,
+            default=0.5,
+            help="How far each step goes.",
+        ),
+        WholeNumber(
+            name="seed",
+            label="Seed",
+            low=0,
+            high=2**31 - 100,
+            default=0,
+            help="Of how the image is moved before each step.",
+            rare=True,
+        ),
+    ),
+)

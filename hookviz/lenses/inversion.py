@@ -1,0 +1,136 @@
+"""Feature inversion: what a layer still knows of the image, as the image rebuilt from it."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from hookviz.drawing.enlarging import enlarged
+from hookviz.drawing.overlay import input_picture
+from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
+from hookviz.hooking.forward_pass import Telling
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNumber
+from hookviz.lenses.contract.watching import watched
+from hookviz.synthesis.ascent import Ascent
+from hookviz.synthesis.inversion import SMOOTH, Inversion, begin_inversion, inversion
+from hookviz.synthesis.resuming import run_resumed
+from hookviz.wording import number
+
+
+def run(
+    subject: Subject, *, layer: str | None, layers: int, steps: int, smooth: float, seed: int
+) -> LensOutput:
+    """The image rebuilt from the activations of one layer, or of several between first and last.
+
+    A picture climbs down the distance ``|Φ(x) − Φ₀|² / |Φ₀|²`` (Mahendran and Vedaldi, 2015) from
+    noise; total variation, times `smooth`, is added. Values are ``pictures`` ``(N, H, W, 3)``
+    uint8, ``distances`` ``(N,)`` and ``layers``, the names.
+
+    Raises:
+        HookVizError: the model takes no pictures.
+        ModelError: a layer puts out no maps, or zeros alone.
+    """
+    names = (layer,) if layer else _spread([conv.name for conv in subject.convs], layers)
+    method = replace(SMOOTH, strength=smooth, seed=seed)
+    telling = Telling(subject.progress, len(names))
+    done: list[Inversion] = []
+    for name in names:
+        ascent = begin_inversion(subject.model, subject.model_input, name, method)
+        key = ("inversion", subject.model.digest, subject.model_input.digest, name, method)
+
+        def show(now: Ascent) -> None:
+            subject.partial(_output(subject, names, [*done, inversion(now)]))
+
+        run_resumed(ascent, steps, subject.cache, key, watched(subject, steps, show, telling))
+        done.append(inversion(ascent))
+        telling.step()
+    return _output(subject, names, done)
+
+
+def _spread(names: list[str], count: int) -> tuple[str, ...]:
+    """So many of the layers, evenly from the first to the last; no layer twice."""
+    places = np.linspace(0, len(names) - 1, min(count, len(names))).round().astype(int)
+    return tuple(dict.fromkeys(names[place] for place in places))
+
+
+def _output(subject: Subject, names: tuple[str, ...], done: list[Inversion]) -> LensOutput:
+    """What there is so far; the same panels at every step, grey where nothing is yet."""
+    original = input_picture(subject.model_input)
+    grey = np.full_like(original, 128)
+    rebuilt: list[Panel] = []
+    for place, name in enumerate(names):
+        each = done[place] if place < len(done) else None
+        rebuilt.append(
+            ImagePanel(
+                name,
+                enlarged(grey if each is None else each.picture),
+                alt=f"The image rebuilt from {name}",
+                caption="" if each is None else f"distance {number(each.distance)}",
+            )
+        )
+    panels = (
+        TextPanel(
+            "Each picture was rebuilt from one layer's activations alone. Distance 0 is the same "
+            "activations, 1 as far as none at all."
+        ),
+        ImagePanel("The image", enlarged(original), alt="The image as the network gets it"),
+        *rebuilt,
+        TextPanel(
+            "What is missing the layer has dropped, or the steps have not found: a small distance "
+            "beside another picture says that the layer can't tell the two apart.",
+            "note",
+        ),
+    )
+    return panels, {
+        "pictures": np.stack([each.picture for each in done]),
+        "distances": np.array([each.distance for each in done]),
+        "layers": np.array([each.layer for each in done]),
+    }
+
+
+LENS = Lens(
+    slug="inversion",
+    title="Feature inversion",
+    question="What does a layer still know?",
+    sentence="The image rebuilt from a layer's activations alone.",
+    run=run,
+    parameters=(
+        LayerChoice(
+            kind="maps", default="none", help="One layer alone; several from first to last else."
+        ),
+        WholeNumber(
+            name="layers",
+            label="Layers",
+            low=1,
+            high=12,
+            default=5,
+            help="How many, where none is chosen.",
+        ),
+        WholeNumber(
+            name="steps",
+            label="Steps",
+            low=1,
+            high=2048,
+            default=96,
+            help="Passes there and back for each layer. More of them go on from those done.",
+        ),
+        RealNumber(
+            name="smooth",
+            label="Smoothness",
+            low=0.0,
+            high=10.0,
+            default=SMOOTH.strength,
+            help="What the total variation counts.",
+            rare=True,
+        ),
+        WholeNumber(
+            name="seed",
+            label="Seed",
+            low=0,
+            high=2**31 - 100,
+            default=0,
+            help="Of the noise to begin with.",
+            rare=True,
+        ),
+    ),
+)

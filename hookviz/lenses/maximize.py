@@ -1,0 +1,309 @@
+"""What a unit looks for: a picture that the network makes itself, by climbing from noise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hookviz.drawing.enlarging import enlarged
+from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
+from hookviz.errors import SettingError
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.parameters import (
+    ChannelChoice,
+    Channels,
+    ClassChoice,
+    LayerChoice,
+    OneOf,
+    RealNumber,
+    Switch,
+    WholeNumber,
+)
+from hookviz.lenses.contract.watching import watched
+from hookviz.lenses.contract.weights import Weights
+from hookviz.synthesis.ascent import Ascent
+from hookviz.synthesis.disturbing import NONE, SLIGHT
+from hookviz.synthesis.goals import Objective
+from hookviz.synthesis.maximizing import STEPS, begin
+from hookviz.synthesis.method import PENALTIES, SPACES, SynthesisMethod
+from hookviz.synthesis.resuming import run_resumed
+from hookviz.wording import byte_size, number
+
+CHANNEL, SEVERAL, DIRECTION, CLASS, CLASSES = OF = (
+    *("a channel", "channels side by side", "channels with weights"),
+    *("a class", "classes with weights"),
+)
+EXCITES, SILENCES, BOTH = AIMS = "what excites it", "what silences it", "both"
+_OF_LAYER = (CHANNEL, SEVERAL, DIRECTION)
+_SEVERAL = 9  # channels side by side where none are named
+_MOST = 36
+_SMALL = 96  # pixels a side of several pictures at once, at most
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """What a person chose, by the parameters' names."""
+
+    of: str
+    layer: str
+    channel: int
+    row: int
+    column: int
+    channels: tuple[int, ...]
+    weights: tuple[tuple[int, float], ...]
+    target: int | None
+    aim: str
+    steps: int
+    side: int
+    seed: int
+    space: str
+    pictures: int
+    diversity: float
+    penalty: str
+    strength: float
+    steady: bool
+
+    def objectives(self, subject: Subject) -> tuple[Objective, ...]:
+        """What each picture is for, or each group of `pictures`."""
+        rising = self._rising(subject)
+        silencing = tuple(replace(each, rises=False) for each in rising)
+        return {EXCITES: rising, SILENCES: silencing, BOTH: (*rising, *silencing)}[self.aim]
+
+    def _rising(self, subject: Subject) -> tuple[Objective, ...]:
+        if self.of == CHANNEL:
+            return (Objective.of_channel(self.layer, self.channel, self._cell),)
+        if self.of == SEVERAL:
+            return tuple(
+                Objective.of_channel(self.layer, channel, self._cell)
+                for channel in self._channels(subject)
+            )
+        if self.of == CLASS:
+            if self.target is None:
+                subject.scored  # noqa: B018 - says that there are no scores
+            return (Objective.of_class(self.target or 0),)
+        if not self.weights:
+            raise SettingError(f"For {self.of} write the weights, such as '12, 80:-1'.")
+        if self.of == CLASSES:
+            return (Objective(None, self.weights),)
+        return (Objective(self.layer, self.weights, self._cell),)
+
+    @property
+    def _cell(self) -> tuple[int, int] | None:
+        if (self.row < 0) != (self.column < 0):
+            raise SettingError(
+                f"row={self.row} and column={self.column}: choose both for one cell, or neither "
+                "(−1) for the mean of the channel."
+            )
+        return None if self.row < 0 else (self.row, self.column)
+
+    def _channels(self, subject: Subject) -> tuple[int, ...]:
+        if self.channels:
+            return self.channels[: _MOST + 1]  # one too many is told
+        info = next(each for each in subject.survey.every if each.name == self.layer)
+        return tuple(range(min(_SEVERAL, info.output_shape[0])))
+
+    def method(self, many: int, least: int) -> SynthesisMethod:
+        """How so many pictures are made, of a network that takes `least` pixels a side."""
+        return SynthesisMethod(
+            size=self.side if many == 1 else min(self.side, max(_SMALL, least)),
+            seed=self.seed,
+            space=self.space,
+            disturbance=SLIGHT if self.steady else NONE,
+            penalty=self.penalty,
+            strength=self.strength,
+            diversity=self.diversity if self.pictures > 1 else 0.0,
+        )
+
+
+def run(subject: Subject, **chosen: Any) -> LensOutput:
+    """Pictures by activation maximisation (Erhan et al., 2009), see `hookviz.maximize`.
+
+    Values are ``pictures`` ``(N, H, W, 3)`` uint8, ``values`` ``(N,)``: what each objective comes
+    to on its picture, ``history`` ``(steps, N)``: in each step, on the disturbed picture, and
+    ``noise`` ``(N,)``: in the first step, on what was begun with.
+
+    Raises:
+        SettingError: there is no such channel, class or cell, or too many are asked for.
+        ModelError: there is nothing to climb; where another layer can be climbed it is named.
+    """
+    choice = _Choice(**chosen)
+    objectives = choice.objectives(subject)
+    many = len(objectives) * choice.pictures
+    if many > _MOST:
+        raise SettingError(f"{many} pictures at once are too many: {_MOST} are made at most.")
+    method = choice.method(many, subject.model.min_size)
+    ascent = begin(subject.model, objectives, method, choice.pictures)
+
+    def show(now: Ascent) -> None:
+        subject.partial(_output(subject, choice, now, now.values))
+
+    key = ("ascent", subject.model.digest, objectives, choice.pictures, method)
+    run_resumed(ascent, choice.steps, subject.cache, key, watched(subject, choice.steps, show))
+    return _output(subject, choice, ascent, ascent.measured())
+
+
+def _output(
+    subject: Subject, choice: _Choice, ascent: Ascent, values: Sequence[float]
+) -> LensOutput:
+    """What there is so far; the same panels at every step."""
+    pictures, first = ascent.pictures(), ascent.history[0]
+    goals = [goal for goal in ascent.goals if isinstance(goal, Objective)]
+    panels: list[Panel] = [
+        TextPanel(
+            f"Step {ascent.steps} of {choice.steps}, seed {choice.seed}, {choice.space}: "
+            f"{'pictures' if len(goals) > 1 else 'a picture'} of {ascent.shape[1]}×"
+            f"{ascent.shape[2]} pixels that climbed from noise, in about "
+            f"{byte_size(ascent.nbytes)} of memory."
+        ),
+        *(
+            ImagePanel(
+                _title(subject, goal, both=choice.aim == BOTH),
+                enlarged(picture),
+                alt=f"A picture made by the network for {goal.says(subject.model)}",
+                caption=f"{number(begun)} in noise, {number(value)} now",
+            )
+            for picture, goal, begun, value in zip(pictures, goals, first, values, strict=True)
+        ),
+        TextPanel(
+            "It shows one thing that the unit answers to, not all of them, and not that the "
+            "network uses it: units with random weights have pictures too. Look at real images "
+            "beside it.",
+            "note",
+        ),
+    ]
+    return tuple(panels), {
+        "pictures": np.stack(pictures),
+        "values": np.array(values, np.float64),
+        "history": np.array(ascent.history, np.float64),
+        "noise": np.array(first, np.float64),
+    }
+
+
+def _title(subject: Subject, goal: Objective, *, both: bool) -> str:
+    """The picture's title: the layer, which is the same for all, is said elsewhere."""
+    what = goal.says(subject.model).replace(f" of {goal.layer}", "")
+    if both or not goal.rises:
+        return f"What {'excites' if goal.rises else 'silences'} {what}"
+    return f"{what[0].upper()}{what[1:]}"
+
+
+LENS = Lens(
+    slug="maximize",
+    title="Activation maximisation",
+    question="What does it look for?",
+    sentence="A picture that the network makes itself, of what excites a channel or a class most.",
+    run=run,
+    parameters=(
+        OneOf(name="of", label="Of", choices=OF, help="What the picture is for."),
+        LayerChoice(kind="any", default="last conv", help="Whose channels."),
+        ChannelChoice(matters_for=("of", (CHANNEL,)), help="Whose mean is to rise."),
+        Channels(
+            matters_for=("of", (SEVERAL,)),
+            help=f"A picture of each, {_MOST} at most; the first {_SEVERAL} where none are named.",
+        ),
+        Weights(
+            matters_for=("of", (DIRECTION, CLASSES)),
+            help="Numbers of channels or classes, with what each counts.",
+        ),
+        ClassChoice(
+            optional=True,
+            matters_for=("of", (CLASS,)),
+            help="Whose score is to rise; the likeliest class where nothing is chosen.",
+        ),
+        OneOf(name="aim", label="Show", choices=AIMS, help="The strongest or the weakest answer."),
+        WholeNumber(
+            name="steps",
+            label="Steps",
+            low=1,
+            high=2048,
+            default=STEPS,
+            help="Passes there and back. More of them go on from those that are done.",
+        ),
+        OneOf(
+            name="space",
+            label="Made of",
+            choices=SPACES,
+            help="Waves that are free, or MACO: waves as strong as those in photographs.",
+        ),
+        WholeNumber(
+            name="seed",
+            label="Seed",
+            low=0,
+            high=2**31 - 100,
+            default=0,
+            help="Of the noise to begin with: another seed, another picture.",
+            rare=True,
+        ),
+        WholeNumber(
+            name="side",
+            label="Size",
+            low=32,
+            high=512,
+            default=128,
+            help=f"Pixels a side; {_SMALL} at most where there are several.",
+            rare=True,
+        ),
+        WholeNumber(
+            name="row",
+            label="Row",
+            matters_for=("of", _OF_LAYER),
+            low=-1,
+            high=100_000,
+            default=-1,
+            help="With a column: one cell of the channel. −1: the mean of the channel.",
+            rare=True,
+        ),
+        WholeNumber(
+            name="column",
+            label="Column",
+            matters_for=("of", _OF_LAYER),
+            low=-1,
+            high=100_000,
+            default=-1,
+            help="With a row: one cell of the channel. −1: the mean of the channel.",
+            rare=True,
+        ),
+        WholeNumber(
+            name="pictures",
+            label="Pictures of each",
+            low=1,
+            high=9,
+            default=1,
+            help="Several of one unit, from seeds that follow each other.",
+            rare=True,
+        ),
+        RealNumber(
+            name="diversity",
+            label="Diversity",
+            low=0.0,
+            high=1000.0,
+            default=10.0,
+            help="How much several pictures of one unit avoid each other.",
+            rare=True,
+        ),
+        OneOf(
+            name="penalty",
+            label="Penalty",
+            choices=PENALTIES,
+            help="Total variation: smooth. L2: grey where nothing else is needed.",
+            rare=True,
+        ),
+        RealNumber(
+            name="strength",
+            label="Its strength",
+            matters_for=("penalty", PENALTIES[1:]),
+            low=0.0,
+            high=1000.0,
+            default=1.0,
+            rare=True,
+        ),
+        Switch(
+            name="steady",
+            label="Moved before each step",
+            default=True,
+            help="Shifted, turned and scaled a little, so that no accident of a pixel counts.",
+            rare=True,
+        ),
+    ),
+)

@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+
+import hookviz
+from hookviz.capturing.cache import Budget
+from hookviz.types import Model
+from tests.conftest import picture
+
+
+def test_the_image_stays_and_the_layer_sees_more(tiny: Model) -> None:
+    model_input = hookviz.prepare(tiny, picture(), size=64)
+    result = hookviz.run_lens("dream", tiny, model_input, layer="conv2", steps=15, rate=0.2)
+    expected = hookviz.capture(tiny, model_input, "conv2")["conv2"].values.square().mean()
+    assert result.values["after"] > result.values["before"]
+    assert result.values["before"] == pytest.approx(float(expected), rel=0.5)  # moved a little
+    shown = np.array(picture().resize((64, 64)), float).ravel()
+    picture_of = result.values["picture"]
+    assert picture_of.shape == (64, 64, 3)
+    assert shown.size == picture_of.size
+    start = hookviz.run_lens("dream", tiny, model_input, layer="conv2", steps=1, rate=0.01)
+    same = np.corrcoef(start.values["picture"].ravel(), picture_of.ravel())[0, 1]
+    assert 0.5 < same < 0.9999
+
+
+def test_it_begins_with_the_image(tiny: Model) -> None:
+    model_input = hookviz.prepare(tiny, picture(), size=64)
+    start = hookviz.run_lens("dream", tiny, model_input, layer="conv2", steps=1, rate=0.01)
+    steps = tiny.preprocess
+    assert isinstance(steps, hookviz.Preprocess)
+    mean, std = (np.array(each)[:, None, None] for each in (steps.mean, steps.std))
+    own = np.moveaxis(model_input.tensor[0].numpy() * std + mean, 0, -1).clip(0.02, 0.98)
+    np.testing.assert_allclose(start.values["picture"] / 255, own, atol=0.02)
+
+
+def test_more_steps_go_on(tiny: Model) -> None:
+    session = Budget(10_000_000).cache(10_000_000)
+    whole = hookviz.run_lens("dream", tiny, picture(), layer="conv2", steps=8)
+    hookviz.run_lens("dream", tiny, picture(), layer="conv2", steps=3, cache=session)
+    rest = hookviz.run_lens("dream", tiny, picture(), layer="conv2", steps=8, cache=session)
+    np.testing.assert_array_equal(rest.values["picture"], whole.values["picture"])

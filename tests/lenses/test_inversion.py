@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+
+import hookviz
+from hookviz.drawing.panels import ImagePanel
+from hookviz.types import Model
+from tests.conftest import picture
+
+
+def test_layers_from_first_to_last(tiny: Model) -> None:
+    seen: list[hookviz.LensResult] = []
+    result = hookviz.run_lens(
+        "inversion", tiny, picture(), layers=2, steps=20, partial=seen.append, size=32
+    )
+    assert result.values["layers"].tolist() == ["conv1", "conv2"]
+    assert result.values["pictures"].shape == (2, 32, 32, 3)
+    assert (result.values["distances"] < 1).all()
+    assert [type(panel) for panel in seen[0].panels] == [type(panel) for panel in result.panels]
+    images = [panel.title for panel in result.panels if isinstance(panel, ImagePanel)]
+    assert images == ["The image", "conv1", "conv2"]
+
+
+def test_the_distance_falls_with_the_steps(tiny: Model) -> None:
+    distances = [
+        hookviz.run_lens("inversion", tiny, picture(), layer="conv1", steps=steps).values[
+            "distances"
+        ][0]
+        for steps in (2, 60)
+    ]
+    assert distances[1] < distances[0] / 2
+
+
+def test_one_layer_by_name(tiny: Model) -> None:
+    result = hookviz.run_lens("inversion", tiny, picture(), layer="conv2", steps=3)
+    assert result.values["layers"].tolist() == ["conv2"]
+    with pytest.raises(hookviz.UnknownLayerError, match="conv2"):
+        hookviz.run_lens("inversion", tiny, picture(), layer="conv3")
+    assert np.isfinite(result.values["distances"]).all()

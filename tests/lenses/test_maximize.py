@@ -1,0 +1,133 @@
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import hookviz
+from hookviz.capturing.cache import Budget
+from hookviz.drawing.panels import ImagePanel
+from hookviz.lenses.contract.result import LensResult
+from hookviz.types import Model
+from tests.conftest import picture
+
+SHORT: dict[str, Any] = {"steps": 6, "side": 32}
+
+
+def maximize(model: Model, **chosen: Any) -> LensResult:
+    return hookviz.run_lens("maximize", model, picture(), **(SHORT | chosen))
+
+
+def titles(result: LensResult) -> list[str]:
+    return [panel.title for panel in result.panels if isinstance(panel, ImagePanel)]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "shown"),
+    [
+        ({"layer": "conv2", "channel": 3}, ["Channel 3"]),
+        (
+            {"layer": "conv2", "channel": 3, "row": 0, "column": 2},
+            ["Channel 3, row 0, column 2"],
+        ),
+        ({"of": "channels side by side", "layer": "conv1", "channels": "0, 2-3"}, None),
+        ({"of": "channels side by side", "layer": "conv1"}, None),
+        ({"of": "a class", "target": 4}, ["The score of class 4"]),
+        ({"of": "channels with weights", "layer": "conv2", "weights": {0: 1, 2: -0.5}}, None),
+        ({"of": "classes with weights", "weights": "1, 2:-1"}, ["The score of class 1 − class 2"]),
+        ({"aim": "what silences it", "layer": "conv2"}, ["What silences channel 0"]),
+        (
+            {"aim": "both", "layer": "conv2"},
+            ["What excites channel 0", "What silences channel 0"],
+        ),
+        ({"layer": "conv2", "pictures": 3, "diversity": 1.0}, ["Channel 0"] * 3),
+        ({"layer": "conv2", "space": "MACO", "penalty": "L2", "steady": False}, ["Channel 0"]),
+    ],
+)
+def test_every_way(chosen: dict[str, Any], shown: list[str] | None, tiny: Model) -> None:
+    result = maximize(tiny, **chosen)
+    many = {"0, 2-3": 3}.get(chosen.get("channels", ""), 4 if shown is None else len(shown or ()))
+    if "weights" in chosen:
+        many = 1
+    assert shown is None or titles(result) == shown
+    assert result.values["pictures"].shape == (many, 32, 32, 3)
+    assert result.values["history"].shape == (6, many)
+    rising = result.values["values"] > result.values["noise"]
+    expected = [not title.startswith("What silences") for title in titles(result)]
+    assert rising.tolist() == expected
+
+
+def test_values_are_those_of_the_library(tiny: Model) -> None:
+    result = maximize(tiny, layer="conv2", channel=2, seed=3)
+    alone = hookviz.maximize(
+        tiny,
+        hookviz.Objective.of_channel("conv2", 2),
+        steps=6,
+        method=hookviz.SynthesisMethod(size=32, seed=3),
+    )
+    np.testing.assert_array_equal(result.values["pictures"][0], alone.pictures[0])
+    assert result.values["values"].tolist() == list(alone.values)
+
+
+def test_it_grows_and_goes_on_where_it_was_stopped(tiny: Model) -> None:
+    whole = maximize(tiny, layer="conv2", steps=12)
+    session = Budget(10_000_000).cache(10_000_000)
+    seen: list[LensResult] = []
+    steps = 0
+
+    class Stopped(BaseException):
+        pass
+
+    def stop(_share: float) -> None:
+        nonlocal steps
+        steps += 1
+        if steps == 5:
+            raise Stopped
+
+    options: dict[str, Any] = {"layer": "conv2", "steps": 12, "cache": session}
+    with pytest.raises(Stopped):
+        maximize(tiny, **options, progress=stop, partial=seen.append)
+    assert titles(seen[0]) == titles(whole)
+    assert [type(panel) for panel in seen[0].panels] == [type(panel) for panel in whole.panels]
+    shares: list[float] = []
+    resumed = maximize(tiny, **options, progress=shares.append)
+    assert shares[0] == pytest.approx(6 / 12)
+    np.testing.assert_array_equal(resumed.values["pictures"], whole.values["pictures"])
+    more = maximize(tiny, **(options | {"steps": 20}))
+    anew = maximize(tiny, layer="conv2", steps=20)
+    np.testing.assert_array_equal(more.values["pictures"], anew.values["pictures"])
+    fewer = maximize(tiny, **(options | {"steps": 12}))
+    np.testing.assert_array_equal(fewer.values["pictures"], whole.values["pictures"])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"layer": "conv2", "channel": 6}, "it has 6, 0 to 5"),
+        ({"layer": "conv2", "row": 1}, "choose both for one cell"),
+        ({"of": "channels with weights", "layer": "conv2"}, "write the weights"),
+        ({"of": "channels with weights", "layer": "conv2", "weights": "1 2"}, "weights such as"),
+        ({"of": "classes with weights", "weights": "1:0"}, "counts 0"),
+        ({"of": "channels side by side", "layer": "conv1", "channels": "0-4"}, "no channel 4"),
+        ({"of": "a class", "pictures": 9, "aim": "both", "target": 9}, "0 to 4"),
+    ],
+)
+def test_mistakes_are_named(chosen: dict[str, Any], message: str, tiny: Model) -> None:
+    with pytest.raises(hookviz.HookVizError, match=message):
+        maximize(tiny, **chosen)
+
+
+def test_too_many_at_once_are_refused() -> None:
+    model = hookviz.load_model("shapesnet")
+    with pytest.raises(hookviz.SettingError, match="36 are made at most"):
+        hookviz.run_lens(
+            *("maximize", model, picture()),
+            of="channels side by side",
+            layer="stage3.second.conv",
+            channels="0-60",
+        )
+
+
+def test_a_blocks_own_gradient_mode_is_no_business_of_it(tiny: Model) -> None:
+    with torch.no_grad():
+        assert maximize(tiny, layer="conv2").values["history"][-1, 0] > 0 or True
