@@ -41,7 +41,9 @@ _ALWAYS = ("torch", "torchvision")
 _MODULES = {"pillow": "PIL"}
 _STANDARD = {
     "import copy": r"\bcopy\.deepcopy",
+    "import math": r"\bmath\.",
     "import time": r"\btime\.perf_counter",
+    "from pathlib import Path": r"\bPath\(",
 }
 _INSTALLED = {
     "import matplotlib": r"\bmatplotlib\.",
