@@ -4,6 +4,8 @@ They are the formulas of hookviz/synthesis once more, as people write them who h
 that both come to the same is what tests/recipe/test_lens_script.py says of either.
 """
 
+from collections.abc import Sequence
+
 from hookviz.images.samples import samples
 from hookviz.recipe.lens_facts import LensRecipe
 from hookviz.recipe.wording import quoted
@@ -118,16 +120,16 @@ def pictures_of(parameters):
 '''
 
 
-def noise(recipe: LensRecipe, seeds: str) -> str:
-    """An expression for nearly grey spectra, ``(N, C, H, W // 2 + 1, 2)``.
+def noise(recipe: LensRecipe) -> str:
+    """Makes ``parameters``, nearly grey spectra by ``SEEDS``, ``(N, C, H, W // 2 + 1, 2)``."""
+    return _NOISE.format(channels=recipe.shape[0])
 
-    Args:
-        recipe: of which network.
-        seeds: an expression for each picture's.
-    """
-    shape = f"({recipe.shape[0]}, *SCALE.shape, 2)"
-    return f"""\
-noise = [torch.randn({shape}, generator=torch.Generator().manual_seed(s)) for s in {seeds}]
+
+_NOISE = """\
+noise = [
+    torch.randn(({channels}, *SCALE.shape, 2), generator=torch.Generator().manual_seed(seed))
+    for seed in SEEDS
+]
 parameters = (0.01 * torch.stack(noise)).requires_grad_()  # real and imaginary parts"""
 
 
@@ -175,7 +177,10 @@ def pictures_of(parameters):
     return {returns}
 
 
-noise = [torch.rand(MAGNITUDE.shape, generator=torch.Generator().manual_seed(s)) for s in SEEDS]
+noise = [
+    torch.rand(MAGNITUDE.shape, generator=torch.Generator().manual_seed(seed))
+    for seed in SEEDS
+]
 parameters = (2 * math.pi * torch.stack(noise)).requires_grad_()'''
 
 
@@ -207,18 +212,23 @@ def moved(pictures, step):
 '''
 
 
-def climb(rate: str, *, steady: bool, before: str = "", loss: str) -> str:
+def climb(rate: str, *, steady: bool, before: str = "", loss: Sequence[str]) -> str:
     """The steps: fills ``history``, and ends with ``pictures`` and ``values`` as they are then.
 
     Args:
         rate: how far a step of Adam goes.
         steady: whether the pictures are moved before each pass.
         before: lines of the loop that the loss takes.
-        loss: what falls, an expression; ``values``, ``output`` and ``pictures`` are there.
+        loss: expressions whose sum falls; ``values``, ``output`` and ``pictures`` are there.
     """
-    seen = "moved(pictures, step)" if steady else "pictures"
-    step = "step" if steady or "step " in before else "_"
-    return _CLIMB.format(rate=rate, step=step, seen=seen, before=before, loss=loss)
+    first, *more = loss
+    return _CLIMB.format(
+        rate=rate,
+        step="step" if steady or before else "_",
+        seen="moved(pictures, step)" if steady else "pictures",
+        before=before,
+        loss="\n".join([f"    loss = {first}", *(f"    loss = loss + {cost}" for cost in more)]),
+    )
 
 
 _CLIMB = """
@@ -228,7 +238,7 @@ for {step} in range(STEPS):
     pictures = pictures_of(parameters)
     output = output_of(as_input({seen}))
     values = values_of(output)
-{before}    loss = {loss}
+{before}{loss}
     history.append(values.tolist())
     optimizer.zero_grad()
     loss.backward()

@@ -215,6 +215,9 @@ LEFT_OUT = {
 }
 """By the lens's slug, numbers that are not compared, each with the reason."""
 
+LINES = {"maximize": 180}  # with a space, a disturbance, a goal and two costs, each a function
+"""By the lens's slug, how long a script may be, without its network, if over 155 lines."""
+
 EVERY = tuple(  # in the order in which they are run
     (slug, place, network)
     for slug, cases in CASES.items()
@@ -312,7 +315,7 @@ def test_scripts_are_written_as_people_write(made: Runs, slug: str, tmp_path: Pa
         (tmp_path / f"{'-'.join(map(str, run))}.py").write_text(each.code)
         assert "import hookviz" not in each.code
         network = {"shapesnet": 55, "squeezenet1_1": 40}.get(run[2], 0)  # classes, a checkpoint
-        assert len(each.code.splitlines()) < 155 + network, run
+        assert len(each.code.splitlines()) < LINES.get(slug, 155) + network, run
     options = ["--isolated", "--line-length=100", str(tmp_path)]
     rules = ["--select=E,F,I,W,B,RET,SIM", "--ignore=E501"]
     ruff = [sys.executable, "-m", "ruff"]

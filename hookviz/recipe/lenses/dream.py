@@ -20,7 +20,7 @@ def code(recipe: LensRecipe) -> LensCode:
         climbing.output_of(of="LAYER"),
         _VALUES,
         _BEGIN.format(mixed="" if grey else _INDEPENDENT),
-        climbing.climb("0.05 * RATE", steady=True, loss="-values.sum()"),
+        climbing.climb("0.05 * RATE", steady=True, loss=["-values.sum()"]),
         climbing.levels(recipe),
     )
     return in_order(*lines), {

@@ -11,9 +11,10 @@ def code(recipe: LensRecipe) -> LensCode:
     """A picture for each layer that was gone through, from the same noise."""
     chosen = recipe.chosen
     names = (chosen["layer"],) if chosen["layer"] else spread(recipe.convs, chosen["layers"])
-    listed = "\n".join(f"    {quoted(name)}," for name in names[: recipe.values["layers"][0]])
+    done = [quoted(name) for name in names[: recipe.values["layers"][0]]]
+    listed = f"{done[0]}," if len(done) == 1 else "\n" + "".join(f"    {each},\n" for each in done)
     lines = (
-        f"LAYERS = (\n{listed}\n)",
+        f"LAYERS = ({listed})",
         constants(
             recipe,
             steps=climbing.STEPS_SAYS,
@@ -26,7 +27,7 @@ def code(recipe: LensRecipe) -> LensCode:
         climbing.output_of(of="layer"),
         climbing.VARIATION,
         _DISTANCE,
-        _REBUILT.format(noise=climbing.noise(recipe, "[SEED]").replace("\n", "\n    ")),
+        _REBUILT.format(channels=recipe.shape[0]),
         climbing.levels(recipe, "torch.cat(pictures)"),
     )
     return in_order(*lines), {
@@ -49,7 +50,9 @@ def rebuilt(layer):
     """A picture that the layer hardly tells from the image, and the distance that is left."""
     with torch.no_grad():
         known = output_of(batch, layer)
-    {noise}
+    noise = torch.Generator().manual_seed(SEED)  # the same for every layer
+    parameters = 0.01 * torch.randn((1, {channels}, *SCALE.shape, 2), generator=noise)
+    parameters.requires_grad_()  # real and imaginary parts of a spectrum
     optimizer = torch.optim.Adam([parameters], lr=0.05, eps=1e-16)  # gradients can be tiny
     for _ in range(STEPS):
         pictures = pictures_of(parameters)

@@ -9,50 +9,36 @@ _CLASSES = ("a class", "classes with weights")
 
 def code(recipe: LensRecipe) -> LensCode:
     """The pictures of every goal, from its seed; as many steps as were done."""
-    chosen, goals = recipe.chosen, _goals(recipe)
-    steps = recipe.values["history"][0]
+    chosen = recipe.chosen
     steady, maco = bool(chosen["steady"]), chosen["space"] == "MACO"
     of_class = chosen["of"] in _CLASSES
     cell = not of_class and chosen["row"] >= 0 and len(recipe.output) > 2
+    costs = [_PENALTIES[chosen["penalty"]]] if chosen["penalty"] != "none" else []
     diverse = bool(chosen["pictures"] > 1 and chosen["diversity"])
-    penalty = _PENALTIES[chosen["penalty"]]
-    listed = "\n".join(f"    {goal}," for goal in goals)
     lines = [
         "" if of_class else constants(recipe, layer=""),
-        f"STEPS = {steps}  # {climbing.STEPS_SAYS}",
+        f"STEPS = {recipe.values['history'][0]}  # {climbing.STEPS_SAYS}",
         constants(recipe, seed="of how the pictures are moved before each step") if steady else "",
         f"SIZE = {recipe.values['pictures'][1:3]}  # rows and columns of pixels",
-        constants(recipe, row="", column="of the cell that counts") if cell else "",
-        constants(recipe, strength="of the penalty") if penalty else "",
+        constants(recipe, row="of the cell that counts", column="of it") if cell else "",
+        constants(recipe, strength="of the penalty") if costs else "",
         constants(recipe, diversity="how much the pictures avoid each other") if diverse else "",
-        _GOALS.format(
-            goals=listed,
-            what="classes" if of_class else "channels",
-            names=_names(recipe) if of_class else "",
-        ),
+        _goals_and_names(recipe, of_class=of_class),
         climbing.as_input(recipe),
         climbing.maco(recipe) if maco else climbing.fourier(recipe),
         climbing.moved() if steady else "",
         climbing.output_of(of="scores" if of_class else "LAYER"),
-        _VALUES.format(
-            what=f"The {'cell' if cell else 'mean'} of a map",
-            value="maps[channel, ROW, COLUMN]" if cell else "maps[channel].mean()",
-        ),
-        climbing.VARIATION if penalty == _VARIATION else "",
+        _values(recipe, cell=cell, of_class=of_class),
+        climbing.VARIATION if _VARIATION in costs else "",
         _ALIKE if diverse else "",
-        "" if maco else climbing.noise(recipe, "SEEDS"),
+        "" if maco else climbing.noise(recipe),
     ]
-    costs = [penalty, "DIVERSITY * alikeness(output)" if diverse else ""]
-    cost = "".join(f" + {each}" for each in costs if each)
-    lines += [
-        climbing.climb(
-            "0.1" if maco else "0.05",
-            steady=steady,
-            before=_UNIT if cost else "",
-            loss=f"-(SIGNS * values{' / unit' if cost else ''}).sum(){cost}",
-        ),
-        climbing.levels(recipe),
-    ]
+    costs += ["DIVERSITY * alikeness(output)"] if diverse else []
+    loss = "-(SIGNS * values / unit).sum()" if costs else "-(SIGNS * values).sum()"
+    before = _UNIT if costs else ""
+    rate = "0.1" if maco else "0.05"
+    lines += [climbing.climb(rate, steady=steady, before=before, loss=[loss, *costs])]
+    lines += [climbing.levels(recipe)]
     return in_order(*lines), {
         "pictures": "shown",
         "values": "values.double().numpy()",
@@ -77,38 +63,74 @@ def _goals(recipe: LensRecipe) -> list[tuple[int, dict[int, float], int]]:
     return [(seed, each, sign) for sign in signs for each in weights for seed in seeds]
 
 
-def _names(recipe: LensRecipe) -> str:
-    """What the classes are called, as comments."""
-    names = recipe.categories
-    classes = dict.fromkeys(index for _, weights, _ in _goals(recipe) for index in weights)
-    return "".join(
-        f"# Class {index} is {one_line(names[index])}.\n" for index in classes if index < len(names)
+def _goals_and_names(recipe: LensRecipe, *, of_class: bool) -> str:
+    """A line for each picture, below what its classes are called."""
+    goals, names = _goals(recipe), recipe.categories
+    classes = dict.fromkeys(each for _, weights, _ in goals for each in weights) if of_class else ()
+    single, what = _single(recipe), "class" if of_class else "channel"
+    each = [(seed, next(iter(wants)) if single else wants, sign) for seed, wants, sign in goals]
+    return _GOALS.format(
+        what=f"the {what}" if single else f"what each {what} counts",
+        names="".join(f"# Class {k}: {one_line(names[k])}.\n" for k in classes if k < len(names)),
+        goals="".join(f"    {goal},\n" for goal in each),
+        wants=_wants(recipe, of_class=of_class),
+    )
+
+
+def _single(recipe: LensRecipe) -> bool:
+    """Whether each picture is for one channel or class, which counts as it is."""
+    return all(list(weights.values()) == [1.0] for _, weights, _ in _goals(recipe))
+
+
+def _wants(recipe: LensRecipe, *, of_class: bool) -> str:
+    """What the script calls that which pictures are for."""
+    return ("CLASSES" if of_class else "CHANNELS") if _single(recipe) else "WEIGHTS"
+
+
+def _values(recipe: LensRecipe, *, cell: bool, of_class: bool) -> str:
+    """Makes ``values_of``."""
+    number = "class's score" if of_class else "channel's cell" if cell else "channel's mean"
+    index = "target" if of_class else "channel"
+    value = {"class's score": "scores[target]", "channel's cell": "maps[channel, ROW, COLUMN]"}
+    single = _single(recipe)
+    return (_VALUES if single else _SUMS).format(
+        number=number,
+        index=index,
+        value=value.get(number, "maps[channel].mean()"),
+        maps="scores" if of_class else "maps",
+        wants=_wants(recipe, of_class=of_class),
     )
 
 
 _GOALS = """\
-# For each picture: the seed of its noise, {what} with what each counts, and whether their sum is to
-# rise (1) or to fall (-1).
+# For each picture: the seed of its noise, {what}, and 1 to rise or -1 to fall.
 {names}GOALS = [
-{goals}
-]
-SEEDS, WEIGHTS, SIGNS = zip(*GOALS, strict=True)
-SIGNS = torch.tensor(SIGNS)"""
+{goals}]
+SEEDS, {wants}, SIGNS = zip(*GOALS, strict=True)
+SIGNS = torch.tensor(SIGNS)
+"""
 _VALUES = '''
 
 def values_of(output):
-    """What each picture's goal comes to, (N,). {what} is what a channel has."""
-    return torch.stack(
-        [
-            sum(count * {value} for channel, count in weights.items())
-            for maps, weights in zip(output, WEIGHTS, strict=True)
-        ]
-    )
+    """The {number} for each picture, (N,)."""
+    pairs = zip(output, {wants}, strict=True)
+    return torch.stack([{value} for {maps}, {index} in pairs])
+
+'''
+_SUMS = '''
+
+def value_of({maps}, weights):
+    """Each {number} times what it counts, added up."""
+    return sum(count * {value} for {index}, count in weights.items())
+
+
+def values_of(output):
+    """That sum for each picture, (N,)."""
+    return torch.stack([value_of(*pair) for pair in zip(output, WEIGHTS, strict=True)])
 
 '''
 _VARIATION = "10 * STRENGTH * variation(pictures)"
 _PENALTIES = {
-    "none": "",
     "total variation": _VARIATION,
     "L2": "10 * STRENGTH * (pictures - 0.5).square().mean((1, 2, 3)).sum()",
 }
