@@ -12,7 +12,7 @@ from hookviz.recipe.wording import quoted
 from hookviz.synthesis.disturbing import SLIGHT
 from hookviz.synthesis.photographs import colour_factor
 
-STEPS_SAYS = "many of them make rounding grow: another computer's picture differs"
+STEPS_SAYS = "rounding grows with them: after many, pictures are alike and not the same"
 
 
 def as_input(recipe: LensRecipe) -> str:
@@ -139,7 +139,7 @@ def maco(recipe: LensRecipe) -> str:
     files = "\n".join(
         f"    {quoted(each.path.name)}," for each in samples() if each.kind == "photo"
     )
-    photographs = _PHOTOGRAPHS.format(files=files, held="held[:1]" if grey else "held")
+    photographs = _PHOTOGRAPHS.format(files=files, first="[:1]" if grey else "")
     phases = _PHASES.format(returns=_GREY if grey else _COLOUR)
     return f"{_colours()}\n{photographs}\n{phases}"
 
@@ -165,9 +165,7 @@ def plain_of(file):
 
 
 spectra = torch.fft.rfft2(torch.stack([plain_of(file) for file in PHOTOGRAPHS]), norm="ortho")
-held = spectra.abs().mean(0)
-MAGNITUDE = {held}
-'''
+MAGNITUDE = spectra.abs().mean(0){first}'''
 _PHASES = '''
 
 def pictures_of(parameters):
@@ -178,8 +176,7 @@ def pictures_of(parameters):
 
 
 noise = [
-    torch.rand(MAGNITUDE.shape, generator=torch.Generator().manual_seed(seed))
-    for seed in SEEDS
+    torch.rand(MAGNITUDE.shape, generator=torch.Generator().manual_seed(seed)) for seed in SEEDS
 ]
 parameters = (2 * math.pi * torch.stack(noise)).requires_grad_()'''
 
