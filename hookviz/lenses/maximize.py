@@ -1,4 +1,7 @@
-"""What a unit looks for: a picture that the network makes itself, by climbing from noise."""
+"""What a unit looks for: a picture that the network makes itself, by climbing from noise.
+
+Over 300 lines: nearly half of them declare what can be chosen.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
