@@ -41,4 +41,9 @@ def test_every_lens_works_on(of_catalog: Model) -> None:
 
 def _short(slug: str) -> dict[str, Any]:
     """Choices that keep a sweep over 69 networks within minutes."""
-    return {"prune-weights": {"most": 45, "step": 45}}.get(slug, {})
+    return {
+        "prune-weights": {"most": 45, "step": 45},
+        "occlusion": {"window": 32, "stride": 32},
+        "integrated-gradients": {"steps": 2},
+        "effective-receptive-field": {"count": 1},
+    }.get(slug, {})
