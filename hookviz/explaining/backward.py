@@ -88,6 +88,7 @@ class Pass:
         self._watched = {layer.name for layer in convs} | self._wanted - {INPUT}
         self._calls = max(1, sum(layer.calls for layer in convs))
         self._there = self._back = 0
+        self._ways = 2  # there and back
         self._asked: Tensor | None = None
         if quantity.layer is not None:
             _check_part(quantity, check_maps(model, model_input, quantity.layer))
@@ -123,6 +124,7 @@ class Pass:
 
     def values_of(self, replica: nn.Module, images: Tensor) -> Tensor:
         """The quantities alone, ``(N,)``, in a pass of a replica; gradients stay on or off."""
+        self._ways = 1
         return self._values(self._forward(replica, images), len(images))
 
     def _forward(self, replica: nn.Module, images: Tensor) -> Any:
@@ -151,7 +153,7 @@ class Pass:
             # On a GPU the way back runs in a thread of its own, and is quick.
             self._gradients.add(call.layer, output)
         self._there += 1
-        self._telling.share(self._there / self._calls / 2)
+        self._telling.share(self._there / self._calls / self._ways)
         return replacement
 
     def _hold(self, layer: str, output: Tensor) -> tuple[Tensor, Tensor]:

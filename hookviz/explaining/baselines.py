@@ -44,7 +44,8 @@ def baseline_of(model: Model, model_input: ModelInput, kind: str) -> Tensor:
             "it prepares its images with a function of its own. 'zero' and 'blurred' work."
         )
     levels = [(LEVELS[kind] - mean) / std for mean, std in zip(steps.mean, steps.std, strict=True)]
-    return torch.tensor(levels, dtype=image.dtype).view(1, -1, 1, 1).expand_as(image).clone()
+    colour = torch.tensor(levels, dtype=image.dtype)
+    return colour.view(1, -1, 1, 1).expand_as(image).clone()
 
 
 def _blurred(image: Tensor) -> Tensor:
@@ -53,4 +54,5 @@ def _blurred(image: Tensor) -> Tensor:
     deviation = BLUR * min(rows, columns)
     reach = [min(side - 1, round(REACH * deviation)) for side in (columns, rows)]
     across = F.gaussian_blur(image, [2 * reach[0] + 1, 1], deviation)
-    return F.gaussian_blur(across, [1, 2 * reach[1] + 1], deviation)
+    blurred: Tensor = F.gaussian_blur(across, [1, 2 * reach[1] + 1], deviation)
+    return blurred

@@ -7,8 +7,6 @@ Neural Networks" (2016).
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.explaining.receptive_field import Box
-
 Floats = NDArray[np.float64]
 MASS = 0.95
 """The share of all |gradient| by which a field's use is measured."""
@@ -31,11 +29,3 @@ def strongest(weights: Floats, mass: float = MASS) -> NDArray[np.bool_]:
     if weights.size and filled[-1] > 0:
         chosen[order[: int(np.searchsorted(filled, mass * filled[-1])) + 1]] = True
     return chosen.reshape(weights.shape)
-
-
-def outside(weights: Floats, box: Box) -> float:
-    """The largest weight outside of a box, which is 0 if that is a receptive field."""
-    top, left, bottom, right = box
-    beyond = weights.copy()
-    beyond[top:bottom, left:right] = 0
-    return float(beyond.max(initial=0))

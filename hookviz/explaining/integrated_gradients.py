@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.explaining.backward import Quantity
-from hookviz.explaining.many_inputs import each_gradient, value_of
+from hookviz.explaining.many_inputs import each_gradient, each_value
 from hookviz.types import Model, ModelInput, Progress
 
 Floats = NDArray[np.float64]
@@ -102,16 +102,20 @@ def integrated_gradients(
         return baseline + alphas[start:stop] * way
 
     total = torch.zeros(image.shape[1:], dtype=torch.float64)
-    for some in each_gradient(
-        model, model_input, quantity, between, count=steps, progress=progress
-    ):
-        end = some.start + len(some.values)
-        shares = torch.from_numpy(weights[some.start : end] / 2)
-        total += torch.einsum("n,nchw->chw", shares, some.gradients.double())
-    at_baseline = ModelInput(baseline, None, None, f"baseline of {model_input.digest}")
-    return IntegratedGradients(
-        (total * way[0].double()).numpy(),
-        value_of(model, model_input, quantity),
-        value_of(model, at_baseline, quantity),
-        steps,
+    ends = steps / (steps + 1)  # the share of the time before the values at both ends
+    on_the_way = each_gradient(
+        *(model, model_input, quantity, between),
+        count=steps,
+        progress=lambda share: progress(share * ends),
     )
+    for some in on_the_way:
+        shares = torch.from_numpy(weights[some.start : some.start + len(some.values)] / 2)
+        total += torch.einsum("n,nchw->chw", shares, some.gradients.double())
+    both = torch.cat([image, baseline])
+    values = each_value(
+        *(model, model_input, quantity, lambda start, stop: both[start:stop]),
+        count=2,
+        progress=lambda share: progress(ends + share * (1 - ends)),
+    )
+    value, at_baseline = torch.cat([some.values for some in values]).tolist()
+    return IntegratedGradients((total * way[0].double()).numpy(), value, at_baseline, steps)

@@ -36,15 +36,6 @@ class Some:
     gradients: Tensor = field(default_factory=lambda: torch.empty(0), repr=False)
 
 
-def value_of(model: Model, model_input: ModelInput, quantity: Quantity) -> float:
-    """The quantity of one input, in a pass of its own.
-
-    Raises:
-        HookVizError: as `each_value` does.
-    """
-    return float(_values(model, model_input, quantity, model_input.tensor, Telling(None))[0])
-
-
 def each_value(
     model: Model,
     model_input: ModelInput,

@@ -6,47 +6,70 @@ Zeiler and Fergus, "Visualizing and Understanding Convolutional Networks" (2014)
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.explaining.backward import Quantity
-from hookviz.explaining.many_inputs import each_value, value_of
+from hookviz.explaining.many_inputs import each_value
 from hookviz.types import Model, ModelInput, Progress
 
 Floats = NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Squares that go over an input in rows and columns.
+
+    Attributes:
+        shape: height and width of the input in pixels.
+        side: of a square, at most the shorter side of the input.
+        stride: from one to the next, at most `side`, so that no pixel is left out.
+    """
+
+    shape: tuple[int, int]
+    side: int
+    stride: int
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """How many positions there are in rows and in columns."""
+        rows, columns = (-(-(length - self.side) // self.stride) + 1 for length in self.shape)
+        return rows, columns
+
+    def box(self, position: int) -> tuple[int, int, int, int]:
+        """Top, left, bottom, right, the last ones not included, by number, row by row.
+
+        The last square of a row or column is cut off where it reaches past the input.
+        """
+        row, column = divmod(position, self.grid[1])
+        top, left = row * self.stride, column * self.stride
+        return top, left, min(top + self.side, self.shape[0]), min(left + self.side, self.shape[1])
+
+    def over_pixels(self, values: Floats) -> Floats:
+        """For each pixel the mean of the values of all squares over it: `grid` → ``(H, W)``."""
+        total, covers = np.zeros((2, *self.shape))
+        for position, value in enumerate(values.flat):
+            top, left, bottom, right = self.box(position)
+            total[top:bottom, left:right] += value
+            covers[top:bottom, left:right] += 1
+        mean: Floats = total / covers
+        return mean
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Occlusion:
-    """By how much a quantity falls where a window hides the input.
+    """By how much a quantity falls where a square hides the input.
 
     Attributes:
         value: the quantity of the whole input.
-        drops: value − the quantity with the window at each of its positions, float64
-            ``(rows, columns)`` of positions.
-        map: for each pixel the mean of the drops of all windows over it, float64 ``(H, W)``.
-        window, stride: in pixels of the input.
+        drops: value − the quantity with the square at each position, float64, of `Windows.grid`.
+        map: for each pixel the mean of the drops of all squares over it, float64 ``(H, W)``.
     """
 
     value: float
     drops: Floats = field(repr=False)
     map: Floats = field(repr=False)
-    window: int
-    stride: int
-
-    def box(self, row: int, column: int) -> tuple[int, int, int, int]:
-        """Top, left, bottom, right of a window on the input; the last ones are not included."""
-        top, left = row * self.stride, column * self.stride
-        bottom, right = (
-            min(start + self.window, side)
-            for start, side in zip((top, left), self.map.shape, strict=True)
-        )
-        return top, left, bottom, right
-
-
-def positions(side: int, window: int, stride: int) -> int:
-    """At how many positions along a side a window stands, the last of which may reach past it."""
-    return -(-(side - window) // stride) + 1
 
 
 def occlusion(
@@ -55,55 +78,38 @@ def occlusion(
     quantity: Quantity,
     baseline: Tensor,
     *,
-    window: int,
-    stride: int,
+    windows: Windows,
     progress: Progress,
 ) -> Occlusion:
     """Hide a square of the input at every position, and see how the quantity falls.
 
-    As captum's `Occlusion` has it: the windows start at multiples of the stride, all channels of
-    the input are hidden, the last window of a row or column is cut off where it reaches past the
-    input, and a pixel has the mean of the windows that hide it.
+    As in captum's `Occlusion`, all channels of the input are hidden at once.
 
     Args:
         model: the model.
         model_input: the input, ``(1, C, H, W)``.
         quantity: whose fall is measured.
         baseline: what takes the place of what is hidden, ``(1, C, H, W)``.
-        window: side of the square in pixels, at most the shorter side of the input.
-        stride: pixels from one position to the next, at most the window.
+        windows: where the square stands.
         progress: told how far it is; what it raises ends it.
 
     Raises:
         HookVizError: as `each_value` does.
     """
     image = model_input.tensor
-    rows, columns = (positions(side, window, stride) for side in image.shape[2:])
-    found = Occlusion(
-        value_of(model, model_input, quantity),
-        np.zeros((rows, columns)),
-        np.zeros(tuple(image.shape[2:])),
-        window,
-        stride,
-    )
+    rows, columns = windows.grid
 
     def hidden(start: int, stop: int) -> Tensor:
+        """The inputs of these numbers: 0 is the whole one, then a part is hidden in each."""
         images = image.repeat(stop - start, 1, 1, 1)
-        for place in range(start, stop):
-            top, left, bottom, right = found.box(*divmod(place, columns))
+        for number in range(max(1, start), stop):
+            top, left, bottom, right = windows.box(number - 1)
             part = np.s_[..., top:bottom, left:right]
-            images[place - start][part] = baseline[0][part]
+            images[number - start][part] = baseline[0][part]
         return images
 
-    for some in each_value(
-        model, model_input, quantity, hidden, count=rows * columns, progress=progress
-    ):
-        end = some.start + len(some.values)
-        found.drops.flat[some.start : end] = found.value - some.values.numpy()
-    covers = np.zeros_like(found.map)
-    for row, column in np.ndindex(rows, columns):
-        top, left, bottom, right = found.box(row, column)
-        found.map[top:bottom, left:right] += found.drops[row, column]
-        covers[top:bottom, left:right] += 1
-    np.divide(found.map, covers, out=found.map)
-    return found
+    count = 1 + rows * columns
+    passes = each_value(model, model_input, quantity, hidden, count=count, progress=progress)
+    values = torch.cat([some.values for some in passes]).numpy()
+    drops = (values[0] - values[1:]).reshape(rows, columns)
+    return Occlusion(float(values[0]), drops, windows.over_pixels(drops))

@@ -1,6 +1,5 @@
 """Effective receptive field: how much of what a cell could see it really makes use of."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,7 +65,7 @@ def run(
     seen = _each_image(subject, quantity, images, count)
     total = np.mean([seen.weights[name] for name in seen.weights], axis=0)
     known = receptive_fields(subject.model, subject.shape).get(layer)  # of its first call
-    box = known.box(*cell) if known else (0, 0, *subject.shape[1:])
+    box = known.box(*cell) if known else (0, 0, subject.shape[1], subject.shape[2])
     chosen = strongest(total)
     size = max(0, box[2] - box[0]) * max(0, box[3] - box[1])
     share = chosen.sum() / size if size else float("nan")
@@ -103,7 +102,8 @@ class _Seen:
 
 def _each_image(subject: Subject, quantity: Quantity, images: tuple[Any, ...], count: int) -> _Seen:
     first = subject.image if subject.image is not None else subject.model_input
-    listed: Mapping[str, Any] = dict(list(named([first, *images]).items())[:count])
+    # One more than are wanted: the image looked at may be among the others.
+    listed = dict(list(named([first, *images]).items())[: count + 1])
     telling = Telling(subject.progress, 1 + len(listed))
     inputs = prepared_alike(subject, listed, telling)
     seen, digests = _Seen(), set[str]()
@@ -116,7 +116,7 @@ def _each_image(subject: Subject, quantity: Quantity, images: tuple[Any, ...], c
                     f"it becomes an input of {times(made.tensor.shape[1:])}, and the one looked at "
                     f"is {times(subject.shape)}."
                 )
-            if made.digest not in digests:
+            if made.digest not in digests and len(digests) < count:
                 gradient = input_gradient(subject.model, made, quantity, progress=telling.within)
                 seen.weights[name] = weights_of_pixels(gradient.gradient)
             digests.add(made.digest)

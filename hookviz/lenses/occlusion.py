@@ -1,7 +1,6 @@
 """Occlusion: a square hides one part of the input after the other, and the score falls."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.framing import on_input
@@ -10,7 +9,8 @@ from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.errors import SettingError
 from hookviz.explaining.backward import Quantity
 from hookviz.explaining.baselines import BASELINES, baseline_of
-from hookviz.explaining.occlusion import Occlusion, occlusion, positions
+from hookviz.explaining.occlusion import Occlusion, Windows, occlusion
+from hookviz.explaining.receptive_field import Box
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import OneOf, PixelCount
 from hookviz.lenses.contract.quantity_choice import (
@@ -59,7 +59,7 @@ def run(
         HookVizError: the input is no image.
     """
     check_pixels(subject)
-    _check_window(subject, window, stride)
+    windows = _windows(subject, window, stride)
     quantity = chosen_quantity(
         subject, target=target, layer=layer, channel=channel, row=row, column=column
     )
@@ -68,15 +68,14 @@ def run(
         subject.model_input,
         quantity,
         baseline_of(subject.model, subject.model_input, baseline),
-        window=window,
-        stride=stride,
+        windows=windows,
         progress=subject.progress,
     )
     values = {"map": found.map, "drops": found.drops, "value": np.array(found.value)}
-    return _panels(subject, quantity, found), values
+    return _panels(subject, quantity, windows, found), values
 
 
-def _check_window(subject: Subject, window: int, stride: int) -> None:
+def _windows(subject: Subject, window: int, stride: int) -> Windows:
     shorter = min(subject.shape[1:])
     if window > shorter:
         raise SettingError(
@@ -88,18 +87,21 @@ def _check_window(subject: Subject, window: int, stride: int) -> None:
             f"stride={stride} is more than window={window}, so that some pixels would never be "
             f"hidden. It can be 1 to {window}."
         )
+    return Windows((subject.shape[1], subject.shape[2]), window, stride)
 
 
-def _panels(subject: Subject, quantity: Quantity, found: Occlusion) -> tuple[Panel, ...]:
+def _panels(
+    subject: Subject, quantity: Quantity, windows: Windows, found: Occlusion
+) -> tuple[Panel, ...]:
     what = quantity.says(subject.model)
     end = heat.end_of(found.map)
     colours = coloured(found.map, "RdBu_r", low=-end, high=end)
-    best = np.unravel_index(int(np.nanargmax(_finite(found.drops))), found.drops.shape)
-    place = found.box(int(best[0]), int(best[1]))
+    drops = np.nan_to_num(found.drops, nan=0.0, posinf=0.0, neginf=0.0)
+    place, most = windows.box(int(drops.argmax())), float(drops.max())
     words = f"Occlusion of {what}"
     picture = overlay.shrunk(overlay.input_picture(subject.model_input), _LARGE)
     return (
-        TextPanel(_says(subject, what, found, place)),
+        TextPanel(_says(what, windows, found, most, place)),
         *(TextPanel(note, "note") for note in first_call_notes(subject, quantity.layer)),
         ImagePanel(
             "On the image",
@@ -123,23 +125,19 @@ def _panels(subject: Subject, quantity: Quantity, found: Occlusion) -> tuple[Pan
     )
 
 
-def _says(subject: Subject, what: str, found: Occlusion, place: tuple[int, int, int, int]) -> str:
-    rows, columns = (positions(side, found.window, found.stride) for side in subject.shape[1:])
-    tried = f"A square of {found.window}×{found.window} pixels hid {rows * columns:,} parts of the "
-    tried += f"input, one after the other. Whole, {what} is {number(found.value)}"
-    if not found.drops.any():
-        return f"{tried}, and none of them changes it."
+def _says(what: str, windows: Windows, found: Occlusion, most: float, place: Box) -> str:
+    rows, columns = windows.grid
+    tried = (
+        f"A square of {windows.side}×{windows.side} pixels hid {rows * columns:,} parts of the "
+        f"input, one after the other. Whole, {what} is {number(found.value)}"
+    )
+    if not most > 0:
+        return f"{tried}, and no part makes it less by being hidden."
     top, left, bottom, right = place
-    most = float(np.nanmax(_finite(found.drops)))
     return (
         f"{tried}; it is least, {number(found.value - most)}, without rows {top} to {bottom - 1} "
         f"and columns {left} to {right - 1}."
     )
-
-
-def _finite(drops: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The drops, with 0 for those that are no numbers."""
-    return np.nan_to_num(drops, nan=0.0, posinf=0.0, neginf=0.0)
 
 
 LENS = Lens(

@@ -228,7 +228,8 @@ baseline = F.gaussian_blur(baseline, [1, 2 * reach[1] + 1], deviation)""",
 }
 _COLOUR = """\
 # {kind}, as the network gets it.
-baseline = torch.tensor([{colour}]).view(1, -1, 1, 1).expand_as(batch)"""
+colour = torch.tensor([{colour}])
+baseline = colour.view(1, -1, 1, 1).expand_as(batch)"""
 
 
 def batches(files: Iterable[str]) -> str:

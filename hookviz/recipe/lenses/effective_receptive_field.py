@@ -10,17 +10,21 @@ def code(recipe: LensRecipe) -> LensCode:
     chosen = recipe.chosen
     asked = {"layer": "whose cell it is"} | ({"channel": ""} if chosen["channel"] >= 0 else {})
     asked |= {"row": "", "column": ""} if chosen["row"] >= 0 else {}
-    inputs = batches([file_of(name) for name in named(chosen["images"])][: chosen["count"] - 1])
+    files = [file_of(name) for name in named(chosen["images"])][: chosen["count"]]
+    inputs = batches(files if chosen["count"] > 1 else ())
     part = "maps[0, CHANNEL]" if chosen["channel"] >= 0 else "maps.mean(1)[0]  # over all channels"
     middle = "" if chosen["row"] >= 0 else _MIDDLE
     lines = in_order(
-        constants(recipe, **asked), _GRADIENT_AT.format(part=part, middle=middle), inputs, _MEAN
+        constants(recipe, **asked, count="images at most"),
+        _GRADIENT_AT.format(part=part, middle=middle),
+        inputs,
+        _MEAN,
     )
     return lines, {
         "map": "mean",
         "pixels": "pixels",
         "cell": "np.array(cell)",
-        "images": "len(batches)",
+        "images": "len(used)",
     }
 
 
@@ -48,10 +52,11 @@ def gradient_at(images):
 '''
 _MEAN = """\
 mean = np.zeros(batch.shape[2:])
-for each in batches.values():
+used = list(batches.values())[:COUNT]
+for each in used:
     gradient, cell = gradient_at(each)
-    mean += np.abs(gradient).sum(0, dtype=np.float64) / len(batches)  # over the input's channels
+    mean += np.abs(gradient).sum(0, dtype=np.float64) / len(used)  # over the input's channels
 # The fewest pixels that hold 95 % of it. (Which ones the cell could see at most, HookViz follows
 # through the network's windows.)
 filled = np.cumsum(np.sort(mean, axis=None)[::-1])
-pixels = np.searchsorted(filled, 0.95 * filled[-1]) + 1"""
+pixels = np.searchsorted(filled, 0.95 * filled[-1]) + 1 if filled[-1] else 0"""
