@@ -8,6 +8,7 @@ from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.backward import Quantity
 from hookviz.explaining.baselines import BASELINES, baseline_of
 from hookviz.explaining.integrated_gradients import IntegratedGradients, integrated_gradients
+from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import OneOf, WholeNumber
 from hookviz.lenses.contract.quantity_choice import (
@@ -183,5 +184,6 @@ LENS = Lens(
             default=50,
             help="Points on the way. More take longer and add up better.",
         ),
+        BESIDE_RANDOM,
     ),
 )

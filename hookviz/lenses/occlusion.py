@@ -11,6 +11,7 @@ from hookviz.explaining.backward import Quantity
 from hookviz.explaining.baselines import BASELINES, baseline_of
 from hookviz.explaining.occlusion import Occlusion, Windows, occlusion
 from hookviz.explaining.receptive_field import Box
+from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import OneOf, PixelCount
 from hookviz.lenses.contract.quantity_choice import (
@@ -166,5 +167,6 @@ LENS = Lens(
             share=_STRIDE,
             help="Pixels from one to the next; 0: a tenth of the shorter side.",
         ),
+        BESIDE_RANDOM,
     ),
 )

@@ -9,6 +9,7 @@ from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution import Gradient, input_gradient
 from hookviz.explaining.backward import Quantity
 from hookviz.hooking.forward_pass import Telling
+from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import (
     ClassChoice,
@@ -192,5 +193,6 @@ LENS = Lens(
             default=0.15,
             help="SmoothGrad only: its deviation as a share of the input's range.",
         ),
+        BESIDE_RANDOM,
     ),
 )

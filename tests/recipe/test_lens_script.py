@@ -85,6 +85,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     "saliency": (
         Case(),
         Case({"method": "input × gradient", "target": 1}, SHAPESNET),
+        Case({"beside_random": True}, SHAPESNET),
         Case({"method": "SmoothGrad", "samples": 3, "noise": 0.2}, SQUEEZENET),
         Case({"method": "guided backpropagation"}),
         Case({"layer": "features.3.expand1x1", "channel": 5}, SQUEEZENET),
@@ -194,6 +195,7 @@ CASES: dict[str, tuple[Case, ...]] = {
 """By the lens's slug: what is run."""
 
 LEFT_OUT = {
+    "saliency": ("random_map", "rank_correlation"),  # of other weights
     "integrated-gradients": ("completeness_error",),  # itself a difference of the size of rounding
     # what a cell could see takes HookViz to follow through the network's windows
     "effective-receptive-field": ("box", "share"),

@@ -13,6 +13,7 @@ from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
 from hookviz.errors import SettingError, UnknownNameError, nearest_names
 from hookviz.images import reading
+from hookviz.lenses.contract.beside_random import looked
 from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import InputImage, Model, ModelInput, Progress, ignore
@@ -120,5 +121,5 @@ def look(
             parameter.name: parameter.resolve(parameters.get(parameter.name), subject)
             for parameter in lens.parameters
         }
-        panels, values = lens.run(subject, **chosen)
+        panels, values = looked(lens, subject, chosen)
     return LensResult(lens.slug, panels, values, chosen, time.perf_counter() - started)
