@@ -56,7 +56,7 @@ class Quantity:
         if self.cell is None:
             return f"the mean of {self.layer if self.channel is None else channel}"
         cell = f"row {self.cell[0]}, column {self.cell[1]} of "
-        return cell + (f"{self.layer}, all channels" if self.channel is None else channel)
+        return cell + (f"{self.layer} (all channels)" if self.channel is None else channel)
 
 
 class Pass:

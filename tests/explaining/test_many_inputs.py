@@ -32,9 +32,11 @@ def plainly(network: Tiny, images: Tensor, quantity: Quantity) -> Tensor:
         return scores
     maps = {"conv1": first, "conv2": second}[quantity.layer]
     part = maps.mean(1) if quantity.channel is None else maps[:, quantity.channel]
-    return (
-        part.mean((1, 2)) if quantity.cell is None else part[:, quantity.cell[0], quantity.cell[1]]
-    )
+    if quantity.cell is None:
+        means: Tensor = part.mean((1, 2))
+        return means
+    cells: Tensor = part[:, quantity.cell[0], quantity.cell[1]]
+    return cells
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES)

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def texts(result: hookviz.LensResult) -> str:
 def plainly(
     model: hookviz.Model, layer: str, of: Callable[[Tensor], Tensor], files: list[Path], side: int
 ) -> np.ndarray:
-    """The mean of |∂ of(maps)/∂x| over files, by a hook of torch and `backward`."""
+    """The mean of |∂ of(maps)/∂x| over files, by a hook of torch and its autograd."""
     total = np.zeros((side, side))
     maps: list[Tensor] = []
     for file in files:
@@ -32,9 +33,8 @@ def plainly(
         handle = module.register_forward_hook(lambda *seen: maps.append(seen[2].clone()))
         model.network(image)
         handle.remove()
-        of(maps.pop()).backward()
-        assert image.grad is not None
-        total += image.grad[0].abs().sum(0).numpy() / len(files)
+        (gradient,) = torch.autograd.grad(of(maps.pop()), image)
+        total += gradient[0].abs().sum(0).numpy() / len(files)
     return total
 
 
@@ -78,7 +78,7 @@ def test_the_middle_cell_of_all_channels_is_the_default() -> None:
     assert result.values["cell"].tolist() == [4, 4]  # of 8×8
     expected = plainly(model, "stage2", lambda maps: maps[0, :, 4, 4].mean(), PHOTOS[:1], 64)
     np.testing.assert_allclose(result.values["map"], expected, rtol=1e-3, atol=1e-6)
-    assert "row 4, column 4 of stage2, all channels" in texts(result)
+    assert "row 4, column 4 of stage2 (all channels)" in texts(result)
 
 
 def test_of_plain_convolutions_it_is_a_bell_within_its_frame() -> None:
@@ -141,11 +141,12 @@ def test_a_cell_that_nothing_moves_says_so() -> None:
 
 
 def test_what_is_not_there_is_refused(tiny: hookviz.Model) -> None:
-    for chosen, says in (
+    refused: tuple[tuple[dict[str, Any], str], ...] = (
         ({"channel": 6}, "no channel 6"),
         ({"row": 7, "column": 0}, "no row 7"),
         ({"row": 1}, "choose both"),
-    ):
+    )
+    for chosen, says in refused:
         with pytest.raises(SettingError, match=says):
             hookviz.run_lens("effective-receptive-field", tiny, picture(), images=(), **chosen)
 
