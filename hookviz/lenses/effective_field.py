@@ -179,7 +179,7 @@ LENS = Lens(
     sentence="Which pixels move one cell of a layer, over many images, of all that it could see.",
     run=run,
     parameters=(
-        LayerChoice(kind="any", default="last conv", help="Whose cell it is."),
+        LayerChoice(kind="any", default="last map", help="Whose cell it is."),
         WholeNumber(
             name="channel",
             label="Channel",

@@ -80,9 +80,7 @@ def _beside(
     says = TextPanel(_says(found), "note")
     if place is None or other is None:
         return *panels, says
-    blank = replace(
-        other, title=f"{other.title}, random weights", alt=f"{other.alt}, with random weights"
-    )
+    blank = replace(other, title="With random weights", alt=f"{other.alt}, with random weights")
     after = place + 1
     while after < len(panels) and isinstance(panels[after], ImagePanel):
         after += 1  # pictures that follow each other stand in a row
