@@ -81,7 +81,7 @@ QUERIES = {
     "saliency": _PHOTOGRAPH,
     "occlusion": _PHOTOGRAPH,
     "integrated-gradients": _PHOTOGRAPH,
-    "effective-receptive-field": {"sample": "cat", "layer": "features.4.expand3x3"},
+    "effective-receptive-field": {"sample": "cat", "layer": "features.7.expand3x3"},
     "gradients": {"model": "ShapesNet", "sample": "star"},
     "embedding": _PHOTOGRAPH,
 }

@@ -27,7 +27,7 @@ from hookviz.wording import number, percent, times
 
 Floats = NDArray[np.float64]
 _PART = f"{100 * MASS:.0f} %"
-_LARGE = 640  # pixels of the pictures
+_LARGE, _CLOSE = 640, 480  # pixels of the pictures, and of the one that is close up
 _DARK = 0.25  # what is left of the light outside of the pixels that count
 _LIMITS = (
     "This shows how far a cell reaches on average, and how strongly, by small changes. It does not "
@@ -153,6 +153,9 @@ def _pictures(
     over = overlay.over_input(subject.model_input, colours, opacity=0.8)
     picture = overlay.shrunk(overlay.input_picture(subject.model_input), _LARGE)
     part = np.where(chosen[..., None], np.uint8(255), np.uint8(0)).repeat(3, 2)
+    top, left, bottom, right = box
+    close = colours[top:bottom, left:right]
+    enlarged = max(1, _CLOSE // max(close.shape))
     light = overlay.over_input(subject.model_input, part, opacity=1)
     dimmed = np.where(light > 0, picture, (picture * _DARK).astype(np.uint8))
     return (
@@ -168,6 +171,12 @@ def _pictures(
             on_input(dimmed, box, subject.shape[1:]),
             alt=f"What the network saw, bright where most of the |gradient| of {what} lies",
             caption="The fewest pixels that hold so much are left bright.",
+        ),
+        ImagePanel(
+            "Close up",
+            close.repeat(enlarged, 0).repeat(enlarged, 1),
+            alt=f"Mean |gradient| of {what} in its receptive field, a block for each pixel",
+            caption=f"The frame: {times(close.shape[:2])} pixels of the input.",
         ),
     )
 

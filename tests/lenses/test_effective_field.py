@@ -101,6 +101,7 @@ def test_of_plain_convolutions_it_is_a_bell_within_its_frame() -> None:
     np.testing.assert_array_equal(result.values["map"], expected)
     assert result.values["box"].tolist() == [4, 4, 13, 13]
     shown = [panel for panel in result.panels if isinstance(panel, ImagePanel)]
+    assert shown.pop().picture.shape == (9 * 53, 9 * 53, 3)
     assert len(shown) == 2
     scale = 640 / 17
     for panel in shown:  # the frame: white just outside of the box
