@@ -121,7 +121,7 @@ def test_images_are_counted_once_and_those_that_do_not_fit_are_told_of(
     assert int(result.values["images"]) == 2
     assert "broken.png is left out" in texts(result)
     assert "input of 3×20×20, and the one looked at is 3×16×16" in texts(result)
-    alone = hookviz.run_lens("effective-receptive-field", tiny, first, images=others, count=1)
+    alone = hookviz.run_lens("effective-receptive-field", tiny, first, images=(other,), count=1)
     assert int(alone.values["images"]) == 1
 
 
