@@ -12,6 +12,7 @@ import numpy as np
 from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import SettingError
+from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import (
     ChannelChoice,
@@ -308,5 +309,6 @@ LENS = Lens(
             help="Shifted, turned and scaled a little, so that no accident of a pixel counts.",
             rare=True,
         ),
+        BESIDE_RANDOM,
     ),
 )

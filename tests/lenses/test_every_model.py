@@ -46,5 +46,8 @@ def _short(slug: str) -> dict[str, Any]:
         "maximize": {"of": "channels side by side", "channels": "0", "steps": 32, "side": 32},
         "dream": {"steps": 2},
         "inversion": {"steps": 2, "layers": 2},
+        "occlusion": {"window": 32, "stride": 32},
+        "integrated-gradients": {"steps": 2},
+        "effective-receptive-field": {"count": 1},
     }
     return short.get(slug, {})
