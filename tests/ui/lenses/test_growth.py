@@ -41,7 +41,6 @@ def test_only_so_many_are_shown_as_one_can_see() -> None:
         shown.append(int(each.values["step"]))
 
     growth = Growth(show, lambda: now)
-    assert not growth.began
     for step in range(100):  # of a hundredth of a second
         growth.take(result(step))
         now += 0.01

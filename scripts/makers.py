@@ -1,0 +1,48 @@
+"""People who keep a long lens running while a class explores, for the load test."""
+
+import asyncio
+import random
+from dataclasses import dataclass, field
+
+import requests
+from websockets.exceptions import WebSocketException
+
+from scripts.visitor import arrive
+
+_SHOWN = "download_button"  # with which a lens's result ends on the page
+
+
+@dataclass
+class Making:
+    """What people who run a lens all the time saw: runs that were finished, and failures."""
+
+    finished: int = 0
+    failures: list[str] = field(default_factory=list)
+
+
+async def keep_making(address: str, query: dict[str, str], seed: int, made: Making) -> None:
+    """One person who opens a lens and has it run for one layer after the other, until cancelled.
+
+    Args:
+        address: of the server.
+        query: the link's, with the lens.
+        seed: tells people apart: each begins with another layer.
+        made: what came of it is added here.
+    """
+    order = random.Random(seed)  # noqa: S311 - a person's whims
+    while True:
+        try:
+            async with arrive(address, query) as tab:
+                await tab.run()
+                known = len(tab.problems)
+                layers = list(tab.options.get("Layer", ()))
+                order.shuffle(layers)
+                for layer in layers:  # each once: a second time it would be in the session's cache
+                    tab.sent.clear()
+                    await tab.choose("Layer", layer)
+                    made.finished += _SHOWN in tab.sent
+                    made.failures += [f"making: {text}" for text in tab.problems[known:]]
+                    known = len(tab.problems)
+        except (OSError, LookupError, requests.RequestException, WebSocketException) as error:
+            made.failures.append(f"making: {type(error).__name__}: {error}"[:200])
+            await asyncio.sleep(1)
