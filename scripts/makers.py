@@ -14,14 +14,21 @@ _SHOWN = "download_button"  # with which a lens's result ends on the page
 
 @dataclass
 class Making:
-    """What people who run a lens all the time saw: runs that were finished, and failures."""
+    """What people who run a lens all the time saw: runs that were finished, and failures.
+
+    Attributes:
+        finished: runs that went to their end.
+        failures: what went wrong.
+        over: whether they may stop; `asyncio.wait_for` of Python 3.11 can swallow a cancellation.
+    """
 
     finished: int = 0
     failures: list[str] = field(default_factory=list)
+    over: bool = False
 
 
 async def keep_making(address: str, query: dict[str, str], seed: int, made: Making) -> None:
-    """One person who opens a lens and has it run for one layer after the other, until cancelled.
+    """One person who opens a lens and has it run for one layer after the other, until it is over.
 
     Args:
         address: of the server.
@@ -30,7 +37,7 @@ async def keep_making(address: str, query: dict[str, str], seed: int, made: Maki
         made: what came of it is added here.
     """
     order = random.Random(seed)  # noqa: S311 - a person's whims
-    while True:
+    while not made.over:
         try:
             async with arrive(address, query) as tab:
                 await tab.run()
@@ -38,6 +45,8 @@ async def keep_making(address: str, query: dict[str, str], seed: int, made: Maki
                 layers = list(tab.options.get("Layer", ()))
                 order.shuffle(layers)
                 for layer in layers:  # each once: a second time it would be in the session's cache
+                    if made.over:
+                        return
                     tab.sent.clear()
                     await tab.choose("Layer", layer)
                     made.finished += _SHOWN in tab.sent
