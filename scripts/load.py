@@ -240,7 +240,7 @@ async def _class(
         visits = await asyncio.gather(
             *(visit(address, title, seed, late=seed * PAUSE[1] / count) for seed in range(count))
         )
-        made.over = True
+        made.over.set()
         for maker in makers:
             maker.cancel()
     return visits, made

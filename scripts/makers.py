@@ -24,7 +24,7 @@ class Making:
 
     finished: int = 0
     failures: list[str] = field(default_factory=list)
-    over: bool = False
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 async def keep_making(address: str, query: dict[str, str], seed: int, made: Making) -> None:
@@ -37,7 +37,7 @@ async def keep_making(address: str, query: dict[str, str], seed: int, made: Maki
         made: what came of it is added here.
     """
     order = random.Random(seed)  # noqa: S311 - a person's whims
-    while not made.over:
+    while not made.over.is_set():
         try:
             async with arrive(address, query) as tab:
                 await tab.run()
@@ -45,7 +45,7 @@ async def keep_making(address: str, query: dict[str, str], seed: int, made: Maki
                 layers = list(tab.options.get("Layer", ()))
                 order.shuffle(layers)
                 for layer in layers:  # each once: a second time it would be in the session's cache
-                    if made.over:
+                    if made.over.is_set():
                         return
                     tab.sent.clear()
                     await tab.choose("Layer", layer)
