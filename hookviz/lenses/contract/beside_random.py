@@ -87,7 +87,7 @@ def _correlations(
 def _beside(
     panels: tuple[Panel, ...], others: tuple[Panel, ...], words: str, *, pairs: int = 1
 ) -> tuple[Panel, ...]:
-    """The panels, with so many of the other's pictures each behind its own, and words after them."""
+    """The panels, with so many of the other's pictures, each behind its own, and words."""
     blanks = [panel for panel in others if isinstance(panel, ImagePanel)][:pairs]
     shown: list[Panel] = []
     last = len(panels)

@@ -190,29 +190,27 @@ def _grow(unit: _Unit, wish: _Wish, place: _Place) -> None:
             report = held.giving_way()
             place.offer_stop(unit, wish.seed)
 
+            key = unit.key(wish.seed)
+
+            def keep(value: float) -> _Picture:
+                picture = _Picture(ascent.pictures()[0], ascent.steps, value)
+                cache.put((*key, "pixels"), picture, picture.pixels.nbytes)
+                return picture
+
             def after(now: Ascent) -> None:
                 nonlocal due
-                if time.monotonic() >= due:
-                    place.show(_taken(now, now.values[0]), unit.channel)
+                if time.monotonic() >= due:  # kept first: what is drawn can end the run
+                    place.show(keep(now.values[0]), unit.channel)
                     due = time.monotonic() + _EVERY
                 report(now.steps / wish.steps)
 
-            key = unit.key(wish.seed)
-            try:
-                run_resumed(ascent, wish.steps, cache, (*key, "state"), after)
-            finally:
-                if ascent.steps:
-                    picture = _taken(ascent, ascent.measured()[0])
-                    cache.put((*key, "pixels"), picture, picture.pixels.nbytes)
+            run_resumed(ascent, wish.steps, cache, (*key, "state"), after)
+            picture = keep(ascent.measured()[0])
     except HookVizError as error:
         place.say(str(error))
         return
     place.show(picture, unit.channel)
     place.offer_more(unit, wish)
-
-
-def _taken(ascent: Ascent, value: float) -> _Picture:
-    return _Picture(ascent.pictures()[0], ascent.steps, value)
 
 
 def _stop(unit: _Unit, seed: int) -> None:
