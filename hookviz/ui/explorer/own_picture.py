@@ -6,7 +6,7 @@ itself is the session's. Another channel has its own, so it is made as soon as i
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,6 +14,7 @@ import streamlit as st
 
 from hookviz.drawing.enlarging import enlarged
 from hookviz.errors import HookVizError
+from hookviz.lenses.maximize import SEVERAL
 from hookviz.synthesis.ascent import Ascent
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.maximizing import STEPS, begin
@@ -31,6 +32,7 @@ LENS = "maximize"
 _PARAM = "made"  # of the link: steps and seed
 _MOST_STEPS = 2048
 _EVERY = 0.16  # seconds between two pictures: six a second are a movement
+_SIDE_BY_SIDE = 16  # channels
 _SIDE = 256  # pixels of a picture as it is shown
 
 
@@ -103,7 +105,7 @@ class _Place:
             "Stop", key="hv-made-stop", icon=":material/stop:", on_click=_stop, args=(unit, seed)
         )
 
-    def offer_more(self, unit: _Unit, wish: _Wish) -> None:
+    def offer_more(self, unit: _Unit, wish: _Wish, others: Sequence[int]) -> None:
         """What can be done with a picture that is there."""
         with self._row.container(gap="small"):
             st.button(
@@ -131,7 +133,18 @@ class _Place:
                 icon=":material/compare:",
                 on_click=_look_closer,
                 args=(unit, wish),
+                kwargs={"beside_random": "true"},
                 help="The same beside it for a network that was never trained, and more settings",
+                type="tertiary",
+            )
+            st.button(
+                f"{len(others)} side by side",
+                key="hv-made-others",
+                icon=":material/grid_view:",
+                on_click=_look_closer,
+                args=(unit, wish),
+                kwargs={"of": SEVERAL, "channels": ", ".join(map(str, others))},
+                help="Pictures of channels as the grid begins, made together",
                 type="tertiary",
             )
             st.button(
@@ -146,12 +159,19 @@ class _Place:
 
 
 def offer_own_picture(
-    model: Model, activation: Activation, channel: int
+    model: Model, activation: Activation, channel: int, order: Sequence[int]
 ) -> Callable[[], None] | None:
     """The channel's picture, or a button that has it made.
 
     Gives what is left to do once all else is drawn, for it takes seconds; None where nothing is.
+
+    Args:
+        model: whose channel.
+        activation: of its layer.
+        channel: the one that is picked up.
+        order: the channels in the order in which the grid shows them.
     """
+    others = order[:_SIDE_BY_SIDE]
     wish = _Wish.of_link()
     if wish is None:
         st.button(
@@ -174,12 +194,12 @@ def offer_own_picture(
     if picture is not None:
         place.show(picture, channel)
         if picture.steps == wish.steps:
-            place.offer_more(unit, wish)
+            place.offer_more(unit, wish, others)
             return None
-    return partial(_grow, unit, wish, place)
+    return partial(_grow, unit, wish, place, others)
 
 
-def _grow(unit: _Unit, wish: _Wish, place: _Place) -> None:
+def _grow(unit: _Unit, wish: _Wish, place: _Place, others: Sequence[int]) -> None:
     """Make the picture, seen as it grows; a click anywhere ends the run and loses nothing."""
     cache = session_cache()  # not asked of Streamlit where the run is being ended
     due = 0.0
@@ -210,7 +230,7 @@ def _grow(unit: _Unit, wish: _Wish, place: _Place) -> None:
         place.say(str(error))
         return
     place.show(picture, unit.channel)
-    place.offer_more(unit, wish)
+    place.offer_more(unit, wish, others)
 
 
 def _stop(unit: _Unit, seed: int) -> None:
@@ -219,9 +239,9 @@ def _stop(unit: _Unit, seed: int) -> None:
     go(**{_PARAM: None if picture is None else str(_Wish(picture.steps, seed))})
 
 
-def _look_closer(unit: _Unit, wish: _Wish) -> None:
-    """Go to the lens, with random weights beside the picture."""
-    chosen = {"steps": wish.steps, "seed": wish.seed, "beside_random": "true"}
+def _look_closer(unit: _Unit, wish: _Wish, **settings: str) -> None:
+    """Go to the lens, with the same steps and seed and some other settings."""
+    chosen = {"steps": wish.steps, "seed": wish.seed, **settings}
     choose(layer=unit.layer)
     go(
         lens=LENS,
