@@ -49,9 +49,9 @@ def run(
     q is the score of class `target` before the softmax or, where `layer` is given, the mean of a
     channel of that layer, or one cell of it (Zeiler and Fergus, 2014). A square has `window` pixels
     a side, `stride` from one to the next, at most `window`, so that no pixel is left out; what
-    takes its place is in `hookviz.explaining.baselines`. Values, float64: ``map``, the mean fall over all squares that
-    hide a pixel, ``(H, W)``; ``drops``, the fall for each square, ``(rows, columns)``; ``value``
-    (q).
+    takes its place is in `hookviz.explaining.baselines`. Values, float64: ``map``, the mean fall
+    over all squares that hide a pixel, ``(H, W)``; ``drops``, the fall for each square,
+    ``(rows, columns)``; ``value`` (q).
 
     Raises:
         SettingError: the square is larger than the input; there is no such channel or cell; or the
