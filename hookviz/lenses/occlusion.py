@@ -48,14 +48,14 @@ def run(
 
     q is the score of class `target` before the softmax or, where `layer` is given, the mean of a
     channel of that layer, or one cell of it (Zeiler and Fergus, 2014). A square has `window` pixels
-    a side, `stride` from one to the next; what takes its place is in
-    `hookviz.explaining.baselines`. Values, float64: ``map``, the mean fall over all squares that
-    hide a pixel, ``(H, W)``; ``drops``, the fall for each square, ``(rows, columns)``; ``value``
-    (q).
+    a side, `stride` from one to the next, at most `window`, so that no pixel is left out; what
+    takes its place is in `hookviz.explaining.baselines`. Values, float64: ``map``, the mean fall
+    over all squares that hide a pixel, ``(H, W)``; ``drops``, the fall for each square,
+    ``(rows, columns)``; ``value`` (q).
 
     Raises:
-        SettingError: the square is larger than the input, or leaves pixels out; there is no such
-            channel or cell; or the colour can't be had.
+        SettingError: the square is larger than the input; there is no such channel or cell; or the
+            colour can't be had.
         ModelError: no layer is chosen and the network puts out no class scores.
         HookVizError: the input is no image.
     """
@@ -83,12 +83,7 @@ def _windows(subject: Subject, window: int, stride: int) -> Windows:
             f"window={window} is more than the input has: {times(subject.shape[1:])} pixels. It "
             f"can be 1 to {shorter}, or 0 for a seventh of that."
         )
-    if stride > window:
-        raise SettingError(
-            f"stride={stride} is more than window={window}, so that some pixels would never be "
-            f"hidden. It can be 1 to {window}."
-        )
-    return Windows((subject.shape[1], subject.shape[2]), window, stride)
+    return Windows((subject.shape[1], subject.shape[2]), window, min(stride, window))
 
 
 def _panels(
@@ -129,8 +124,9 @@ def _panels(
 def _says(what: str, windows: Windows, found: Occlusion, most: float, place: Box) -> str:
     rows, columns = windows.grid
     tried = (
-        f"A square of {windows.side}×{windows.side} pixels hid {rows * columns:,} parts of the "
-        f"input, one after the other. Whole, {what} is {number(found.value)}"
+        f"A square of {windows.side}×{windows.side} pixels, in steps of {windows.stride}, hid "
+        f"{rows * columns:,} parts of the input, one after the other. Whole, {what} is "
+        f"{number(found.value)}"
     )
     if not most > 0:
         return f"{tried}, and no part makes it less by being hidden."
@@ -165,7 +161,7 @@ LENS = Lens(
             name="stride",
             label="Step",
             share=_STRIDE,
-            help="Pixels from one to the next; 0: a tenth of the shorter side.",
+            help="Pixels from one to the next, up to the square's side; 0: a tenth of the shorter.",
         ),
         BESIDE_RANDOM,
     ),

@@ -66,11 +66,16 @@ def test_the_size_of_the_square_follows_the_input(tiny: hookviz.Model) -> None:
     assert (result.chosen["window"], result.chosen["stride"]) == (20, 14)
 
 
+def test_a_step_is_no_longer_than_the_square(tiny: hookviz.Model) -> None:
+    result = hookviz.run_lens("occlusion", tiny, picture(), window=5, stride=9)
+    assert result.values["drops"].shape == (4, 4)  # from 0, 5, 10 and 15 of 16
+    assert "5×5 pixels, in steps of 5, hid 16 parts" in texts(result)
+
+
 @pytest.mark.parametrize(
     ("chosen", "says"),
     [
         ({"window": 17}, "window=17 is more than the input has: 16×16 pixels. It can be 1 to 16"),
-        ({"window": 4, "stride": 5}, "stride=5 is more than window=4"),
         ({"window": -1}, "not a whole number from 0"),
         ({"layer": "conv1", "channel": 4}, "There is no channel 4"),
         ({"layer": "conv1", "row": 2}, "choose both"),

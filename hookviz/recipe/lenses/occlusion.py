@@ -6,7 +6,11 @@ from hookviz.recipe.lens_parts import LensCode, baseline, constants, in_order, v
 
 def code(recipe: LensRecipe) -> LensCode:
     """A pass for each position of the square."""
-    sizes = constants(recipe, window="side of the square in pixels", stride="from one to the next")
+    stride = min(recipe.chosen["stride"], recipe.chosen["window"])
+    sizes = in_order(
+        constants(recipe, window="side of the square in pixels"),
+        f"STRIDE = {stride}  # from one to the next",
+    )
     lines = in_order(*value_of(recipe), sizes, baseline(recipe), _HIDE)
     return lines, {"map": "total / covers", "drops": "drops", "value": "value"}
 
