@@ -16,7 +16,7 @@ _LARGE = 25_000_000
 _LONG = frozenset(
     {
         *("channels-that-matter", "dream", "effective-receptive-field", "inversion", "occlusion"),
-        *("integrated-gradients", "prune-channels", "prune-weights", "images-map"),
+        *("integrated-gradients", "prune-weights"),
     }
 )
 """Lenses of many passes, or that sort all weights."""

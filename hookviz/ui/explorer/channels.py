@@ -220,7 +220,7 @@ def _show_picked(
         )
         if channel is not None:
             show_excitations(model, activation, channel)
-            later = offer_own_picture(model, activation, channel, grid.order)
+            later = offer_own_picture(model, activation, channel, grid.order.tolist())
             show_origin(model, scene.model_input, drawing.layer, grid, activation, channel=channel)
     drawing.channel = channel
     return later
