@@ -4,12 +4,16 @@
     python -m scripts.load --url http://127.0.0.1:8501 40
     python -m scripts.load --visits 1000
     python -m scripts.load --bear
+    python -m scripts.load --model ShapesNet --pictures 5 --lens maximize 40
 
 Each visitor speaks the browser's own protocol to a real server: opens the page, uploads an image
 that nobody else has, picks layers and channels, goes through a lens, changes the model, leaves and
 comes back, with pauses between clicks as a person makes them. Every grid is compared with what the
 library draws for that image. A failure counts at whatever moment it comes: an error on the page, a
-grid that is missing or wrong, a connection that closes, an error in the server's log.
+grid that is missing or wrong, a connection that closes, an error in the server's log. With
+``--pictures`` some of them keep a long lens running and the others explore beside them.
+
+Over 300 lines: one class of visitors, and what is told of it in one table.
 """
 
 import argparse
@@ -33,8 +37,10 @@ from websockets.exceptions import WebSocketException
 import hookviz
 from hookviz.images.samples import samples
 from hookviz.lenses import kernels
+from hookviz.lenses.contract.running import find_lens
 from hookviz.types import Model
 from scripts.automatic_grid import automatic_grid
+from scripts.makers import Making, keep_making
 from scripts.servers import Server, serve
 from scripts.visitor import Visitor, arrive
 
@@ -121,7 +127,7 @@ async def visit(
     async def wait() -> None:
         await asyncio.sleep(choice.uniform(*pause))
 
-    query = {"model": title} | ({} if title == "ShapesNet" else {"weights": "random"})
+    query = _query(title)
     layers = _layers(_MODELS[title])
     first = samples()[0].path.read_bytes()
     own = picture(seed)
@@ -212,11 +218,37 @@ def _pixels(png: bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
         return np.asarray(opened)
 
 
-async def _class(address: str, title: str, count: int) -> list[Visit]:
-    """So many people who come within five seconds."""
-    return await asyncio.gather(
-        *(visit(address, title, seed, late=seed * PAUSE[1] / count) for seed in range(count))
-    )
+@dataclass(frozen=True, slots=True)
+class Pictures:
+    """Those of a class who make pictures meanwhile: how many, and with which lens."""
+
+    makers: int = 0
+    lens: str = ""
+
+
+async def _class(
+    address: str, title: str, count: int, pictures: Pictures = Pictures()
+) -> tuple[list[Visit], Making]:
+    """So many people who come within five seconds, and what those made who make pictures."""
+    made = Making()
+    query = _query(title) | {"lens": pictures.lens}
+    async with asyncio.TaskGroup() as group:
+        makers = [
+            group.create_task(keep_making(address, query, seed, made))
+            for seed in range(pictures.makers)
+        ]
+        visits = await asyncio.gather(
+            *(visit(address, title, seed, late=seed * PAUSE[1] / count) for seed in range(count))
+        )
+        made.over.set()
+        for maker in makers:
+            maker.cancel()
+    return visits, made
+
+
+def _query(title: str) -> dict[str, str]:
+    """The link to a model, with weights that need no download."""
+    return {"model": title} | ({} if title == "ShapesNet" else {"weights": "random"})
 
 
 def _failures(visits: Sequence[Visit], server: Server | None) -> Counter[str]:
@@ -235,21 +267,24 @@ def _late(seconds: Sequence[float]) -> float:
     return sorted(seconds)[max(0, round(0.95 * len(seconds)) - 1)]
 
 
-def measure(title: str, count: int, url: str = "", *, leave: bool = False) -> tuple[str, bool]:
+def measure(
+    title: str, count: int, url: str = "", *, leave: bool = False, pictures: Pictures = Pictures()
+) -> tuple[str, bool]:
     """One row of the table, and whether the server bore it, for a class on a server of its own.
 
     Args:
         title: the model.
-        count: how many people.
+        count: how many people explore.
         url: a server that runs already; nothing is known of its processor time and memory.
         leave: wait until the sessions are gone, to tell what memory stays.
+        pictures: who makes pictures beside them; their runs end the row.
     """
     with nullcontext(None) if url else serve() as server:
         address = server or url
         asyncio.run(_wave(address, title, range(1)))  # a first visitor, and not counted
         memory, processor = (server.megabytes(), server.processor()) if server else (0.0, 0.0)
         started = time.perf_counter()
-        visits = asyncio.run(_class(address, title, count))
+        visits, made = asyncio.run(_class(address, title, count, pictures))
         lasted = time.perf_counter() - started
         runs = sum(seen.runs for seen in visits)
         own = ["", "", ""]
@@ -260,7 +295,7 @@ def measure(title: str, count: int, url: str = "", *, leave: bool = False) -> tu
                 time.sleep(_LEFT)
                 asyncio.run(_wave(address, title, range(1)))  # whose coming lets go of the others
                 own[2] = f"{server.megabytes() - memory:.0f}"
-        failures = _failures(visits, server)
+        failures = _failures(visits, server) + Counter(made.failures)
     for text, number in failures.most_common(5):
         print(f"  {number} × {text}", file=sys.stderr)
     seconds = [click.seconds for seen in visits for click in seen.clicks] or [float("nan")]
@@ -269,6 +304,8 @@ def measure(title: str, count: int, url: str = "", *, leave: bool = False) -> tu
         f"| {statistics.median(seconds):.2f} | {_late(seconds):.2f} "
         f"| {len(seconds) / lasted:.1f} | {' | '.join(own)} |"
     )
+    if pictures.makers:
+        row += f" {pictures.makers} | {made.finished} |"
     return row, _late(seconds) <= LIMIT and not failures
 
 
@@ -314,6 +351,8 @@ def main() -> None:
     parser.add_argument("--leave", action="store_true", help="also: what memory stays behind")
     parser.add_argument("--visits", type=int, metavar="N", help="memory over so many visits")
     parser.add_argument("--bear", action="store_true", help="how many people one process bears")
+    parser.add_argument("--pictures", type=int, default=0, metavar="N", help="N more make pictures")
+    parser.add_argument("--lens", default="maximize", help="with which lens they do, by its slug")
     asked = parser.parse_args()
     if max(asked.sessions) > 400:
         parser.error("at most 400 sessions: this is for a machine of one's own")
@@ -324,10 +363,13 @@ def main() -> None:
     if asked.bear:
         bear(titles[0])
         return
-    print(_HEAD)
+    pictures = Pictures(asked.pictures, find_lens(asked.lens).slug if asked.pictures else "")
+    names, line = _HEAD.splitlines()
+    print(names + (" makers | finished |" if asked.pictures else ""))
+    print(line + ("---:|---:|" if asked.pictures else ""))
     for title in titles:
         for count in asked.sessions:
-            row, _ = measure(title, count, asked.url, leave=asked.leave)
+            row, _ = measure(title, count, asked.url, leave=asked.leave, pictures=pictures)
             print(row, flush=True)
 
 

@@ -79,6 +79,9 @@ _PHOTOGRAPH = {"sample": "cat"}
 QUERIES = {
     "grad-cam": _PHOTOGRAPH,
     "saliency": _PHOTOGRAPH,
+    "occlusion": _PHOTOGRAPH,
+    "integrated-gradients": _PHOTOGRAPH,
+    "effective-receptive-field": {"sample": "cat", "layer": "features.7.expand3x3"},
     "gradients": {"model": "ShapesNet", "sample": "star"},
     "embedding": _PHOTOGRAPH,
 }

@@ -48,3 +48,17 @@ def on_picture(
         round(top + box[2] * down),
         round(left + box[3] * across),
     )
+
+
+def on_input(picture: Pixels, box: tuple[int, int, int, int], sides: tuple[int, ...]) -> Pixels:
+    """A picture of a whole input with a rectangle of it framed, RGB uint8.
+
+    Args:
+        picture: RGB uint8, ``(H, W, 3)``, of any size.
+        box: top, left, bottom, right in pixels of the input.
+        sides: height and width of the input.
+    """
+    down, across = (shown / side for shown, side in zip(picture.shape[:2], sides, strict=True))
+    top, left, bottom, right = box
+    on_shown = round(top * down), round(left * across), round(bottom * down), round(right * across)
+    return framed(picture, on_shown)

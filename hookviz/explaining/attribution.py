@@ -50,7 +50,7 @@ def layer_gradient(
     run = Pass(model, model_input, quantity, (layer,), progress)
     gradient = run.run(model_input.tensor)[layer]
     if gradient is None:
-        raise _unreached(model, model_input, layer, quantity)
+        raise unreached(model, model_input, layer, quantity)
     return _gradient(run, map_of(model, model_input, layer, run.held[layer]), gradient)
 
 
@@ -83,7 +83,7 @@ def input_gradient(
     run = Pass(model, model_input, quantity, (INPUT,), progress, guided=guided)
     gradient = run.run(model_input.tensor if image is None else image)[INPUT]
     if gradient is None:
-        raise _unreached(model, model_input, INPUT, quantity)
+        raise unreached(model, model_input, INPUT, quantity)
     return _gradient(run, run.held[INPUT][0], gradient)
 
 
@@ -111,7 +111,7 @@ def working_layer(
     return None
 
 
-def _unreached(
+def unreached(
     model: Model, model_input: ModelInput, layer: str, quantity: Quantity
 ) -> HookVizError:
     """The error for a gradient that isn't there, with its cause and a layer that works."""
@@ -139,7 +139,7 @@ def _moves(model: Model, model_input: ModelInput, layer: str, quantity: Quantity
         run = Pass(model, model_input, quantity, (), ignore)
         replica = replicas.for_gradients(model.network)
         with torch.no_grad(), hooks.edit(replica, (layer,), disturb):
-            return run.value_of(replica, model_input.tensor)
+            return run.values_of(replica, model_input.tensor)
 
     return bool(value(0.0) != value(1.0))
 

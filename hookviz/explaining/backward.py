@@ -1,5 +1,7 @@
 """One pass there and back: a number of a pass, and its gradients at layers and at the input.
 
+Several inputs can go through at once, each with a number of its own.
+
 The pass runs on a fresh replica, and `torch.autograd.grad` asks for single gradients, so nothing
 that is shared gets one. What a layer puts out is held aside while the network goes on with a copy:
 an in-place ReLU behind the layer can't write over it.
@@ -32,13 +34,14 @@ class Quantity:
     Attributes:
         target: a class, whose score (before the softmax) it is, where `layer` is None.
         layer: a layer, of whose first call it is a part.
-        channel: the layer's channel, whose mean it is, where `cell` is None.
+        channel: the layer's channel, whose mean it is, where `cell` is None; None stands for the
+            mean of all channels.
         cell: the row and column of one cell of the channel.
     """
 
     target: int | None = None
     layer: str | None = None
-    channel: int = 0
+    channel: int | None = 0
     cell: tuple[int, int] | None = None
 
     def says(self, model: Model) -> str:
@@ -51,8 +54,9 @@ class Quantity:
             )
         channel = f"channel {self.channel} of {self.layer}"
         if self.cell is None:
-            return f"the mean of {channel}"
-        return f"row {self.cell[0]}, column {self.cell[1]} of {channel}"
+            return f"the mean of {self.layer if self.channel is None else channel}"
+        cell = f"row {self.cell[0]}, column {self.cell[1]} of "
+        return cell + (f"{self.layer} (all channels)" if self.channel is None else channel)
 
 
 class Pass:
@@ -60,7 +64,7 @@ class Pass:
 
     Attributes:
         held: what each wanted layer put out in its first call, and the input as `INPUT`.
-        value: the quantity, once the pass has run.
+        values: the quantity of each input, ``(N,)``, once the pass has run.
         relus: at how many ReLUs negative gradients were cut.
     """
 
@@ -75,7 +79,7 @@ class Pass:
         guided: bool = False,
     ) -> None:
         self.held: dict[str, Tensor] = {}
-        self.value = float("nan")
+        self.values = torch.empty(0)
         self.relus = 0
         self._model, self._model_input, self._quantity = model, model_input, quantity
         self._wanted, self._guided = frozenset(wanted), guided
@@ -84,32 +88,44 @@ class Pass:
         self._watched = {layer.name for layer in convs} | self._wanted - {INPUT}
         self._calls = max(1, sum(layer.calls for layer in convs))
         self._there = self._back = 0
+        self._ways = 2  # there and back
         self._asked: Tensor | None = None
         if quantity.layer is not None:
             _check_part(quantity, check_maps(model, model_input, quantity.layer))
             self._watched.add(quantity.layer)
 
-    def run(self, image: Tensor) -> Mapping[str, Tensor | None]:
-        """The gradients by layer, of the shape of what it put out; None where there is none."""
+    @property
+    def value(self) -> float:
+        """The quantity of the first input."""
+        return float(self.values[0])
+
+    def run(self, images: Tensor) -> Mapping[str, Tensor | None]:
+        """The gradients by layer, of the shape of what it put out; None where there is none.
+
+        Args:
+            images: ``(N, C, H, W)``. The gradient is that of the sum of the N quantities, which is
+                each one's own where the network keeps its rows apart.
+        """
         # Where the caller has switched gradients off, that is no business of this replica's.
         with (
             torch.inference_mode(mode=False),  # switches gradients on, too
             hooks.on_gradients(self._see_back) as self._gradients,
         ):
             replica = replicas.for_gradients(self._model.network)
-            images = image.to(*device_and_dtype(replica), copy=True)
+            images = images.to(*device_and_dtype(replica), copy=True)
             if INPUT in self._wanted:
                 self.held[INPUT] = images.requires_grad_()
             try:
-                value = self._value(self._forward(replica, images))
-                self.value = float(value.detach())
-                return self._backward(value)
+                values = self._values(self._forward(replica, images), len(images))
+                self.values = values.detach().cpu()
+                return self._backward(values.sum())
             finally:
                 del self._gradients  # it knows this object, and the two would keep each other
 
-    def value_of(self, replica: nn.Module, image: Tensor) -> Tensor:
-        """The quantity alone, in a pass of a replica; gradients are on or off as they are."""
-        return self._value(self._forward(replica, image))
+    def values_of(self, replica: nn.Module, images: Tensor) -> Tensor:
+        """The quantities alone, ``(N,)``, in a pass of a replica; gradients stay on or off."""
+        self._ways = 1
+        return self._values(self._forward(replica, images), len(images))
 
     def _forward(self, replica: nn.Module, images: Tensor) -> Any:
         guide = _Reluctance(self._guide) if self._guided else nullcontext()
@@ -137,7 +153,7 @@ class Pass:
             # On a GPU the way back runs in a thread of its own, and is quick.
             self._gradients.add(call.layer, output)
         self._there += 1
-        self._telling.share(self._there / self._calls / 2)
+        self._telling.share(self._there / self._calls / self._ways)
         return replacement
 
     def _hold(self, layer: str, output: Tensor) -> tuple[Tensor, Tensor]:
@@ -162,15 +178,18 @@ class Pass:
         self._telling.share(0.5 + self._back / self._calls / 2)
         return None
 
-    def _value(self, output: Any) -> Tensor:
-        quantity = self._quantity
+    def _values(self, output: Any, count: int) -> Tensor:
+        quantity, asked = self._quantity, self._asked
         if quantity.layer is None:
-            return scores_in(self._model, output, 1)[0, quantity.target]
-        if self._asked is None:
+            return scores_in(self._model, output, count)[:, quantity.target]
+        if asked is None:
             raise ModelError(f"Layer {quantity.layer!r} of {self._model.title} did not run.")
-        maps = map_of(self._model, self._model_input, quantity.layer, self._asked)
-        channel = maps[quantity.channel]
-        return channel.mean() if quantity.cell is None else channel[quantity.cell]
+        if asked.ndim != 4 or len(asked) != count:
+            asked = map_of(self._model, self._model_input, quantity.layer, asked)[None]
+        part = asked.mean(1) if quantity.channel is None else asked[:, quantity.channel]
+        if quantity.cell is not None:
+            return part[:, *quantity.cell]
+        return torch.stack([each.mean() for each in part])
 
 
 class _Reluctance(EveryFunction):
@@ -210,7 +229,7 @@ def check_maps(model: Model, model_input: ModelInput, layer: str) -> tuple[int, 
 def _check_part(quantity: Quantity, shape: tuple[int, ...]) -> None:
     row, column = quantity.cell or (0, 0)
     for axis, index, count in (
-        ("channel", quantity.channel, shape[0]),
+        ("channel", quantity.channel or 0, shape[0]),
         ("row", row, shape[1]),
         ("column", column, shape[2]),
     ):

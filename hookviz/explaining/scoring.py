@@ -11,8 +11,8 @@ from hookviz.hooking.forward_pass import Telling, device_and_dtype, forward_pass
 from hookviz.types import Model, ModelInput
 from hookviz.wording import times
 
-_WORK = 8e9  # multiply-adds of one batch: a fraction of a second, after which progress is told
-_MOST_AT_ONCE = 32  # images in a batch
+WORK = 8e9  # multiply-adds of one batch: a fraction of a second, after which progress is told
+MOST_AT_ONCE = 32  # images in a batch
 
 
 def class_scores(
@@ -71,7 +71,7 @@ def images_at_once(
     layers = survey_input(model, model_input).layers
     work = sum(layer.multiply_adds * layer.calls for layer in layers)
     on_gpu = device_and_dtype(model.network)[0].type != "cpu"
-    many = _MOST_AT_ONCE if on_gpu else int(min(_MOST_AT_ONCE, _WORK // max(1, work)))
+    many = MOST_AT_ONCE if on_gpu else int(min(MOST_AT_ONCE, WORK // max(1, work)))
     if many <= 1:
         return 1
     pair = torch.cat([model_input.tensor, torch.zeros_like(model_input.tensor)])

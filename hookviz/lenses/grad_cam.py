@@ -18,6 +18,7 @@ from hookviz.explaining.attribution import layer_gradient, working_layer
 from hookviz.explaining.backward import Quantity, check_maps
 from hookviz.explaining.cam import Numbers, eigen_cam, grad_cam, grad_cam_plus_plus, layer_cam
 from hookviz.explaining.score_cam import score_cam
+from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, OneOf, WholeNumber
 from hookviz.wording import number
@@ -190,5 +191,6 @@ LENS = Lens(
             default=128,
             help="Score-CAM only: it runs the network once for each.",
         ),
+        BESIDE_RANDOM,
     ),
 )

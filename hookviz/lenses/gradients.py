@@ -4,11 +4,11 @@ import numpy as np
 
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
-from hookviz.errors import SettingError
 from hookviz.explaining.attribution import layer_gradient, working_layer
 from hookviz.explaining.backward import Quantity
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, WholeNumber
+from hookviz.lenses.contract.quantity_choice import chosen_cell, first_call_notes
 from hookviz.wording import number
 
 _CHART = 24  # channels that the chart shows
@@ -39,12 +39,7 @@ def run(
     """
     if of is None and target is None:
         subject.scored  # noqa: B018 - says that there are no scores
-    if (row < 0) != (column < 0):
-        raise SettingError(
-            f"row={row} and column={column}: choose both for one cell, or neither (−1) for the "
-            "mean of the channel."
-        )
-    cell = None if row < 0 else (row, column)
+    cell = chosen_cell(row, column)
     quantity = Quantity(target, of, channel, cell) if of else Quantity(target)
     result = layer_gradient(subject.model, subject.model_input, layer, quantity, subject.progress)
     gradient = result.gradient
@@ -83,11 +78,7 @@ def run(
 
 
 def _notes(subject: Subject, layer: str, quantity: Quantity, norm: float) -> list[str]:
-    notes = [
-        f"{name} runs {subject.survey.calls[name]} times in a pass; this is about its first call."
-        for name in dict.fromkeys((layer, quantity.layer or layer))
-        if subject.survey.calls[name] > 1
-    ]
+    notes = first_call_notes(subject, layer, quantity.layer)
     if quantity.layer == layer:
         notes.append("A layer's gradient of itself says nothing new; choose an earlier layer.")
     elif norm == 0:

@@ -1,4 +1,7 @@
-"""What a unit looks for: a picture that the network makes itself, by climbing from noise."""
+"""What a unit looks for: a picture that the network makes itself, by climbing from noise.
+
+Over 300 lines: nearly half of them declare what can be chosen.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +12,7 @@ import numpy as np
 from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import SettingError
+from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import (
     ChannelChoice,
@@ -305,5 +309,6 @@ LENS = Lens(
             help="Shifted, turned and scaled a little, so that no accident of a pixel counts.",
             rare=True,
         ),
+        BESIDE_RANDOM,
     ),
 )

@@ -6,10 +6,10 @@ import torch
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
-from hookviz.errors import HookVizError
 from hookviz.explaining.attribution import Gradient, input_gradient
 from hookviz.explaining.backward import Quantity
 from hookviz.hooking.forward_pass import Telling
+from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import (
     ClassChoice,
@@ -18,7 +18,8 @@ from hookviz.lenses.contract.parameters import (
     RealNumber,
     WholeNumber,
 )
-from hookviz.wording import number, times
+from hookviz.lenses.contract.quantity_choice import check_pixels, first_call_notes
+from hookviz.wording import number
 
 _SEED = 0  # of SmoothGrad's noise
 _BRIGHT = 99  # percentile that has the brightest colour; a few pixels would darken all others
@@ -58,11 +59,7 @@ def run(
         HookVizError: no gradient gets from q to the input, or the input is no image.
         ModelError: no layer is chosen and the network puts out no class scores.
     """
-    if len(subject.shape) != 3:
-        raise HookVizError(
-            f"{subject.model.title} takes {times(subject.shape)}, which has no pixels to weigh: "
-            "this lens needs images, (C, H, W)."
-        )
+    check_pixels(subject)
     if layer is None and target is None:
         subject.scored  # noqa: B018 - says that there are no scores
     quantity = Quantity(target, layer, channel) if layer else Quantity(target)
@@ -133,11 +130,7 @@ def _smooth(subject: Subject, quantity: Quantity, samples: int, noise: float) ->
 
 
 def _notes(subject: Subject, method: str, quantity: Quantity, result: Gradient) -> list[str]:
-    notes = []
-    layer = quantity.layer
-    if layer and subject.survey.calls[layer] > 1:
-        calls = subject.survey.calls[layer]
-        notes.append(f"{layer} runs {calls} times in a pass; this is about its first call.")
+    notes = first_call_notes(subject, quantity.layer)
     if method == "guided backpropagation":
         notes.append(
             f"Negative gradients are cut at {result.guided:,} ReLUs. Such maps show edges of "
@@ -200,5 +193,6 @@ LENS = Lens(
             default=0.15,
             help="SmoothGrad only: its deviation as a share of the input's range.",
         ),
+        BESIDE_RANDOM,
     ),
 )

@@ -2,7 +2,8 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -20,18 +21,28 @@ _FLOAT = 4  # bytes of a float32
 _seeding = threading.Lock()  # torch has one generator; one builder at a time may seed it
 
 
-def with_random_weights(spec: ModelSpec) -> nn.Module:
+@contextmanager
+def same_random_numbers() -> Iterator[None]:
+    """The block draws the same numbers from torch's generator every time, and nobody else does."""
+    with _seeding, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
+
+
+def with_random_weights(spec: ModelSpec, classes: int | None = None) -> nn.Module:
     """A catalog model, untrained: its weights are random and yet the same every time.
+
+    Args:
+        spec: the catalog's entry.
+        classes: how many; those of its own weights by default.
 
     Raises:
         ModelError: it is too large for this process.
     """
     refuse_too_large(spec, spec.parameters)
-    with _seeding, torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = architectures.build(
-            spec.name, architectures.spec_classes(spec.name), training_heads=True
-        )
+    classes = architectures.spec_classes(spec.name) if classes is None else classes
+    with same_random_numbers():
+        network = architectures.build(spec.name, classes, training_heads=True)
     architectures.drop_training_heads(network)
     return network
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from hookviz.explaining.baselines import BLUR, LEVELS, REACH
+from hookviz.images.samples import samples
 from hookviz.recipe.lens_facts import LensRecipe
 from hookviz.recipe.wording import quoted
 
@@ -150,3 +152,105 @@ def scores_without(layer, channel):
 with torch.no_grad():
     before = model(batch)[0].double()
 '''
+
+
+def value_of(recipe: LensRecipe) -> list[str]:
+    """Defines ``value_of(images)``: a class's score, or the mean or a cell of a layer's channel."""
+    if recipe.chosen["layer"] is None:
+        return [target(recipe), _SCORE]
+    asked = {"layer": "asked about", "channel": "whose mean it is"}
+    if recipe.chosen.get("row", -1) < 0:
+        return [constants(recipe, **asked), _channel("the mean", "[0, CHANNEL].mean()")]
+    asked |= {"channel": "of it", "row": "of the channel", "column": "of the channel"}
+    return [constants(recipe, **asked), _channel("a cell", "[0, CHANNEL, ROW, COLUMN]")]
+
+
+_SCORE = '''
+
+def value_of(images):
+    """The class's score, before the softmax."""
+    return model(images)[0, TARGET]
+
+'''
+
+
+def _channel(what: str, part: str) -> str:
+    return _CHANNEL.format(what=what, part=part)
+
+
+_CHANNEL = '''
+
+def value_of(images):
+    """{what} of the channel, in the layer's first call."""
+    outputs = []
+
+    def hold(module, inputs, output):
+        outputs.append(output)
+        return output.clone()  # an in-place ReLU that follows would write over the original
+
+    handle = model.get_submodule(LAYER).register_forward_hook(hold)
+    model(images)
+    handle.remove()
+    return outputs[0]{part}
+
+'''
+GRADIENT_AT = '''
+def gradient_at(images):
+    """How much the value would change with each number of the input, and the value."""
+    images = images.clone().requires_grad_()
+    value = value_of(images)
+    (gradient,) = torch.autograd.grad(value, images)
+    return gradient[0].numpy(), value.item()
+
+'''
+
+
+def baseline(recipe: LensRecipe) -> str:
+    """Makes ``baseline``, what stands for nothing, of the batch's shape."""
+    kind = str(recipe.chosen["baseline"])
+    if kind not in LEVELS:
+        return _BASELINES[kind].format(share=round(1 / BLUR), reach=REACH)
+    steps = recipe.preprocess
+    assert steps is not None  # or the lens has refused it
+    colour = [(LEVELS[kind] - mean) / std for mean, std in zip(steps.mean, steps.std, strict=True)]
+    return _COLOUR.format(kind=kind, colour=", ".join(map(repr, colour)))
+
+
+_BASELINES = {
+    "zero": "baseline = torch.zeros_like(batch)  # the mean colour, as the network gets it",
+    "blurred": """\
+# The input itself, blurred: rows and columns one after the other.
+high, wide = batch.shape[2:]
+deviation = min(high, wide) / {share}
+reach = [min(side - 1, round({reach} * deviation)) for side in (wide, high)]
+baseline = F.gaussian_blur(batch, [2 * reach[0] + 1, 1], deviation)
+baseline = F.gaussian_blur(baseline, [1, 2 * reach[1] + 1], deviation)""",
+}
+_COLOUR = """\
+# {kind}, as the network gets it.
+colour = torch.tensor([{colour}])
+baseline = colour.view(1, -1, 1, 1).expand_as(batch)"""
+
+
+def batches(files: Iterable[str]) -> str:
+    """Makes ``batches``, an input for the image and for each of the other files by its name."""
+    listed = "\n".join(f"    {quoted(file)}," for file in files)
+    return in_order(_FIRST, _OTHERS.format(files=listed) if listed else "")
+
+
+_FIRST = "\n\nbatches = {IMAGE: batch}"
+_OTHERS = """\
+# The other images' files, in the folder where this runs, or paths; one that is there already is not
+# taken again.
+FILES = [
+{files}
+]
+for file in FILES:
+    other = read(file)
+    if not any(torch.equal(other, known) for known in batches.values()):
+        batches[file] = other"""
+
+
+def file_of(name: str) -> str:
+    """The file of an image: samples are known by their titles on the page."""
+    return next((each.path.name for each in samples() if each.title == name), name)

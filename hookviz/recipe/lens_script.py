@@ -36,6 +36,8 @@ def lens_script(recipe: LensRecipe) -> str:
         f"# The numbers that HookViz's lens {quoted(recipe.lens)} shows of the network\n"
         f"# {quoted(recipe.model)}{image}, computed without HookViz."
     )
+    if recipe.chosen.get("beside_random"):
+        head += "\n# Those of random weights beside it, the same code gives with such weights."
     return assembled(head, recipe, (code, _save(recipe, numbers)))
 
 

@@ -28,7 +28,7 @@ def test_a_lens_says_what_it_takes() -> None:
     said = output_of("lens", "grad-cam")
     assert said.startswith("Where does it look? Grad-CAM and its relatives: Which parts")
     assert [line.split()[0] for line in said.splitlines()[3:]] == [
-        *("method", "layer", "target", "top")
+        *("method", "layer", "target", "top", "beside_random")
     ]
 
 

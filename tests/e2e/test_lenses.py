@@ -57,6 +57,10 @@ def use(page: Page, parameter: parameters.Parameter, tmp_path: Path) -> None:
             page.get_by_role("option", name=re.compile(r"^star\b")).first.click()
         case parameters.OneOf():
             choose(page, parameter.label, parameter.choices[-1])
+        case parameters.PixelCount():  # a single pixel would take a pass for every pixel
+            field = main.get_by_role("spinbutton", name=parameter.label, exact=True)
+            field.fill("40")
+            field.press("Enter")
         case parameters.WholeNumber() | parameters.RealNumber():
             low, high = parameter.low, parameter.high
             other = low if parameter.default != low else min(high, low + 1)
@@ -64,7 +68,7 @@ def use(page: Page, parameter: parameters.Parameter, tmp_path: Path) -> None:
             field.fill(f"{other:g}")
             field.press("Enter")
         case parameters.Switch():
-            main.get_by_role("switch", name=parameter.label).click()
+            main.get_by_text(parameter.label, exact=True).click()  # the label takes the click
         case parameters.Channels():
             field = main.get_by_role("textbox", name=parameter.label)
             field.fill("0, 2-3")

@@ -4,14 +4,17 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 import hookviz
+from hookviz.capturing import inputs
 from hookviz.lenses.contract import running
-from hookviz.lenses.contract.lens import Lens
-from hookviz.lenses.contract.parameters import LayerChoice
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.parameters import LayerChoice, Switch
+from hookviz.lenses.contract.result import LensResult
 from tests.conftest import Tiny, as_model, hook_count, picture, seeded
 
 EVERY = pytest.mark.parametrize("lens", running.list_lenses(), ids=lambda lens: lens.slug)
@@ -122,3 +125,27 @@ def test_it_says_what_it_is(lens: Lens) -> None:
     assert lens.question.endswith("?")
     assert lens.question.split()[0] in running.QUESTION_WORDS
     assert all(parameter.label for parameter in lens.parameters)
+
+
+def _growing(subject: Subject, *, switch: bool) -> LensOutput:
+    for step in range(3):
+        subject.partial(((), {"step": np.array(step)}))
+    return (), {"step": np.array(3), "switch": np.array(switch)}
+
+
+def test_a_lens_may_hand_over_what_it_has_so_far() -> None:
+    switch = Switch(name="switch", label="Switch", default=True)
+    lens = Lens("growing", "Growing", "What grows?", "It grows.", _growing, (switch,))
+    model = as_model(seeded(Tiny))
+    subject = Subject(model, inputs.prepare(model, picture()), None)
+    so_far: list[LensResult] = []
+    result = running.look(lens, subject, {}, partial=so_far.append)
+    assert [int(each.values["step"]) for each in (*so_far, result)] == [0, 1, 2, 3]
+    assert [each.chosen for each in so_far] == 3 * [{"switch": True}]
+    assert running.look(lens, subject, {}).values["step"] == 3  # nobody has to watch
+
+    def stop(_result: LensResult) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        running.look(lens, subject, {}, partial=stop)

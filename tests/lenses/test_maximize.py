@@ -2,7 +2,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import hookviz
 from hookviz.capturing.cache import Budget
@@ -128,6 +127,14 @@ def test_too_many_at_once_are_refused() -> None:
         )
 
 
-def test_a_blocks_own_gradient_mode_is_no_business_of_it(tiny: Model) -> None:
-    with torch.no_grad():
-        assert maximize(tiny, layer="conv2").values["history"][-1, 0] > 0 or True
+def test_random_weights_beside_it(tiny: Model) -> None:
+    seen: list[LensResult] = []
+    chosen: dict[str, Any] = {"layer": "conv2", "aim": "both", "beside_random": True}
+    result = maximize(tiny, **chosen, partial=seen.append)
+    random = "With random weights"
+    assert titles(result) == ["What excites channel 0", random, "What silences channel 0", random]
+    assert titles(seen[-1]) == titles(result)
+    alone = maximize(tiny, layer="conv2", aim="both")
+    np.testing.assert_array_equal(result.values["pictures"], alone.values["pictures"])
+    assert not np.array_equal(result.values["random_pictures"], alone.values["pictures"])
+    assert "never trained" in "".join(getattr(panel, "text", "") for panel in result.panels)

@@ -92,10 +92,42 @@ CASES: dict[str, tuple[Case, ...]] = {
     "saliency": (
         Case(),
         Case({"method": "input × gradient", "target": 1}, SHAPESNET),
+        Case({"beside_random": True}, SHAPESNET),
         Case({"method": "SmoothGrad", "samples": 3, "noise": 0.2}, SQUEEZENET),
         Case({"method": "guided backpropagation"}),
         Case({"layer": "features.3.expand1x1", "channel": 5}, SQUEEZENET),
         Case({"layer": "stage1.first.conv", "channel": 7, "method": "SmoothGrad"}, SHAPESNET),
+    ),
+    "occlusion": (  # here a square at a time
+        Case({"window": 20, "stride": 16}, rounding=1e-4),
+        Case({"baseline": "blurred", "target": 1, "stride": 30}, SHAPESNET, 1e-4),
+        Case(
+            {
+                "layer": "features.3.expand1x1",
+                "channel": 5,
+                "row": 3,
+                "column": 2,
+                "baseline": "black",
+                "window": 24,
+                "stride": 20,
+            },
+            SQUEEZENET,
+            1e-4,
+        ),
+    ),
+    "integrated-gradients": (  # here a point of the way at a time
+        Case({"steps": 5}, rounding=1e-5),
+        Case({"baseline": "grey", "target": 1, "steps": 4}, SHAPESNET, 1e-5),
+        Case(
+            {"layer": "layer2.0.conv1", "channel": 3, "steps": 4, "baseline": "blurred"},
+            RESNET,
+            1e-5,
+        ),
+    ),
+    "effective-receptive-field": (
+        Case({"images": ("other.png",)}, rounding=1e-6),
+        Case({"layer": "stage2", "channel": 3, "images": ()}, SHAPESNET, 1e-6),
+        Case({"layer": "features.3", "row": 2, "column": 3, "count": 1}, SQUEEZENET, 1e-6),
     ),
     "summary": (Case(), Case({"layers": "convolutions"}, RESNET), Case(networks=CONVNEXT)),
     "kernels": (
@@ -206,6 +238,10 @@ CASES: dict[str, tuple[Case, ...]] = {
 """By the lens's slug: what is run."""
 
 LEFT_OUT = {
+    "saliency": ("random_map", "rank_correlation"),  # of other weights
+    "integrated-gradients": ("completeness_error",),  # itself a difference of the size of rounding
+    # what a cell could see takes HookViz to follow through the network's windows
+    "effective-receptive-field": ("box", "share"),
     "trace": ("seconds",),  # no two passes take the same time
     "prune-weights": (  # of the smaller network, which takes HookViz to make
         *("smaller_logits", "smaller_difference", "parameters", "multiply_adds"),

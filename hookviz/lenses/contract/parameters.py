@@ -34,6 +34,11 @@ class Asked(Protocol):
         ...
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the input, ``(C, H, W)``."""
+        ...
+
+    @property
     def survey(self) -> Survey:
         """What a pass runs."""
         ...
@@ -240,6 +245,25 @@ class ChannelChoice(WholeNumber):
     low: int = 0
     high: int = 999_999
     default: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PixelCount(WholeNumber):
+    """A length on the input in pixels; 0, the default, stands for a share of its shorter side."""
+
+    share: float
+    low: int = 0
+    high: int = 100_000
+    default: int = 0
+
+    def resolve(self, value: Any, subject: Asked) -> int:
+        """The number of pixels, from 1.
+
+        Raises:
+            SettingError: the value is no whole number in the range.
+        """
+        chosen = WholeNumber.resolve(self, value, subject)
+        return chosen or max(1, round(self.share * min(subject.shape[1:])))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,6 +15,7 @@ from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
 from hookviz.errors import SettingError, UnknownNameError, nearest_names
 from hookviz.images import reading
+from hookviz.lenses.contract.beside_random import looked
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import InputImage, Model, ModelInput, Progress, ignore
@@ -134,4 +135,4 @@ def look(
     with torch.inference_mode(mode=False):  # the caller's; a lens may want gradients
         for parameter in lens.parameters:
             chosen[parameter.name] = parameter.resolve(parameters.get(parameter.name), subject)
-        return result(lens.run(subject, **chosen))
+        return result(looked(lens, subject, chosen))

@@ -1,19 +1,15 @@
 """One channel across images: its map on each of them."""
 
 from hookviz.capturing.features import named
-from hookviz.images.samples import samples
 from hookviz.recipe.lens_facts import LensRecipe
-from hookviz.recipe.lens_parts import MAPS_OF, LensCode, constants, in_order
-from hookviz.recipe.wording import quoted
+from hookviz.recipe.lens_parts import MAPS_OF, LensCode, batches, constants, file_of, in_order
 
 
 def code(recipe: LensRecipe) -> LensCode:
     """A pass for each image, in the order in which the lens has them."""
-    files = [_file(name) for name in named(recipe.chosen["images"])]
-    listed = "\n".join(f"    {quoted(file)}," for file in files)
-    others = _OTHERS.format(files=listed) if files else ""
+    inputs = batches(file_of(name) for name in named(recipe.chosen["images"]))
     lines = in_order(
-        constants(recipe, layer="", channel="from 0"), MAPS_OF, _FIRST, others, _MAPS, _NUMBERS
+        constants(recipe, layer="", channel="from 0"), MAPS_OF, inputs, _MAPS, _NUMBERS
     )
     values = {"names": "np.array(names)"}
     values |= {name: name for name in ("highest", "mean", "place")}
@@ -22,22 +18,6 @@ def code(recipe: LensRecipe) -> LensCode:
     return lines, values | (each or {"maps": "np.stack(maps)"})
 
 
-def _file(name: str) -> str:
-    """The file of an image: samples are known by their titles on the page."""
-    return next((each.path.name for each in samples() if each.title == name), name)
-
-
-_FIRST = "\n\nbatches = {IMAGE: batch}"
-_OTHERS = """\
-# The other images' files, in the folder where this runs, or paths; one that is there already is not
-# taken again.
-FILES = [
-{files}
-]
-for file in FILES:
-    other = read(file)
-    if not any(torch.equal(other, known) for known in batches.values()):
-        batches[file] = other"""
 _MAPS = """\
 found = {file: maps_of(each)[CHANNEL] for file, each in batches.items()}  # (rows, columns) each
 tops = {file: each.max(initial=-np.inf, where=np.isfinite(each)) for file, each in found.items()}

@@ -1,17 +1,18 @@
 """Saliency: gradient, input × gradient, SmoothGrad, guided backpropagation."""
 
 from hookviz.recipe.lens_facts import LensRecipe
-from hookviz.recipe.lens_parts import LensCode, constants, in_order, target
+from hookviz.recipe.lens_parts import GRADIENT_AT, LensCode, in_order, value_of
 
 
 def code(recipe: LensRecipe) -> LensCode:
     """The gradient at the input, and how the chosen method shows it."""
-    method, of_class = str(recipe.chosen["method"]), recipe.chosen["layer"] is None
-    if of_class:
-        lines = [target(recipe), _SCORE]
-    else:
-        lines = [constants(recipe, layer="asked about", channel="whose mean it is"), _CHANNEL]
-    lines += [_GRADIENT, _METHODS[method].format(**recipe.chosen), _MAP[method != _SIGNED]]
+    method = str(recipe.chosen["method"])
+    lines = [
+        *value_of(recipe),
+        GRADIENT_AT,
+        _METHODS[method].format(**recipe.chosen),
+        _MAP[method != _SIGNED],
+    ]
     return in_order(*lines), {
         "map": "shown",
         "attribution": "attribution",
@@ -20,38 +21,6 @@ def code(recipe: LensRecipe) -> LensCode:
 
 
 _SIGNED = "input × gradient"
-_SCORE = '''
-
-def value_of(images):
-    """The class's score, before the softmax."""
-    return model(images)[0, TARGET]
-
-'''
-_CHANNEL = '''
-
-def value_of(images):
-    """The mean of the channel, in the layer's first call."""
-    outputs = []
-
-    def hold(module, inputs, output):
-        outputs.append(output)
-        return output.clone()  # an in-place ReLU that follows would write over the original
-
-    handle = model.get_submodule(LAYER).register_forward_hook(hold)
-    model(images)
-    handle.remove()
-    return outputs[0][0, CHANNEL].mean()
-
-'''
-_GRADIENT = '''
-def gradient_at(images):
-    """How much the value would change with each number of the input, and the value."""
-    images = images.clone().requires_grad_()
-    value = value_of(images)
-    (gradient,) = torch.autograd.grad(value, images)
-    return gradient[0].numpy(), value.item()
-
-'''
 _METHODS = {
     "gradient": """
 attribution, value = gradient_at(batch)  # (C, H, W)""",

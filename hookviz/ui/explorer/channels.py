@@ -4,7 +4,7 @@ Whatever is done in here, the rest of the page stands as it is and costs nothing
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -35,6 +35,7 @@ from hookviz.ui.explorer.layer_capture import capture_layer
 from hookviz.ui.explorer.layer_choice import choose_layer
 from hookviz.ui.explorer.layer_header import show_layer
 from hookviz.ui.explorer.map_origin import show_origin
+from hookviz.ui.explorer.own_picture import offer_own_picture
 from hookviz.ui.explorer.patch_tiles import offer_patches, patch_tiles
 from hookviz.ui.explorer.pinned_view import image_title, model_title
 from hookviz.ui.explorer.view_choice import pick_view
@@ -178,7 +179,7 @@ def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
             show_pair(compared, pair, scene.shown, on_layer)
         line = st.empty()
     with inspector_column, st.container(key="hv-inspector"):
-        _show_picked(scene, model, drawing, replace(recorded, values=maps), compared)
+        later = _show_picked(scene, model, drawing, replace(recorded, values=maps), compared)
     seconds = time.perf_counter() - started
     # after all else: it takes a while for a network that is seen first
     field = receptive_fields(model, _shape(scene)).get(layer.name)
@@ -186,6 +187,8 @@ def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
     said = f"{kind} {layer.index + 1} of {len(scene.layers)} · {facts(layer, field)}"
     line.caption(marked(said), unsafe_allow_html=True)
     _show_cost(capture, seconds)
+    if later is not None:
+        later()
 
 
 def _show_picked(
@@ -194,8 +197,12 @@ def _show_picked(
     drawing: Drawing,
     activation: Activation,
     compared: PinnedPair | None,
-) -> None:
-    """The channel in the link as large as it can be, and why a cell has its value; else hints."""
+) -> Callable[[], None] | None:
+    """The channel in the link as large as it can be, and why a cell has its value; else hints.
+
+    Gives what takes so long that it is done when all else is there.
+    """
+    later = None
     grid = drawing.grid if drawing.pair is None else drawing.pair.b
     assert grid is not None
     picked = chosen_channel(grid) is not None
@@ -213,8 +220,10 @@ def _show_picked(
         )
         if channel is not None:
             show_excitations(model, activation, channel)
+            later = offer_own_picture(model, activation, channel, grid.order.tolist())
             show_origin(model, scene.model_input, drawing.layer, grid, activation, channel=channel)
     drawing.channel = channel
+    return later
 
 
 def _shape(scene: Scene) -> tuple[int, ...]:

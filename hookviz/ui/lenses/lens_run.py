@@ -90,9 +90,10 @@ def show_lens(
 
 def _show_found(request: _Request) -> Found | None:
     """The lens's result, of this run or kept from one before; or why there is none."""
-    found = request.kept()
+    found, why = request.kept(), ""
     stopped = st.session_state.get(_STOPPED) == request.key
-    above = st.empty()  # whether it runs or not, what follows stays where it is
+    with st.container(key="hv-run"):
+        above = st.empty()  # whether it runs or not, what follows stays where it is
     below = Redrawn(clear=found is None)
     if found is None and stopped:
         with above.container():
@@ -105,15 +106,16 @@ def _show_found(request: _Request) -> Found | None:
                 found = _run(request, below, found)
         except HookVizError as error:
             found = request.kept()
-            st.info(plain(str(error)), icon=":material/info:")
             if found is None:
-                above.empty()
+                with above.container():
+                    st.info(plain(str(error)), icon=":material/info:")
                 return None
+            why = plain(str(error))
             _stop(request.key)  # what took too long goes on when somebody wants it to
     kept = found
     if kept.grew:
         with _row(above):
-            _show_end(request, kept)
+            _show_end(request, kept, why)
     else:
         above.empty()
 
@@ -128,18 +130,23 @@ def _show_found(request: _Request) -> Found | None:
 
 
 def _row(place: DeltaGenerator | ModuleType) -> DeltaGenerator:
-    """What is above a result, while it runs and afterwards: things replace each other in place."""
+    """What belongs to a run side by side, which replaces what stood there in place."""
     row: DeltaGenerator = place.container(horizontal=True, vertical_alignment="center")
     return row
 
 
-def _show_end(request: _Request, found: Found) -> None:
+def _show_end(request: _Request, found: Found, why: str = "") -> None:
     """The numbers to keep, how long they took, and a way to go on where the run was stopped.
 
-    They stand below the result, or where it grew in the row above it, in the place of the bar.
+    They stand below the result, or where it grew in the row above it, in the place of the bar; with
+    `why` it was stopped, if not for a click.
     """
     if not found.whole:
-        st.markdown(f":material/pause: Stopped at {found.share:.0%}", width="content")
+        words = f":material/info: {why}" if why else ""
+        st.markdown(
+            words or f":material/pause: Stopped at {100 * found.share:.0f} %",
+            width="stretch" if words else "content",
+        )
         st.button("Go on", on_click=_go_on, icon=":material/play_arrow:")
     st.download_button(
         "The numbers as NPZ",

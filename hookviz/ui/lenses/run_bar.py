@@ -27,7 +27,7 @@ class RunBar:
             stop: called for a click on *Stop*, before the page starts again and so ends the run.
             from_share: where the run goes on from, if it does.
         """
-        self.share = 0.0
+        self.share = from_share
         self._bar, self._button = st.empty(), st.empty()
         self._title, self._stop, self._from_share = title, stop, from_share
         self._held: HeldTurn | None = None

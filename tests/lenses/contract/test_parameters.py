@@ -184,3 +184,14 @@ def test_what_a_parameter_matters_for_is_there_before_it() -> None:
                     assert isinstance(other, OneOf)
                     assert set(choices) <= set(other.choices)
             names.append(parameter.name)
+
+
+def test_a_length_in_pixels_is_a_share_of_the_shorter_side_where_nothing_is_chosen(
+    tiny: Model,
+) -> None:
+    subject = Subject(tiny, prepare(tiny, random_input(0, 28)[..., :20]), None)
+    length = parameters.PixelCount(name="window", label="Window", share=1 / 7)
+    assert [length.resolve(value, subject) for value in (None, 0, "0", 5)] == [3, 3, 3, 5]
+    assert parameters.PixelCount(name="step", label="Step", share=0.01).resolve(0, subject) == 1
+    with pytest.raises(SettingError, match="window=-1 is not a whole number from 0"):
+        length.resolve(-1, subject)

@@ -1,0 +1,58 @@
+"""What an input is replaced by where something of it is taken away: one colour, or itself blurred.
+
+There is no input that says nothing, and what is taken for it decides what is found (Sturmfels,
+Lundberg and Lee, "Visualizing the Impact of Feature Attribution Baselines", 2020).
+"""
+
+import torch
+from torch import Tensor
+from torchvision.transforms import functional as F  # its name everywhere
+
+from hookviz.errors import SettingError
+from hookviz.types import Model, ModelInput, Preprocess
+
+BASELINES = ("zero", "grey", "black", "blurred")
+"""What can be taken; the first is the default.
+
+- zero: 0 in the network's input, which is the mean colour that the preprocessing takes off.
+- grey, black: that colour, brought to the network's input by the preprocessing.
+- blurred: the input under a Gaussian, whose deviation is a sixteenth of the shorter side.
+"""
+
+LEVELS = {"grey": 0.5, "black": 0.0}
+"""Of the baselines that are a colour, the level in each channel of the image, 0…1."""
+
+BLUR, REACH = 1 / 16, 3
+"""The Gaussian's deviation by the shorter side, and how many deviations it reaches."""
+
+
+def baseline_of(model: Model, model_input: ModelInput, kind: str) -> Tensor:
+    """The baseline of an input, of its shape and type, ``(1, C, H, W)``.
+
+    Raises:
+        SettingError: a colour, where it is not known how the network takes in colours.
+    """
+    image = model_input.tensor
+    if kind == "zero":
+        return torch.zeros_like(image)
+    if kind == "blurred":
+        return _blurred(image)
+    steps = model.preprocess
+    if not isinstance(steps, Preprocess) or len(steps.mean) != image.shape[1]:
+        raise SettingError(
+            f"baseline={kind!r} is a colour, and how {model.title} takes in colours is not known: "
+            "it prepares its images with a function of its own. 'zero' and 'blurred' work."
+        )
+    levels = [(LEVELS[kind] - mean) / std for mean, std in zip(steps.mean, steps.std, strict=True)]
+    colour = torch.tensor(levels, dtype=image.dtype)
+    return colour.view(1, -1, 1, 1).expand_as(image).clone()
+
+
+def _blurred(image: Tensor) -> Tensor:
+    """Rows and columns one after the other, which is the same Gaussian in less time."""
+    rows, columns = image.shape[2:]
+    deviation = BLUR * min(rows, columns)
+    reach = [min(side - 1, round(REACH * deviation)) for side in (columns, rows)]
+    across = F.gaussian_blur(image, [2 * reach[0] + 1, 1], deviation)
+    blurred: Tensor = F.gaussian_blur(across, [1, 2 * reach[1] + 1], deviation)
+    return blurred

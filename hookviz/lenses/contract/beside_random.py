@@ -1,0 +1,130 @@
+"""The same picture with random weights beside it, since a pretty picture proves nothing.
+
+A map that looks much the same for an untrained network shows the image and the architecture, and
+nothing that was learned (Adebayo et al., "Sanity Checks for Saliency Maps", 2018).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.comparing.rank_correlation import rank_correlation
+from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
+from hookviz.errors import HookVizError
+from hookviz.hooking.forward_pass import Telling
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.parameters import Switch
+from hookviz.models.untrained import untrained
+
+_ALIKE, _APART = 0.5, 0.2  # correlation from which maps are alike, and below which they are not
+_MAP = "map"  # what a lens with this switch calls its map among its values, if it has one
+_BESIDE = (
+    "Beside it is the same for a network that was never trained: what the two have in common comes "
+    "from the architecture and the method, and was not learned."
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BesideRandom(Switch):
+    """Whether the lens looks at the untrained network too. Its ``run`` knows nothing of it."""
+
+    name: str = "beside_random"
+    label: str = "Random weights beside it"
+    help: str = "The same with weights that were never trained: what stays was not learned."
+
+
+def looked(lens: Lens, subject: Subject, chosen: Mapping[str, Any]) -> LensOutput:
+    """What a lens shows, with the untrained network's picture beside its first, where chosen."""
+    switches = {each.name for each in lens.parameters if isinstance(each, BesideRandom)}
+    own = {name: value for name, value in chosen.items() if name not in switches}
+    if not any(chosen[name] for name in switches):
+        return lens.run(subject, **own)
+    telling = Telling(subject.progress, 2)
+    panels, values = lens.run(replace(subject, progress=telling.within), **own)
+    telling.step()
+
+    def beside(output: LensOutput) -> None:
+        subject.partial((_beside(panels, output[0], _BESIDE, pairs=len(output[0])), values))
+
+    try:
+        blank = replace(
+            subject,
+            model=untrained(subject.model),
+            cache=None,
+            progress=telling.within,
+            partial=beside,
+        )
+        others, theirs = lens.run(blank, **own)
+    except HookVizError as error:
+        if telling.was_ended_by(error):
+            raise
+        return (
+            *panels,
+            TextPanel(f"There is no picture with random weights: {error}", "note"),
+        ), values
+    telling.step()
+    if _MAP not in values:
+        random = {f"random_{name}": numbers for name, numbers in theirs.items()}
+        return _beside(panels, others, _BESIDE, pairs=len(others)), {**values, **random}
+    found = _correlations(values[_MAP], theirs[_MAP])
+    return _beside(panels, others, _says(found)), {**values, "random_map": theirs[_MAP], **found}
+
+
+def _correlations(
+    ours: NDArray[np.floating[Any]], theirs: NDArray[np.floating[Any]]
+) -> dict[str, NDArray[np.float64]]:
+    """How alike both maps are; where they have signs, by the sizes alone as well."""
+    found = {"rank_correlation": np.array(rank_correlation(ours, theirs))}
+    if (ours < 0).any() or (theirs < 0).any():
+        sizes = rank_correlation(np.abs(ours), np.abs(theirs))
+        found["rank_correlation_of_sizes"] = np.array(sizes)
+    return found
+
+
+def _beside(
+    panels: tuple[Panel, ...], others: tuple[Panel, ...], words: str, *, pairs: int = 1
+) -> tuple[Panel, ...]:
+    """The panels, with so many of the other's pictures, each behind its own, and words."""
+    blanks = [panel for panel in others if isinstance(panel, ImagePanel)][:pairs]
+    shown: list[Panel] = []
+    last = len(panels)
+    for panel in panels:
+        shown.append(panel)
+        if isinstance(panel, ImagePanel):
+            if blanks:
+                blank = blanks.pop(0)
+                alt = f"{blank.alt}, with random weights"
+                shown.append(replace(blank, title="With random weights", alt=alt))
+            last = len(shown)  # pictures that follow each other stand in a row
+    return *shown[:last], TextPanel(words, "note"), *shown[last:]
+
+
+def _says(found: Mapping[str, NDArray[np.float64]]) -> str:
+    alike = float(found["rank_correlation"])
+    if not np.isfinite(alike):
+        return (
+            "With random weights beside it: one of the maps has one value everywhere, so the two "
+            "can't be ranked alike or otherwise."
+        )
+    by_size = found.get("rank_correlation_of_sizes")
+    written = f"{alike:.2f}".replace("-", "−")
+    told = f"The maps of the trained and of an untrained network correlate by {written} (Spearman)"
+    strongest = alike
+    if by_size is not None and np.isfinite(by_size):
+        told += f", their sizes by {float(by_size):.2f}".replace("-", "−")
+        strongest = max(abs(alike), float(by_size))  # the signs may well be the other way round
+    if strongest >= _ALIKE:
+        means = "Much of it was there before any training: it shows the image more than what the "
+        means += "network learned."
+    elif strongest >= _APART:
+        means = "Part of it was there before any training."
+    else:
+        means = "Little of it was there before any training, so it depends on what was learned."
+    return f"{told}. {means} That it depends on it does not make it right."
+
+
+BESIDE_RANDOM = BesideRandom()
+"""To stand among the parameters of a lens that shows pictures."""

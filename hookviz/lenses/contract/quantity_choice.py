@@ -1,0 +1,99 @@
+"""What a lens explains: a class's score, or a layer's channel in its place, or one cell of that."""
+
+from hookviz.errors import HookVizError, SettingError
+from hookviz.explaining.backward import Quantity
+from hookviz.lenses.contract.lens import Subject
+from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, WholeNumber
+from hookviz.wording import times
+
+QUANTITY = (
+    ClassChoice(
+        optional=True,
+        help="Whose score it is about; the likeliest class where nothing is chosen.",
+    ),
+    LayerChoice(
+        label="Ask about layer",
+        kind="any",
+        default="none",
+        help="Ask about a channel of this layer, in place of the class.",
+    ),
+    WholeNumber(
+        name="channel",
+        label="Its channel",
+        matters_for=("layer", ()),
+        low=0,
+        high=100_000,
+        default=0,
+        help="Of the layer asked about.",
+    ),
+    *(
+        WholeNumber(
+            name=name,
+            label=f"Its {name}",
+            matters_for=("layer", ()),
+            low=-1,
+            high=100_000,
+            default=-1,
+            help=f"With a {other}: one cell of the channel. −1: the mean of the channel.",
+        )
+        for name, other in (("row", "column"), ("column", "row"))
+    ),
+)
+"""The parameters by which it is chosen."""
+
+
+def chosen_quantity(
+    subject: Subject,
+    *,
+    target: int | None,
+    layer: str | None,
+    channel: int,
+    row: int,
+    column: int,
+) -> Quantity:
+    """What the values of `QUANTITY` stand for.
+
+    Raises:
+        SettingError: of row and column one is left out.
+        ModelError: no layer is chosen and the network puts out no class scores.
+    """
+    if layer is None:
+        if target is None:
+            subject.scored  # noqa: B018 - says that there are no scores
+        return Quantity(target)
+    return Quantity(None, layer, channel, chosen_cell(row, column))
+
+
+def chosen_cell(row: int, column: int) -> tuple[int, int] | None:
+    """The cell of a row and a column, where −1 stands for none.
+
+    Raises:
+        SettingError: one of the two is left out.
+    """
+    if (row < 0) != (column < 0):
+        raise SettingError(
+            f"row={row} and column={column}: choose both for one cell, or neither (−1)."
+        )
+    return None if row < 0 else (row, column)
+
+
+def check_pixels(subject: Subject) -> None:
+    """See that the input has pixels, for a lens that tells something of each of them.
+
+    Raises:
+        HookVizError: it is sound or a volume.
+    """
+    if len(subject.shape) != 3:
+        raise HookVizError(
+            f"{subject.model.title} takes {times(subject.shape)}, which has no pixels to weigh: "
+            "this lens needs images, (C, H, W)."
+        )
+
+
+def first_call_notes(subject: Subject, *layers: str | None) -> list[str]:
+    """A sentence for each of the layers that run more than once in a pass."""
+    return [
+        f"{name} runs {subject.survey.calls[name]} times in a pass; this is about its first call."
+        for name in dict.fromkeys(layers)
+        if name is not None and subject.survey.calls[name] > 1
+    ]

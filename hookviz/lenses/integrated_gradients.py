@@ -1,0 +1,189 @@
+"""Integrated gradients: what each pixel adds to a score, from an image that shows nothing."""
+
+import numpy as np
+
+from hookviz.drawing import heat, overlay
+from hookviz.drawing.grid import coloured, make_grid
+from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
+from hookviz.explaining.backward import Quantity
+from hookviz.explaining.baselines import BASELINES, baseline_of
+from hookviz.explaining.integrated_gradients import IntegratedGradients, integrated_gradients
+from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.parameters import OneOf, WholeNumber
+from hookviz.lenses.contract.quantity_choice import (
+    QUANTITY,
+    check_pixels,
+    chosen_quantity,
+    first_call_notes,
+)
+from hookviz.wording import number, percent
+
+_BRIGHT = 99  # percentile that has the end colour; a few pixels would make all others pale
+_MOST_STEPS = 1000
+_LIMITS = (
+    "This divides the whole difference among the pixels. It does not show why a pixel counts, or "
+    "which others it counts with. {baseline}"
+)
+_BASELINES = {
+    "zero": "A pixel of the mean colour gets nothing, since it is like the start.",
+    "grey": "A grey pixel gets nothing, since it is like the start.",
+    "black": "A black pixel gets nothing, since it is like the start.",
+    "blurred": "What a blur leaves alone, such as a plain area, gets nothing.",
+}
+
+
+def run(
+    subject: Subject,
+    *,
+    target: int | None,
+    layer: str | None,
+    channel: int,
+    row: int,
+    column: int,
+    baseline: str,
+    steps: int,
+) -> LensOutput:
+    """What each pixel adds to a quantity q on the way from a baseline to the input.
+
+    q is the score of class `target` before the softmax or, where `layer` is given, the mean of a
+    channel of that layer, or one cell of it. ``(x − x′) · ∫ ∂q/∂x (x′ + α (x − x′)) dα``
+    (Sundararajan, Taly and Yan, 2017), by the Gauss-Legendre rule with `steps` points. The
+    attributions add up to ``q(x) − q(x′)`` but for that rule's error, which is told. Values:
+    ``attribution``, float64 ``(C, H, W)``; ``map``, its sum over the input's channels, ``(H, W)``;
+    ``value``, q(x); ``start``, q(x′); ``completeness_error``, the share of their difference by
+    which the sum is off.
+
+    Raises:
+        SettingError: there is no such channel or cell, or the colour can't be had.
+        ModelError: no layer is chosen and the network puts out no class scores.
+        HookVizError: no gradient gets from q to the input, or the input is no image.
+    """
+    check_pixels(subject)
+    quantity = chosen_quantity(
+        subject, target=target, layer=layer, channel=channel, row=row, column=column
+    )
+    found = integrated_gradients(
+        subject.model,
+        subject.model_input,
+        quantity,
+        baseline_of(subject.model, subject.model_input, baseline),
+        steps=steps,
+        progress=subject.progress,
+    )
+    shown = found.attribution.sum(0)
+    values = {
+        "map": shown,
+        "attribution": found.attribution,
+        "value": np.array(found.value),
+        "start": np.array(found.start),
+        "completeness_error": np.array(found.error),
+    }
+    what = quantity.says(subject.model)
+    end = heat.end_of(shown, _BRIGHT)
+    colours = coloured(shown, "RdBu_r", low=-end, high=end)
+    words = f"Integrated gradients of {what}"
+    panels: tuple[Panel, ...] = (
+        TextPanel(_says(what, baseline, found)),
+        _completeness(found),
+        *(TextPanel(note, "note") for note in _notes(subject, quantity, found)),
+        ImagePanel(
+            "On the image",
+            overlay.over_image(subject.model_input, subject.image, colours, opacity=0.75),
+            alt=f"{words}, on the image",
+        ),
+        ImagePanel(
+            "The map alone",
+            overlay.over_input(subject.model_input, colours, opacity=1),
+            alt=f"{words}, one value per pixel of the input",
+            caption="Red adds, blue takes. The strongest 1 % of the pixels share the end colours "
+            f"(±{number(end)}).",
+        ),
+        TextPanel(_LIMITS.format(baseline=_BASELINES[baseline]), "note"),
+        GridPanel(
+            "Channel by channel of the input",
+            make_grid(
+                found.attribution.astype(np.float32), scale="symmetric", title=words, width=900
+            ),
+        ),
+    )
+    return panels, values
+
+
+def _says(what: str, baseline: str, found: IntegratedGradients) -> str:
+    start = "a blurred version of the image" if baseline == "blurred" else f"{baseline} everywhere"
+    return (
+        f"From {start} to this image, {what} goes from {number(found.start)} to "
+        f"{number(found.value)}. Red pixels add to that, blue ones take from it."
+    )
+
+
+def _completeness(found: IntegratedGradients) -> TextPanel:
+    """Whether what the pixels add comes to the whole difference."""
+    total = number(float(found.attribution.sum()))
+    whole = number(found.difference)
+    if not (np.isfinite(found.attribution).all() and np.isfinite(found.difference)):
+        return TextPanel(
+            "There are NaN or infinities on the way, so nothing adds up. The lens health says in "
+            "which layer they begin.",
+            "bad",
+        )
+    at = f"at {found.steps} steps"
+    if found.is_complete:
+        return TextPanel(
+            f"Complete: together the pixels add {total} of {whole}, off by {percent(found.error)} "
+            f"{at}.",
+            "good",
+        )
+    enough = found.enough_steps
+    if enough is None:
+        return TextPanel(
+            f"Together the pixels add {total}, and the difference is {whole}: there is no share to "
+            "be off by. Another baseline may differ more.",
+            "note",
+        )
+    hint = (
+        f"About {enough:,} steps should bring that below 1 %."
+        if enough <= _MOST_STEPS
+        else f"More than {_MOST_STEPS:,} steps may be needed for 1 %; a baseline that differs more "
+        "needs fewer."
+    )
+    return TextPanel(
+        f"Not complete: together the pixels add {total} of {whole}, off by {percent(found.error)} "
+        f"{at}. {hint}",
+        "note",
+    )
+
+
+def _notes(subject: Subject, quantity: Quantity, found: IntegratedGradients) -> list[str]:
+    notes = first_call_notes(subject, quantity.layer)
+    if not found.attribution.any():
+        notes.append("Every pixel adds 0: on the whole way no small change of one changes it.")
+    return notes
+
+
+LENS = Lens(
+    slug="integrated-gradients",
+    title="Integrated gradients",
+    question="What does each pixel add?",
+    sentence="How much of a score each pixel adds or takes, from a blank image to this one.",
+    run=run,
+    parameters=(
+        *QUANTITY,
+        OneOf(
+            name="baseline",
+            label="From",
+            choices=BASELINES,
+            help="The blank image. zero: the mean colour that the preprocessing takes off.",
+        ),
+        WholeNumber(
+            name="steps",
+            label="Steps",
+            low=1,
+            high=_MOST_STEPS,
+            default=50,
+            help="Points on the way. More take longer and add up better.",
+        ),
+        BESIDE_RANDOM,
+    ),
+)

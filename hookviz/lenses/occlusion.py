@@ -1,0 +1,168 @@
+"""Occlusion: a square hides one part of the input after the other, and the score falls."""
+
+import numpy as np
+
+from hookviz.drawing import heat, overlay
+from hookviz.drawing.framing import on_input
+from hookviz.drawing.grid import coloured, make_grid
+from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
+from hookviz.errors import SettingError
+from hookviz.explaining.backward import Quantity
+from hookviz.explaining.baselines import BASELINES, baseline_of
+from hookviz.explaining.occlusion import Occlusion, Windows, occlusion
+from hookviz.explaining.receptive_field import Box
+from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
+from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.parameters import OneOf, PixelCount
+from hookviz.lenses.contract.quantity_choice import (
+    QUANTITY,
+    check_pixels,
+    chosen_quantity,
+    first_call_notes,
+)
+from hookviz.wording import number, times
+
+_WINDOW, _STRIDE = 1 / 7, 1 / 10  # of the shorter side: a hundred positions on a square
+
+_LARGE = 640  # pixels of the picture with the frame
+_LIMITS = (
+    "This shows which parts are needed while the rest stays. It does not show what two parts do "
+    "together: of two eyes either will do, and so neither seems to matter. The square is something "
+    "new in the picture, too, to which the network may answer; try another kind."
+)
+
+
+def run(
+    subject: Subject,
+    *,
+    target: int | None,
+    layer: str | None,
+    channel: int,
+    row: int,
+    column: int,
+    baseline: str,
+    window: int,
+    stride: int,
+) -> LensOutput:
+    """By how much a quantity q falls while a square of the input is hidden, square by square.
+
+    q is the score of class `target` before the softmax or, where `layer` is given, the mean of a
+    channel of that layer, or one cell of it (Zeiler and Fergus, 2014). A square has `window` pixels
+    a side, `stride` from one to the next, at most `window`, so that no pixel is left out; what
+    takes its place is in `hookviz.explaining.baselines`. Values, float64: ``map``, the mean fall
+    over all squares that hide a pixel, ``(H, W)``; ``drops``, the fall for each square,
+    ``(rows, columns)``; ``value`` (q).
+
+    Raises:
+        SettingError: the square is larger than the input; there is no such channel or cell; or the
+            colour can't be had.
+        ModelError: no layer is chosen and the network puts out no class scores.
+        HookVizError: the input is no image.
+    """
+    check_pixels(subject)
+    windows = _windows(subject, window, stride)
+    quantity = chosen_quantity(
+        subject, target=target, layer=layer, channel=channel, row=row, column=column
+    )
+    found = occlusion(
+        subject.model,
+        subject.model_input,
+        quantity,
+        baseline_of(subject.model, subject.model_input, baseline),
+        windows=windows,
+        progress=subject.progress,
+    )
+    values = {"map": found.map, "drops": found.drops, "value": np.array(found.value)}
+    return _panels(subject, quantity, windows, found), values
+
+
+def _windows(subject: Subject, window: int, stride: int) -> Windows:
+    shorter = min(subject.shape[1:])
+    if window > shorter:
+        raise SettingError(
+            f"window={window} is more than the input has: {times(subject.shape[1:])} pixels. It "
+            f"can be 1 to {shorter}, or 0 for a seventh of that."
+        )
+    return Windows((subject.shape[1], subject.shape[2]), window, min(stride, window))
+
+
+def _panels(
+    subject: Subject, quantity: Quantity, windows: Windows, found: Occlusion
+) -> tuple[Panel, ...]:
+    what = quantity.says(subject.model)
+    end = heat.end_of(found.map)
+    colours = coloured(found.map, "RdBu_r", low=-end, high=end)
+    drops = np.nan_to_num(found.drops, nan=0.0, posinf=0.0, neginf=0.0)
+    place, most = windows.box(int(drops.argmax())), float(drops.max())
+    words = f"Occlusion of {what}"
+    picture = overlay.shrunk(overlay.input_picture(subject.model_input), _LARGE)
+    return (
+        TextPanel(_says(what, windows, found, most, place)),
+        *(TextPanel(note, "note") for note in first_call_notes(subject, quantity.layer)),
+        ImagePanel(
+            "On the image",
+            overlay.over_image(subject.model_input, subject.image, colours),
+            alt=f"{words}, on the image",
+            caption=f"Red: it falls where this is hidden; blue: it rises. Full red is "
+            f"{number(end)}, full blue −{number(end)}.",
+        ),
+        ImagePanel(
+            "Where it is needed most",
+            on_input(picture, place, subject.shape[1:]),
+            alt=f"What the network saw, with the square framed without which {what} is least",
+            caption="Without what is in the frame, it is least.",
+        ),
+        TextPanel(_LIMITS, "note"),
+        GridPanel(
+            "Square by square",
+            make_grid(found.drops[None].astype(np.float32), scale="symmetric", title=words),
+            "A cell for each position of the square.",
+        ),
+    )
+
+
+def _says(what: str, windows: Windows, found: Occlusion, most: float, place: Box) -> str:
+    rows, columns = windows.grid
+    tried = (
+        f"A square of {windows.side}×{windows.side} pixels, in steps of {windows.stride}, hid "
+        f"{rows * columns:,} parts of the input, one after the other. Whole, {what} is "
+        f"{number(found.value)}"
+    )
+    if not most > 0:
+        return f"{tried}, and no part makes it less by being hidden."
+    top, left, bottom, right = place
+    return (
+        f"{tried}; it is least, {number(found.value - most)}, without rows {top} to {bottom - 1} "
+        f"and columns {left} to {right - 1}."
+    )
+
+
+LENS = Lens(
+    slug="occlusion",
+    title="Occlusion",
+    question="What if a part were hidden?",
+    sentence="Which parts of the image a score needs: each is hidden in turn, and the score falls.",
+    run=run,
+    parameters=(
+        *QUANTITY,
+        OneOf(
+            name="baseline",
+            label="Hidden by",
+            choices=BASELINES,
+            help="zero: the mean colour that the network's preprocessing takes off.",
+        ),
+        PixelCount(
+            name="window",
+            label="Square",
+            share=_WINDOW,
+            help="Its side in pixels of the input; 0: a seventh of the shorter side.",
+        ),
+        PixelCount(
+            name="stride",
+            label="Step",
+            share=_STRIDE,
+            help="Pixels from one to the next, up to the square's side; 0: a tenth of the shorter.",
+        ),
+        BESIDE_RANDOM,
+    ),
+)

@@ -1,0 +1,71 @@
+"""The same network untrained: a model's architecture with random weights in place of its own."""
+
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from hookviz.errors import ModelError, UnknownModelError, shorten
+from hookviz.hooking import replicas
+from hookviz.models import architectures, catalog, networks
+from hookviz.types import Model
+
+
+@torch.inference_mode(mode=False)
+def untrained(model: Model) -> Model:
+    """The model with random weights, the same ones every time; the model itself stays as it is.
+
+    A model of the catalog is built as ``load_model(name, "random")`` builds it. Of any other
+    network every module draws its weights anew, as it did when it was made (`reset_parameters`,
+    which torch's own layers have).
+
+    Raises:
+        ModelError: the weights are random already, or some of the network can't be drawn anew.
+    """
+    if model.weights == "random":
+        raise ModelError(
+            f"The weights of {model.title} are random already, so there is nothing untrained to "
+            "put beside them."
+        )
+    network = _of_catalog(model) or _drawn_anew(model)
+    example = next(iter(model.network.parameters()), None)
+    if example is not None:
+        network.to(example.device, example.dtype)
+    network.eval().requires_grad_(requires_grad=False)
+    digest = f"untrained {model.digest}"
+    return replace(model, network=network, weights="random", digest=digest)
+
+
+def _of_catalog(model: Model) -> nn.Module | None:
+    """Its architecture, built; None where the catalog has none."""
+    try:
+        spec = None if model.weights == "own" else catalog.find_model(model.name)
+    except UnknownModelError:
+        return None
+    if spec is None:
+        return None
+    return networks.with_random_weights(spec, architectures.classes_of(spec.name, model.network))
+
+
+def _drawn_anew(model: Model) -> nn.Module:
+    network = replicas.full_copy(model.network)
+    before = {name: value.clone() for name, value in network.named_parameters()}
+    with networks.same_random_numbers(), torch.no_grad():
+        for module in network.modules():
+            reset = getattr(module, "reset_parameters", None)
+            if callable(reset):
+                reset()
+    # Biases and scales begin as constants, and may well be what they were.
+    kept = [
+        name
+        for name, value in network.named_parameters()
+        if sum(side > 1 for side in value.shape) > 1 and torch.equal(value, before[name])
+    ]
+    if kept:
+        owner = network.get_submodule(kept[0].rpartition(".")[0])
+        raise ModelError(
+            f"{shorten(kept[0])!r} of {model.title} can't be drawn anew: {type(owner).__name__} "
+            "has no reset_parameters, or it leaves that as it is. Give the class one, or compare "
+            "with a copy of the network that you have made yourself and not trained."
+        )
+    return network

@@ -1,0 +1,251 @@
+"""What the channel that is picked up looks for: a picture that the network makes while one looks.
+
+The link says how many steps and which seed, as long as such pictures are wanted; the picture
+itself is the session's. Another channel has its own, so it is made as soon as it is picked up.
+"""
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import streamlit as st
+
+from hookviz.drawing.enlarging import enlarged
+from hookviz.errors import HookVizError
+from hookviz.lenses.maximize import SEVERAL
+from hookviz.synthesis.ascent import Ascent
+from hookviz.synthesis.goals import Objective
+from hookviz.synthesis.maximizing import STEPS, begin
+from hookviz.synthesis.method import SynthesisMethod
+from hookviz.synthesis.resuming import run_resumed
+from hookviz.types import Activation, Model, Pixels
+from hookviz.ui.serving.resources import session_cache
+from hookviz.ui.serving.turns import turn
+from hookviz.ui.state import choose, go, plain
+from hookviz.wording import number
+
+LENS = "maximize"
+"""The lens with all that can be chosen of such a picture."""
+
+_PARAM = "made"  # of the link: steps and seed
+_MOST_STEPS = 2048
+_EVERY = 0.16  # seconds between two pictures: six a second are a movement
+_SIDE_BY_SIDE = 16  # channels
+_SIDE = 256  # pixels of a picture as it is shown
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """How a channel's picture is made, as the link says it."""
+
+    steps: int = STEPS
+    seed: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.steps}-{self.seed}"
+
+    @classmethod
+    def of_link(cls) -> "_Wish | None":
+        """What the link asks for; None where it asks for none, or for nonsense."""
+        found = re.fullmatch(r"(\d{1,4})-(\d{1,9})", st.query_params.get(_PARAM, ""), re.ASCII)
+        if found is None or not 1 <= int(found[1]) <= _MOST_STEPS:
+            return None
+        return cls(int(found[1]), int(found[2]))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Picture:
+    """A picture as the session keeps it."""
+
+    pixels: Pixels
+    steps: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Whose picture it is: the channel of a layer."""
+
+    model: Model
+    layer: str
+    channel: int
+
+    def key(self, seed: int) -> tuple[object, ...]:
+        """Where the session's cache has its picture."""
+        return ("own picture", self.model.digest, self.layer, self.channel, seed)
+
+
+class _Place:
+    """Where the picture stands, with what is said of it and can be done with it at its side."""
+
+    def __init__(self) -> None:
+        left, right = st.columns(2, gap="small", wrap=False)
+        self._picture = left.empty()
+        self._line, self._row = right.empty(), right.empty()
+
+    def show(self, picture: _Picture, channel: int) -> None:
+        """The picture in place of the one before."""
+        self._picture.image(
+            enlarged(picture.pixels, _SIDE),
+            width="stretch",
+            output_format="JPEG",
+            alt=f"A picture that the network made for channel {channel}, step {picture.steps}",
+        )
+        self._line.caption(f"step {picture.steps} · mean {number(picture.value)}")
+
+    def say(self, text: str) -> None:
+        """Why there is no picture."""
+        self._line.caption(plain(text))
+
+    def offer_stop(self, unit: _Unit, seed: int) -> None:
+        """A button that ends the run, and keeps what there is."""
+        self._row.button(
+            "Stop", key="hv-made-stop", icon=":material/stop:", on_click=_stop, args=(unit, seed)
+        )
+
+    def offer_more(self, unit: _Unit, wish: _Wish, others: Sequence[int]) -> None:
+        """What can be done with a picture that is there."""
+        with self._row.container(gap="small"):
+            st.button(
+                "More steps",
+                key="hv-made-more",
+                icon=":material/add:",
+                on_click=go,
+                kwargs={_PARAM: str(_Wish(min(wish.steps + STEPS, _MOST_STEPS), wish.seed))},
+                disabled=wish.steps >= _MOST_STEPS,
+                help="Go on from here",
+                type="tertiary",
+            )
+            st.button(
+                "Another",
+                key="hv-made-another",
+                icon=":material/casino:",
+                on_click=go,
+                kwargs={_PARAM: str(_Wish(STEPS, wish.seed + 1))},
+                help="A picture from another seed",
+                type="tertiary",
+            )
+            st.button(
+                "Random weights",
+                key="hv-made-random",
+                icon=":material/compare:",
+                on_click=_look_closer,
+                args=(unit, wish),
+                kwargs={"beside_random": "true"},
+                help="The same beside it for a network that was never trained, and more settings",
+                type="tertiary",
+            )
+            st.button(
+                f"{len(others)} side by side",
+                key="hv-made-others",
+                icon=":material/grid_view:",
+                on_click=_look_closer,
+                args=(unit, wish),
+                kwargs={"of": SEVERAL, "channels": ", ".join(map(str, others))},
+                help="Pictures of channels as the grid begins, made together",
+                type="tertiary",
+            )
+            st.button(
+                "No picture",
+                key="hv-made-none",
+                icon=":material/close:",
+                on_click=go,
+                kwargs={_PARAM: None},
+                help="Make none for the channels that are picked up",
+                type="tertiary",
+            )
+
+
+def offer_own_picture(
+    model: Model, activation: Activation, channel: int, order: Sequence[int]
+) -> Callable[[], None] | None:
+    """The channel's picture, or a button that has it made.
+
+    Gives what is left to do once all else is drawn, for it takes seconds; None where nothing is.
+
+    Args:
+        model: whose channel.
+        activation: of its layer.
+        channel: the one that is picked up.
+        order: the channels in the order in which the grid shows them.
+    """
+    others = order[:_SIDE_BY_SIDE]
+    wish = _Wish.of_link()
+    if wish is None:
+        st.button(
+            "What does it look for?",
+            icon=":material/auto_awesome:",
+            key="hv-make",
+            type="tertiary",
+            on_click=go,
+            kwargs={_PARAM: str(_Wish())},
+            help="A picture that excites this channel, made by the network itself in seconds",
+        )
+        return None
+    st.markdown("**What it looks for**")
+    place, address = _Place(), activation.address
+    if address.call or address.path:
+        place.say("Pictures are made for the first call of a layer that puts out one tensor.")
+        return None
+    unit = _Unit(model, address.layer, channel)
+    picture: _Picture | None = session_cache().get((*unit.key(wish.seed), "pixels"))
+    if picture is not None:
+        place.show(picture, channel)
+        if picture.steps == wish.steps:
+            place.offer_more(unit, wish, others)
+            return None
+    return partial(_grow, unit, wish, place, others)
+
+
+def _grow(unit: _Unit, wish: _Wish, place: _Place, others: Sequence[int]) -> None:
+    """Make the picture, seen as it grows; a click anywhere ends the run and loses nothing."""
+    cache = session_cache()  # not asked of Streamlit where the run is being ended
+    due = 0.0
+    method = SynthesisMethod(seed=wish.seed)
+    try:
+        with turn("The channel's picture", "own-picture", model=unit.model.name) as held:
+            ascent = begin(unit.model, [Objective.of_channel(unit.layer, unit.channel)], method)
+            report = held.giving_way()
+            place.offer_stop(unit, wish.seed)
+
+            key = unit.key(wish.seed)
+
+            def keep(value: float) -> _Picture:
+                picture = _Picture(ascent.pictures()[0], ascent.steps, value)
+                cache.put((*key, "pixels"), picture, picture.pixels.nbytes)
+                return picture
+
+            def after(now: Ascent) -> None:
+                nonlocal due
+                if time.monotonic() >= due:  # kept first: what is drawn can end the run
+                    place.show(keep(now.values[0]), unit.channel)
+                    due = time.monotonic() + _EVERY
+                report(now.steps / wish.steps)
+
+            run_resumed(ascent, wish.steps, cache, (*key, "state"), after)
+            picture = keep(ascent.measured()[0])
+    except HookVizError as error:
+        place.say(str(error))
+        return
+    place.show(picture, unit.channel)
+    place.offer_more(unit, wish, others)
+
+
+def _stop(unit: _Unit, seed: int) -> None:
+    """Have the link ask for what there is."""
+    picture: _Picture | None = session_cache().get((*unit.key(seed), "pixels"))
+    go(**{_PARAM: None if picture is None else str(_Wish(picture.steps, seed))})
+
+
+def _look_closer(unit: _Unit, wish: _Wish, **settings: str) -> None:
+    """Go to the lens, with the same steps and seed and some other settings."""
+    chosen = {"steps": wish.steps, "seed": wish.seed, **settings}
+    choose(layer=unit.layer)
+    go(
+        lens=LENS,
+        layer=unit.layer,
+        channel=str(unit.channel),
+        **{f"{LENS}-{name}": str(value) for name, value in chosen.items()},
+    )

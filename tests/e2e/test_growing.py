@@ -1,0 +1,113 @@
+"""A lens that grows: seen while it runs, stopped, kept, and gone on with."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from scripts.servers import Server, serve
+from tests.e2e.screen import choose
+
+COMMAND = (
+    *(sys.executable, "-m", "streamlit", "run", "tests/e2e/growing_app.py"),
+    *("--server.port", "PORT", "--server.address", "127.0.0.1"),
+)
+LINK = "?model=ShapesNet&lens=growing"
+
+# Whether the picture was gone, or another element, at any frame that the browser drew.
+WATCH = """() => {
+  const find = () => document.querySelector('img[alt$="rows are painted"]');
+  window.first = find();
+  window.tops = [];
+  const look = () => {
+    const image = find();
+    window.tops.push(image === window.first ? image.getBoundingClientRect().top : null);
+    requestAnimationFrame(look);
+  };
+  look();
+}"""
+
+
+@pytest.fixture(scope="module")
+def growing() -> Iterator[Server]:
+    with serve(command=COMMAND) as server:
+        yield server
+        assert server.errors() == []
+
+
+def rows(page: Page) -> int:
+    """How many rows of the picture are painted."""
+    alt = page.get_by_role("img", name=re.compile("rows are painted$")).get_attribute("alt")
+    return int((alt or "").split()[0])
+
+
+def until_beyond(page: Page, count: int) -> int:
+    for _ in range(400):
+        if (seen := rows(page)) > count:
+            return seen
+        page.wait_for_timeout(50)
+    raise AssertionError("it does not grow")
+
+
+def stop(page: Page) -> Locator:
+    return page.get_by_role("button", name="Stop", exact=True)
+
+
+def test_a_result_grows_in_its_place_is_kept_and_gone_on_with(
+    page: Page, growing: Server, tmp_path: Path
+) -> None:
+    page.goto(f"{growing}/{LINK}")
+    stop(page).wait_for(timeout=60_000)
+    first = until_beyond(page, 5)
+    page.evaluate(WATCH)
+    second = until_beyond(page, first)
+    stop(page).click()
+    stopped = page.get_by_text(re.compile(r"^(pause)?\s*Stopped at \d+ %$"))
+    expect(stopped).to_be_visible()
+    expect(stop(page)).to_have_count(0)
+    expect(page.locator("[data-stale=true]")).to_have_count(0)
+    kept = rows(page)
+    assert second <= kept < 100
+    page.wait_for_timeout(500)
+    assert rows(page) == kept  # nothing runs
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="The numbers as NPZ").click()
+    waiting.value.save_as(tmp_path / "values.npz")
+    with np.load(tmp_path / "values.npz") as values:
+        assert values["step"] == kept
+    choose(page, "Layer", "stage1.first.conv")  # another click, and it is still there
+    expect(page).to_have_url(re.compile("layer=stage1.first.conv"))
+    expect(stopped).to_be_visible()
+    assert rows(page) == kept
+
+    page.get_by_role("button", name="Go on").click()
+    expect(stopped).to_have_count(0)
+    until_beyond(page, kept)
+    begun = page.get_by_text(re.compile(r"^Step \d+, begun at \d+\.$")).inner_text()
+    assert int(begun.split()[-1].rstrip(".")) >= kept
+    expect(page.get_by_role("img", name="100 rows are painted")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text(re.compile(r"^took [\d,]+ ms$"))).to_be_visible()
+    expect(stop(page)).to_have_count(0)
+    expect(page.get_by_role("button", name="Go on")).to_have_count(0)
+    tops = page.evaluate("window.tops")
+    assert None not in tops  # one picture from the beginning to the end
+    assert max(tops) - min(tops) <= 2, sorted(set(tops))
+
+
+def test_who_leaves_a_run_and_comes_back_finds_it_where_it_was(page: Page, growing: Server) -> None:
+    page.goto(f"{growing}/{LINK}&sample=star&growing-pause=200")
+    stop(page).wait_for(timeout=60_000)
+    seen = until_beyond(page, 5)
+    choose(page, "Look at", "What is it made of? · Summary")
+    expect(page.get_by_text(re.compile(r"^took [\d,]+ ms$"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("rows are painted$"))).to_have_count(0)
+    choose(page, "Look at", "What grows? · Growing")
+    until_beyond(page, seen)
+    begun = page.get_by_text(re.compile(r"^Step \d+, begun at \d+\.$")).inner_text()
+    assert int(begun.split()[-1].rstrip(".")) >= seen
+    stop(page).click()
+    expect(page.get_by_text(re.compile(r"Stopped at \d+ %"))).to_be_visible()

@@ -1,0 +1,97 @@
+"""What the picked channel looks for, drawn while one looks: stopped, kept, linked."""
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import Locator, Page, expect
+
+from scripts.browsing import wait_for_grid
+from tests.e2e.screen import SHAPESNET
+
+LAYER, CHANNEL = "stage2.second.conv", 9
+LINK = f"{SHAPESNET}&layer={LAYER}&channel={CHANNEL}"
+STEPS = re.compile(r"made for channel \d+, step (\d+)$")
+
+
+def picture(page: Page, steps: str = r"\d+", channel: int = CHANNEL) -> Locator:
+    return page.get_by_role("img", name=re.compile(rf"made for channel {channel}, step {steps}$"))
+
+
+def steps_done(page: Page) -> int:
+    found = STEPS.search(picture(page).get_attribute("alt") or "")
+    assert found is not None
+    return int(found[1])
+
+
+def until_beyond(page: Page, steps: int) -> int:
+    for _ in range(600):
+        if (done := steps_done(page)) > steps:
+            return done
+        page.wait_for_timeout(50)
+    raise AssertionError("it does not grow")
+
+
+def button(page: Page, name: str) -> Locator:
+    return page.get_by_role("button", name=name, exact=False)
+
+
+def in_link(page: Page) -> str:
+    return parse_qs(urlsplit(page.url).query).get("made", [""])[0]
+
+
+def test_a_picture_grows_is_stopped_kept_linked_and_gone_on_with(page: Page, server: str) -> None:
+    page.goto(f"{server}/{LINK}&made=2048-3")
+    wait_for_grid(page)
+    expect(picture(page)).to_be_visible(timeout=60_000)
+    until_beyond(page, until_beyond(page, 1))
+    button(page, "Stop").click()
+    expect(button(page, "More steps")).to_be_visible(timeout=30_000)
+    kept = steps_done(page)
+    assert 1 < kept < 2048
+    assert in_link(page) == f"{kept}-3"
+    source = picture(page).get_attribute("src")
+    button(page, "Another").click()  # another seed, and another picture
+    expect(picture(page, "256")).to_be_visible(timeout=60_000)
+    assert in_link(page) == "256-4"
+    page.go_back()
+    expect(picture(page, str(kept))).to_be_visible(timeout=30_000)
+    assert picture(page).get_attribute("src") == source  # the session has kept it
+
+
+def test_the_link_makes_the_same_picture_for_somebody_else(page: Page, server: str) -> None:
+    sources = []
+    for _ in range(2):
+        page.context.clear_cookies()
+        page.goto("about:blank")
+        page.goto(f"{server}/{LINK}&made=12-5")
+        expect(picture(page, "12")).to_be_visible(timeout=60_000)
+        expect(button(page, "More steps")).to_be_visible(timeout=30_000)
+        sources.append(picture(page).get_attribute("src"))
+    names = {(source or "").rpartition("/")[2] for source in sources}
+    assert len(names) == 1  # by the digest of its bytes
+
+
+def test_the_button_begins_it_and_the_next_channel_has_its_own(page: Page, server: str) -> None:
+    page.goto(f"{server}/{LINK}")
+    wait_for_grid(page)
+    expect(picture(page)).to_have_count(0)
+    button(page, "What does it look for?").click()
+    expect(picture(page, "256")).to_be_visible(timeout=60_000)
+    button(page, "Random weights").click()
+    heading = page.get_by_role("heading", name="What does it look for?")
+    expect(heading).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("heading", name="With random weights")).to_be_visible(timeout=90_000)
+    query = parse_qs(urlsplit(page.url).query)
+    assert query["channel"] == [str(CHANNEL)]
+    page.goto(f"{server}/{LINK.replace(str(CHANNEL), '10')}&made=8-0")
+    expect(picture(page, "8", 10)).to_be_visible(timeout=60_000)
+    button(page, "No picture").click()
+    expect(picture(page, channel=10)).to_have_count(0)
+    assert in_link(page) == ""
+
+
+def test_what_the_link_has_no_business_to_ask_for_is_no_picture(page: Page, server: str) -> None:
+    for nonsense in ("9999-0", "0-0", "a-b", "1-99999999999"):
+        page.goto(f"{server}/{LINK}&made={nonsense}")
+        wait_for_grid(page)
+        expect(button(page, "What does it look for?")).to_be_visible()

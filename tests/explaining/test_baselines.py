@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from scipy import ndimage
+from torch import Tensor
+from torchvision.transforms import functional as F
+
+import hookviz
+from hookviz.capturing.inputs import prepare
+from hookviz.errors import SettingError
+from hookviz.explaining.baselines import baseline_of
+from tests.conftest import Tiny, picture, seeded
+
+
+@pytest.mark.parametrize(("kind", "level"), [("black", 0), ("grey", 127.5)])
+def test_a_colour_is_what_the_network_gets_of_a_picture_of_that_colour(
+    tiny: hookviz.Model, kind: str, level: float
+) -> None:
+    made = prepare(tiny, picture())
+    plain = prepare(tiny, Image.new("RGB", (40, 30), (int(level),) * 3)).tensor
+    found = baseline_of(tiny, made, kind)
+    assert found.shape == made.tensor.shape
+    torch.testing.assert_close(found, plain, rtol=0, atol=0.5 / 255 / 0.224 + 1e-6)
+
+
+def test_zero_is_zero_and_nothing_of_the_input_is_written_to(tiny: hookviz.Model) -> None:
+    made = prepare(tiny, picture())
+    before = made.tensor.clone()
+    for kind in ("zero", "grey", "black", "blurred"):
+        baseline_of(tiny, made, kind).add_(1)
+    assert torch.equal(before, made.tensor)
+    assert not baseline_of(tiny, made, "zero").any()
+
+
+@pytest.mark.parametrize("shape", [(64, 48), (5, 40), (1, 16)])
+def test_blurred_is_a_gaussian(tiny: hookviz.Model, shape: tuple[int, int]) -> None:
+    source = torch.Generator().manual_seed(0)
+    made = prepare(tiny, torch.randn(1, 3, *shape, generator=source, dtype=torch.float64))
+    deviation = min(shape) / 16
+    reach = [min(side - 1, round(3 * deviation)) for side in shape]
+    expected = made.tensor[0].numpy()
+    for axis in (0, 1):
+        expected = ndimage.gaussian_filter1d(
+            expected, deviation, axis=1 + axis, mode="mirror", radius=reach[axis]
+        )
+    np.testing.assert_allclose(baseline_of(tiny, made, "blurred")[0], expected, atol=1e-12)
+
+
+def test_a_colour_is_refused_where_it_is_not_known_how_it_is_taken_in() -> None:
+    def own(image: Image.Image) -> Tensor:
+        values: Tensor = F.pil_to_tensor(image.resize((16, 16))).float()
+        return values
+
+    model = hookviz.wrap(seeded(Tiny), own)
+    made = prepare(model, picture())
+    with pytest.raises(SettingError, match="'zero' and 'blurred' work"):
+        baseline_of(model, made, "black")
+    assert baseline_of(model, made, "blurred").shape == (1, 3, 16, 16)

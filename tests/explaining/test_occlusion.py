@@ -1,0 +1,91 @@
+import warnings
+
+import captum.attr
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.explaining.backward import Quantity
+from hookviz.explaining.baselines import baseline_of
+from hookviz.explaining.occlusion import Windows, occlusion
+from hookviz.types import ignore
+from tests.conftest import as_model, picture, random_input, seeded
+
+
+@pytest.mark.parametrize(("window", "stride"), [(16, 8), (13, 5), (64, 64), (1, 1)])
+def test_it_agrees_with_captum(window: int, stride: int) -> None:
+    model = hookviz.load_model("shapesnet")
+    side = 16 if window == 1 else 64
+    made = hookviz.prepare(model, picture(), size=side)
+    baseline = baseline_of(model, made, "blurred" if window == 13 else "zero")
+    found = occlusion(
+        *(model, made, Quantity(2), baseline),
+        windows=Windows((side, side), window, stride),
+        progress=ignore,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = captum.attr.Occlusion(model.network).attribute(
+            *(made.tensor, (3, window, window), (3, stride, stride)), baselines=baseline, target=2
+        )
+    assert (theirs[0, 0] == theirs[0, 1]).all()
+    expected = theirs[0, 0].numpy()
+    atol = 1e-5 * np.abs(expected).max() + 1e-6
+    np.testing.assert_allclose(found.map, expected, rtol=1e-4, atol=atol)
+
+
+class Sum(nn.Module):
+    """One score: the sum of the input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.same = nn.Identity()
+
+    def forward(self, images: Tensor) -> Tensor:
+        total: Tensor = self.same(images).sum((1, 2, 3))
+        return total[:, None]
+
+
+def test_of_a_sum_it_is_what_was_hidden() -> None:
+    model, image = as_model(Sum()), random_input(0, 16)[..., :12]
+    found = occlusion(
+        *(model, hookviz.prepare(model, image), Quantity(0), torch.ones_like(image)),
+        windows=Windows((16, 12), 5, 4),
+        progress=ignore,
+    )
+    assert found.value == pytest.approx(float(image.sum()), abs=1e-4)
+    assert found.drops.shape == (4, 3)  # rows from 0, 4, 8, 12; columns from 0, 4, 8
+    for row, column in np.ndindex(4, 3):
+        part = image[0, :, 4 * row : 4 * row + 5, 4 * column : 4 * column + 5]
+        assert found.drops[row, column] == pytest.approx(float((part - 1).sum()), abs=1e-4)
+    assert found.map[4, 0] == pytest.approx(found.drops[:2, 0].mean(), abs=1e-9)
+
+
+def test_windows_cover_every_pixel_and_stay_on_the_input() -> None:
+    for shape, side, stride in (((7, 11), 4, 3), ((5, 5), 5, 5), ((9, 6), 1, 1), ((10, 13), 4, 4)):
+        windows = Windows(shape, side, stride)
+        covered = np.zeros(shape, bool)
+        for position in range(int(np.prod(windows.grid))):
+            top, left, bottom, right = windows.box(position)
+            assert 0 <= top < bottom <= shape[0]
+            assert 0 <= left < right <= shape[1]
+            covered[top:bottom, left:right] = True
+        assert covered.all()
+
+
+def test_a_channel_falls_as_its_convolution_says() -> None:
+    network = seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(inplace=True)))
+    model, image = as_model(network), random_input(0)
+    made = hookviz.prepare(model, image)
+    found = occlusion(
+        *(model, made, Quantity(None, "0", 1, (2, 3)), torch.zeros_like(image)),
+        windows=Windows((16, 16), 1, 1),
+        progress=ignore,
+    )
+    conv = network[0]
+    assert isinstance(conv, nn.Conv2d)
+    expected = np.zeros((16, 16))
+    expected[2:5, 3:6] = (conv.weight[1].detach() * image[0, :, 2:5, 3:6]).sum(0)
+    np.testing.assert_allclose(found.map, expected, atol=1e-6)

@@ -1,0 +1,61 @@
+import pytest
+import torch
+from torch import nn
+
+import hookviz
+from hookviz.capturing.inputs import prepare
+from hookviz.errors import HookVizError, ModelError, SettingError
+from hookviz.explaining.backward import Quantity
+from hookviz.lenses.contract.lens import Subject
+from hookviz.lenses.contract.quantity_choice import (
+    QUANTITY,
+    check_pixels,
+    chosen_cell,
+    chosen_quantity,
+    first_call_notes,
+)
+from tests.conftest import as_model, random_input, seeded
+
+
+@pytest.fixture
+def subject(tiny: hookviz.Model) -> Subject:
+    return Subject(tiny, prepare(tiny, random_input(0)), None)
+
+
+def test_a_class_or_a_channel_or_a_cell(subject: Subject) -> None:
+    known = {parameter.name: parameter.resolve(None, subject) for parameter in QUANTITY}
+    assert known["target"] == subject.top_class
+    assert chosen_quantity(subject, **known) == Quantity(subject.top_class)
+    known["layer"], known["channel"] = "conv1", 2
+    assert chosen_quantity(subject, **known) == Quantity(None, "conv1", 2)
+    known["row"], known["column"] = 0, 5
+    assert chosen_quantity(subject, **known) == Quantity(None, "conv1", 2, (0, 5))
+
+
+def test_half_a_cell_is_refused() -> None:
+    assert chosen_cell(-1, -1) is None
+    assert chosen_cell(0, 0) == (0, 0)
+    with pytest.raises(SettingError, match="row=3 and column=-1: choose both"):
+        chosen_cell(3, -1)
+
+
+def test_without_scores_a_layer_has_to_be_chosen() -> None:
+    model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3))))
+    subject = Subject(model, prepare(model, random_input(0)), None)
+    known = {parameter.name: parameter.resolve(None, subject) for parameter in QUANTITY}
+    with pytest.raises(ModelError, match="no class scores"):
+        chosen_quantity(subject, **known)
+    assert chosen_quantity(subject, **known | {"layer": "0"}) == Quantity(None, "0", 0)
+
+
+def test_sound_has_no_pixels(subject: Subject) -> None:
+    check_pixels(subject)
+    sound = torch.zeros(1, 1, 30)
+    model = hookviz.wrap(nn.Sequential(nn.Conv1d(1, 3, 5)), example=(sound,))
+    with pytest.raises(HookVizError, match="no pixels to weigh"):
+        check_pixels(Subject(model, prepare(model, sound), None))
+
+
+def test_a_layer_that_runs_twice_is_told_of_once(subject: Subject) -> None:
+    (note,) = first_call_notes(subject, "relu", None, "conv1", "relu")
+    assert note == "relu runs 2 times in a pass; this is about its first call."
