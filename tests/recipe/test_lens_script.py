@@ -1,7 +1,7 @@
 """Every lens's script is run, in a process that can't import HookViz, and its numbers compared.
 
-A new lens needs a file in `hookviz/recipe/lenses`, called by its slug, and a row in `CASES`. Over 300
-lines: that table has every lens.
+A new lens needs a file in `hookviz/recipe/lenses`, called by its slug, and a row in `CASES`.
+Over 300 lines: that table has every lens.
 """
 
 import subprocess
