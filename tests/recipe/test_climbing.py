@@ -32,7 +32,7 @@ SPACE: dict[str, Any] = {}
 exec(OWN, SPACE)  # noqa: S102 - what a person has in a file
 GREY = Preprocess(40, 36, (0.3,), (0.2,))
 FILL_IN = '    raise SystemExit("Fill in {} in this script: only you have it.")'
-EXCITES = {"layer": "2", "steps": 4, "side": 40}
+EXCITES: dict[str, Any] = {"layer": "2", "steps": 4, "side": 40}
 MACO = EXCITES | {"of": "a class", "space": "MACO", "aim": "both"}
 CASES = (
     *(("maximize", EXCITES), ("maximize", MACO)),
