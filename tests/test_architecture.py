@@ -99,6 +99,7 @@ SHOWN_ELSEWHERE = {
     "recipe/assembling recipe/picture recipe/wording",
     "what they write is run as scripts, of every lens, in recipe/test_lens_script.py": " ".join(
         [
+            "recipe/climbing",
             "recipe/lens_facts",
             "recipe/lens_parts",
             *(name[:-3] for name in MODULES if _LENS_CODE.fullmatch(name)),

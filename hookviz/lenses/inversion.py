@@ -12,7 +12,7 @@ from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNumber
 from hookviz.lenses.contract.watching import watched
 from hookviz.synthesis.ascent import Ascent
-from hookviz.synthesis.inversion import SMOOTH, Inversion, begin_inversion, inversion
+from hookviz.synthesis.inversion import SMOOTH, Inversion, begin_inversion, inversion, spread
 from hookviz.synthesis.resuming import run_resumed
 from hookviz.wording import number
 
@@ -30,7 +30,7 @@ def run(
         HookVizError: the model takes no pictures.
         ModelError: a layer puts out no maps, or zeros alone.
     """
-    names = (layer,) if layer else _spread([conv.name for conv in subject.convs], layers)
+    names = (layer,) if layer else spread([conv.name for conv in subject.convs], layers)
     method = replace(SMOOTH, strength=smooth, seed=seed)
     telling = Telling(subject.progress, len(names))
     done: list[Inversion] = []
@@ -45,12 +45,6 @@ def run(
         done.append(inversion(ascent))
         telling.step()
     return _output(subject, names, done)
-
-
-def _spread(names: list[str], count: int) -> tuple[str, ...]:
-    """So many of the layers, evenly from the first to the last; no layer twice."""
-    places = np.linspace(0, len(names) - 1, min(count, len(names))).round().astype(int)
-    return tuple(dict.fromkeys(names[place] for place in places))
 
 
 def _output(subject: Subject, names: tuple[str, ...], done: list[Inversion]) -> LensOutput:

@@ -27,28 +27,33 @@ def assembled(head: str, source: Source, parts: Iterable[str]) -> str:
     names = ["torch", "torchvision", "matplotlib", "pillow", "safetensors", "timm"]
     used = "\n".join(lines[1])
     needs = [name for name in names if _MODULES.get(name, name) in used or name in _ALWAYS]
-    files = [f"IMAGE = {quoted(source.image)}  # in the folder where this runs, or a path"]
+    files = []
+    if source.image:
+        files += [f"IMAGE = {quoted(source.image)}  # in the folder where this runs, or a path"]
     weights = network.weights_file(source)
     if weights:
         whose = "your own" if source.is_checkpoint else "in HookViz's folder assets"
         files += [f"WEIGHTS = {quoted(weights)}  # {whose}"]
     head = f"{head}\n# Needs: pip install {' '.join(needs)}"
     imports = ["\n".join(group) for group in lines if group]
-    return "\n\n".join((head, *imports, "\n".join(files), body)) + "\n"
+    blocks = (head, *imports, "\n".join(files), body)
+    return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 _ALWAYS = ("torch", "torchvision")
 _MODULES = {"pillow": "PIL"}
 _STANDARD = {
     "import copy": r"\bcopy\.deepcopy",
+    "import math": r"\bmath\.",
     "import time": r"\btime\.perf_counter",
+    "from pathlib import Path": r"\bPath\(",
 }
 _INSTALLED = {
     "import matplotlib": r"\bmatplotlib\.",
     "import numpy as np": r"\bnp\.",
     "import timm": r"\btimm\.",
     "import torch": r"\btorch\.",
-    "from PIL import Image, ImageOps": r"\bImage\.",
+    "from PIL import Image, ImageOps": r"\bImageOps\.",
     "from safetensors.torch import load_file": r"\bload_file\(",
     "from torch import nn": r"\bnn\.",
     "from torch.nn.utils import prune": r"\bprune\.",

@@ -22,7 +22,7 @@ class Source:
         classes: how many classes a checkpoint's network tells apart.
         preprocess: the steps to the input; None where a function of one's own makes them.
         min_size: the smallest input side in pixels that the network is meant for.
-        image: the image file's name.
+        image: the image file's name; empty where the script needs none.
         size: side of the input in pixels; None for the model's own.
         whole: whether the input is the whole image.
         more_images: whether other images become inputs, too.

@@ -1,10 +1,11 @@
 """What the numbers of a lens depend on."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
 from torch import nn
 
 from hookviz.capturing.layers import channels_last, leaf_names
@@ -35,7 +36,9 @@ class LensRecipe(Source):
     Attributes:
         lens: its slug.
         chosen: the parameters that it ran with, defaults filled in.
-        values: what its numbers are called.
+        values: what its numbers are called, with their shapes.
+        shape: ``(C, H, W)`` of the input.
+        output: the shape of what the chosen layer puts out, without the batch.
         categories: the classes' names.
         convs: the conv layers that run, in order of execution.
         runs: the layers that run, in order of execution.
@@ -46,7 +49,9 @@ class LensRecipe(Source):
 
     lens: str
     chosen: Mapping[str, Any]
-    values: tuple[str, ...]
+    values: Mapping[str, tuple[int, ...]]
+    shape: tuple[int, ...]
+    output: tuple[int, ...] = ()
     categories: tuple[str, ...]
     convs: tuple[str, ...]
     runs: tuple[str, ...]
@@ -59,7 +64,7 @@ def lens_recipe_of(
     image: str,
     lens: str,
     chosen: Mapping[str, Any],
-    values: Iterable[str],
+    values: Mapping[str, Any],
     *,
     shape: tuple[int, ...],
     size: int | None = None,
@@ -72,7 +77,7 @@ def lens_recipe_of(
         image: the file's name.
         lens: the lens's slug.
         chosen: its parameters, as `LensResult.chosen` has them.
-        values: the names of its numbers, as in `LensResult.values`.
+        values: its numbers, as `LensResult.values` has them; their shapes are kept.
         shape: ``(C, H, W)`` of the input.
         size: what `run_lens` was given.
         whole: what `run_lens` was given.
@@ -87,7 +92,9 @@ def lens_recipe_of(
         **source | {"more_images": bool(chosen.get("images"))},
         lens=lens,
         chosen=dict(chosen),
-        values=tuple(values),
+        values={name: np.shape(value) for name, value in values.items()},
+        shape=shape,
+        output=output,
         categories=model.categories,
         convs=tuple(conv.name for conv in surveyed.convs),
         runs=tuple(each.name for each in surveyed.layers),

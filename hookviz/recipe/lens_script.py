@@ -6,6 +6,8 @@
 >>> code = lens_script(recipe)  # doctest: +SKIP
 """
 
+import re
+from dataclasses import replace
 from importlib import import_module
 
 from hookviz.recipe.assembling import assembled
@@ -25,9 +27,14 @@ def lens_script(recipe: LensRecipe) -> str:
     such as their own network's code, it leaves to be filled in, and says so when it is run.
     """
     code, numbers = _code(recipe)
+    image = ""
+    if re.search(_OF_IMAGE, code):
+        image = f" for the image {quoted(recipe.image)}"
+    else:
+        recipe = replace(recipe, image="")
     head = (
         f"# The numbers that HookViz's lens {quoted(recipe.lens)} shows of the network\n"
-        f"# {quoted(recipe.model)} for the image {quoted(recipe.image)}, computed without HookViz."
+        f"# {quoted(recipe.model)}{image}, computed without HookViz."
     )
     if recipe.chosen.get("beside_random"):
         head += "\n# Those of random weights beside it, the same code gives with such weights."
@@ -50,6 +57,7 @@ def _save(recipe: LensRecipe, numbers: dict[str, str]) -> str:
     return _SAVE.format(rows=rows, file=quoted(file_name(f"{recipe.model}-{recipe.lens}", "npz")))
 
 
+_OF_IMAGE = r"\b(batch|IMAGE|prepare\(|read\(|steps\[)"  # what the part with the image makes
 _SAVE = """\
 values = {{
 {rows}}}

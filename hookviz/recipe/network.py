@@ -24,7 +24,7 @@ def _network(source: Source) -> str:
         return to_fill_in("build_model()", says, "model = build_model().eval()")
     lines = [_bundled_source()] if source.origin == "bundled" else []
     lines += ["# eval() makes batch norm and dropout work as in use, not as in training."]
-    if _brings_steps(source):
+    if _brings_steps(source) and (source.image or _from_library(source)):
         unused = "" if _from_library(source) else "  # for their preprocessing alone"
         name = quoted(source.architecture)
         lines += [f"weights = models.get_model_weights({name}).DEFAULT{unused}"]
@@ -157,6 +157,8 @@ def _brings_steps(source: Source) -> bool:
 
 def _image(source: Source) -> str:
     """Makes ``batch``, the network's input, of the file; with a function where there are more."""
+    if not source.image:
+        return ""
     grey = source.preprocess is not None and source.preprocess.channels == 1
     file = "file" if source.more_images else "IMAGE"
     lines = [

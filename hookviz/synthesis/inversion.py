@@ -1,7 +1,9 @@
 """Feature inversion: the image rebuilt from one layer's activations alone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 
 from hookviz.capturing.survey import survey
@@ -80,3 +82,9 @@ def inversion(ascent: Ascent) -> Inversion:
     """What there is of an ascent that `begin_inversion` began."""
     assert ascent.layer is not None
     return Inversion(ascent.layer, ascent.pictures()[0], ascent.measured()[0], ascent.steps)
+
+
+def spread(names: Sequence[str], count: int) -> tuple[str, ...]:
+    """So many of the layers, evenly from the first to the last; no layer twice."""
+    places = np.linspace(0, len(names) - 1, min(count, len(names))).round().astype(int)
+    return tuple(dict.fromkeys(names[place] for place in places))
