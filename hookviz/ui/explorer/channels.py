@@ -212,7 +212,8 @@ def _show_picked(
             compared=(compared, pair) if compared and pair and pair.alike else None,
         )
         if channel is not None:
-            show_excitations(model, activation, channel)
+            is_conv = any(conv.name == activation.layer for conv in scene.surveyed.convs)
+            show_excitations(model, scene.choice, activation, channel, is_conv=is_conv)
             show_origin(model, scene.model_input, drawing.layer, grid, activation, channel=channel)
     drawing.channel = channel
 
