@@ -80,7 +80,7 @@ class SessionAtlases:
             self.drop(self._work.digest)
         growing = GrowingAtlas(files[:MOST], most=self._most)
         self._cache.put(_key(digest), growing, 0)
-        self._work = _Work(self._owner, self._cache, use_model, digest)
+        self._work = _Work(self._owner, self._cache, use_model, digest, grown=growing.grown)
         self._work.start()
         return growing.names
 
@@ -127,6 +127,8 @@ class _Work(threading.Thread):
         cache: ByteCache,
         use_model: Callable[[], AbstractContextManager[Model]],
         digest: str,
+        *,
+        grown: Grown,
         before: "_Work | None" = None,
     ) -> None:
         super().__init__(name="hookviz-own-atlas", daemon=True)
@@ -136,12 +138,14 @@ class _Work(threading.Thread):
         self._owner, self._cache, self._use_model = owner, cache, use_model
         self._before = before
         self._keeping = threading.Lock()  # nothing is kept once it has ended
-        self._grown = before._grown if before is not None else Grown(False, 0, 0, 0)
+        self._grown = grown
         self._since = time.monotonic(), self._grown
 
     def again(self) -> "_Work":
         """The same, to go on with."""
-        return _Work(self._owner, self._cache, self._use_model, self.digest, self)
+        return _Work(
+            self._owner, self._cache, self._use_model, self.digest, grown=self._grown, before=self
+        )
 
     def end(self) -> None:
         """Have it end soon, and nothing kept of what it does until then."""

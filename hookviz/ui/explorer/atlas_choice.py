@@ -37,8 +37,13 @@ def own_atlas(model: Model) -> Atlas | None:
 
 def shown_atlas(model: Model) -> Atlas | None:
     """The session's own atlas of a model unless the other one was chosen; None without any."""
-    own = None if st.session_state.get(_OTHERS) else own_atlas(model)
+    own = own_atlas(model) if is_own_shown() else None
     return own or atlas_of(model)
+
+
+def is_own_shown() -> bool:
+    """Whether the session's own atlas is shown where there is one."""
+    return not st.session_state.get(_OTHERS)
 
 
 def show_own(own: bool) -> None:

@@ -5,6 +5,7 @@ The line stands over the patches. While an atlas is made it is drawn again each 
 
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -16,6 +17,7 @@ from hookviz.ui.explorer.atlas_choice import (
     File,
     drop_own,
     files_before,
+    is_own_shown,
     make_own,
     own_atlas,
     session_atlases,
@@ -63,22 +65,35 @@ def show_atlas_line(model: Model, choice: ModelChoice) -> None:
         own is not None and shown_atlas(model) is own,
         {} if own is None else dict(own.left_out),
     )
-    runs = _runs()
-    st.fragment(_show, run_every=_EVERY if runs else None)(line, runs=runs)
+    now = _now(model.digest)
+    st.fragment(_show, run_every=_EVERY if now.running else None)(line, now)
 
 
-def _runs() -> bool:
-    making = session_atlases().making
-    return making is not None and making.running
+class _Now(NamedTuple):
+    """What, where it changes, changes more of the page than the line."""
+
+    running: bool
+    is_there: bool
+    shows_own: bool
 
 
-def _show(line: _Line, *, runs: bool) -> None:
-    """The line; `runs` is whether an atlas was being made when the page drew it first."""
-    if _runs() != runs:  # it began, or is finished: the patches change, and the clock with them
+def _now(digest: str) -> _Now:
+    atlases = session_atlases()
+    making = atlases.making
+    running = making is not None and making.running
+    return _Now(running, atlases.atlas(digest) is not None, is_own_shown())
+
+
+def _show(line: _Line, before: _Now) -> None:
+    """The line; `before` is how things stood when the page drew it first."""
+    if _now(line.digest) != before:
         st.rerun()
     making = session_atlases().making
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="hv-excites"):
         st.markdown("**What excites it**", width="content")
+        if making is not None and making.running:
+            _show_running(making)
+            return
         menu = st.popover(
             _label(line, making),
             help="Among which images, and an atlas of images of your own",
@@ -93,18 +108,30 @@ def _show(line: _Line, *, runs: bool) -> None:
 
 
 def _label(line: _Line, making: Making | None) -> str:
-    if making is not None and making.running:
-        return f"making yours: {100 * _share(making):.0f} %"
+    if making is not None:
+        return "yours: not finished"
     count = line.own if line.shows_own else line.others
     if count is None:
         return "among your images…"
     return f"among {'your ' if line.shows_own else ''}{count:,} images"
 
 
+def _show_running(making: Making) -> None:
+    """How far it is, and a way to stop it."""
+    st.caption(_progress(making), width="stretch")
+    st.button(
+        "Stop",
+        icon=":material/stop:",
+        type="tertiary",
+        on_click=session_atlases().stop,
+        key="hv-stop-atlas",
+    )
+
+
 def _fill(line: _Line, making: Making | None) -> None:
     """What is being made; else which atlas is shown, and files for another one."""
     if making is not None:
-        _show_making(making)
+        _show_ended(making)
         return
     if line.own is not None:
         _show_own(line)
@@ -151,45 +178,31 @@ def _show_own(line: _Line) -> None:
             on_change=lambda: show_own(st.session_state["own-or-others"] == own),
         )
     for name, reason in list(line.left_out.items())[:_MOST_NAMED]:
-        st.caption(f"Left out: {plain(name)}. {plain(reason)}")
+        said = reason if name in reason else f"{name}: {reason}"
+        st.caption(plain(f"Left out: {said}"))
     if len(line.left_out) > _MOST_NAMED:
         st.caption(f"And {len(line.left_out) - _MOST_NAMED} more were left out.")
     st.button("Drop it", on_click=drop_own, args=(line.digest,), key="hv-drop-atlas")
 
 
-def _show_making(making: Making) -> None:
-    """How far it is, with a way to stop it, or to go on and to drop it."""
-    grown = making.grown
-    if making.fault:
-        st.caption(plain(making.fault))
-    else:
-        what = "cutting patches out of" if grown.cutting else "through the network:"
-        done = f"{what} {grown.done:,} of {_images(grown.images)}" if grown.images else "beginning"
-        speed = f"{number(making.per_second)} a second" if making.per_second else ""
-        left = f"{grown.left_out:,} left out" if grown.left_out else ""
-        words = " · ".join(filter(None, (done, speed, _left(making), left)))
-        st.progress(_share(making), words if making.running else f"Stopped · {words}")
+def _show_ended(making: Making) -> None:
+    """Why it ended, or where it was stopped and a way to go on."""
+    st.caption(plain(making.fault) if making.fault else f"Stopped: {_progress(making)}.")
     with st.container(horizontal=True):
-        atlases = session_atlases()
-        if making.running:
-            st.button("Stop", on_click=atlases.stop, icon=":material/stop:", key="hv-stop-atlas")
-            return
         if not making.fault:
-            st.button("Go on", on_click=atlases.go_on, key="hv-go-on-atlas")
+            st.button("Go on", on_click=session_atlases().go_on, key="hv-go-on-atlas")
         st.button("Drop it", on_click=drop_own, args=(making.digest,), key="hv-drop-atlas")
 
 
-def _left(making: Making) -> str:
-    grown = making.grown
-    if not making.per_second or not grown.done:
-        return ""
-    return time_left(grown.done / grown.images, grown.done / making.per_second)
-
-
-def _share(making: Making) -> float:
-    """Of both parts of the work, 0…1; the cutting counts as a tenth."""
-    part = making.grown.done / max(1, making.grown.images)
-    return 0.9 + 0.1 * part if making.grown.cutting else 0.9 * part
+def _progress(making: Making) -> str:
+    """How far it is, how fast it goes and how long it takes."""
+    grown, rate = making.grown, making.per_second
+    what = "patches of " if grown.cutting else ""
+    speed = f"{number(rate)} a second" if rate else ""
+    left = time_left(grown.done / grown.images, grown.done / rate) if rate and grown.done else ""
+    out = f"{grown.left_out:,} left out" if grown.left_out else ""
+    done = f"{what}{grown.done:,} of {_images(grown.images)}"
+    return " · ".join(filter(None, (done, speed, left, out)))
 
 
 def _images(count: int) -> str:
