@@ -78,9 +78,10 @@ def drop_own(digest: str) -> None:
 
 
 def files_before(digest: str) -> list[File]:
-    """The files of the atlas that was last begun of another model than that of `digest`."""
-    others = [numbers for of, numbers in _files().items() if of != digest]
-    return list(others[-1].items()) if others else []
+    """The files of the atlas of the model of that digest, else of the one that was last begun."""
+    every = _files()
+    last = list(every.values())[-1:]
+    return list(every.get(digest, *last or [{}]).items())
 
 
 def own_file(digest: str, image: AtlasImage) -> bytes | None:

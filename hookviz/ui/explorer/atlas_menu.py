@@ -30,6 +30,7 @@ from hookviz.wording import number, time_left
 
 _EVERY = 1.0  # seconds
 _UPLOADER = "own-atlas-files"
+_WIDTH = 320  # pixels
 _MOST_NAMED = 8  # images that were left out
 
 
@@ -90,10 +91,10 @@ def _show(line: _Line, before: _Now) -> None:
         st.rerun()
     making = session_atlases().making
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="hv-excites"):
-        st.markdown("**What excites it**", width="content")
         if making is not None and making.running:
             _show_running(making)
             return
+        st.markdown("**What excites it**", width="content")
         menu = st.popover(
             _label(line, making),
             help="Among which images, and an atlas of images of your own",
@@ -102,8 +103,8 @@ def _show(line: _Line, before: _Now) -> None:
             on_change="rerun",
             key="hv-atlas",
         )
-        with menu:
-            if menu.open:
+        if menu.open:
+            with menu, st.container(width=_WIDTH):
                 _fill(line, making)
 
 
@@ -118,7 +119,7 @@ def _label(line: _Line, making: Making | None) -> str:
 
 def _show_running(making: Making) -> None:
     """How far it is, and a way to stop it."""
-    st.caption(_progress(making), width="stretch")
+    st.caption(f"**Your atlas** {_progress(making)}", width="stretch")
     st.button(
         "Stop",
         icon=":material/stop:",
@@ -131,10 +132,11 @@ def _show_running(making: Making) -> None:
 def _fill(line: _Line, making: Making | None) -> None:
     """What is being made; else which atlas is shown, and files for another one."""
     if making is not None:
-        _show_ended(making)
+        _show_ended(line, making)
         return
     if line.own is not None:
         _show_own(line)
+    offer = st.container()  # over the files, which can be many
     files = st.file_uploader(
         "An atlas of your own images",
         resources.IMAGE_TYPES,
@@ -145,13 +147,15 @@ def _fill(line: _Line, making: Making | None) -> None:
     )
     if files:
         listed = [(file.name, file.file_id) for file in files[:MOST]]
-        _offer(f"Make it of {_images(len(listed))}", line, listed)
-        if len(files) > MOST:
-            st.caption(f"These are {len(files)}; the first {MOST} count.")
+        with offer:
+            _offer(f"Make it of {_images(len(listed))}", line, listed)
+            if len(files) > MOST:
+                st.caption(f"These are {len(files)}; the first {MOST} count.")
         return
     before = files_before(line.digest)
     if before and line.own is None:
-        _offer(f"Make it of the {_images(len(before))} from before", line, before)
+        with offer:
+            _offer(f"Make it of the {_images(len(before))} from before", line, before)
     st.caption("They stay in this session and go with it.")
 
 
@@ -161,6 +165,7 @@ def _offer(label: str, line: _Line, files: list[File]) -> None:
         on_click=make_own,
         args=(partial(resources.use_model, line.choice), line.digest, files),
         key="hv-make-atlas",
+        type="primary",
     )
 
 
@@ -185,12 +190,15 @@ def _show_own(line: _Line) -> None:
     st.button("Drop it", on_click=drop_own, args=(line.digest,), key="hv-drop-atlas")
 
 
-def _show_ended(making: Making) -> None:
+def _show_ended(line: _Line, making: Making) -> None:
     """Why it ended, or where it was stopped and a way to go on."""
     st.caption(plain(making.fault) if making.fault else f"Stopped: {_progress(making)}.")
     with st.container(horizontal=True):
+        before = files_before(line.digest)
         if not making.fault:
             st.button("Go on", on_click=session_atlases().go_on, key="hv-go-on-atlas")
+        elif before:
+            _offer("Make it again", line, before)
         st.button("Drop it", on_click=drop_own, args=(making.digest,), key="hv-drop-atlas")
 
 
