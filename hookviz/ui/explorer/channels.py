@@ -22,6 +22,7 @@ from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.serving import out_of_memory
 from hookviz.types import Activation, Capture, LayerInfo, Model, ModelInput
 from hookviz.ui.explorer.channel_grid import draw_grid, show_grid
+from hookviz.ui.explorer.channel_pair import show_pinned_channel
 from hookviz.ui.explorer.comparison import (
     PinnedPair,
     own_sort,
@@ -30,7 +31,7 @@ from hookviz.ui.explorer.comparison import (
     sorts,
 )
 from hookviz.ui.explorer.excitations import show_excitations
-from hookviz.ui.explorer.inspector import chosen_channel, show_inspector
+from hookviz.ui.explorer.inspector import show_inspector
 from hookviz.ui.explorer.layer_capture import capture_layer
 from hookviz.ui.explorer.layer_choice import choose_layer
 from hookviz.ui.explorer.layer_header import show_layer
@@ -41,7 +42,7 @@ from hookviz.ui.explorer.view_choice import pick_view
 from hookviz.ui.glossary import marked
 from hookviz.ui.recent_images import is_brought
 from hookviz.ui.serving import resources
-from hookviz.ui.state import ModelChoice, Shown, plain
+from hookviz.ui.state import ModelChoice, Shown, chosen_channel, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +197,13 @@ def _show_picked(
     compared: PinnedPair | None,
 ) -> None:
     """The channel in the link as large as it can be, and why a cell has its value; else hints."""
+    if compared and drawing.pair and not drawing.pair.alike and compared.face == "a":
+        show_pinned_channel(compared, drawing.pair.a)
+        drawing.channel = None  # of B none is picked
+        return
     grid = drawing.grid if drawing.pair is None else drawing.pair.b
     assert grid is not None
-    picked = chosen_channel(grid) is not None
+    picked = chosen_channel(grid.order) is not None
     fields = receptive_fields(model, _shape(scene)) if picked else {}
     of_cell = fields.get(str(activation.address))
     with st.container(key="hv-picked" if picked else "hv-hints"):
