@@ -113,8 +113,8 @@ class GrowingAtlas:
         """About how much memory it takes beside the files."""
         if self._tally is None:
             return 0
-        channels, top = self._tally.top.values.shape
-        lists = channels * (_CHANNEL_BYTES + top * _ENTRY_BYTES)
+        values = self._tally.top.values
+        lists = len(values) * _CHANNEL_BYTES + values.size * _ENTRY_BYTES
         if self._cut is None:
             return lists
         return lists + self._cut.starts[-1] + len(self._cut.boxes) * _PATCH_BYTES
@@ -162,7 +162,11 @@ class GrowingAtlas:
             started = time.monotonic()
             work = ShardWork(plan)
             work.floor = tally.top.least.copy()
-            tally.merge(work(range(first, last), lambda _images, _left_out: None))
+            part = work(range(first, last), lambda _images, _left_out: None)
+            for place, said in part.left_out.items():  # bytes have no name there
+                name = self._sources[place].name
+                part.left_out[place] = said.replace("'image'", repr(name), 1)
+            tally.merge(part)
             self._seconds_each = (time.monotonic() - started) / (last - first)
         self._next = last + bool(reason)
 

@@ -82,6 +82,7 @@ def test_broken_files_are_named_and_counted_and_the_rest_goes_on(
             assert dict(atlas.counts) == expected
             assert sorted(atlas.left_out) == ["cut.jpg", "large.png", "last.png", "words.png"]
             assert "million" in atlas.left_out["large.png"]
+            assert all(repr(name) in reason for name, reason in atlas.left_out.items())
     broken = GrowingAtlas([each for each in files if each[0] in atlas.left_out], most=10**8)
     with pytest.raises(HookVizError, match=r"None of the 4 images .*'words\.png' is no image"):
         broken.go_on(tiny, 60)

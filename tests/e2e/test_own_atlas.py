@@ -60,8 +60,8 @@ def test_ones_own_images_are_looked_through_and_lead_to_themselves(
         wait_for_grid(visitor)
     menu(page, "among 114 images")
     hostile = "<img src=x onerror=alert(1)>$x$.png"
-    files = [*payload(own), {"name": hostile, "mimeType": "image/png", "buffer": b"words"}]
-    upload(page, files, 7)
+    words: FilePayload = {"name": hostile, "mimeType": "image/png", "buffer": b"words"}
+    upload(page, [*payload(own), words], 7)
     menu(other, "among 114 images")
     theirs = save_folder(tmp_path / "theirs", 3, first=50)
     upload(other, payload(theirs), 3)

@@ -20,12 +20,11 @@ FILES = [(f"{seed}.png", encoded(picture(seed))) for seed in range(12)]
 
 
 @pytest.fixture(autouse=True)
-def short_turns(monkeypatch: pytest.MonkeyPatch) -> Admission:
+def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn for each image, and a queue of this test's own."""
     admission = Admission(2)
     monkeypatch.setattr(session_atlases, "_TURN", 0.0)
     monkeypatch.setattr(capacity, "admission", lambda: admission)
-    return admission
 
 
 def until(what: Callable[[], Any]) -> Any:
@@ -99,33 +98,32 @@ def test_it_can_be_stopped_and_gone_on_with(tiny: Model) -> None:
             ]
 
 
-def test_who_explores_goes_first(tiny: Model, short_turns: Admission) -> None:
-    """Of two places one is never an atlas's; while people have both, none goes on."""
-    both = [SessionAtlases(owner, cache(), 10**8) for owner in "ab"]
-    gates = [Gate(tiny, 3), Gate(tiny, 3)]
-    for atlases, gate in zip(both, gates, strict=True):
-        atlases.make(gate, tiny.digest, FILES * 3)
-    until(lambda: all(each.making and each.making.grown.done == 2 for each in both))
-    entered, leave = threading.Semaphore(0), threading.Event()
+def test_who_explores_goes_first(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who comes after an atlas has begun to wait has their turn before its next image."""
+    admission = Admission(1)
+    monkeypatch.setattr(capacity, "admission", lambda: admission)
+    atlases, gate = SessionAtlases("a", cache(), 10**8), Gate(tiny, 3)
+    atlases.make(gate, tiny.digest, FILES)
 
-    def explore(who: str) -> None:
-        with short_turns.turn(who):
-            entered.release()
-            assert leave.wait(30)
+    def done() -> int:
+        return atlases.making.grown.done if atlases.making else -1
 
-    people = [threading.Thread(target=explore, args=(who,)) for who in ("one", "two")]
-    for person in people:
-        person.start()
-        assert entered.acquire(timeout=30)
-    for gate in gates:
+    until(lambda: done() == 2)
+    seen: list[int] = []
+
+    def explore() -> None:
+        with admission.turn("two"):
+            seen.append(done())
+
+    person = threading.Thread(target=explore)
+    with admission.turn("one"):
         gate.left.release(10**6)
-    time.sleep(0.2)
-    assert [each.making.grown.done for each in both] == [2, 2]  # type: ignore[union-attr]
-    leave.set()
-    for person in people:
-        person.join()
-    for atlases in both:
-        until(lambda atlases=atlases: atlases.atlas(tiny.digest))
+        until(lambda: admission._queue)  # the atlas
+        person.start()
+        until(lambda: len(admission._queue) == 2)
+    person.join()
+    assert seen == [2]
+    until(lambda: atlases.atlas(tiny.digest))
 
 
 def test_two_sessions_have_their_own(tiny: Model) -> None:
@@ -133,28 +131,39 @@ def test_two_sessions_have_their_own(tiny: Model) -> None:
     one, other = (SessionAtlases(name, budget.cache(10**8), 10**8) for name in "ab")
     one.make(Gate(tiny), tiny.digest, FILES[:6])
     other.make(Gate(tiny), tiny.digest, FILES[6:])
-    first, second = (until(lambda e=e: e.atlas(tiny.digest)) for e in (one, other))
+    first = until(lambda: one.atlas(tiny.digest))
+    second = until(lambda: other.atlas(tiny.digest))
     assert {image.name for image in first.images}.isdisjoint(i.name for i in second.images)
     one.drop(tiny.digest)
     assert one.atlas(tiny.digest) is None
     assert other.atlas(tiny.digest) is second
 
 
-def test_the_end_of_a_session_ends_it_and_gives_all_back(tiny: Model) -> None:
+def test_the_end_of_a_session_in_mid_step_gives_all_back(
+    tiny: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
     budget = Budget(10**9)
     kept = budget.cache(10**8)
     atlases = SessionAtlases("a", kept, 10**8)
-    gate = Gate(tiny, 4)
-    atlases.make(gate, tiny.digest, FILES)
-    until(lambda: atlases.making and atlases.making.grown.done == 3)
+    working, leave = threading.Event(), threading.Event()
+    go_on = GrowingAtlas.go_on
+
+    def slowly(self: GrowingAtlas, model: Model, seconds: float) -> None:
+        go_on(self, model, seconds)
+        if self.grown.done == 3:
+            working.set()
+            assert leave.wait(30)
+
+    monkeypatch.setattr(GrowingAtlas, "go_on", slowly)
+    atlases.make(Gate(tiny), tiny.digest, FILES)
+    assert working.wait(30)
     assert budget.used > 0
-    threads = [each for each in threading.enumerate() if each.name == "hookviz-own-atlas"]
+    [thread] = [each for each in threading.enumerate() if each.name == "hookviz-own-atlas"]
     atlases.end()
     kept.clear()
-    gate.left.release(10**6)
-    for thread in threads:
-        thread.join(10)
-        assert not thread.is_alive()
+    leave.set()
+    thread.join(30)
+    assert not thread.is_alive()
     assert budget.used == 0
     assert atlases.making is None
 

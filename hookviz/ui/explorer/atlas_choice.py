@@ -80,8 +80,8 @@ def drop_own(digest: str) -> None:
 def files_before(digest: str) -> list[File]:
     """The files of the atlas of the model of that digest, else of the one that was last begun."""
     every = _files()
-    last = list(every.values())[-1:]
-    return list(every.get(digest, *last or [{}]).items())
+    last = [*every.values()][-1] if every else {}
+    return list(every.get(digest, last).items())
 
 
 def own_file(digest: str, image: AtlasImage) -> bytes | None:
