@@ -114,7 +114,8 @@ def test_it_can_be_stopped_gone_on_with_and_dropped(page: Page, server: str) -> 
     page.get_by_role("button", name="Go on").click()
     expect(page.get_by_text(re.compile(r"of 120 images · .* a second"))).to_be_visible()
     page.get_by_role("button", name="Next").click()  # it goes on while another layer is looked at
-    expect(page.get_by_role("button", name="among your 120 images")).to_be_visible()
+    finished = page.get_by_role("button", name="among your 120 images")
+    expect(finished).to_be_visible(timeout=90_000)
     menu(page, "among your 120 images")
     page.get_by_role("button", name="Drop it").click()
     expect(page.get_by_role("button", name="among 114 images")).to_be_visible()
