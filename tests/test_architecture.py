@@ -91,7 +91,8 @@ SHOWN_ELSEWHERE = {
     "declarations, of which every other test is a use": "types atlas/answers drawing/panels "
     "live/subject lenses/contract/lens lenses/contract/result",
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
-    "atlas/test_making.py": "atlas/cutting atlas/part_folder atlas/patch_file atlas/shard_work",
+    "atlas/test_making.py": "atlas/cut_patches atlas/cutting atlas/part_folder "
+    "atlas/patch_file atlas/shard_work",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
     "drawing/colours drawing/figures drawing/grid_page drawing/layout drawing/legend "
     "drawing/palette",
@@ -135,6 +136,7 @@ SHOWN_ELSEWHERE = {
     "ui/components/walk "
     "ui/components/why "
     "ui/explorer/channel_grid ui/explorer/channel_pair ui/explorer/comparison "
+    "ui/explorer/atlas_choice ui/explorer/atlas_menu ui/serving/uploads "
     "ui/explorer/excitations ui/explorer/file_menu ui/explorer/menu "
     "ui/explorer/patch_tiles ui/explorer/pin_button "
     "ui/explorer/grid_files ui/explorer/kernel_view "

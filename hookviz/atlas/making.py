@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hookviz.atlas import reading_ahead, writing
+from hookviz.atlas import writing
 from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.channel_table import ChannelTable, channel_table
+from hookviz.atlas.channel_table import (
+    ChannelTable,
+    check_takes_images,
+    no_channels,
+    table_by,
+)
 from hookviz.atlas.cutting import cut_images, winners
 from hookviz.atlas.part_folder import LEFTOVERS, PartFolder
 from hookviz.atlas.patch_file import PATCHES, PatchFile
@@ -18,9 +23,7 @@ from hookviz.atlas.reading import read_atlas
 from hookviz.atlas.shard_work import Engine, ShardWork, in_this_process
 from hookviz.atlas.sources import Source, sources
 from hookviz.atlas.tally import Tally
-from hookviz.capturing.survey import survey_input
-from hookviz.errors import HookVizError, ModelError, SettingError, shorten
-from hookviz.hooking.forward_pass import own_shape
+from hookviz.errors import HookVizError, SettingError, shorten
 from hookviz.paths import path_of
 from hookviz.types import Model
 
@@ -148,18 +151,16 @@ def _target(path: str | os.PathLike[str]) -> Path:
 
 def _table(model: Model, listed: Sequence[Source], size: int | None) -> ChannelTable:
     """The model's channels, as the first image that can be read shows them."""
-    if len(own_shape(model)) != 3:
-        raise ModelError(f"{model.title} takes no images, so there is no atlas of it.")
+    check_takes_images(model)
     first: HookVizError | None = None
     for source in listed:
         try:
-            _, model_input, _ = reading_ahead.read(model, source.image, size)
-            table = channel_table(survey_input(model, model_input))
+            table = table_by(model, source.image, size)
         except HookVizError as error:
             first = first or error
         else:
             if not table.channels:
-                raise ModelError(f"{model.title} has no conv layer whose maps could be looked at.")
+                raise no_channels(model)
             return table
     assert first is not None
     if len(listed) == 1:

@@ -10,7 +10,8 @@ import os
 import re
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -93,10 +94,33 @@ def decode(data: bytes, name: str = "image", *, background: RGB = _WHITE) -> Inp
     return _guarded(lambda: _decoded(data, reader, name, colour), name)
 
 
+def pixel_count(data: bytes, name: str = "image") -> int:
+    """How many pixels a file's image has by its head; none of them is decoded.
+
+    Raises:
+        ImageError: as `decode`, so far as the head shows it.
+    """
+    reader = find_reader(data[:HEAD], name)
+    with _readable(name):
+        image = _opened(data, reader, name)
+        return image.width * image.height
+
+
 def _guarded(work: Callable[[], Pixels], name: str) -> InputImage:
     """What `work` returns, with everything that Pillow can raise turned into an `ImageError`."""
-    try:
+    with _readable(name):
         pixels = work()
+    pixels.setflags(write=False)
+    digest = hashlib.blake2b(repr(pixels.shape).encode(), digest_size=16)
+    digest.update(pixels.data)
+    return InputImage(pixels=pixels, name=name, digest=digest.hexdigest())
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """A block in which everything that Pillow can raise becomes an `ImageError`."""
+    try:
+        yield
     except ImageError:
         raise
     except Image.DecompressionBombError as error:
@@ -109,10 +133,6 @@ def _guarded(work: Callable[[], Pixels], name: str) -> InputImage:
             f"{_quoted(name)} is truncated, damaged, or of a kind that can't be read ({reason}). "
             f"Get the file again, or save the picture anew as {FORMATS}."
         ) from error
-    pixels.setflags(write=False)
-    digest = hashlib.blake2b(repr(pixels.shape).encode(), digest_size=16)
-    digest.update(pixels.data)
-    return InputImage(pixels=pixels, name=name, digest=digest.hexdigest())
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -144,7 +164,8 @@ def _no_file(path: Path) -> str:
     return f"There is no image file {quoted}. {hint}"
 
 
-def _decoded(data: bytes, reader: type[ImageFile], name: str, background: RGB) -> Pixels:
+def _opened(data: bytes, reader: type[ImageFile], name: str) -> ImageFile:
+    """The image by its head, which says no more pixels than are allowed."""
     if reader is AvifImageFile:
         # libavif refuses large images as if they were damaged; the size is in its "ispe" boxes
         # (ISO/IEC 23008-12, 6.5.3), near the start.
@@ -155,6 +176,11 @@ def _decoded(data: bytes, reader: type[ImageFile], name: str, background: RGB) -
     # A TIFF is decoded tile by tile, and a tile can be larger than its image.
     tags = getattr(image, "tag_v2", {})
     _check_size(name, *(tags.get(tag, 1) for tag in _TILE))
+    return image
+
+
+def _decoded(data: bytes, reader: type[ImageFile], name: str, background: RGB) -> Pixels:
+    image = _opened(data, reader, name)
     if isinstance(image, JpegImageFile):
         _check_scans(data, image, name)
     raw_mode = _raw_mode(image.tile[0].args) if image.tile else ""
