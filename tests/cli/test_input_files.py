@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_missing_files_are_told_before_any_work(
 def test_one_that_fails_is_reported_and_the_rest_go_on(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def work(picture: Path) -> dict[str, int]:
+    def work(picture: Path) -> dict[str, Any]:
         if picture.name == "b":
             raise ImageError("not\nreadable")
         if picture.name == "c":
@@ -86,7 +87,7 @@ def test_one_that_fails_is_reported_and_the_rest_go_on(
 def test_what_would_fail_with_every_image_ends_it(error: HookVizError) -> None:
     tried = []
 
-    def work(picture: Path) -> dict[str, int]:
+    def work(picture: Path) -> dict[str, Any]:
         tried.append(picture)
         raise error
 
