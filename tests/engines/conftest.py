@@ -27,6 +27,11 @@ def ray_engine(cluster: None) -> Engine:
 
 
 @pytest.fixture
+def one_worker(cluster: None) -> Engine:
+    return engine_of("ray", 1)
+
+
+@pytest.fixture
 def one_thread() -> Iterator[None]:
     """As many threads as a worker has: with others the last bits may differ."""
     before = torch.get_num_threads()
