@@ -5,7 +5,7 @@ ways of logging in. Ray Data reads through the same.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from pathlib import PurePosixPath
@@ -31,11 +31,11 @@ class ImageUrl:
         url: with what can't stand in a URL quoted, such as ``%20``.
     """
 
-    url: str
+    url: str = field(repr=False)
 
     def __str__(self) -> str:
-        """The URL."""
-        return self.url
+        """The URL without what can be a password in it."""
+        return _shown(self.url)
 
     @property
     def name(self) -> str:
@@ -61,7 +61,7 @@ class ImageUrl:
                 find_reader(head, self.name)
                 return bytes(head + file.read())
         except (OSError, ValueError) as error:
-            raise ImageError(f"{shorten(self.url)!r} can't be read: {_reason(error)}.") from error
+            raise ImageError(f"{shorten(str(self))!r} can't be read: {_reason(error)}.") from error
 
 
 def expand_url(url: str, *, inside: bool = False) -> tuple[tuple[str, ImageUrl], ...]:
@@ -83,7 +83,7 @@ def expand_url(url: str, *, inside: bool = False) -> tuple[tuple[str, ImageUrl],
     try:
         listed = system.get_file_info(fs.FileSelector(path, recursive=inside))
     except (OSError, ValueError) as error:
-        raise ImageError(f"{shorten(url)!r} can't be listed: {_reason(error)}.") from error
+        raise ImageError(f"{shorten(_shown(url))!r} can't be listed: {_reason(error)}.") from error
     parts = urlsplit(url)
     top = path.rstrip("/")
     query = f"?{parts.query}" if parts.query else ""
@@ -95,7 +95,7 @@ def expand_url(url: str, *, inside: bool = False) -> tuple[tuple[str, ImageUrl],
             found.append((within, ImageUrl(f"{base}/{quote(within)}{query}")))
     if not found:
         raise ImageError(
-            f"The folder {shorten(url)!r} gives no image, a file that ends in "
+            f"The folder {shorten(_shown(url))!r} gives no image, a file that ends in "
             f"{', '.join(sorted(SUFFIXES))}."
         )
     return tuple(sorted(found))
@@ -115,8 +115,9 @@ def _file_system(scheme: str, netloc: str, query: str) -> tuple[Any, str]:
     try:
         system, top = fs.FileSystem.from_uri(f"{url}?{query}" if query else url)
     except Exception as error:
+        reason = _reason(error).replace(netloc, netloc.rpartition("@")[2])
         raise HookVizError(
-            f"{shorten(url)!r} can't be reached: {_reason(error)}. pyarrow's file systems work, "
+            f"{shorten(_shown(url))!r} can't be reached: {reason}. pyarrow's file systems work, "
             "such as s3://, gs://, abfs:// and file://, and folders of this machine."
         ) from error
     return system, top
@@ -130,6 +131,11 @@ def _pyarrow_fs() -> Any:
             "Images are read from URLs through pyarrow: pip install 'hookviz[ray]'. Files and "
             "folders of this machine are read without it."
         ) from error
+
+
+def _shown(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{unquote(parts.path)}"
 
 
 def _reason(error: Exception) -> str:

@@ -1,5 +1,3 @@
-from collections.abc import Iterator
-
 import pytest
 
 from hookviz.engines.engine import Total, in_this_process
@@ -9,13 +7,12 @@ from tests.engines.jobs import Doubling
 def test_this_process_takes_a_shard_when_the_one_before_is_handed_over() -> None:
     seen: list[str] = []
 
-    def shards() -> Iterator[tuple[int, ...]]:
-        for number in range(3):
-            seen.append(f"asked for {number}")  # noqa: PERF401 - one at a time
-            yield (number,)
+    def asked(number: int) -> tuple[int, ...]:
+        seen.append(f"asked for {number}")
+        return (number,)
 
-    for result in in_this_process(Doubling(), shards(), lambda _done, _left_out: None):
-        seen.append(f"took in {result[0] // 2}")
+    results = in_this_process(Doubling(), map(asked, range(3)), lambda _done, _left_out: None)
+    seen.extend(f"took in {result[0] // 2}" for result in results)
     assert seen == [f"{what} {number}" for number in range(3) for what in ("asked for", "took in")]
 
 
