@@ -93,21 +93,22 @@ def _row(name: str, plan: Plan, engine: Engine) -> float:
     def tell(done: float, _left_out: int) -> None:
         seen.append((time.perf_counter(), done))
 
-    began, own, of_work = time.perf_counter(), time.process_time(), 0.0
+    began, own, of_work = time.perf_counter(), [0.0], [0.0]
     for tally, seconds in engine(Measured(ShardWork(plan)), shards, tell):
         total.merge(tally)
-        of_work += seconds
-    whole, own = time.perf_counter() - began, time.process_time() - own
-    own -= of_work if "this process" in name else 0
-    images = len(plan.sources)
+        of_work.append(seconds)
+        own.append(time.process_time())
+    whole, images = time.perf_counter() - began, len(plan.sources)
+    joining = own[-1] - own[1]  # the start of the cluster is not in it
+    joining -= sum(of_work[2:]) if "this process" in name else 0
     if total.tallied != images:
         raise HookVizError(f"Only {total.tallied} of {images} images went through.")
     start, done = seen[0]
     rate = (images - done) / (seen[-1][0] - start)
     print(
         f"{name:14} whole job {whole:5.1f} s, the first images after {start - began:4.1f} s, from "
-        f"then on {rate:5.2f} images/s; processors: work {1000 * of_work / images:4.0f} ms an "
-        f"image, bringing and joining {1000 * own / len(plan.shards):4.0f} ms a shard",
+        f"then on {rate:5.2f} images/s; processors: work {1000 * sum(of_work) / images:4.0f} ms an "
+        f"image, bringing and joining {1000 * joining / (len(of_work) - 2):4.0f} ms a shard",
         flush=True,
     )
     return rate
