@@ -59,9 +59,13 @@ def test_shards_are_asked_for_as_they_are_needed(ray_engine: Engine) -> None:
 
 def test_a_killed_worker_loses_and_doubles_nothing(ray_engine: Engine, tmp_path: Path) -> None:
     told: list[tuple[float, int]] = []
+
+    def tell(done: float, left_out: int) -> None:
+        told.append((done, left_out))
+
     work = jobs.KilledOnce(jobs.Doubling(), tmp_path / "killed", shard=4)
-    found = list(ray_engine(work, enumerate(SHARDS), lambda *now: told.append(now)))
-    assert (tmp_path / "killed").exists()
+    found = list(ray_engine(work, enumerate(SHARDS), tell))
+    assert work.mark.exists()
     assert found == list(in_this_process(jobs.Doubling(), SHARDS, nobody))
     assert told[-1] == (24, 0)
     assert [done for done, _ in told] == sorted({done for done, _ in told})
