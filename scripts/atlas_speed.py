@@ -23,7 +23,7 @@ from hookviz.atlas import reading_ahead
 from hookviz.atlas.channel_table import table_by
 from hookviz.atlas.plan import BATCH, Plan
 from hookviz.atlas.reading_ahead import Ready
-from hookviz.atlas.shard_work import ShardWork
+from hookviz.atlas.shard_work import ShardWork, TallyShard
 from hookviz.atlas.sources import sources
 from hookviz.atlas.tally import Tally
 from hookviz.types import Model
@@ -103,8 +103,8 @@ def _measured(model: Model, folder: Path) -> list[Speed]:
         return go
 
     def atlas(places: range) -> None:
-        work.floor = tally.top.least.copy()
-        tally.merge(work(places, lambda *_: None))
+        shard = TallyShard.of(plan, places, tally.top.least.copy())
+        tally.merge(work(shard, lambda *_: None))
 
     what = f"{model.name}, {len(listed):,} images"
     contestants: dict[str, Callable[[range], None]] = {

@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 
 @dataclass(frozen=True)
 class Shot:
-    """One screenshot: its file, the view's link, the screen, what is scrolled into view and waited for."""
+    """One screenshot: its file, the view's link, the screen, what it scrolls to and waits for."""
 
     file: str
     query: str

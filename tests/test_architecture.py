@@ -108,6 +108,7 @@ SHOWN_ELSEWHERE = {
             *(name[:-3] for name in MODULES if _LENS_CODE.fullmatch(name)),
         ]
     ),
+    "runs on the workers of a real cluster in engines/test_ray_job.py": "engines/ray_worker",
     "shared by commands, and seen in what those print": "cli/checks cli/download cli/messages "
     "cli/options",
     "run with the real Caddy in tests/e2e/test_processes.py": "cli/proxy",

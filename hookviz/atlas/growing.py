@@ -17,7 +17,7 @@ from hookviz.atlas.cut_patches import CutPatches
 from hookviz.atlas.cutting import Cutter
 from hookviz.atlas.plan import Plan
 from hookviz.atlas.reading import atlas_in_memory
-from hookviz.atlas.shard_work import ShardWork
+from hookviz.atlas.shard_work import ShardWork, TallyShard
 from hookviz.atlas.sources import Source
 from hookviz.atlas.tally import Tally
 from hookviz.errors import HookVizError, ImageError, shorten
@@ -160,9 +160,8 @@ class GrowingAtlas:
             last += 1
         if first < last:
             started = time.monotonic()
-            work = ShardWork(plan)
-            work.floor = tally.top.least.copy()
-            part = work(range(first, last), lambda _images, _left_out: None)
+            shard = TallyShard.of(plan, range(first, last), tally.top.least.copy())
+            part = ShardWork(plan)(shard, lambda *_told: None)
             for place, said in part.left_out.items():  # bytes have no name there
                 name = self._sources[place].name
                 part.left_out[place] = said.replace("'image'", repr(name), 1)

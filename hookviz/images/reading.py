@@ -26,11 +26,14 @@ from PIL.JpegImagePlugin import JpegImageFile
 from hookviz.errors import ImageError, nearest_names, shorten
 from hookviz.images.formats import FORMATS, HEAD, find_reader
 from hookviz.images.srgb import BROKEN_METADATA, split, to_srgb
+from hookviz.images.urls import ImageUrl, is_url
 from hookviz.paths import fault_of, path_of
 from hookviz.settings import settings
 from hookviz.types import InputImage, Pixels
 
-Source = str | os.PathLike[str] | bytes | bytearray | memoryview | Image.Image | InputImage
+Source = (
+    str | os.PathLike[str] | bytes | bytearray | memoryview | Image.Image | InputImage | ImageUrl
+)
 RGB = tuple[int, int, int]
 
 _log = logging.getLogger(__name__)
@@ -43,7 +46,8 @@ def read(source: Source, *, background: RGB = _WHITE) -> InputImage:
     """The image in a file, in bytes or in a Pillow image; an `InputImage` is returned as it is.
 
     Args:
-        source: a path, the bytes of an image file, a Pillow image of any mode, or an `InputImage`.
+        source: a path, a URL such as ``s3://…``, the bytes of an image file, a Pillow image of any
+            mode, or an `InputImage`.
         background: RGB in 0…255, what shows through where the image is transparent.
 
     Raises:
@@ -62,6 +66,9 @@ def read(source: Source, *, background: RGB = _WHITE) -> InputImage:
         return _guarded(lambda: _pixels_of(source, name, colour), name)
     if isinstance(source, (bytes, bytearray, memoryview)):
         return decode(bytes(source), background=colour)
+    if isinstance(source, ImageUrl) or (isinstance(source, str) and is_url(source)):
+        url = source if isinstance(source, ImageUrl) else ImageUrl(source)
+        return decode(url.read(), url.name, background=colour)
     if isinstance(source, (str, os.PathLike)):
         path = path_of(source)
         return decode(_bytes_of(path), path.name, background=colour)
