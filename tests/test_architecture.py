@@ -105,6 +105,7 @@ SHOWN_ELSEWHERE = {
             "recipe/climbing",
             "recipe/lens_facts",
             "recipe/lens_parts",
+            "recipe/picture_space",
             *(name[:-3] for name in MODULES if _LENS_CODE.fullmatch(name)),
         ]
     ),

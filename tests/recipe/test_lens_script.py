@@ -1,6 +1,7 @@
 """Every lens's script is run, in a process that can't import HookViz, and its numbers compared.
 
 A new lens needs a file in `hookviz/recipe/lenses`, called by its slug, and a row in `CASES`.
+Over 300 lines: that table has every lens.
 """
 
 import subprocess
@@ -200,7 +201,12 @@ CASES: dict[str, tuple[Case, ...]] = {
     "trace": (Case(), Case(networks=CONVNEXT)),
     "maximize": (
         Case(FEW, NETWORKS, 1e-3, LEVELS),
-        Case(FEW | {"of": "a class", "target": 2, "aim": "both"}, SHAPESNET, 1e-3, LEVELS),
+        Case(
+            FEW | {"of": "a class", "target": 2, "aim": "both", "beside_random": True},
+            SHAPESNET,
+            1e-3,
+            LEVELS,
+        ),
         Case(
             FEW | {"of": "classes with weights", "weights": "0, 2:-0.5", "space": "MACO"},
             SQUEEZENET,
@@ -239,6 +245,7 @@ CASES: dict[str, tuple[Case, ...]] = {
 
 LEFT_OUT = {
     "saliency": ("random_map", "rank_correlation"),  # of other weights
+    "maximize": ("random_pictures", "random_values", "random_history", "random_noise"),  # as well
     "integrated-gradients": ("completeness_error",),  # itself a difference of the size of rounding
     # what a cell could see takes HookViz to follow through the network's windows
     "effective-receptive-field": ("box", "share"),

@@ -1,6 +1,6 @@
 """DeepDream: the image climbs along a layer's mean square."""
 
-from hookviz.recipe import climbing
+from hookviz.recipe import climbing, picture_space
 from hookviz.recipe.lens_facts import LensRecipe
 from hookviz.recipe.lens_parts import LensCode, constants, in_order
 
@@ -15,7 +15,7 @@ def code(recipe: LensRecipe) -> LensCode:
         constants(recipe, rate="how far each step goes", seed="of how the image is moved"),
         "SIZE = batch.shape[2:]  # rows and columns of pixels",
         climbing.as_input(recipe),
-        climbing.fourier(recipe),
+        picture_space.fourier(recipe),
         climbing.moved(),
         climbing.output_of(of="LAYER"),
         _VALUES,

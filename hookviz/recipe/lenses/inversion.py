@@ -1,6 +1,6 @@
 """Feature inversion: the image rebuilt from a layer's activations alone."""
 
-from hookviz.recipe import climbing
+from hookviz.recipe import climbing, picture_space
 from hookviz.recipe.lens_facts import LensRecipe
 from hookviz.recipe.lens_parts import LensCode, constants, in_order
 from hookviz.recipe.wording import quoted
@@ -23,7 +23,7 @@ def code(recipe: LensRecipe) -> LensCode:
         ),
         "SIZE = batch.shape[2:]  # rows and columns of pixels",
         climbing.as_input(recipe),
-        climbing.fourier(recipe),
+        picture_space.fourier(recipe),
         climbing.output_of(of="layer"),
         climbing.VARIATION,
         _DISTANCE,

@@ -1,6 +1,6 @@
 """Activation maximisation: pictures that climb from noise towards what a unit answers to."""
 
-from hookviz.recipe import climbing
+from hookviz.recipe import climbing, picture_space
 from hookviz.recipe.lens_facts import LensRecipe
 from hookviz.recipe.lens_parts import LensCode, constants, in_order, one_line
 
@@ -25,13 +25,13 @@ def code(recipe: LensRecipe) -> LensCode:
         constants(recipe, diversity="how much the pictures avoid each other") if diverse else "",
         _goals_and_names(recipe, of_class=of_class),
         climbing.as_input(recipe),
-        climbing.maco(recipe) if maco else climbing.fourier(recipe),
+        picture_space.maco(recipe) if maco else picture_space.fourier(recipe),
         climbing.moved() if steady else "",
         climbing.output_of(of="scores" if of_class else "LAYER"),
         _values(recipe, cell=cell, of_class=of_class),
         climbing.VARIATION if _VARIATION in costs else "",
         _ALIKE if diverse else "",
-        "" if maco else climbing.noise(recipe),
+        "" if maco else picture_space.noise(recipe),
     ]
     costs += ["DIVERSITY * alikeness(output)"] if diverse else []
     loss = "-(SIGNS * values / unit).sum()" if costs else "-(SIGNS * values).sum()"
