@@ -102,7 +102,6 @@ SHOWN_ELSEWHERE = {
     "recipe/assembling recipe/picture recipe/wording",
     "what they write is run as scripts, of every lens, in recipe/test_lens_script.py": " ".join(
         [
-            "recipe/climbing",
             "recipe/lens_facts",
             "recipe/lens_parts",
             "recipe/picture_space",

@@ -48,8 +48,10 @@ def magnitudes(size: int) -> Tensor:
 
 
 def to_plain(pictures: Tensor) -> Tensor:
-    """Pictures of 0…1, ``(…, 3, H, W)``, without bounds and in colours that are independent."""
+    """Pictures of 0…1, ``(…, C, H, W)``, without bounds and, of three, in independent channels."""
     logits = pictures.clamp(_WITHIN, 1 - _WITHIN).logit()
+    if logits.shape[-3] != 3:
+        return logits
     return torch.einsum("dc,...chw->...dhw", colour_factor().inverse().to(logits), logits)
 
 

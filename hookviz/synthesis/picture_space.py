@@ -55,7 +55,7 @@ class Fourier:
 
     @classmethod
     def of(cls, pictures: Tensor) -> "Fourier":
-        """Begin with pictures, ``(N, 3, H, W)`` in 0…1."""
+        """Begin with pictures, ``(N, C, H, W)`` in 0…1."""
         space = cls(pictures.shape[1:], range(len(pictures)))
         spectrum = torch.fft.rfft2(photographs.to_plain(pictures) * _CONTRAST, norm="ortho")
         parameters = torch.view_as_real(spectrum / space._scale.squeeze(-1))

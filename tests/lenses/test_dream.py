@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
+from torch import nn
 
 import hookviz
 from hookviz.capturing.cache import Budget
 from hookviz.types import Model
-from tests.conftest import picture
+from tests.conftest import picture, seeded
 
 
 def test_the_image_stays_and_the_layer_sees_more(tiny: Model) -> None:
@@ -30,6 +31,16 @@ def test_it_begins_with_the_image(tiny: Model) -> None:
     mean, std = (np.array(each)[:, None, None] for each in (steps.mean, steps.std))
     own = np.moveaxis(model_input.tensor[0].numpy() * std + mean, 0, -1).clip(0.02, 0.98)
     np.testing.assert_allclose(start.values["picture"] / 255, own, atol=0.02)
+
+
+def test_a_grey_image_stays_grey() -> None:
+    network = seeded(lambda: nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3)))
+    model = hookviz.wrap(network, hookviz.Preprocess(24, 24, (0.5,), (0.25,)))
+    model_input = hookviz.prepare(model, picture())
+    start = hookviz.run_lens("dream", model, model_input, layer="2", steps=1, rate=0.01)
+    own = (model_input.tensor[0, 0].numpy() * 0.25 + 0.5).clip(0.02, 0.98)
+    for channel in range(3):
+        np.testing.assert_allclose(start.values["picture"][..., channel] / 255, own, atol=0.02)
 
 
 def test_more_steps_go_on(tiny: Model) -> None:

@@ -25,6 +25,8 @@ def test_plain_and_back() -> None:
     torch.testing.assert_close(back, given.clamp(0.02, 0.98), rtol=0, atol=1e-4)
     grey = torch.zeros(1, 1, 4, 4)
     assert torch.equal(photographs.to_pictures(grey), torch.full_like(grey, 0.5))
+    shades = torch.linspace(0.1, 0.9, 16).reshape(1, 1, 4, 4)
+    torch.testing.assert_close(photographs.to_pictures(photographs.to_plain(shades)), shades)
 
 
 def test_low_frequencies_are_the_strong_ones() -> None:
