@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hookviz.atlas.making import AtlasProgress, make_atlas
     from hookviz.atlas.reading import read_atlas
     from hookviz.capturing.batch import capture_batch
+    from hookviz.capturing.each import capture_each
     from hookviz.capturing.engine import capture
     from hookviz.capturing.feature_index import FeatureIndex
     from hookviz.capturing.feature_vectors import Features
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from hookviz.comparing.networks import Similarity, similarity
     from hookviz.drawing.grid import Grid, make_grid
     from hookviz.errors import (
+        EngineError,
         HookVizError,
         ImageError,
         ModelError,
@@ -98,6 +100,7 @@ __all__ = [
     "ChannelMatches",
     "Comparison",
     "Crop",
+    "EngineError",
     "Excitation",
     "Explorer",
     "FeatureIndex",
@@ -136,6 +139,7 @@ __all__ = [
     "before",
     "capture",
     "capture_batch",
+    "capture_each",
     "clip_gradients",
     "compare",
     "edit",
@@ -172,6 +176,7 @@ _HOMES = {
     "atlas.making": ("AtlasProgress", "make_atlas"),
     "atlas.reading": ("read_atlas",),
     "capturing.batch": ("capture_batch",),
+    "capturing.each": ("capture_each",),
     "capturing.engine": ("capture",),
     "capturing.feature_index": ("FeatureIndex",),
     "capturing.feature_vectors": ("Features",),

@@ -4,12 +4,17 @@ Every message names what was given, what is wrong with it, and the nearest thing
 the screen and the command line can show it as it stands. This file imports nothing of HookViz.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import Any
 
 
 class HookVizError(Exception):
     """Something a person gave can't be used; ``str(error)`` is a sentence fit for the screen."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it is, for another process: what it was made of may not be what it says."""
+        return _again, (type(self), self.args, dict(vars(self)))
 
 
 class UnknownNameError(HookVizError):
@@ -53,6 +58,10 @@ class SettingError(HookVizError):
     """An option or a ``HOOKVIZ_*`` environment variable has a value that means nothing."""
 
 
+class EngineError(HookVizError):
+    """What was to carry out a job can't: no cluster, no worker, or a node that lacks something."""
+
+
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
     """Up to `count` of the `known` names that resemble `name`, best first, whatever the case.
 
@@ -92,3 +101,12 @@ def shorten(text: str, limit: int = 80) -> str:
 def _either(names: tuple[str, ...]) -> str:
     quoted = [repr(name) for name in names]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+
+
+def _again(
+    kind: type[HookVizError], args: tuple[Any, ...], attributes: Mapping[str, Any]
+) -> HookVizError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    vars(error).update(attributes)
+    return error

@@ -69,7 +69,7 @@ class Settings:
     max_pixels: int = 100_000_000
     upload_mb: int = 50
     checkpoint_mb: int = 600
-    uploads: int = 100
+    uploads: int = 300
     uploads_mb: int = 700
     memory_mb: int = _none_of("all that there is")
     session_mb: int = 256

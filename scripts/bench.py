@@ -4,6 +4,7 @@ Every row is measured in one run, the contestants taking turns, so that a busy m
 of them alike; what counts is the ratio.
 """
 
+import argparse
 import copy
 import io
 import platform
@@ -22,6 +23,7 @@ from torch import Tensor, nn
 from torchvision.models.feature_extraction import create_feature_extractor
 
 import hookviz
+from scripts import atlas_speed
 from scripts.screen_speed import measure_screen
 
 ROUNDS = 15
@@ -190,6 +192,11 @@ def _subplots(values: np.ndarray) -> bytes:
 
 def main() -> None:
     """Print the table and the machine that it was measured on."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--images", type=int, default=atlas_speed.IMAGES, help="of the row of the atlas"
+    )
+    chosen = parser.parse_args()
     image = torch.randn(1, 3, 224, 224, generator=torch.Generator().manual_seed(0))
     rows = [
         *one_layer("resnet18", image),
@@ -198,8 +205,9 @@ def main() -> None:
         *every_layer("mobilenet_v2", image),
         *(drawing(*size) for size in ((64, 112), (256, 56), (512, 28), (2048, 7))),
         *map(recorded_training, (1, 10)),
-        torchlens_beside_bare("resnet18", image),
     ]
+    speeds = atlas_speed.measure_atlas(chosen.images)
+    rows.append(torchlens_beside_bare("resnet18", image))
     print("| what | ms | beside | ratio | aim |\n|---|---:|---|---:|---:|")
     for row in rows:
         ratio = f"{row.ratio:.2f}" if row.ratio > 0.05 else f"1/{1 / row.ratio:.0f}"
@@ -207,6 +215,7 @@ def main() -> None:
     print("\n| in Chromium | seconds | aim |\n|---|---:|---:|")
     for what, seconds, aim in measure_screen():
         print(f"| {what} | {seconds:.2f} | {aim} |")
+    print(f"\n{atlas_speed.table(speeds)}")
     print(
         f"\n{platform.system()}, {torch.get_num_threads()} CPU threads ({_processor()}), "
         f"Python {platform.python_version()}, torch {torch.__version__}"

@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 
 @dataclass(frozen=True)
 class Shot:
-    """One screenshot: its file, the view's link, the screen, and what is scrolled into view."""
+    """One screenshot: its file, the view's link, the screen, what it scrolls to and waits for."""
 
     file: str
     query: str
@@ -31,6 +31,7 @@ class Shot:
     width: int = 1440
     height: int = 900
     scroll_to: str = ""
+    wait_for: str = ""
 
 
 SHOTS = (
@@ -67,6 +68,12 @@ SHOTS = (
         "dark",
     ),
     Shot(
+        "what-it-looks-for.png",
+        "layer=features.9.expand3x3&channel=5&made=256-0",
+        "light",
+        wait_for="img[alt$='step 256']",
+    ),
+    Shot(
         "walk.png",
         "model=ShapesNet&sample=flower&layer=stage1.second.conv&channel=12&origin=Walk",
         "dark",
@@ -83,6 +90,14 @@ QUERIES = {
     "integrated-gradients": _PHOTOGRAPH,
     "effective-receptive-field": {"sample": "cat", "layer": "features.7.expand3x3"},
     "gradients": {"model": "ShapesNet", "sample": "star"},
+    "maximize": {
+        "sample": "cat",
+        "layer": "features.9.expand3x3",
+        "maximize-of": "channels side by side",
+        "maximize-channels": "0-17",
+    },
+    "dream": {"sample": "cat", "layer": "features.9.expand3x3"},
+    "inversion": _PHOTOGRAPH,
     "embedding": _PHOTOGRAPH,
 }
 """What a lens is shown with; a drawing where nothing is said."""
@@ -96,6 +111,8 @@ def take(browser: Browser, address: str, shot: Shot) -> None:
     page.goto(f"{address}/?{shot.query}")
     wait_for_grid(page)
     page.locator(".why h4").wait_for()
+    if shot.wait_for:
+        page.locator(shot.wait_for).wait_for(timeout=120_000)
     page.wait_for_timeout(2000)  # let the sidebar finish sliding, and the tree come
     if shot.scroll_to:
         page.locator(shot.scroll_to).scroll_into_view_if_needed()

@@ -87,11 +87,14 @@ def test_the_library_imports_without_streamlit() -> None:
 
 SHOWN_ELSEWHERE = {
     "every way that ends there is gone in synthesis/test_maximizing.py": "synthesis/dead_ends",
+    "a picture grows, is stopped, kept and linked in a browser in e2e/test_own_picture.py": ""
+    "ui/explorer/own_picture",
     "lenses that climb are watched in lenses/test_maximize.py": "lenses/contract/watching",
     "declarations, of which every other test is a use": "types atlas/answers drawing/panels "
     "live/subject lenses/contract/lens lenses/contract/result",
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
-    "atlas/test_making.py": "atlas/cutting atlas/part_folder atlas/patch_file atlas/shard_work",
+    "atlas/test_making.py": "atlas/cut_patches atlas/cutting atlas/part_folder "
+    "atlas/patch_file atlas/shard_work",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
     "drawing/colours drawing/figures drawing/grid_page drawing/layout drawing/legend "
     "drawing/palette",
@@ -105,6 +108,7 @@ SHOWN_ELSEWHERE = {
             *(name[:-3] for name in MODULES if _LENS_CODE.fullmatch(name)),
         ]
     ),
+    "runs on the workers of a real cluster in engines/test_ray_job.py": "engines/ray_worker",
     "shared by commands, and seen in what those print": "cli/checks cli/download cli/messages "
     "cli/options",
     "run with the real Caddy in tests/e2e/test_processes.py": "cli/proxy",
@@ -135,6 +139,7 @@ SHOWN_ELSEWHERE = {
     "ui/components/walk "
     "ui/components/why "
     "ui/explorer/channel_grid ui/explorer/channel_pair ui/explorer/comparison "
+    "ui/explorer/atlas_choice ui/explorer/atlas_menu ui/serving/uploads "
     "ui/explorer/excitations ui/explorer/file_menu ui/explorer/menu "
     "ui/explorer/patch_tiles ui/explorer/pin_button "
     "ui/explorer/grid_files ui/explorer/kernel_view "

@@ -1,3 +1,5 @@
+import pickle
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +11,14 @@ def test_an_unknown_name_says_what_was_given_and_what_is_near() -> None:
     assert str(error).startswith("There is no layer called 'layer1.conv'. Did you mean 'layer1.0")
     assert isinstance(error, UnknownNameError)
     assert error.name == "layer1.conv"
+
+
+def test_an_error_is_the_same_in_another_process() -> None:
+    error = UnknownLayerError("layer", "layer1.conv", ["layer1.0.conv1"])
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+    assert type(again) is UnknownLayerError
+    assert str(again) == str(error)
+    assert (again.kind, again.name, again.nearest) == ("layer", "layer1.conv", error.nearest)
 
 
 def test_case_and_parts_of_names_are_forgiven() -> None:

@@ -163,6 +163,12 @@ def make_atlas(model: hookviz.Model) -> None:
         raise hookviz.ModelError(reason)
 
 
+def capture_each(model: hookviz.Model) -> None:
+    for _, found in hookviz.capture_each(model, [random_input(seed, 8) for seed in range(2)]):
+        if isinstance(found, hookviz.HookVizError):
+            raise found
+
+
 MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
     "capture": [
         lambda model: hookviz.capture(model, random_input(0, 8), inputs=True),
@@ -171,6 +177,7 @@ MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
     "capture_batch": [
         lambda model: hookviz.capture_batch(model, torch.ones(2, 3, 8, 8), inputs=True)
     ],
+    "capture_each": [capture_each],
     "extract_features": [lambda model: hookviz.extract_features(model, [random_input(0, 8)])],
     "list_layers": [lambda model: hookviz.list_layers(model, input_shape=(3, 8, 8))],
     "run_lens": [

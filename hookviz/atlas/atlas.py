@@ -1,10 +1,11 @@
 """An atlas as it was read from its file: what excites each channel, and what can be asked of it."""
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ class Atlas:
     """What excites each channel of a model, over many images; `read_atlas` reads one.
 
     Attributes:
-        path: the folder ``NAME.atlas``.
+        path: the folder ``NAME.atlas``; a made-up name where it is in memory alone.
         model: the model's catalog name.
         title: how to show the model.
         weights: ``"pretrained"``, ``"random"`` or a file's name.
@@ -49,7 +50,7 @@ class Atlas:
     left_out: Mapping[str, str] = field(repr=False)
     options: Mapping[str, Any] = field(repr=False)
     _numbers: Mapping[str, NDArray[Any]] = field(repr=False)
-    _patches: Path = field(repr=False)
+    _patches: Path | bytes = field(repr=False)
 
     def excites(self, layer: str, channel: int) -> tuple[Excitation, ...]:
         """The images that excite a channel most, strongest first.
@@ -244,7 +245,7 @@ class Atlas:
         starts, side = self._numbers["patch_start"], int(self.options["patch"])
         found: list[Pixels | None] = []
         try:
-            with self._patches.open("rb") as file:
+            with self._opened() as file:
                 for number in numbers:
                     if number < 0:
                         found.append(None)
@@ -257,3 +258,9 @@ class Atlas:
                 f"The patches of {self.path.name!r} can't be read: {error.strerror or error}."
             ) from error
         return tuple(found)
+
+    def _opened(self) -> BinaryIO:
+        """The patches, one after another."""
+        if isinstance(self._patches, bytes):
+            return io.BytesIO(self._patches)
+        return self._patches.open("rb")

@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from hookviz.capturing.survey import Survey
-from hookviz.types import Address
+from hookviz.atlas import reading_ahead
+from hookviz.capturing.survey import Survey, survey_input
+from hookviz.errors import ModelError
+from hookviz.hooking.forward_pass import own_shape
+from hookviz.types import Address, Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +76,29 @@ def channel_table(seen: Survey) -> ChannelTable:
             layers.append(LayerChannels(address, first, shape[0], (cells[0], cells[1]), len(shape)))
             first += shape[0]
     return ChannelTable(tuple(layers))
+
+
+def check_takes_images(model: Model) -> None:
+    """Nothing, where a model takes images.
+
+    Raises:
+        ModelError: it takes something else.
+    """
+    if len(own_shape(model)) != 3:
+        raise ModelError(f"{model.title} takes no images, so there is no atlas of it.")
+
+
+def table_by(model: Model, image: object, size: int | None) -> ChannelTable:
+    """A model's channels as an image shows them that goes through it, of that size if given.
+
+    Raises:
+        ModelError: the network can't take it.
+        HookVizError: it can't be read.
+    """
+    _, model_input, _ = reading_ahead.read(model, image, size)
+    return channel_table(survey_input(model, model_input))
+
+
+def no_channels(model: Model) -> ModelError:
+    """The error where a table is empty."""
+    return ModelError(f"{model.title} has no conv layer whose maps could be looked at.")

@@ -52,15 +52,20 @@ def winners(tally: Tally) -> dict[int, NDArray[np.int64]]:
 
 def cut_images(plan: Plan, tally: Tally, after: int) -> Iterator[CutImage]:
     """Each winning image with its patches, in order, from the one at place `after` on."""
-    cutter = _Cutter(plan, tally)
+    cutter = Cutter(plan, tally)
     rest = [place for place in cutter.entries if place >= after]
     yield from reading_ahead.in_order(cutter, rest, 2 * reading_ahead.THREADS)
 
 
-class _Cutter:
-    """Reads a winning image again and cuts its patches, in any thread."""
+class Cutter:
+    """Reads a winning image again and cuts its patches, in any thread.
+
+    Attributes:
+        entries: from `winners`.
+    """
 
     def __init__(self, plan: Plan, tally: Tally) -> None:
+        """Cut what is in the lists of `tally`, once it is complete."""
         self.entries = winners(tally)
         self._plan, self._tally = plan, tally
         self._digests = {
@@ -73,6 +78,7 @@ class _Cutter:
         self._lock = threading.Lock()  # no two threads work the same fields out
 
     def __call__(self, place: int) -> CutImage:
+        """The patches of the winning image at `place`, or why there are none."""
         plan, entries = self._plan, self.entries[place]
         patches = np.full(len(entries), -1, np.int32)
         try:

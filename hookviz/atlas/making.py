@@ -7,20 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hookviz.atlas import reading_ahead, writing
+from hookviz.atlas import writing
 from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.channel_table import ChannelTable, channel_table
+from hookviz.atlas.channel_table import (
+    ChannelTable,
+    check_takes_images,
+    no_channels,
+    table_by,
+)
 from hookviz.atlas.cutting import cut_images, winners
 from hookviz.atlas.part_folder import LEFTOVERS, PartFolder
 from hookviz.atlas.patch_file import PATCHES, PatchFile
 from hookviz.atlas.plan import BATCH, Plan, differences
 from hookviz.atlas.reading import read_atlas
-from hookviz.atlas.shard_work import Engine, ShardWork, in_this_process
+from hookviz.atlas.shard_work import ShardWork, TallyShard
 from hookviz.atlas.sources import Source, sources
 from hookviz.atlas.tally import Tally
-from hookviz.capturing.survey import survey_input
-from hookviz.errors import HookVizError, ModelError, SettingError, shorten
-from hookviz.hooking.forward_pass import own_shape
+from hookviz.engines.choosing import engine_of
+from hookviz.engines.engine import Engine
+from hookviz.errors import HookVizError, SettingError, shorten
 from hookviz.paths import path_of
 from hookviz.types import Model
 
@@ -73,7 +78,7 @@ def make_atlas(
     patch: int = 64,
     anew: bool = False,
     progress: Report | None = None,
-    engine: Engine = in_this_process,
+    engine: str | Engine = "local",
 ) -> Atlas:
     """For every channel of every conv layer, the images that excite it most, kept in a file.
 
@@ -98,7 +103,8 @@ def make_atlas(
         patch: the longer side of a patch in pixels, at most.
         anew: drop what was begun, and what there is, under that name.
         progress: told how far it is; what it raises ends the run, which can be gone on with.
-        engine: what goes through the shards of the images.
+        engine: what goes through the images: ``"local"``, ``"ray"`` or ``"ray://HOST:PORT"``, as
+            docs/scaling.md says. The patches are cut in this process.
 
     Raises:
         SettingError: an option means nothing.
@@ -114,6 +120,7 @@ def make_atlas(
     [('heart.jpg', (3, 3)), ('flower.jpg', (1, 6))]
     """
     Plan.check(top, batch, patch, dtype)
+    chosen = engine_of(engine)
     target = _target(path)
     listed = sources(images)
     table = _table(model, listed, size)
@@ -123,7 +130,7 @@ def make_atlas(
     _check_all_ours(target)
     part = PartFolder.of(target)
     with part.opened(plan, anew=anew):
-        tally = _tallied(plan, part, engine, progress)
+        tally = _tallied(plan, part, chosen, progress)
         with PatchFile(part, table.channels * top) as cut:
             _cut(plan, tally, cut, progress)
             cut.keep()
@@ -148,18 +155,16 @@ def _target(path: str | os.PathLike[str]) -> Path:
 
 def _table(model: Model, listed: Sequence[Source], size: int | None) -> ChannelTable:
     """The model's channels, as the first image that can be read shows them."""
-    if len(own_shape(model)) != 3:
-        raise ModelError(f"{model.title} takes no images, so there is no atlas of it.")
+    check_takes_images(model)
     first: HookVizError | None = None
     for source in listed:
         try:
-            _, model_input, _ = reading_ahead.read(model, source.image, size)
-            table = channel_table(survey_input(model, model_input))
+            table = table_by(model, source.image, size)
         except HookVizError as error:
             first = first or error
         else:
             if not table.channels:
-                raise ModelError(f"{model.title} has no conv layer whose maps could be looked at.")
+                raise no_channels(model)
             return table
     assert first is not None
     if len(listed) == 1:
@@ -189,12 +194,10 @@ def _tallied(plan: Plan, part: PartFolder, engine: Engine, progress: Report | No
     telling.begin(sum(map(len, shards[:done])), tally.left_out_count)
     kept = time.monotonic()
     written = done
-    work = ShardWork(plan)
-    work.floor = tally.top.least.copy()
+    rest = (TallyShard.of(plan, shard, tally.top.least.copy()) for shard in shards[done:])
     try:
-        for other in engine(work, shards[done:], telling.step):
+        for other in engine(ShardWork(plan), rest, telling.so_far):
             tally.merge(other)
-            work.floor = tally.top.least.copy()
             done += 1
             if time.monotonic() - kept > _SECONDS:
                 part.keep(tally, done)
@@ -217,9 +220,9 @@ def _cut(plan: Plan, tally: Tally, cut: PatchFile, progress: Report | None) -> N
     telling = _Telling(progress, len(every), cutting=True)
     telling.begin(sum(place < cut.next_place for place in every), tally.left_out_count)
     try:
-        for image in cut_images(plan, tally, cut.next_place):
+        for done, image in enumerate(cut_images(plan, tally, cut.next_place), start=1):
             cut.add(image)
-            telling.step(1, 0)
+            telling.so_far(done, 0)
     except BaseException:
         cut.keep()
         raise
@@ -232,24 +235,28 @@ class _Telling:
         self._progress = progress
         self._images = images
         self._cutting = cutting
-        self._before = self._done = self._left_out = 0
+        self._before = self._left_out = 0
         self._began = time.perf_counter()
 
     def begin(self, done: int, left_out: int) -> None:
         """So much was done before this run."""
-        self._before = self._done = done
-        self._left_out = left_out
-        self.step(0, 0)
+        self._before, self._left_out = done, left_out
+        self.so_far(0, 0)
 
-    def step(self, images: int, left_out: int) -> None:
-        """So many more images are done."""
-        self._done += images
-        self._left_out += left_out
+    def so_far(self, done: float, left_out: int) -> None:
+        """So many images are done by this run."""
         if self._progress is None:
             return
         seconds = time.perf_counter() - self._began
-        rate = (self._done - self._before) / seconds if seconds > 0 else 0.0
-        self._progress(AtlasProgress(self._cutting, self._done, self._images, self._left_out, rate))
+        self._progress(
+            AtlasProgress(
+                self._cutting,
+                self._before + int(done),
+                self._images,
+                self._left_out + left_out,
+                done / seconds if seconds > 0 else 0.0,
+            )
+        )
 
 
 _OURS = (writing.ABOUT, writing.NUMBERS, PATCHES, *LEFTOVERS)

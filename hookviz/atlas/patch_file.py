@@ -4,14 +4,14 @@ import json
 import os
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from hookviz.atlas.cut_patches import CutPatches
 from hookviz.atlas.cutting import CutImage
 from hookviz.atlas.part_folder import PartFolder
 
@@ -20,73 +20,41 @@ CUT = "cut.safetensors"
 _SECONDS = 10.0  # of work that a kill costs
 
 
-class PatchFile:
-    """What has been cut so far.
-
-    Attributes:
-        next_place: from which image on there is more to cut.
-        patches: for each entry of the lists the number of its patch, int32 ``(C · k,)``.
-        images: for each entry the number of its image among the winners, int32 ``(C · k,)``.
-        places: of each winning image among all.
-        sizes: height and width of each winning image.
-        faults: why winning images have no patches, by their numbers.
-        starts: where each patch begins in the file, and where the last one ends.
-        boxes: top, left, bottom, right of each patch in its image.
-        patch_images: the number of the image of each patch.
-    """
+class PatchFile(CutPatches):
+    """What has been cut so far, on the disk from time to time."""
 
     def __init__(self, part: PartFolder, entries: int) -> None:
         """What `part` holds of it already, or an empty file."""
-        self._part = part
-        self.next_place = 0
-        self.patches: NDArray[np.int32] = np.full(entries, -1, np.int32)
-        self.images: NDArray[np.int32] = np.full(entries, -1, np.int32)
-        self.places: list[int] = []
-        self.sizes: list[tuple[int, int]] = []
-        self.faults: dict[int, str] = {}
-        self.starts: list[int] = [0]
-        self.boxes: list[tuple[int, ...]] = []
-        self.patch_images: list[int] = []
-        self._restore(part.folder / CUT)
         path = part.folder / PATCHES
-        self._file: BinaryIO = path.open("r+b" if path.exists() else "w+b")
-        self._file.truncate(self.starts[-1])
-        self._file.seek(self.starts[-1])
+        super().__init__(entries, path.open("r+b" if path.exists() else "w+b"))
+        self._part = part
+        if not self._restore():
+            super().__init__(entries, self.file)
+        self.file.truncate(self.starts[-1])
+        self.file.seek(self.starts[-1])
         self._kept = time.monotonic()
 
     def __enter__(self) -> "PatchFile":
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._file.close()
+        self.file.close()
 
     def add(self, image: CutImage) -> None:
         """Take in the next image's patches."""
-        number, first = len(self.places), len(self.boxes)
-        self.places.append(image.place)
-        self.sizes.append(image.size)
-        if image.fault:
-            self.faults[number] = image.fault
-        self.images[image.entries] = number
-        self.patches[image.entries] = np.where(image.patches < 0, -1, image.patches + first)
-        for box, data in zip(image.boxes, image.data, strict=True):
-            self._file.write(data)
-            self.starts.append(self.starts[-1] + len(data))
-            self.boxes.append(box)
-            self.patch_images.append(number)
-        self.next_place = image.place + 1
+        super().add(image)
         if time.monotonic() - self._kept > _SECONDS:
             self.keep()
 
     def keep(self) -> None:
         """Have all of it on the disk, and written down how far it is."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        self.file.flush()
+        os.fsync(self.file.fileno())
         about = {"next_place": str(self.next_place), "faults": json.dumps(self.faults)}
-        self._part.write(CUT, save(self.arrays(), about))
+        self._part.write(CUT, save(self._arrays(), about))
         self._kept = time.monotonic()
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def _arrays(self) -> dict[str, NDArray[Any]]:
         """The numbers of it by name."""
         return {
             "patches": self.patches,
@@ -98,16 +66,18 @@ class PatchFile:
             "patch_images": np.array(self.patch_images, np.int32),
         }
 
-    def _restore(self, path: Path) -> None:
+    def _restore(self) -> bool:
+        """Take in what was written down; whether there was something, and it is whole."""
+        path = self._part.folder / CUT
         if not path.exists():
-            return
+            return False
         try:
             with safe_open(path, "np") as file:
                 about = file.metadata() or {}
                 read: Callable[[str], NDArray[Any]] = file.get_tensor
                 starts = read("starts").tolist()
                 if (self._part.folder / PATCHES).stat().st_size < starts[-1]:
-                    return  # cut again what is not there
+                    return False  # cut again what is not there
                 self.patches, self.images = read("patches").copy(), read("images").copy()
                 self.places, self.patch_images = (
                     read("places").tolist(),
@@ -119,4 +89,5 @@ class PatchFile:
                 self.next_place = int(about["next_place"])
                 self.faults = {int(key): why for key, why in json.loads(about["faults"]).items()}
         except (SafetensorError, OSError, ValueError, KeyError):
-            self.__init__(self._part, len(self.patches))  # type: ignore[misc]
+            return False
+        return True

@@ -61,7 +61,8 @@ def read_atlas(path: str | os.PathLike[str]) -> Atlas:
     try:
         about = _about(folder / ABOUT, name)
         numbers = _numbers(folder / NUMBERS)
-        return _atlas(folder, about, numbers)
+        room = (folder / PATCHES).stat().st_size
+        return _atlas(folder, about, numbers, folder / PATCHES, room)
     except _WrongError as error:
         raise HookVizError(f"{name} is damaged: {shorten(str(error), 200)}. {_ANEW}") from error
     except OSError as error:
@@ -115,7 +116,28 @@ def _numbers(path: Path) -> dict[str, NDArray[Any]]:
         raise _WrongError(f"{NUMBERS} is truncated or changed ({error})") from error
 
 
-def _atlas(folder: Path, about: Mapping[str, Any], numbers: dict[str, NDArray[Any]]) -> Atlas:
+def atlas_in_memory(
+    name: str, about: Mapping[str, Any], numbers: Mapping[str, NDArray[Any]], patches: bytes
+) -> Atlas:
+    """An atlas of what its three files would hold, under a name by which no folder is looked for.
+
+    Raises:
+        HookVizError: the numbers don't fit together.
+    """
+    try:
+        return _atlas(Path(name), about, dict(numbers), patches, len(patches))
+    except _WrongError as error:
+        raise HookVizError(f"{name!r} is no atlas: {shorten(str(error), 200)}.") from error
+
+
+def _atlas(
+    path: Path,
+    about: Mapping[str, Any],
+    numbers: dict[str, NDArray[Any]],
+    patches: Path | bytes,
+    room: int,
+) -> Atlas:
+    """The atlas of what was read; `room` is how many bytes the patches have."""
     layers = _layers(_list(about, "layers"))
     images = tuple(_image(each) for each in _list(about, "images"))
     classes = {_text(each, "name"): _count(each, "images") for each in _list(about, "classes")}
@@ -128,11 +150,11 @@ def _atlas(folder: Path, about: Mapping[str, Any], numbers: dict[str, NDArray[An
     if not isinstance(counts, dict):
         raise _WrongError("counts are missing")
     _check(numbers, sum(layers.values()), top, len(classes), images)
-    _check_starts(numbers["patch_start"], (folder / PATCHES).stat().st_size)
+    _check_starts(numbers["patch_start"], room)
     for each in numbers.values():
         each.setflags(write=False)
     return Atlas(
-        path=folder,
+        path=path,
         model=_text(about, "model"),
         title=_text(about, "title"),
         weights=_text(about, "weights"),
@@ -158,7 +180,7 @@ def _atlas(folder: Path, about: Mapping[str, Any], numbers: dict[str, NDArray[An
             }
         ),
         _numbers=MappingProxyType(numbers),
-        _patches=folder / PATCHES,
+        _patches=patches,
     )
 
 

@@ -1,12 +1,12 @@
-"""A shard of the images turned into its tally, and the engine that goes through the shards.
+"""A shard of the images turned into its tally, in whatever process an engine has it done.
 
-This is the seam for another engine: `ShardWork` needs a plan and nothing else, tallies of shards
-are joined by `Tally.merge`, and an engine hands them over in the order of the shards.
+A shard brings its images, and the work knows the model alone: a million images are not sent to
+every worker. Tallies of shards are joined by `Tally.merge`, in the order of the shards.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,67 +17,94 @@ from hookviz.atlas.batched_pass import BatchedPass, NotByImageError
 from hookviz.atlas.plan import DTYPES, Plan
 from hookviz.atlas.reading_ahead import Ready, Unreadable
 from hookviz.atlas.tally import LayerBatch, Tally
+from hookviz.capturing.image_shards import needs_of
+from hookviz.engines.engine import Needs, Tell
 from hookviz.errors import HookVizError, ModelError
 from hookviz.hooking.conduct import only_computes
 
-Step = Callable[[int, int], object]
-"""Told that so many more images are done, and how many of them were left out."""
 
+@dataclass(frozen=True, eq=False, slots=True)
+class TallyShard:
+    """Images that stand one after another among all.
 
-class Engine(Protocol):
-    """Goes through shards and hands over the tally of each, in the order of the shards."""
+    Attributes:
+        places: of the images among all.
+        names: what they are called.
+        images: what `prepare` takes.
+        classes: of each image; -1 for none.
+        floor: for each channel a value that later images have to exceed, where one is known. It
+            saves looking for cells that the merged tally would drop; the sum of all tallies is the
+            same without it.
+    """
 
-    def __call__(self, work: "ShardWork", shards: Sequence[range], step: Step) -> Iterator[Tally]:
-        """The tallies of `shards`, each by `work`."""
-        ...
+    places: range
+    names: tuple[str, ...] = field(repr=False)
+    images: tuple[Any, ...] = field(repr=False)
+    classes: tuple[int, ...] = field(repr=False)
+    floor: NDArray[np.float32] = field(repr=False)
 
-
-def in_this_process(work: "ShardWork", shards: Sequence[range], step: Step) -> Iterator[Tally]:
-    """The tallies of shards, one after another."""
-    for shard in shards:
-        yield work(shard, step)
+    @classmethod
+    def of(cls, plan: Plan, places: range, floor: NDArray[np.float32]) -> "TallyShard":
+        """The shard of a plan at `places`."""
+        sources = plan.sources[places.start : places.stop]
+        return cls(
+            places,
+            tuple(source.name for source in sources),
+            tuple(source.image for source in sources),
+            tuple(plan.class_numbers.get(source.category, -1) for source in sources),
+            floor,
+        )
 
 
 class ShardWork:
     """Makes the tally of any shard of a plan; the same for the same shard, wherever it runs."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self._passes = BatchedPass.of(plan.model, plan.table, DTYPES[plan.dtype])
-        self.floor: NDArray[np.float32] | None = None
-        """For each channel a value that images of later shards have to exceed, where one is known.
-
-        It saves looking for cells that the merged tally would drop; the sum of all tallies is the
-        same without it.
-        """
+        self.needs: Needs = needs_of([plan.model], (source.image for source in plan.sources))
+        self._model, self._table, self._size = plan.model, plan.table, plan.size
+        self._top, self._batch, self._dtype = plan.top, plan.batch, plan.dtype
+        self._classes = len(plan.classes)
+        # what follows is made where the work is done
+        self._made: BatchedPass | None = None
         self._one_by_one = plan.batch == 1 or not only_computes(plan.model.network)
         self._probed = False
 
-    def __call__(self, shard: range, step: Step) -> Tally:
-        """The tally of the images at the places of `shard`.
+    def names(self, shard: TallyShard) -> tuple[str, ...]:
+        """What the images of a shard are called."""
+        return shard.names
+
+    def __call__(self, shard: TallyShard, tell: Tell) -> Tally:
+        """The tally of the images of `shard`.
 
         An image that can't be read, or that the network can't take, is left out.
 
         Args:
-            shard: from `Plan.shards`.
-            step: told how far it is, after every batch; what it raises ends the work.
+            shard: of the plan.
+            tell: told how far it is, after every batch; what it raises ends the work.
         """
-        plan = self.plan
-        tally = Tally.empty(plan.table.channels, plan.top, len(plan.classes))
-        images = [source.image for source in plan.sources[shard.start : shard.stop]]
-        local = range(len(images))
-        for together in reading_ahead.batches(plan.model, images, local, plan.batch, plan.size):
-            before = tally.left_out_count
+        tally = Tally.empty(self._table.channels, self._top, self._classes)
+        local = range(len(shard.images))
+        done = 0
+        for together in reading_ahead.batches(
+            self._model, shard.images, local, self._batch, self._size
+        ):
             for image in together:
                 if isinstance(image, Unreadable):
-                    tally.leave_out(shard[image.place], image.reason)
+                    tally.leave_out(shard.places[image.place], image.reason)
             ready = [image for image in together if isinstance(image, Ready)]
             for _, group in groupby(ready, key=lambda image: image.tensor.shape):  # kept in order
                 self._add(tally, shard, list(group))
-            step(len(together), tally.left_out_count - before)
+            done += len(together)
+            tell(done, tally.left_out_count)
         return tally
 
-    def _add(self, tally: Tally, shard: range, group: list[Ready]) -> None:
+    @property
+    def _passes(self) -> BatchedPass:
+        if self._made is None:
+            self._made = BatchedPass.of(self._model, self._table, DTYPES[self._dtype])
+        return self._made
+
+    def _add(self, tally: Tally, shard: TallyShard, group: list[Ready]) -> None:
         """Take in images of one shape: in one pass, or one by one where that is not the same."""
         if len(group) > 1 and not self._one_by_one:
             images = torch.cat([image.tensor for image in group])
@@ -86,7 +113,7 @@ class ShardWork:
                     self._one_by_one = not self._passes.keeps_images_apart(images)
                     self._probed = True
                 if not self._one_by_one:
-                    self._take(tally, shard, group, self._passes.run(images, self._least(tally)))
+                    self._take(tally, shard, group, self._passes.run(images, _least(tally, shard)))
                     return
             except NotByImageError:
                 self._one_by_one = True
@@ -94,21 +121,20 @@ class ShardWork:
                 pass  # each by itself: at most the one that fails is left out, with the reason
         for image in group:
             try:
-                layers = self._passes.run(image.tensor, self._least(tally))
+                layers = self._passes.run(image.tensor, _least(tally, shard))
             except HookVizError as error:
-                tally.leave_out(shard[image.place], str(error))
+                tally.leave_out(shard.places[image.place], str(error))
             else:
                 self._take(tally, shard, [image], layers)
 
-    def _least(self, tally: Tally) -> NDArray[np.float32]:
-        """The value that each channel's has to exceed."""
-        least = tally.top.least
-        return least if self.floor is None else np.maximum(least, self.floor)
-
     def _take(
-        self, tally: Tally, shard: range, group: list[Ready], layers: tuple[LayerBatch, ...]
+        self, tally: Tally, shard: TallyShard, group: list[Ready], layers: tuple[LayerBatch, ...]
     ) -> None:
-        plan = self.plan
-        places = [shard[image.place] for image in group]
-        classes = [plan.class_numbers.get(plan.sources[place].category, -1) for place in places]
+        places = [shard.places[image.place] for image in group]
+        classes = [shard.classes[image.place] for image in group]
         tally.add(layers, places, [image.digest for image in group], classes)
+
+
+def _least(tally: Tally, shard: TallyShard) -> NDArray[np.float32]:
+    """The value that each channel's has to exceed."""
+    return np.maximum(tally.top.least, shard.floor)

@@ -12,8 +12,11 @@ from PIL import Image
 from hookviz.capturing.features import named
 from hookviz.errors import HookVizError
 from hookviz.images.listing import expand
+from hookviz.images.urls import ImageUrl, expand_url, is_url
 from hookviz.paths import path_of
 from hookviz.types import InputImage, ModelInput
+
+_ONE = (str, bytes, os.PathLike, Image.Image, InputImage, ModelInput, ImageUrl)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,10 @@ class Source:
 
     @property
     def path(self) -> Path | None:
-        """The file, where it is one."""
-        return path_of(self.image) if isinstance(self.image, str | os.PathLike) else None
+        """The file, where it is one of this machine."""
+        if isinstance(self.image, str | os.PathLike) and not is_url(self.image):
+            return path_of(self.image)
+        return None
 
 
 def sources(images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str]) -> list[Source]:
@@ -43,8 +48,8 @@ def sources(images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str]) 
     ``photos`` is of the class ``cats``.
 
     Args:
-        images: a folder, a pattern, a file, or several of these; or images themselves, by their
-            names where it is a mapping, in which ``cats/1.jpg`` is of the class ``cats``.
+        images: a folder, a pattern, a file, a URL, or several of these; or images themselves, by
+            their names where it is a mapping, in which ``cats/1.jpg`` is of the class ``cats``.
 
     Raises:
         ImageError: a folder or a pattern gives no image.
@@ -53,7 +58,7 @@ def sources(images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str]) 
     if isinstance(images, Mapping):
         listed = [Source(name, image, _first(name)) for name, image in images.items()]
     else:
-        if isinstance(images, str | bytes | os.PathLike | Image.Image | InputImage | ModelInput):
+        if isinstance(images, _ONE):
             images = [images]
         listed = list(_listed(images))
     if not listed:
@@ -63,7 +68,7 @@ def sources(images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str]) 
 
 def _listed(images: Iterable[Any]) -> Iterable[Source]:
     counts: Counter[str] = Counter()
-    seen: set[Path] = set()
+    seen: set[Any] = set()
 
     def source(plain: str, image: Any, category: str = "") -> Source:
         counts[plain] += 1
@@ -71,17 +76,26 @@ def _listed(images: Iterable[Any]) -> Iterable[Source]:
         return Source(name, image, category)
 
     for place, image in enumerate(images, start=1):
-        if not isinstance(image, str | os.PathLike):
+        if not isinstance(image, str | os.PathLike | ImageUrl):
             [plain] = named([image])
             yield source(f"image {place}" if plain == "image 1" else plain, image)
             continue
-        base = path_of(image)
-        for file in expand([os.fspath(image)], inside=True):
-            if file in seen:
-                continue
-            seen.add(file)
-            within = file.relative_to(base) if base.is_dir() else Path(file.name)
-            yield source(within.as_posix(), file, _first(within.as_posix()))
+        for within, file in _files(image):
+            if file not in seen:
+                seen.add(file)
+                yield source(within, file, _first(within))
+
+
+def _files(given: str | os.PathLike[str] | ImageUrl) -> Iterable[tuple[str, Any]]:
+    """The files of a folder, a pattern or a name, each with the way to it."""
+    if isinstance(given, ImageUrl) or is_url(given):
+        return expand_url(str(given), inside=True)
+    base = path_of(given)
+    files = expand([os.fspath(given)], inside=True)
+    if not base.is_dir():
+        return [(file.name, file) for file in files]
+    top = len(base.parts)
+    return [("/".join(file.parts[top:]), file) for file in files if isinstance(file, Path)]
 
 
 def _first(name: str) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 import hookviz
-from hookviz.atlas.patch_file import PatchFile
+from hookviz.atlas.cut_patches import CutPatches
 from hookviz.atlas.plan import Plan
 from hookviz.atlas.tally import Tally
 from hookviz.errors import shorten
@@ -25,7 +25,7 @@ _MOST = 2**32 - 1  # of a bin
 _LONGEST = 300  # letters of a reason
 
 
-def numbers(tally: Tally, cut: PatchFile) -> dict[str, NDArray[Any]]:
+def numbers(tally: Tally, cut: CutPatches) -> dict[str, NDArray[Any]]:
     """The arrays of ``numbers.safetensors`` by name."""
     shape = tally.top.places.shape
     there = tally.top.places >= 0
@@ -51,7 +51,7 @@ def numbers(tally: Tally, cut: PatchFile) -> dict[str, NDArray[Any]]:
     }
 
 
-def about(plan: Plan, tally: Tally, cut: PatchFile, folder: Path) -> dict[str, Any]:
+def about(plan: Plan, tally: Tally, cut: CutPatches, folder: Path) -> dict[str, Any]:
     """The content of ``atlas.json``.
 
     Args:
@@ -117,7 +117,7 @@ def about(plan: Plan, tally: Tally, cut: PatchFile, folder: Path) -> dict[str, A
     }
 
 
-def files(plan: Plan, tally: Tally, cut: PatchFile, folder: Path) -> Mapping[str, bytes]:
+def files(plan: Plan, tally: Tally, cut: CutPatches, folder: Path) -> Mapping[str, bytes]:
     """The files beside the patches, by name."""
     text = json.dumps(about(plan, tally, cut, folder), ensure_ascii=True, indent=0)
     arrays = {name: np.ascontiguousarray(each) for name, each in numbers(tally, cut).items()}

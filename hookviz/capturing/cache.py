@@ -88,6 +88,11 @@ class ByteCache:
             self._shared[self._number, key] = (self._own, size)
             return True
 
+    def drop(self, key: Hashable) -> None:
+        """Give the bytes of one value back, if it is there."""
+        with self._lock:
+            self._own.pop(key, None)
+
     def clear(self) -> None:
         """Give every byte back."""
         _empty(self._own, self._lock)

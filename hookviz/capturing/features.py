@@ -2,8 +2,9 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,21 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import nn
 
-from hookviz.capturing import engine, inputs
+from hookviz.capturing import engine as capturing
+from hookviz.capturing import inputs
 from hookviz.capturing.feature_vectors import POOLS, Features
+from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
 from hookviz.capturing.layers import channels_last
 from hookviz.capturing.survey import survey
+from hookviz.engines.choosing import engine_of
+from hookviz.engines.engine import Engine, Needs, Tell
 from hookviz.errors import HookVizError, ImageError, UnknownLayerError, one_of, shorten
 from hookviz.hooking.forward_pass import Telling
+from hookviz.images.urls import ImageUrl, is_url
 from hookviz.paths import path_of
 from hookviz.types import Activation, InputImage, Model, ModelInput, Preprocess, Progress, ignore
+
+_SHARD = 16  # images that a worker of an engine takes at once
 
 
 def features(
@@ -31,6 +39,7 @@ def features(
     size: int | None = None,
     whole: bool = False,
     progress: Progress = ignore,
+    engine: str | Engine = "local",
 ) -> Features:
     """One vector per image from a layer's output, of its first call.
 
@@ -45,10 +54,12 @@ def features(
         size: side of the inputs in pixels, in place of the model's own.
         whole: take in the whole images instead of their centre crops.
         progress: told the share done; what it raises ends the run.
+        engine: what goes through the images: ``"local"``, ``"ray"`` or ``"ray://HOST:PORT"``, as
+            docs/scaling.md says.
 
     Raises:
         UnknownLayerError: the model has no such layer.
-        SettingError: `pool` is not one of `POOLS`.
+        SettingError: `pool` is not one of `POOLS`, or there is no such engine.
         HookVizError: no image is given, or none gives a vector.
 
     >>> model = hookviz.load_model("shapesnet")
@@ -62,45 +73,110 @@ def features(
     modules = dict(model.network.named_modules(remove_duplicate=False))
     if layer is not None and (not layer or layer not in modules):
         raise UnknownLayerError(f"layer in {model.title}", layer, filter(None, modules))
-    telling = Telling(progress, len(listed))
+    first = _layer_of_first(model, listed, layer, size, whole=whole)
+    needs = needs_of([model], listed.values())
+    work = VectorWork(model, first, pool, size, whole=whole, needs=needs)
     found: dict[str, NDArray[np.float32]] = {}
     failed: dict[str, HookVizError] = {}
-    for name, image in listed.items():
-        try:
-            made = inputs.prepare(model, image, size=size, whole=whole)
-            layer = layer or _last_conv(model, tuple(made.tensor.shape[1:]))
-            capture = engine.capture(model, made, layer, logits=False, progress=telling.within)
-            ratio = made.tensor.shape[-2] / made.tensor.shape[-1]
-            made_of = vector(capture.calls(layer)[0], modules[layer], ratio, pool)
-            _check_length(made_of, found, pool)
-            found[name] = made_of
-        except HookVizError as error:
-            if telling.was_ended_by(error):
-                raise
-            failed[name] = error
-        telling.step()
+
+    def tell(done: float, _left_out: int) -> None:
+        progress(min(1.0, done / len(listed)))
+
+    for vectors in engine_of(engine)(work, image_shards(listed, _SHARD), tell):
+        for name, made_of in vectors.items():
+            try:
+                if isinstance(made_of, HookVizError):
+                    raise made_of
+                _check_length(made_of, found, pool)
+                found[name] = made_of
+            except HookVizError as error:
+                failed[name] = error
     if not found:
         name, reason = next(iter(failed.items()))
         if len(failed) == 1:
             raise reason
         raise HookVizError(f"No image gave features. {shorten(name)}: {reason}") from reason
-    assert layer is not None
-    vectors = np.stack(list(found.values()))
-    vectors.setflags(write=False)
+    assert work.layer is not None
+    stacked = np.stack(list(found.values()))
+    stacked.setflags(write=False)
     return Features(
         model=model.name,
         weights=model.weights,
         digest=model.digest,
-        layer=layer,
+        layer=work.layer,
         pool=pool,
         names=tuple(found),
-        vectors=vectors,
+        vectors=stacked,
         failed={name: str(error) for name, error in failed.items()},
         size=size,
         whole=whole,
         preprocess=steps(model),
         files=tuple(_file(listed[name]) for name in found),
     )
+
+
+@dataclass(frozen=True)
+class VectorWork:
+    """Makes a vector of each image of a shard, or says why there is none.
+
+    Attributes:
+        model: from `load_model` or `wrap`.
+        layer: whose output; None where no image has told which layer is the last.
+        pool: one of `POOLS`.
+        size: side of the inputs in pixels, in place of the model's own.
+        whole: take in the whole images instead of their centre crops.
+        needs: what it needs where it runs.
+    """
+
+    model: Model
+    layer: str | None
+    pool: str
+    size: int | None
+    whole: bool = False
+    needs: Needs = field(default_factory=Needs)
+
+    def names(self, shard: ImageShard) -> tuple[str, ...]:
+        """What the images of a shard are called."""
+        return shard.names
+
+    def __call__(
+        self, shard: ImageShard, tell: Tell
+    ) -> dict[str, NDArray[np.float32] | HookVizError]:
+        """The vector of each image, by its name."""
+        count, left_out = len(shard.names), 0
+        telling = Telling(lambda share: tell(count * share, left_out), count)
+        found: dict[str, NDArray[np.float32] | HookVizError] = {}
+        for name, image in zip(shard.names, shard.images, strict=True):
+            try:
+                found[name] = self._vector(image, telling)
+            except HookVizError as error:
+                if telling.was_ended_by(error):
+                    raise
+                found[name] = error
+                left_out += 1
+            telling.step()
+        return found
+
+    def _vector(self, image: Any, telling: Telling) -> NDArray[np.float32]:
+        made = inputs.prepare(self.model, image, size=self.size, whole=self.whole)
+        shape = made.tensor.shape
+        layer = self.layer or _last_conv(self.model, tuple(shape[1:]))
+        captured = capturing.capture(self.model, made, layer, logits=False, progress=telling.within)
+        module = self.model.network.get_submodule(layer)
+        return vector(captured.calls(layer)[0], module, shape[-2] / shape[-1], self.pool)
+
+
+def _layer_of_first(
+    model: Model, images: Mapping[str, Any], layer: str | None, size: int | None, *, whole: bool
+) -> str | None:
+    """The layer, or the last conv layer as the first image that can be read shows it."""
+    for image in images.values() if layer is None else ():
+        try:
+            made = inputs.prepare(model, image, size=size, whole=whole)
+            return _last_conv(model, tuple(made.tensor.shape[1:]))
+        except HookVizError:  # it is told in its turn
+            continue
+    return layer
 
 
 def steps(model: Model) -> str:
@@ -112,33 +188,39 @@ def steps(model: Model) -> str:
 def named(images: Iterable[Any]) -> dict[str, Any]:
     """The images by their names: of files, or ``"image 3"``; a name's second use gets a number."""
     found: dict[str, Any] = {}
-    if isinstance(images, str | bytes | os.PathLike | Image.Image | InputImage | ModelInput):
+    if isinstance(
+        images, str | bytes | os.PathLike | Image.Image | InputImage | ModelInput | ImageUrl
+    ):
         images = [images]
     if not isinstance(images, Iterable):
         raise ImageError(
             f"images={shorten(repr(images))} is no image and no sequence of them; give paths, bytes"
             ", Pillow images or tensors, such as ['cat.jpg', 'dog.jpg']."
         )
+    uses: Counter[str] = Counter()
     for place, image in enumerate(images, start=1):
-        plain = _name(image) or f"image {place}"
-        name, number = plain, 1
-        while name in found:
-            number += 1
-            name = f"{plain} ({number})"
+        plain = name = _name(image) or f"image {place}"
+        while name in found:  # from the last number on: 100,000 can have one name
+            uses[plain] += 1
+            name = f"{plain} ({uses[plain] + 1})"
         found[name] = image
     return found
 
 
 def _name(image: Any) -> str:
-    if isinstance(image, InputImage):
+    if isinstance(image, InputImage | ImageUrl):
         return image.name
+    if is_url(image):
+        return ImageUrl(image).name
     if isinstance(image, Image.Image):
         return Path(str(getattr(image, "filename", ""))).name
     return Path(image).name if isinstance(image, str | os.PathLike) else ""
 
 
 def _file(image: Any) -> str:
-    return str(path_of(image).absolute()) if isinstance(image, str | os.PathLike) else ""
+    if not isinstance(image, str | os.PathLike) or is_url(image):
+        return ""
+    return str(path_of(image).absolute())
 
 
 def _last_conv(model: Model, shape: tuple[int, ...]) -> str:

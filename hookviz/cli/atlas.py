@@ -9,8 +9,9 @@ import click
 from hookviz.atlas.making import AtlasProgress, make_atlas
 from hookviz.atlas.plan import BATCH, DTYPES
 from hookviz.cli.messages import MISTAKE, complain
-from hookviz.cli.options import load, model_options
+from hookviz.cli.options import engine_options, load, model_options
 from hookviz.cli.tables import echo_json
+from hookviz.engines.choosing import engine_of
 from hookviz.paths import path_of
 from hookviz.wording import byte_size
 
@@ -34,12 +35,15 @@ _EVERY = 0.5  # seconds between two lines of progress, at least
 @click.option("--dtype", type=click.Choice(list(DTYPES)), default="float32", show_default=True)
 @click.option("--patch", default=64, show_default=True, help="Longest side of a patch in pixels.")
 @click.option("--anew", is_flag=True, help="Drop what was begun, or made, under that name.")
+@engine_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def atlas(
     *,
     image: tuple[str, ...],
     model: str,
     out: str,
+    engine: str,
+    workers: int | None,
     as_json: bool,
     top: int,
     batch: int,
@@ -56,6 +60,7 @@ def atlas(
     full disk the same command goes on where it was. An image that can't be read is reported and
     left out.
     """
+    chosen = engine_of(engine, workers)
     loaded = load(model, **loading)
     shown = _Line()
     try:
@@ -70,6 +75,7 @@ def atlas(
             patch=patch,
             anew=anew,
             progress=shown.show,
+            engine=chosen,
         )
     finally:
         shown.end()

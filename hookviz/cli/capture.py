@@ -1,20 +1,25 @@
 """``hookviz capture``: activations as files of numbers, and what the model makes of an image."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from hookviz.capturing import engine, export
+from hookviz.capturing import export
 from hookviz.capturing.batch import capture_batch
+from hookviz.capturing.each import capture_each
 from hookviz.capturing.inputs import prepare
-from hookviz.cli.input_files import Row, destinations, each, existing, expand
+from hookviz.cli.input_files import ImageFile, Row, destinations, each, existing, expand
 from hookviz.cli.messages import MISTAKE
-from hookviz.cli.options import input_options, layer_names, load, model_options
+from hookviz.cli.options import engine_options, input_options, layer_names, load, model_options
 from hookviz.cli.tables import echo_json, table
-from hookviz.errors import SettingError
+from hookviz.engines.choosing import LOCAL, engine_of
+from hookviz.engines.engine import Engine
+from hookviz.errors import HookVizError, SettingError
 from hookviz.paths import path_of
 from hookviz.types import Activation, Capture, Model, ModelInput
 from hookviz.wording import times
@@ -35,6 +40,7 @@ _HEAD = ("layer", "shape", "minimum", "maximum", "mean", "deviation", "zeros")
 @input_options
 @click.option("--together", is_flag=True, help="All in one pass, as one batch, and in one file.")
 @click.option("-o", "--out", help="An .npz or .safetensors file, or a folder.")
+@engine_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def capture(
     *,
@@ -45,6 +51,8 @@ def capture(
     whole: bool,
     together: bool,
     out: str | None,
+    engine: str,
+    workers: int | None,
     as_json: bool,
     **loading: Any,
 ) -> None:
@@ -56,10 +64,11 @@ def capture(
     With --together OUT is one file, with the images along the first dimension of every array in
     the order of "images", which says which is which.
     """
+    chosen = engine_of(engine, workers)
     pictures, rows = existing(expand(image))
     if together:
-        file = None if out is None else _one_file(out)
-        outputs: dict[Path, Path] = {}
+        file = _one_file(out, engine)
+        outputs: dict[ImageFile, Path] = {}
     else:
         outputs = destinations(out, pictures, tuple(_WRITERS)) if out is not None else {}
     if pictures and together:
@@ -69,15 +78,7 @@ def capture(
     elif pictures:
         loaded = load(model, **loading)
         wanted = layer_names(loaded, layers)
-
-        def record(picture: Path) -> Row:
-            cap = engine.capture(loaded, picture, wanted, size=size, whole=whole)
-            output = outputs.get(picture)
-            if output:
-                output.write_bytes(_WRITERS[output.suffix.casefold()](cap))
-            return {"out": str(output) if output else None, **summary(cap)}
-
-        rows += each(pictures, record)
+        rows += _record_each(loaded, pictures, wanted, outputs, chosen, size=size, whole=whole)
     if as_json:
         echo_json(rows)
     else:
@@ -88,8 +89,54 @@ def capture(
         click.get_current_context().exit(MISTAKE)
 
 
-def _one_file(out: str) -> Path:
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """What is made of a capture where it was made: its row, and the bytes of its file."""
+
+    suffix: str
+
+    def __call__(self, cap: Capture) -> tuple[Row, bytes | None]:
+        return summary(cap), _WRITERS[self.suffix](cap) if self.suffix else None
+
+
+def _record_each(
+    model: Model,
+    pictures: Sequence[ImageFile],
+    layers: list[str] | None,
+    outputs: Mapping[ImageFile, Path],
+    engine: Engine,
+    *,
+    size: int | None,
+    whole: bool,
+) -> list[Row]:
+    """A row for each image, which goes through by itself; files are made there, written here."""
+    suffix = next((output.suffix.casefold() for output in outputs.values()), "")
+    named = {str(picture): picture for picture in pictures}
+    then = _Recorded(suffix)
+    found = capture_each(model, named, layers, then, size=size, whole=whole, engine=engine)
+
+    def record(picture: ImageFile) -> Row:
+        _, recorded = next(found)
+        if isinstance(recorded, HookVizError):
+            raise recorded
+        row, data = recorded
+        output = outputs.get(picture)
+        if output:
+            output.write_bytes(data)
+        return {"out": str(output) if output else None, **row}
+
+    with closing(found):
+        return each(pictures, record)
+
+
+def _one_file(out: str | None, engine: str) -> Path | None:
     """The file that takes all images together."""
+    if engine != LOCAL:
+        raise SettingError(
+            f"--together is one pass, which one process does: leave out --engine {engine}."
+        )
+    if out is None:
+        return None
     path = path_of(out)
     if path.suffix.casefold() not in _TOGETHER:
         raise SettingError(
@@ -101,7 +148,7 @@ def _one_file(out: str) -> Path:
 
 def _record_together(
     model: Model,
-    pictures: Sequence[Path],
+    pictures: Sequence[ImageFile],
     layers: list[str] | None,
     file: Path | None,
     *,
@@ -111,7 +158,7 @@ def _record_together(
     """A row for each image, of one pass with all that can be read; these are in the file."""
     inputs: dict[str, ModelInput] = {}
 
-    def read(picture: Path) -> Row:
+    def read(picture: ImageFile) -> Row:
         inputs[str(picture)] = prepare(model, picture, size=size, whole=whole)
         return {}
 

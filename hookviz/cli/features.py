@@ -8,9 +8,10 @@ from hookviz.capturing import features as making
 from hookviz.capturing.feature_vectors import POOLS, check_suffix
 from hookviz.cli.input_files import expand
 from hookviz.cli.messages import MISTAKE, complain
-from hookviz.cli.options import input_options, load, model_options
+from hookviz.cli.options import engine_options, input_options, load, model_options
 from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json, table
+from hookviz.engines.choosing import engine_of
 from hookviz.paths import path_of
 
 
@@ -23,6 +24,7 @@ from hookviz.paths import path_of
 @click.option(
     "-o", "--out", help="A .parquet file, which `hookviz similar` can be asked, or an .npz file."
 )
+@engine_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def features(
     *,
@@ -33,6 +35,8 @@ def features(
     size: int | None,
     whole: bool,
     out: str | None,
+    engine: str,
+    workers: int | None,
     as_json: bool,
     **loading: Any,
 ) -> None:
@@ -44,6 +48,7 @@ def features(
     path = None if out is None else path_of(out)
     if path:
         check_suffix(path)
+    chosen = engine_of(engine, workers)
     pictures = expand(image, inside=True)
     loaded = load(model, **loading)
     with progress_bar("Images") as report:
@@ -55,6 +60,7 @@ def features(
             size=size,
             whole=whole,
             progress=report,
+            engine=chosen,
         )
     for name, reason in extracted.failed.items():
         complain(f"{name}: {reason}")

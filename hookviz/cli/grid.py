@@ -1,14 +1,13 @@
 """``hookviz grid``: every channel of a layer as a picture."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import click
 
 from hookviz.capturing.engine import capture
 from hookviz.capturing.survey import list_layers
-from hookviz.cli.input_files import Row, destinations, each, existing, expand
+from hookviz.cli.input_files import ImageFile, Row, destinations, each, existing, expand
 from hookviz.cli.messages import MISTAKE
 from hookviz.cli.options import input_options, load, model_options
 from hookviz.cli.tables import echo_json
@@ -61,7 +60,7 @@ def grid(
         loaded = load(model, **loading)
         wanted = layer or _first_conv(loaded)
 
-        def draw(picture: Path) -> Row:
+        def draw(picture: ImageFile) -> Row:
             activation = _activation(loaded, picture, wanted, size=size, whole=whole)
             channel_grid = make_grid(activation, sort=sort, top=top, scale=scale, colormap=colormap)
             kind = outputs[picture].suffix[1:].casefold()
@@ -102,7 +101,7 @@ def _first_conv(model: Model) -> str:
 
 
 def _activation(
-    model: Model, picture: Path, layer: str, *, size: int | None, whole: bool
+    model: Model, picture: ImageFile, layer: str, *, size: int | None, whole: bool
 ) -> Activation:
     """What a layer put out for a picture; `layer` may name a call and a part: ``relu#1[0]``."""
     name = re.split(r"[#\[]", layer)[0]

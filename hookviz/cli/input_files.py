@@ -5,22 +5,26 @@ import sys
 from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from hookviz.cli.messages import complain, in_words
-from hookviz.errors import HookVizError, ImageError, SettingError, UnknownNameError
+from hookviz.errors import EngineError, HookVizError, ImageError, SettingError, UnknownNameError
 from hookviz.images import reading
-from hookviz.images.listing import expand
+from hookviz.images.listing import ImageFile, expand
+from hookviz.images.urls import ImageUrl
 
-__all__ = ["Row", "destinations", "each", "existing", "expand"]
+__all__ = ["ImageFile", "Row", "destinations", "each", "existing", "expand", "failed_row"]
 
+Picture = TypeVar("Picture", bound=ImageFile)
 Row = dict[str, Any]
 """What a command says about one image: at least ``"image"``, and ``"error"`` where it failed."""
 
 
-def destinations(out: str, pictures: Sequence[Path], suffixes: Sequence[str]) -> dict[Path, Path]:
+def destinations(
+    out: str, pictures: Sequence[ImageFile], suffixes: Sequence[str]
+) -> dict[ImageFile, Path]:
     """Where the result for each image goes; the folders are made.
 
     `out` is a file where it ends in one of `suffixes`, and then it takes one image, or has
@@ -53,9 +57,9 @@ def destinations(out: str, pictures: Sequence[Path], suffixes: Sequence[str]) ->
             f"{len(pictures)} images don't go into one file {out!r}; give a folder, "
             f"or a name such as {str(name.with_stem('{name}'))!r}."
         )
-    sources = {picture.resolve() for picture in pictures}
-    taken: set[str] = set()
-    outputs: dict[Path, Path] = {}
+    sources = {picture.resolve() for picture in pictures if isinstance(picture, Path)}
+    taken: dict[str, int] = {}
+    outputs: dict[ImageFile, Path] = {}
     for picture in pictures:
         output = _free(pattern, picture.stem, taken)
         if output.resolve() in sources:
@@ -65,30 +69,33 @@ def destinations(out: str, pictures: Sequence[Path], suffixes: Sequence[str]) ->
     return outputs
 
 
-def existing(pictures: Sequence[Path]) -> tuple[list[Path], list[Row]]:
+def existing(pictures: Sequence[ImageFile]) -> tuple[list[ImageFile], list[Row]]:
     """The files that are there, and a row for each that is not, reported on standard error.
+
+    Of a URL that is known when it is read.
 
     A model may have to be downloaded first; a typing mistake is told before that.
     """
-    existing_files, missing = [], []
+    existing_files: list[ImageFile] = []
+    missing: list[Row] = []
     for picture in pictures:
-        if picture.is_file():
+        if isinstance(picture, ImageUrl) or picture.is_file():
             existing_files.append(picture)
         else:
             try:
                 reading.read(picture)
             except ImageError as error:
-                missing.append(_failed(picture, error))
+                missing.append(failed_row(picture, error))
     return existing_files, missing
 
 
-def each(pictures: Sequence[Path], work: Callable[[Path], Row]) -> list[Row]:
+def each(pictures: Sequence[Picture], work: Callable[[Picture], Row]) -> list[Row]:
     """What `work` says about each image; one that fails is reported, and the rest go on.
 
     A bar on standard error shows how far it is, where that is a terminal and the images are many.
 
     Raises:
-        UnknownNameError, SettingError: the same would happen with every image.
+        UnknownNameError, SettingError, EngineError: the same would happen with every image.
     """
     rows: list[Row] = []
     shown = len(pictures) > 1 and sys.stderr.isatty()
@@ -103,26 +110,32 @@ def each(pictures: Sequence[Path], work: Callable[[Path], Row]) -> list[Row]:
         for picture in bar:
             try:
                 rows.append({"image": str(picture), **work(picture)})
-            except (UnknownNameError, SettingError):
+            except (UnknownNameError, SettingError, EngineError):
                 raise
             except (HookVizError, OSError) as error:
                 if shown:
                     click.echo("\r\x1b[K", nl=False, err=True)  # the message takes the bar's line
-                rows.append(_failed(picture, error))
+                rows.append(failed_row(picture, error))
     return rows
 
 
-def _failed(picture: Path, error: Exception) -> Row:
+def failed_row(picture: object, error: Exception) -> Row:
+    """What is said of an image that failed, which is reported on standard error too."""
     complain(f"{picture}: {in_words(error)}")
     return {"image": str(picture), "error": in_words(error)}
 
 
-def _free(pattern: str, stem: str, taken: set[str]) -> Path:
-    """`pattern` with the image's name put in, and a number where that is taken already."""
-    for number in count(1):
+def _free(pattern: str, stem: str, taken: dict[str, int]) -> Path:
+    """`pattern` with the image's name put in, and a number where that is taken already.
+
+    `taken` has the last number that each was given, so that many of one name take no longer.
+    """
+    plain = pattern.replace("{name}", stem).casefold()  # some file systems know no upper case
+    for number in count(taken.get(plain, 0) + 1):
         path = pattern.replace("{name}", stem if number == 1 else f"{stem}-{number}")
-        key = path.casefold()  # some file systems know no upper case
-        if key not in taken:
-            taken.add(key)
+        key = path.casefold()
+        if number == 1 or key not in taken:
+            taken[plain] = number
+            taken.setdefault(key, 1)
             return Path(path)
     raise AssertionError("unreachable")

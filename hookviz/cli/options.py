@@ -11,6 +11,7 @@ import click
 
 from hookviz.capturing.survey import KINDS, list_layers
 from hookviz.cli.download import bar
+from hookviz.engines import choosing
 from hookviz.errors import SettingError
 from hookviz.models import bundled, catalog, user_models
 from hookviz.models.exported import is_file
@@ -53,6 +54,21 @@ _INPUT_OPTIONS = (
     click.option("--size", type=click.IntRange(1), help="Side of the input in pixels."),
     click.option("--whole", is_flag=True, help="Take in the whole image, not its centre crop."),
 )
+
+_ENGINE_OPTIONS = (
+    click.option(
+        "--engine",
+        default=choosing.LOCAL,
+        show_default=True,
+        help="local, ray for processes of this machine, or ray://HOST:PORT for a cluster.",
+    ),
+    click.option("--workers", type=click.IntRange(1), help="Of Ray; one a processor by default."),
+)
+
+
+def engine_options(command: Command) -> Command:
+    """`command` with the options that `engine_of` takes."""
+    return _with(_ENGINE_OPTIONS, command)
 
 
 def model_options(command: Command) -> Command:

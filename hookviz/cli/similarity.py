@@ -9,6 +9,7 @@ import click
 from hookviz.cli.input_files import expand
 from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import (
+    engine_options,
     input_options,
     layer_names,
     load_both,
@@ -20,6 +21,7 @@ from hookviz.cli.tables import echo_json, table
 from hookviz.comparing.matches import ChannelMatches
 from hookviz.comparing.networks import Similarity
 from hookviz.comparing.networks import similarity as similarity_of
+from hookviz.engines.choosing import engine_of
 from hookviz.errors import SettingError
 from hookviz.paths import path_of
 
@@ -41,6 +43,7 @@ _MOST_COLUMNS = 24  # of a matrix that fits into a terminal
 @click.option("--biased", is_flag=True, help="The paper's estimate, near 1 for a few images.")
 @input_options
 @click.option("-o", "--out", help="The matrix as a .csv file, or drawn: .png, .pdf or .svg.")
+@engine_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def similarity(
     *,
@@ -56,6 +59,8 @@ def similarity(
     size: int | None,
     whole: bool,
     out: str | None,
+    engine: str,
+    workers: int | None,
     as_json: bool,
     **loading: Any,
 ) -> None:
@@ -66,6 +71,7 @@ def similarity(
     folders, or a pattern. An image that can't be read is reported, and the rest go on.
     """
     file = None if out is None else _file(out)
+    chosen = engine_of(engine, workers)
     pictures = expand(image, inside=True)
     a, b = load_both(model, weights, other_model, other_weights, **loading)
     with progress_bar("Images") as report:
@@ -79,6 +85,7 @@ def similarity(
             whole=whole,
             unbiased=not biased,
             progress=report,
+            engine=chosen,
         )
     for name, reason in found.failed.items():
         complain(f"{name}: {reason}")

@@ -1,19 +1,24 @@
 """What two models make of the same images: the means of channels, image after image."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.capturing import engine, inputs
+from hookviz.capturing import engine as capturing
+from hookviz.capturing import inputs
 from hookviz.capturing.features import vector
+from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
+from hookviz.engines.engine import Engine, Needs, Tell, in_this_process
 from hookviz.errors import HookVizError, SettingError, UnknownNameError, shorten
 from hookviz.hooking.forward_pass import Telling
 from hookviz.images import reading
 from hookviz.types import Model, ModelInput, Progress
+
+_SHARD = 16  # images that a worker of an engine takes at once
 
 Means = Mapping[str, NDArray[np.float32]]
 """By written address: of one image, ``(C,)``; of all that went through, ``(N, C)``."""
@@ -52,7 +57,52 @@ class BothMeans:
     failed: Mapping[str, str]
 
 
-def channel_means(a: Side, b: Side, images: Mapping[str, Any], progress: Progress) -> BothMeans:
+@dataclass(frozen=True, eq=False, slots=True)
+class MeansWork:
+    """Makes the means of both models' channels of each image of a shard, or says why not.
+
+    Attributes:
+        a: one model; `b` may be the same object, and then an image goes through once.
+        b: another one.
+        needs: what it needs where it runs.
+    """
+
+    a: Side
+    b: Side
+    needs: Needs = field(default_factory=Needs)
+
+    def names(self, shard: ImageShard) -> tuple[str, ...]:
+        """What the images of a shard are called."""
+        return shard.names
+
+    def __call__(
+        self, shard: ImageShard, tell: Tell
+    ) -> dict[str, tuple[Means, Means] | HookVizError]:
+        """The means of each image, by its name."""
+        count, left_out = len(shard.names), 0
+        telling = Telling(lambda share: tell(count * share, left_out), count)
+        found: dict[str, tuple[Means, Means] | HookVizError] = {}
+        for name, image in zip(shard.names, shard.images, strict=True):
+            try:
+                found[name] = _of_both(self.a, self.b, image, telling)
+            except (UnknownNameError, SettingError):
+                raise  # the same would happen with every image
+            except HookVizError as error:
+                if telling.was_ended_by(error):
+                    raise
+                found[name] = error
+                left_out += 1
+            telling.step()
+        return found
+
+
+def channel_means(
+    a: Side,
+    b: Side,
+    images: Mapping[str, Any],
+    progress: Progress,
+    engine: Engine = in_this_process,
+) -> BothMeans:
     """The means of all channels over their maps, of both models for each image.
 
     One image goes through at a time, and nothing but its means is kept. One that can't be read,
@@ -64,31 +114,33 @@ def channel_means(a: Side, b: Side, images: Mapping[str, Any], progress: Progres
         b: another one.
         images: anything that `capture` takes, by name.
         progress: told the share done; what it raises ends the run.
+        engine: what goes through the images.
 
     Raises:
         HookVizError: no image went through.
         UnknownLayerError: a model has no such layer.
         SettingError: an option has a value that means nothing.
     """
-    telling = Telling(progress, len(images))
     rows: list[tuple[Means, Means]] = []
     names: list[str] = []
     failed: dict[str, HookVizError] = {}
-    for name, image in images.items():
-        try:
-            means = _of_both(a, b, image, telling)
-            if rows:
-                _check_alike(means, rows[0])
-        except (UnknownNameError, SettingError):
-            raise  # the same would happen with every image
-        except HookVizError as error:
-            if telling.was_ended_by(error):
-                raise
-            failed[name] = error
-        else:
-            rows.append(means)
-            names.append(name)
-        telling.step()
+
+    def tell(done: float, _left_out: int) -> None:
+        progress(min(1.0, done / len(images)))
+
+    work = MeansWork(a, b, needs_of([a.model, b.model], images.values()))
+    for shard in engine(work, image_shards(images, _SHARD), tell):
+        for name, means in shard.items():
+            try:
+                if isinstance(means, HookVizError):
+                    raise means
+                if rows:
+                    _check_alike(means, rows[0])
+            except HookVizError as error:
+                failed[name] = error
+            else:
+                rows.append(means)
+                names.append(name)
     if not rows:
         name, reason = next(iter(failed.items()))
         if len(failed) == 1:
@@ -114,7 +166,7 @@ def _of_both(a: Side, b: Side, image: Any, telling: Telling) -> tuple[Means, Mea
 def _of_one(side: Side, image: Any, progress: Progress) -> Means:
     """The means of all channels that are looked at, ``(C,)`` for each written address."""
     taken = inputs.prepare(side.model, image, size=side.size, whole=side.whole)
-    capture = engine.capture(side.model, taken, side.layers, logits=False, progress=progress)
+    capture = capturing.capture(side.model, taken, side.layers, logits=False, progress=progress)
     modules = dict(side.model.network.named_modules(remove_duplicate=False))
     ratio = taken.tensor.shape[-2] / taken.tensor.shape[-1]
     means = {}

@@ -16,6 +16,8 @@ from hookviz.comparing.cka import check_count, linear_cka
 from hookviz.comparing.matches import ChannelMatches, best_matches
 from hookviz.drawing.figures import figure_file
 from hookviz.drawing.similarity_page import similarity_figure
+from hookviz.engines.choosing import engine_of
+from hookviz.engines.engine import Engine
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError, shorten
 from hookviz.types import Model, Progress, ignore
 
@@ -185,6 +187,7 @@ def similarity(
     whole: bool = False,
     unbiased: bool = True,
     progress: Progress = ignore,
+    engine: str | Engine = "local",
 ) -> Similarity:
     """How alike each layer of one model is to each layer of another, by linear CKA over images.
 
@@ -207,8 +210,11 @@ def similarity(
         unbiased: estimate CKA without bias, as in `linear_cka`; with fewer images than channels
             the plain one of the paper says that anything is alike.
         progress: told the share done; what it raises ends the run.
+        engine: what goes through the images: ``"local"``, ``"ray"`` or ``"ray://HOST:PORT"``, as
+            docs/scaling.md says.
 
     Raises:
+        SettingError: there is no such engine.
         UnknownLayerError: a model has no such layer.
         HookVizError: fewer than 4 images are given or go through; 2 without `unbiased`.
 
@@ -232,7 +238,7 @@ def similarity(
     b = Side(model_b, _names(other_layers), size, whole)
     if model_a is model_b and a.layers == b.layers:
         b = a  # an image goes through once
-    found = channel_means(a, b, listed, progress)
+    found = channel_means(a, b, listed, progress, engine_of(engine))
     check_count(len(found.names), unbiased=unbiased, left_out=found.failed)
     cka = linear_cka([*found.a.values()], [*found.b.values()], unbiased=unbiased)
     cka.setflags(write=False)

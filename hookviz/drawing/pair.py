@@ -1,7 +1,8 @@
 """Two activations drawn so that one can be held against the other: A before, B after."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,25 +19,32 @@ from hookviz.wording import times
 _RAISES = "red where B is higher, blue where A is"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Pair:
     """Two activations as grids in the same colours.
 
     Attributes:
         a, b: the grids; tile by tile of the same channels where the shapes agree.
-        difference: of B − A, zero in the middle of its colours; None where the shapes differ.
     """
 
     a: Grid
     b: Grid
-    difference: Grid | None
+    _draw_difference: Callable[[], Grid] | None = field(repr=False)
 
     @property
     def alike(self) -> bool:
         """Whether both are of one shape."""
-        return self.difference is not None
+        return self._draw_difference is not None
 
-    @property
+    @cached_property
+    def difference(self) -> Grid | None:
+        """Of B − A, zero in the middle of its colours, drawn once it is asked for.
+
+        None where the shapes differ.
+        """
+        return self._draw_difference() if self._draw_difference is not None else None
+
+    @cached_property
     def sprite(self) -> bytes:
         """The tiles of B and below them those of A, a pixel for a cell, as a palette PNG.
 
@@ -87,17 +95,16 @@ def draw_pair(
     )
     if a.shape != b.shape:
         return Pair(grid_a, grid_b, None)
-    with np.errstate(invalid="ignore", over="ignore"):
-        changed = b - a
-    difference = make_grid(
-        changed, scale="symmetric", colormap=signed_colormap, title=f"{titles[1]} − {titles[0]}"
-    )
     shown = [*(grid_b.order if channels is None else channels)][:top]
-    return Pair(
-        with_channels(grid_a, a, shown),
-        with_channels(grid_b, b, shown),
-        replace(with_channels(difference, changed, shown), about=f"B − A: {_RAISES}."),
-    )
+
+    def draw_difference() -> Grid:
+        with np.errstate(invalid="ignore", over="ignore"):
+            changed = b - a
+        title = f"{titles[1]} − {titles[0]}"
+        grid = make_grid(changed, scale="symmetric", colormap=signed_colormap, title=title)
+        return replace(with_channels(grid, changed, shown), about=f"B − A: {_RAISES}.")
+
+    return Pair(with_channels(grid_a, a, shown), with_channels(grid_b, b, shown), draw_difference)
 
 
 def why_unlike(a: tuple[int, ...], b: tuple[int, ...]) -> str:

@@ -6,11 +6,17 @@ from pathlib import Path
 
 from hookviz.errors import ImageError
 from hookviz.images.formats import SUFFIXES
+from hookviz.images.urls import ImageUrl, expand_url, is_url
 from hookviz.paths import path_of
 
+ImageFile = Path | ImageUrl
+"""Where an image lies: on this machine, or where a URL says."""
 
-def expand(arguments: Iterable[str], *, inside: bool = False) -> tuple[Path, ...]:
+
+def expand(arguments: Iterable[str], *, inside: bool = False) -> tuple[ImageFile, ...]:
     """The files that arguments name, each once: a file, a folder's images, or a pattern's.
+
+    A URL names a file or a folder in the same way, but no pattern.
 
     Folders and patterns (``*``, ``?``, ``[a-c]``, ``**``) give what ends in one of `SUFFIXES`,
     sorted by name. A file named in full is taken as it is, whether there is one or not. Where
@@ -19,13 +25,16 @@ def expand(arguments: Iterable[str], *, inside: bool = False) -> tuple[Path, ...
     Raises:
         ImageError: a folder or a pattern gives no image, or an argument is empty.
     """
-    files: list[Path] = []
+    files: list[ImageFile] = []
     for text in arguments:
         if not text.strip():  # a shell variable that is not set, and not all images around
             raise ImageError(
                 f"{text!r} names no image; give a file, a folder ('.' is the one you are in) or a "
                 "pattern."
             )
+        if is_url(text):
+            files += (file for _, file in expand_url(text, inside=inside))
+            continue
         path = path_of(text)
         if path.is_dir():
             found = _only_images(path.rglob("*") if inside else path.iterdir())

@@ -10,7 +10,8 @@ import os
 import re
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -25,11 +26,14 @@ from PIL.JpegImagePlugin import JpegImageFile
 from hookviz.errors import ImageError, nearest_names, shorten
 from hookviz.images.formats import FORMATS, HEAD, find_reader
 from hookviz.images.srgb import BROKEN_METADATA, split, to_srgb
+from hookviz.images.urls import ImageUrl, is_url
 from hookviz.paths import fault_of, path_of
 from hookviz.settings import settings
 from hookviz.types import InputImage, Pixels
 
-Source = str | os.PathLike[str] | bytes | bytearray | memoryview | Image.Image | InputImage
+Source = (
+    str | os.PathLike[str] | bytes | bytearray | memoryview | Image.Image | InputImage | ImageUrl
+)
 RGB = tuple[int, int, int]
 
 _log = logging.getLogger(__name__)
@@ -42,7 +46,8 @@ def read(source: Source, *, background: RGB = _WHITE) -> InputImage:
     """The image in a file, in bytes or in a Pillow image; an `InputImage` is returned as it is.
 
     Args:
-        source: a path, the bytes of an image file, a Pillow image of any mode, or an `InputImage`.
+        source: a path, a URL such as ``s3://…``, the bytes of an image file, a Pillow image of any
+            mode, or an `InputImage`.
         background: RGB in 0…255, what shows through where the image is transparent.
 
     Raises:
@@ -61,6 +66,9 @@ def read(source: Source, *, background: RGB = _WHITE) -> InputImage:
         return _guarded(lambda: _pixels_of(source, name, colour), name)
     if isinstance(source, (bytes, bytearray, memoryview)):
         return decode(bytes(source), background=colour)
+    if isinstance(source, ImageUrl) or (isinstance(source, str) and is_url(source)):
+        url = source if isinstance(source, ImageUrl) else ImageUrl(source)
+        return decode(url.read(), url.name, background=colour)
     if isinstance(source, (str, os.PathLike)):
         path = path_of(source)
         return decode(_bytes_of(path), path.name, background=colour)
@@ -93,10 +101,33 @@ def decode(data: bytes, name: str = "image", *, background: RGB = _WHITE) -> Inp
     return _guarded(lambda: _decoded(data, reader, name, colour), name)
 
 
+def pixel_count(data: bytes, name: str = "image") -> int:
+    """How many pixels a file's image has by its head; none of them is decoded.
+
+    Raises:
+        ImageError: as `decode`, so far as the head shows it.
+    """
+    reader = find_reader(data[:HEAD], name)
+    with _readable(name):
+        image = _opened(data, reader, name)
+        return image.width * image.height
+
+
 def _guarded(work: Callable[[], Pixels], name: str) -> InputImage:
     """What `work` returns, with everything that Pillow can raise turned into an `ImageError`."""
-    try:
+    with _readable(name):
         pixels = work()
+    pixels.setflags(write=False)
+    digest = hashlib.blake2b(repr(pixels.shape).encode(), digest_size=16)
+    digest.update(pixels.data)
+    return InputImage(pixels=pixels, name=name, digest=digest.hexdigest())
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """A block in which everything that Pillow can raise becomes an `ImageError`."""
+    try:
+        yield
     except ImageError:
         raise
     except Image.DecompressionBombError as error:
@@ -109,10 +140,6 @@ def _guarded(work: Callable[[], Pixels], name: str) -> InputImage:
             f"{_quoted(name)} is truncated, damaged, or of a kind that can't be read ({reason}). "
             f"Get the file again, or save the picture anew as {FORMATS}."
         ) from error
-    pixels.setflags(write=False)
-    digest = hashlib.blake2b(repr(pixels.shape).encode(), digest_size=16)
-    digest.update(pixels.data)
-    return InputImage(pixels=pixels, name=name, digest=digest.hexdigest())
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -144,7 +171,8 @@ def _no_file(path: Path) -> str:
     return f"There is no image file {quoted}. {hint}"
 
 
-def _decoded(data: bytes, reader: type[ImageFile], name: str, background: RGB) -> Pixels:
+def _opened(data: bytes, reader: type[ImageFile], name: str) -> ImageFile:
+    """The image by its head, which says no more pixels than are allowed."""
     if reader is AvifImageFile:
         # libavif refuses large images as if they were damaged; the size is in its "ispe" boxes
         # (ISO/IEC 23008-12, 6.5.3), near the start.
@@ -155,6 +183,11 @@ def _decoded(data: bytes, reader: type[ImageFile], name: str, background: RGB) -
     # A TIFF is decoded tile by tile, and a tile can be larger than its image.
     tags = getattr(image, "tag_v2", {})
     _check_size(name, *(tags.get(tag, 1) for tag in _TILE))
+    return image
+
+
+def _decoded(data: bytes, reader: type[ImageFile], name: str, background: RGB) -> Pixels:
+    image = _opened(data, reader, name)
     if isinstance(image, JpegImageFile):
         _check_scans(data, image, name)
     raw_mode = _raw_mode(image.tile[0].args) if image.tile else ""

@@ -1,6 +1,7 @@
 """Pictures that climb: step by step along a goal's gradient, to be stopped and gone on with."""
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ from hookviz.synthesis.picture_space import Fourier, HeldSpectrum, PictureSpace
 from hookviz.types import Model, Pixels
 from hookviz.wording import byte_size
 
-_TIMES = 3  # what a pass there and back holds, in bytes of all layers' outputs
+_TIMES = 3  # what a pass there and back holds at most, in bytes of the layers' outputs
 _SHARE = 2  # of the process's memory, one part of so many is for one run
 _EPSILON = 1e-16  # Adam's; a deep network's gradients can be far below its usual 1e-8
 _STEP_SEEDS = 1_000_003  # so far apart are two seeds' steps
@@ -107,7 +108,9 @@ class Ascent:
             self._range = InputRange.of(model, self.shape)
             self._space = self._begin(tuple(seeds or [method.seed] * len(goals)), start)
             self._adam = torch.optim.Adam(
-                [self._space.parameters], lr=self._space.rate * method.rate, eps=_EPSILON
+                [self._space.parameters],
+                lr=self._space.rate * method.rate,
+                eps=_EPSILON,
             )
         self._unit: Tensor | None = None
         self._last_channels = True
@@ -131,7 +134,11 @@ class Ascent:
     def _bytes_needed(self) -> int:
         """About how much memory a step takes, where there is so much."""
         surveyed = survey(self.model, self.shape)
-        outputs = sum(surveyed.nbytes.get(layer.name, 0) for layer in surveyed.layers)
+        names = [layer.name for layer in surveyed.layers]
+        if self.layer is not None:  # passes end there
+            own = [n for n, name in enumerate(names) if f"{name}.".startswith(f"{self.layer}.")]
+            names = names[: max(own, default=len(names)) + 1]
+        outputs = sum(surveyed.nbytes.get(name, 0) for name in names)
         needed = _TIMES * outputs * len(self.goals)
         most = own_memory().limit // _SHARE
         if needed > most:
@@ -210,7 +217,8 @@ class Ascent:
         loss = (signs * values / self._unit).sum() + self._cost(pictures, output)
         gradient = self._gradient(loss)
         self.history.append(tuple(values.tolist()))
-        if gradient is None or not bool(gradient.isfinite().all()) or not bool(gradient.any()):
+        # one pass over it: the sum is 0 where nothing leads on, and not finite where a part is not
+        if gradient is None or not 0 < float(gradient.abs().sum()) < math.inf:
             raise dead_end(self.model, self.goals[0], self.shape, values.detach(), gradient)
         self._space.parameters.grad = gradient
         self._adam.step()

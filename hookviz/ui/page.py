@@ -151,13 +151,16 @@ def _show_live(scene: Scene, model: Model) -> None:
 def _show_through(lens: Lens, scene: Scene, model: Model, header: DeltaGenerator) -> None:
     """The lens in place of the channels."""
     shown, model_input = scene.shown, scene.model_input
-    layer, step = show_layer(scene.layers, scene.surveyed, None)
+    around = st.container()  # as around the channels, so that what is alike takes its own place
+    with around:
+        layer, step = show_layer(scene.layers, scene.surveyed, None)
     capture = capture_layer(model, model_input, step.layer)
     with header:
         show_summary(model_input, capture, model, shown)
         offer_way_back()
         menus = st.container(horizontal=True, width="content")
-    result = show_lens(lens, model, model_input, shown, layer)
+    with around:
+        result = show_lens(lens, model, model_input, shown, layer)
     _show_tree(scene, model, layer)
     with menus:
         code = [lens_code_menu(result, scene, model)] if result is not None else []

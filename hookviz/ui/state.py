@@ -6,6 +6,7 @@ history, and the list of layers can show more than the names that links hold.
 """
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,6 +143,13 @@ def choose_channel(channel: int | None, layer: str | None = None) -> None:
     else:
         of = {} if layer is None else {"layer": layer}
         st.query_params.update({"channel": str(channel), **of})
+
+
+def chosen_channel(shown: Container[int]) -> int | None:
+    """The channel in the URL, where it is among those that are shown."""
+    asked = st.query_params.get("channel", "")
+    channel = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 7 else -1
+    return channel if channel in shown else None
 
 
 def choose_cell(cell: Cell, size: Cell, channel: int | None = None) -> None:

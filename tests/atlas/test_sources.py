@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,19 @@ def test_names_of_a_mapping_can_have_classes() -> None:
 def test_nothing_is_an_error() -> None:
     with pytest.raises(hookviz.HookVizError, match="no image"):
         sources([])
+
+
+def test_a_file_of_many_is_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a network's disk each look takes milliseconds: of 100,000 files, minutes."""
+    for number in range(200):
+        (tmp_path / f"{number}.png").touch()
+    looked: list[object] = []
+    real = os.stat
+
+    def stat(path: object, *args: object, **options: object) -> os.stat_result:
+        looked.append(path)
+        return real(path, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "stat", stat)
+    assert len(sources(tmp_path)) == 200
+    assert len(looked) < 200 + 20

@@ -37,6 +37,16 @@ def test_a_larger_value_under_the_same_key_replaces_the_old_one() -> None:
     assert (cache.get("a"), cache.used, budget.used, len(cache)) == ("new", 40, 40, 1)
 
 
+def test_one_value_can_be_dropped() -> None:
+    budget = Budget(100)
+    cache = budget.cache(50)
+    cache.put("a", 1, 10)
+    cache.put("b", 2, 20)
+    for _ in range(2):
+        cache.drop("a")
+        assert (cache.get("a"), cache.get("b"), cache.used, budget.used) == (None, 2, 20, 20)
+
+
 def test_the_budget_takes_from_whoever_has_rested_longest() -> None:
     budget = Budget(30)
     first, second = budget.cache(30), budget.cache(30)

@@ -1,4 +1,6 @@
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,7 +66,7 @@ def test_missing_files_are_told_before_any_work(
 def test_one_that_fails_is_reported_and_the_rest_go_on(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def work(picture: Path) -> dict[str, int]:
+    def work(picture: Path) -> dict[str, Any]:
         if picture.name == "b":
             raise ImageError("not\nreadable")
         if picture.name == "c":
@@ -86,7 +88,7 @@ def test_one_that_fails_is_reported_and_the_rest_go_on(
 def test_what_would_fail_with_every_image_ends_it(error: HookVizError) -> None:
     tried = []
 
-    def work(picture: Path) -> dict[str, int]:
+    def work(picture: Path) -> dict[str, Any]:
         tried.append(picture)
         raise error
 
@@ -114,3 +116,25 @@ def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for given in ("~", "~/a.png", "~/*.png"):
         assert expand([given]) == (picture,)
     assert destinations("~/maps/", [picture], (".png",)) == {picture: tmp_path / "maps" / "a.png"}
+
+
+def test_many_of_one_name_get_numbers_without_a_search(tmp_path: Path) -> None:
+    def lines(count: int) -> int:
+        done = 0
+
+        def trace(frame: Any, *_event: object) -> Any:
+            nonlocal done
+            done += frame.f_code.co_name == "_free"
+            return trace
+
+        images = [tmp_path / str(day) / "image.jpg" for day in range(count)]
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            outputs = destinations(f"{tmp_path / 'out'}/", images, SUFFIXES)
+        finally:
+            sys.settrace(before)
+        assert len(set(outputs.values())) == count
+        return done
+
+    assert lines(80) < 4.5 * lines(20)

@@ -158,7 +158,9 @@ def test_the_link_holds_both_sides(page: Page, browser: Browser, server: str) ->
     expect(page.locator(STAGE)).to_have_attribute("data-face", re.compile("^b"))
 
 
-def test_two_shapes_are_shown_one_after_the_other(page: Page, server: str) -> None:
+def test_two_shapes_are_shown_one_after_the_other(
+    page: Page, server: str, values: torch.Tensor
+) -> None:
     pin(page, f"{server}/{SHAPESNET}")
     choose(page, "Layer", "stage2.first.conv")
     expect_caption(page, "A has 32 maps of 64×64 and B")
@@ -167,6 +169,16 @@ def test_two_shapes_are_shown_one_after_the_other(page: Page, server: str) -> No
     expect(page.locator(STAGE)).not_to_have_attribute("aria-valuemax", "31")
     group.get_by_text("A", exact=True).click()
     expect(page.locator(STAGE)).to_have_attribute("aria-valuemax", "31")
+    box = tiles(page).box(12)
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(page.get_by_role("heading", name="Channel 12 of A")).to_be_visible()
+    row, column = map(int, parse_qs(urlsplit(page.url).query)["cell"][0].split(",")[:2])
+    line = page.locator(".single output")
+    expect(line).to_contain_text(f"row {row}, column {column}")
+    assert numbers(line.inner_text())[-1] == pytest.approx(values[12, row, column].item(), rel=1e-4)
+    expect(page.get_by_text("What excites it")).to_have_count(0)
+    group.get_by_text("B", exact=True).click()
+    expect(page.get_by_role("heading", name="Channel 12", exact=True)).to_be_visible()
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,8 @@ def test_the_strongest_patches_stand_beside_the_channel(
     page.goto(f"{server}/{SHAPESNET}&layer={LAYER}&channel={CHANNEL}&weights=random")
     wait_for_grid(page)
     expect(page.get_by_role("heading", name=f"Channel {CHANNEL}")).to_be_visible()
-    expect(page.get_by_text("What excites it")).to_have_count(0)
+    expect(page.get_by_role("button", name="among your images…")).to_be_visible()
+    expect(patches(page)).to_have_count(0)
 
 
 def test_a_patch_leads_to_its_image_where_the_cell_has_that_value(

@@ -7,10 +7,11 @@ from html import escape
 import numpy as np
 import streamlit as st
 
+from hookviz.drawing.grid import Grid
 from hookviz.drawing.pair import Pair
 from hookviz.ui.components.map import show_map
 from hookviz.ui.explorer.comparison import PinnedPair
-from hookviz.ui.state import Cell, choose_cell, chosen_cell
+from hookviz.ui.state import Cell, choose_cell, choose_channel, chosen_cell, chosen_channel, plain
 from hookviz.wording import number
 
 _MOST = 8  # channels in the list of those that changed most
@@ -38,6 +39,33 @@ def show_channel_pair(
         show_overlay()
     with numbers_place:
         _show_numbers(comparison, channel, cell)
+
+
+def show_pinned_channel(comparison: PinnedPair, grid: Grid) -> None:
+    """The channel of A that the link names, by itself: B has no map to hold against it."""
+    channel = chosen_channel(grid.order)
+    if channel is None:
+        with st.container(key="hv-hints"):
+            st.markdown("**Click a tile** for the channel's map in A.")
+        return
+    values = comparison.a[channel]
+    rows, columns = values.shape
+    with st.container(key="hv-picked"):
+        with st.container(horizontal=True, vertical_alignment="center", key="hv-channel"):
+            st.subheader(f"Channel {channel} of A", anchor=False, width="stretch")
+            st.button(
+                "Close",
+                icon=":material/close:",
+                on_click=choose_channel,
+                args=(None,),
+                help="Back to all channels",
+                key="hv-close",
+            )
+        cell = chosen_cell(rows, columns)
+        pick = partial(choose_cell, size=(rows, columns))
+        with st.columns(2, gap="small", wrap=False)[0]:
+            show_map(grid, channel, values, cell, pick, key="map-a")
+        st.caption(f"{plain(comparison.view.image)} · {plain(comparison.view.title)}")
 
 
 def _show_numbers(comparison: PinnedPair, channel: int, cell: Cell) -> None:

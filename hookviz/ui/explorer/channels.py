@@ -22,6 +22,7 @@ from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.serving import out_of_memory
 from hookviz.types import Activation, Capture, LayerInfo, Model, ModelInput
 from hookviz.ui.explorer.channel_grid import draw_grid, show_grid
+from hookviz.ui.explorer.channel_pair import show_pinned_channel
 from hookviz.ui.explorer.comparison import (
     PinnedPair,
     own_sort,
@@ -30,7 +31,7 @@ from hookviz.ui.explorer.comparison import (
     sorts,
 )
 from hookviz.ui.explorer.excitations import show_excitations
-from hookviz.ui.explorer.inspector import chosen_channel, show_inspector
+from hookviz.ui.explorer.inspector import show_inspector
 from hookviz.ui.explorer.layer_capture import capture_layer
 from hookviz.ui.explorer.layer_choice import choose_layer
 from hookviz.ui.explorer.layer_header import show_layer
@@ -42,7 +43,7 @@ from hookviz.ui.explorer.view_choice import pick_view
 from hookviz.ui.glossary import marked
 from hookviz.ui.recent_images import is_brought
 from hookviz.ui.serving import resources
-from hookviz.ui.state import ModelChoice, Shown, plain
+from hookviz.ui.state import ModelChoice, Shown, chosen_channel, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +204,13 @@ def _show_picked(
     Gives what takes so long that it is done when all else is there.
     """
     later = None
+    if compared and drawing.pair and not drawing.pair.alike and compared.face == "a":
+        show_pinned_channel(compared, drawing.pair.a)
+        drawing.channel = None  # of B none is picked
+        return None
     grid = drawing.grid if drawing.pair is None else drawing.pair.b
     assert grid is not None
-    picked = chosen_channel(grid) is not None
+    picked = chosen_channel(grid.order) is not None
     fields = receptive_fields(model, _shape(scene)) if picked else {}
     of_cell = fields.get(str(activation.address))
     with st.container(key="hv-picked" if picked else "hv-hints"):
@@ -219,7 +224,8 @@ def _show_picked(
             compared=(compared, pair) if compared and pair and pair.alike else None,
         )
         if channel is not None:
-            show_excitations(model, activation, channel)
+            is_conv = any(conv.name == activation.layer for conv in scene.surveyed.convs)
+            show_excitations(model, scene.choice, activation, channel, is_conv=is_conv)
             later = offer_own_picture(model, activation, channel, grid.order.tolist())
             show_origin(model, scene.model_input, drawing.layer, grid, activation, channel=channel)
     drawing.channel = channel

@@ -62,22 +62,33 @@ class PinnedPair:
         return channels
 
     def draw(self, view: View, title: str) -> Pair:
-        """Both in the colours of one scale; `title` is what B's grid is called."""
+        """Both in the colours of one scale, from the session's cache where they are there.
+
+        `title` is what B's grid is called.
+        """
         scale, colormap, signed = settled(view)
-        channels = None
-        if view.sort == _CHANGE and self.alike:
-            channels = self.channels.most_changed.tolist()
-        return draw_pair(
-            self.a,
-            self.b,
-            titles=(self.view.step, title),
-            sort=own_sort(view).sort,
-            channels=channels,
-            top=view.top,
-            scale=scale,
-            colormap=colormap,
-            signed_colormap=signed if signed != colormap else diverging(),
-        )
+        signed = signed if signed != colormap else diverging()
+        cache, key = session_cache(), ("pair", self.key, title, view, scale, colormap, signed)
+        pair: Pair | None = cache.get(key)
+        if pair is None:
+            channels = None
+            if view.sort == _CHANGE and self.alike:
+                channels = self.channels.most_changed.tolist()
+            pair = draw_pair(
+                self.a,
+                self.b,
+                titles=(self.view.step, title),
+                sort=own_sort(view).sort,
+                channels=channels,
+                top=view.top,
+                scale=scale,
+                colormap=colormap,
+                signed_colormap=signed,
+            )
+            levels = pair.a.levels.nbytes + pair.b.levels.nbytes
+            # with the maps, of which a difference is drawn when it is asked for, and the sprites
+            cache.put(key, pair, self.a.nbytes + self.b.nbytes + 3 * levels)
+        return pair
 
 
 def sorts(comparison: PinnedPair | None) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from PIL import Image
 
 from hookviz.atlas.answers import Excitation
 from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.known_atlases import atlas_of
 from hookviz.errors import HookVizError
 from hookviz.images import reading
 from hookviz.images.samples import samples
@@ -16,19 +15,34 @@ from hookviz.settings import MEGABYTE, settings
 from hookviz.types import Activation, Model
 from hookviz.ui.components.files import data_url
 from hookviz.ui.components.patches import Patch, show_patches
+from hookviz.ui.explorer.atlas_choice import own_file, shown_atlas
+from hookviz.ui.explorer.atlas_menu import show_atlas_line
 from hookviz.ui.recent_images import bring
 from hookviz.ui.serving.resources import session_cache
-from hookviz.ui.state import Cell, choose, choose_cell, choose_sample, plain
+from hookviz.ui.state import (
+    Cell,
+    ModelChoice,
+    choose,
+    choose_cell,
+    choose_sample,
+    plain,
+)
 from hookviz.wording import number
 
 
-def show_excitations(model: Model, activation: Activation, channel: int) -> None:
+def show_excitations(
+    model: Model, choice: ModelChoice, activation: Activation, channel: int, *, is_conv: bool
+) -> None:
     """The images that excite the channel most, as the patch that its strongest cell sees.
 
-    A click leads to the image with the channel and that cell. Nothing where no atlas has the layer.
+    A click leads to the image with the channel and that cell. Where no atlas has the layer, a way
+    to make one of one's own images, if `is_conv` says that it would have it.
     """
-    atlas, layer = atlas_of(model), str(activation.address)
-    if atlas is None or layer not in atlas.layers:
+    atlas, layer = shown_atlas(model), str(activation.address)
+    known = atlas is not None and layer in atlas.layers
+    if known or is_conv:
+        show_atlas_line(model, choice)
+    if atlas is None or not known:
         return
     try:
         excitations = atlas.excites(layer, channel)
@@ -38,8 +52,6 @@ def show_excitations(model: Model, activation: Activation, channel: int) -> None
     if not excitations:
         return
     rows, columns = (int(side) for side in activation.values.shape[1:])
-    among = plain(f"among {atlas.counts['tallied']:,} images")
-    st.markdown(f"**What excites it** {among}")
     show_patches(
         "excitations",
         f"What excites channel {channel} most, strongest first",
@@ -76,12 +88,15 @@ def _url(excitation: Excitation) -> str:
 def _look_at(atlas: Atlas, excitation: Excitation, channel: int, size: Cell) -> None:
     """Go to the image of a patch, in a callback; one step for the browser's Back."""
     image, path = excitation.image, atlas.picture(excitation.image)
-    sample = _samples().get(image.digest)
+    sample, own = _samples().get(image.digest), own_file(atlas.digest, image)
     if sample is not None:
         choose(image="Samples")
         choose_sample(sample)
+    elif path is None and own is not None:
+        bring(image.name, own, image.digest)
+        choose(image="Upload")
     elif path is None or path.stat().st_size > settings().upload_mb * MEGABYTE:
-        st.toast(plain(f"{image.name} is not where the atlas was made; its patch is all there is."))
+        st.toast(plain(f"{image.name} is not here any more; its patch is all there is."))
         return
     else:
         bring(image.name, path.read_bytes(), image.digest)

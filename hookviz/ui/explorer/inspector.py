@@ -23,7 +23,15 @@ from hookviz.ui.explorer.menu import show_menus
 from hookviz.ui.explorer.trail import show_trail
 from hookviz.ui.glossary import WORDS, marked, term
 from hookviz.ui.serving.resources import session_cache
-from hookviz.ui.state import Cell, Shown, choose_cell, choose_channel, chosen_cell, go
+from hookviz.ui.state import (
+    Cell,
+    Shown,
+    choose_cell,
+    choose_channel,
+    chosen_cell,
+    chosen_channel,
+    go,
+)
 from hookviz.ui.theme import signed_colour
 from hookviz.wording import number
 
@@ -49,7 +57,7 @@ def show_inspector(
     Where it is `compared` with another of one shape, both maps. Without a channel, what a tile is
     and what to do with it, or which channels changed most; None then.
     """
-    channel = chosen_channel(grid)
+    channel = chosen_channel(grid.order)
     if channel is None:
         if compared is None:
             _show_hints(grid)
@@ -165,13 +173,6 @@ def _offer_files(
         File("Numbers as CSV", partial(channel_csv, values), f"{stem}.csv", "text/csv"),
     )
     show_menus(file_menu("Keep", lambda: files, "This channel as a file"))
-
-
-def chosen_channel(grid: Grid) -> int | None:
-    """The channel in the link, where it is among those shown."""
-    asked = st.query_params.get("channel", "")
-    channel = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 7 else -1
-    return channel if channel in grid.order else None
 
 
 def _show_overlay(

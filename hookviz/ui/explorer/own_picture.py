@@ -93,7 +93,10 @@ class _Place:
             output_format="JPEG",
             alt=f"A picture that the network made for channel {channel}, step {picture.steps}",
         )
-        self._line.caption(f"step {picture.steps} · mean {number(picture.value)}")
+        self._line.caption(
+            f"step {picture.steps} · mean {number(picture.value)}. One thing that it answers to, "
+            "not all; untrained channels have pictures too."
+        )
 
     def say(self, text: str) -> None:
         """Why there is no picture."""

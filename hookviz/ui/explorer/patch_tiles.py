@@ -5,11 +5,11 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.known_atlases import atlas_of
 from hookviz.drawing.chosen_channels import with_channels
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.patch_sheet import PatchSheet, patch_sheet
 from hookviz.types import Address, InputImage, Model, Pixels
+from hookviz.ui.explorer.atlas_choice import shown_atlas
 from hookviz.ui.serving.resources import session_cache
 
 _SWITCH, _ANSWERS = "patches", "answers"
@@ -18,7 +18,7 @@ _EVERY, _THIS = "every channel", "those for this image"
 
 def offer_patches(model: Model, image: InputImage, step: Address) -> None:
     """A switch to each channel's strongest patch, where an atlas has them, and whose to show."""
-    atlas = atlas_of(model)
+    atlas = shown_atlas(model)
     if atlas is None or str(step) not in atlas.layers:
         return
     on = st.toggle(
@@ -56,7 +56,7 @@ def patch_tiles(
     Raises:
         HookVizError: the atlas can't be read any more.
     """
-    atlas = atlas_of(model)
+    atlas = shown_atlas(model)
     if atlas is None or grid.title not in atlas.layers or not st.session_state.get(_SWITCH):
         return grid, None
     channels = _answering(atlas, grid.title, image)

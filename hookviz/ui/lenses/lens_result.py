@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -29,7 +29,11 @@ from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.components.tree import tree
 from hookviz.ui.state import Cell, plain
 
+AnyPanel = TypeVar("AnyPanel", bound=Panel)
+
 _SIDE_BY_SIDE = 3
+_MOST_LARGE = 6  # pictures that follow each other; more of them are shown smaller
+_SMALL_SIDE_BY_SIDE = 6
 _SMALL = 700  # pixels; a picture that is smaller is not stretched to the width of the page
 _PICTURE = 104  # pixels on the screen of a small picture among others
 _GRID_HEIGHT = 420  # pixels that a grid of channels has at most, where its tiles can be so small
@@ -61,7 +65,11 @@ def show_result(result: LensResult, ways: Ways) -> None:
             states = [panel for panel in panels if isinstance(panel, GridPanel)]
             _show_grid(_flipped(states, result.lens), ways)
             continue
-        for row in _rows(list(panels), _SIDE_BY_SIDE if kind else 1):
+        listed = list(panels)
+        if len(listed) > _MOST_LARGE and kind == (ImagePanel,):
+            _show_many([panel for panel in listed if isinstance(panel, ImagePanel)])
+            continue
+        for row in _rows(listed, _SIDE_BY_SIDE if kind else 1):
             columns = st.columns(len(row), gap="medium") if len(row) > 1 else [st.container()]
             for column, panel in zip(columns, row, strict=True):
                 with column:
@@ -78,7 +86,7 @@ def _kind(panel: Panel) -> tuple[Any, ...]:
     return (GridPanel, panel.title) if isinstance(panel, GridPanel) and panel.state else ()
 
 
-def _rows(panels: list[Panel], count: int) -> Iterator[list[Panel]]:
+def _rows(panels: list[AnyPanel], count: int) -> Iterator[list[AnyPanel]]:
     for start in range(0, len(panels), count):
         yield panels[start : start + count]
 
@@ -125,6 +133,15 @@ def _show_image(panel: ImagePanel) -> None:
     st.image(panel.picture, width="stretch" if width > _SMALL // 2 else width, alt=panel.alt)
     if panel.caption:
         st.caption(plain(panel.caption))
+
+
+def _show_many(panels: list[ImagePanel]) -> None:
+    """More pictures than one looks at one by one, smaller and with smaller titles."""
+    for row in _rows(panels, _SMALL_SIDE_BY_SIDE):
+        for column, panel in zip(st.columns(_SMALL_SIDE_BY_SIDE, gap="small"), row, strict=False):
+            with column:
+                st.image(panel.picture, width="stretch", alt=panel.alt)
+                st.caption(plain(" · ".join(filter(None, (panel.title, panel.caption)))))
 
 
 def _show_pictures(panel: PicturesPanel) -> None:

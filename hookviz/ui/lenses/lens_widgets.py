@@ -42,7 +42,8 @@ def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str,
     listed = [each for each in lens.parameters if each not in elsewhere and not each.rare]
     free: list[DeltaGenerator] = []
     with st.container():
-        rows = iter([st.empty() for _ in range(max(_MOST_ROWS, -(-len(listed) // _IN_A_ROW)))])
+        cells = len(listed) + bool(rare)
+        rows = iter([st.empty() for _ in range(max(_MOST_ROWS, -(-cells // _IN_A_ROW)))])
         for parameter in listed:
             if not parameter.matters(chosen):
                 continue
@@ -50,13 +51,16 @@ def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str,
                 free = list(next(rows).columns(_IN_A_ROW))
             with free.pop(0):
                 chosen[parameter.name] = _pick(parameter, lens, subject)
+        if rare:
+            with (
+                free.pop(0) if free else next(rows).container(),
+                st.popover("More settings", icon=":material/tune:"),
+            ):
+                for parameter in rare:
+                    if parameter.matters(chosen):
+                        chosen[parameter.name] = _pick(parameter, lens, subject)
         for column in free:
             column.empty()  # or a widget of the lens before would stand there until the run is over
-    if rare:
-        with st.popover("More settings", icon=":material/tune:"):
-            for parameter in rare:
-                if parameter.matters(chosen):
-                    chosen[parameter.name] = _pick(parameter, lens, subject)
     return chosen
 
 

@@ -1,0 +1,239 @@
+"""An atlas of files at hand, made in memory and a little at a time, so that others come between.
+
+Images go through one by one, so that each value is the one that `capture` gives.
+"""
+
+import io
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hookviz.atlas import reading_ahead, writing
+from hookviz.atlas.atlas import Atlas
+from hookviz.atlas.channel_table import ChannelTable, check_takes_images, no_channels, table_by
+from hookviz.atlas.cut_patches import CutPatches
+from hookviz.atlas.cutting import Cutter
+from hookviz.atlas.plan import Plan
+from hookviz.atlas.reading import atlas_in_memory
+from hookviz.atlas.shard_work import ShardWork, TallyShard
+from hookviz.atlas.sources import Source
+from hookviz.atlas.tally import Tally
+from hookviz.errors import HookVizError, ImageError, shorten
+from hookviz.images.reading import pixel_count
+from hookviz.machine.memory import MEGABYTE
+from hookviz.settings import settings
+from hookviz.types import Model
+
+_TOP = 9
+_MOST_ENTRIES = 120_000  # of all channels' lists together: large networks keep fewer of each
+_MOST_TOGETHER = 16  # images between two looks at the clock
+_CHANNEL_BYTES, _ENTRY_BYTES, _PATCH_BYTES = 640, 48, 300  # of what is kept beside the pictures
+_LONGEST_NAME = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """How far an atlas is.
+
+    Attributes:
+        cutting: whether all images are through and patches are being cut.
+        done: images that are through, or cut.
+        images: how many there are to do.
+        left_out: images that could not be used so far.
+    """
+
+    cutting: bool
+    done: int
+    images: int
+    left_out: int
+
+
+class GrowingAtlas:
+    """An atlas of one model that is made in steps; nothing of the model is kept between them.
+
+    Attributes:
+        names: what the images are called in it, in the order of the files.
+        atlas: the finished one; None until then.
+    """
+
+    def __init__(self, files: Sequence[tuple[str, bytes]], *, patch: int = 64, most: int) -> None:
+        """Nothing is done yet.
+
+        Args:
+            files: what each is called, and its bytes.
+            patch: the longer side of a patch in pixels, at most.
+            most: bytes that all of it may take beside the files.
+        """
+        self._sources = _sources(files)
+        self.names = tuple(source.name for source in self._sources)
+        self._patch, self._most = patch, most
+        self._refused: dict[int, str] = {}  # of those before the first that can be read
+        self._table = ChannelTable(())
+        self._tally: Tally | None = None
+        self._cut: CutPatches | None = None
+        self._next = 0
+        self._winners: list[int] = []
+        self._seconds_each = 0.0
+        self.atlas: Atlas | None = None
+
+    def go_on(self, model: Model, seconds: float) -> None:
+        """Work for about so long, and for one image at least.
+
+        Raises:
+            HookVizError: none of the images can be used, or it becomes larger than it may.
+            ModelError: the network takes no images, or has no conv layer.
+        """
+        until = time.monotonic() + seconds
+        cutter: Cutter | None = None
+        while self.atlas is None:
+            if self._tally is None:
+                self._begin(model)
+            elif self._next < len(self._sources):
+                self._tally_some(self._plan(model), self._tally, until - time.monotonic())
+            else:
+                plan = self._plan(model)
+                cutter = cutter or Cutter(plan, self._tally)
+                self._cut_one(cutter, plan, self._tally)
+            self._check_size()
+            if time.monotonic() >= until:
+                break
+
+    @property
+    def grown(self) -> Grown:
+        """How far it is."""
+        left_out = len(self._refused) if self._tally is None else self._tally.left_out_count
+        if self._cut is not None:
+            return Grown(True, len(self._cut.places), len(self._winners), left_out)
+        return Grown(False, self._next, len(self._sources), left_out)
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes beside the files."""
+        if self._tally is None:
+            return 0
+        values = self._tally.top.values
+        lists = len(values) * _CHANNEL_BYTES + values.size * _ENTRY_BYTES
+        if self._cut is None:
+            return lists
+        return lists + self._cut.starts[-1] + len(self._cut.boxes) * _PATCH_BYTES
+
+    def _plan(self, model: Model) -> Plan:
+        top = max(1, min(_TOP, _MOST_ENTRIES // self._table.channels))
+        return Plan(model, self._sources, self._table, top=top, batch=1, patch=self._patch)
+
+    def _begin(self, model: Model) -> None:
+        """Learn the model's channels by the next image, if it can be used."""
+        check_takes_images(model)
+        place = len(self._refused)
+        if place == len(self._sources):
+            raise HookVizError(f"None of the {place:,} images can be used. {self._refused[0]}")
+        source = self._sources[place]
+        reason = _why_not(source)
+        if reason:
+            self._refused[place] = reason
+            return
+        try:
+            table = table_by(model, source.image, None)
+        except HookVizError as error:
+            self._refused[place] = str(error)
+            return
+        if not table.channels:
+            raise no_channels(model)
+        self._table = table
+        self._tally = Tally.empty(table.channels, self._plan(model).top, 0)
+        for refused, reason in self._refused.items():
+            self._tally.leave_out(refused, reason)
+        self._next = place
+
+    def _tally_some(self, plan: Plan, tally: Tally, seconds: float) -> None:
+        """Take in as many of the next images as there is time for, and one at least."""
+        many = int(seconds / self._seconds_each) if self._seconds_each else 1
+        first = last = self._next
+        reason = ""
+        while last < min(len(self._sources), first + max(1, min(many, _MOST_TOGETHER))):
+            reason = _why_not(self._sources[last])
+            if reason:
+                tally.leave_out(last, reason)
+                break
+            last += 1
+        if first < last:
+            started = time.monotonic()
+            shard = TallyShard.of(plan, range(first, last), tally.top.least.copy())
+            part = ShardWork(plan)(shard, lambda *_told: None)
+            for place, said in part.left_out.items():  # bytes have no name there
+                name = self._sources[place].name
+                part.left_out[place] = said.replace("'image'", repr(name), 1)
+            tally.merge(part)
+            self._seconds_each = (time.monotonic() - started) / (last - first)
+        self._next = last + bool(reason)
+
+    def _cut_one(self, cutter: Cutter, plan: Plan, tally: Tally) -> None:
+        """Cut the patches of the next image; after the last of them it is an atlas."""
+        if self._cut is None:
+            if not tally.tallied:
+                _, reason = min(tally.left_out.items())
+                raise HookVizError(
+                    f"None of the {len(self._sources):,} images can be used. {reason}"
+                )
+            self._winners = list(cutter.entries)
+            self._cut = CutPatches(plan.table.channels * plan.top, io.BytesIO())
+        if len(self._cut.places) < len(self._winners):
+            self._cut.add(cutter(self._winners[len(self._cut.places)]))
+            return
+        about = writing.about(plan, tally, self._cut, Path())
+        patches = self._cut.file
+        assert isinstance(patches, io.BytesIO)
+        name = f"{secrets.token_hex(4)}.atlas"
+        numbers = writing.numbers(tally, self._cut)
+        self.atlas = atlas_in_memory(name, about, numbers, patches.getvalue())
+
+    def _check_size(self) -> None:
+        """Nothing, where it may be so large.
+
+        Raises:
+            HookVizError: it may not.
+        """
+        if self.nbytes > self._most:
+            raise HookVizError(
+                f"This atlas becomes larger than the {self._most / MEGABYTE:,.0f} MB that it may "
+                "take here. Fewer images or a smaller network take less, and on a machine of "
+                "your own: hookviz atlas."
+            )
+
+
+def _sources(files: Sequence[tuple[str, bytes]]) -> list[Source]:
+    """The files under names that are no ways to anywhere, and differ."""
+    listed: dict[str, Source] = {}
+    for given, data in files:
+        last = given.replace("\\", "/").rpartition("/")[2]
+        plain = "".join(letter for letter in last if letter.isprintable()).strip()
+        name = base = shorten(plain, _LONGEST_NAME) or "image"
+        number = 1
+        while name in listed:
+            number += 1
+            name = f"{base} ({number})"
+        listed[name] = Source(name, data)
+    return list(listed.values())
+
+
+def _why_not(source: Source) -> str:
+    """Why an image can't be used; empty where its head says that it can.
+
+    As many as are read at once are together no larger than one image may be.
+    """
+    try:
+        pixels, each = pixel_count(source.image, source.name), _most_pixels()
+    except ImageError as error:
+        return str(error)
+    if pixels <= each:
+        return ""
+    return (
+        f"{source.name!r} has {pixels / 1e6:,.1f} million pixels, and an image of an atlas can "
+        f"have {each / 1e6:,.1f} million here; give a smaller version."
+    )
+
+
+def _most_pixels() -> int:
+    return settings().max_pixels // reading_ahead.THREADS

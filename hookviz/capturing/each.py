@@ -1,0 +1,120 @@
+"""A capture of each of many images, and what is made of it, in whatever process it was made."""
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from hookviz.capturing.engine import capture
+from hookviz.capturing.features import named
+from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
+from hookviz.engines.choosing import engine_of
+from hookviz.engines.engine import Engine, Needs, Tell
+from hookviz.errors import HookVizError, ImageError, SettingError, UnknownNameError
+from hookviz.hooking.forward_pass import Telling
+from hookviz.types import Capture, Model, Progress, ignore
+
+
+def capture_each(
+    model: Model,
+    images: Mapping[str, Any] | Iterable[Any],
+    layers: str | Iterable[str] | None = None,
+    then: Callable[[Capture], Any] | None = None,
+    *,
+    size: int | None = None,
+    whole: bool = False,
+    logits: bool = True,
+    engine: str | Engine = "local",
+    progress: Progress = ignore,
+) -> Generator[tuple[str, Any], None, None]:
+    """The capture of each of many images, one after another, or what a function makes of it.
+
+    Args:
+        model: from `load_model` or `wrap`.
+        images: anything that `capture` takes, several of it; as a mapping where they have names.
+        layers: a layer's name, several, or None for every conv layer.
+        then: what is made of each capture where it is made, so that the activations need not come
+            from a worker's machine to this one; it is sent there.
+        size: side of the inputs in pixels, in place of the model's own.
+        whole: take in the whole images instead of their centre crops.
+        logits: keep the networks' outputs for `Capture.predictions`.
+        engine: what goes through the images: ``"local"``, ``"ray"`` or ``"ray://HOST:PORT"``, as
+            docs/scaling.md says.
+        progress: told the share done; what it raises ends the run.
+
+    Yields:
+        Each image's name with its `Capture`, or with what `then` returns; with a `HookVizError`
+        where the image can't be read, or the network can't take it.
+
+    Raises:
+        UnknownLayerError: the model has no layer of that name.
+        SettingError: an option has a value that means nothing.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> paths = ["assets/samples/cat.jpg", "assets/samples/dots.jpg"]
+    >>> largest = lambda cap: round(float(cap["stem.first.conv"].values.max()), 1)
+    >>> [name for name, found in hookviz.capture_each(model, paths, "stem.first.conv", largest)]
+    ['cat.jpg', 'dots.jpg']
+    """
+    listed = dict(images) if isinstance(images, Mapping) else named(images)
+    wanted = layers if layers is None or isinstance(layers, str) else tuple(layers)
+    needs = needs_of([model], listed.values())
+    work = CaptureWork(model, wanted, then, size, whole, logits, needs)
+
+    def tell(done: float, _left_out: int) -> None:
+        progress(min(1.0, done / len(listed)))
+
+    found = engine_of(engine)(work, image_shards(listed, 1), tell)
+    with closing(found):
+        yield from found
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CaptureWork:
+    """Makes a capture of the one image of a shard, and of that what is asked for.
+
+    Attributes:
+        model: from `load_model` or `wrap`.
+        layers: a layer's name, several, or None for every conv layer.
+        then: what is made of the capture; None for itself.
+        size: side of the inputs in pixels, in place of the model's own.
+        whole: take in the whole images instead of their centre crops.
+        logits: keep the network's output.
+        needs: what it needs where it runs.
+    """
+
+    model: Model
+    layers: str | tuple[str, ...] | None
+    then: Callable[[Capture], Any] | None
+    size: int | None
+    whole: bool
+    logits: bool
+    needs: Needs
+
+    def names(self, shard: ImageShard) -> tuple[str, ...]:
+        """What the image of a shard is called."""
+        return shard.names
+
+    def __call__(self, shard: ImageShard, tell: Tell) -> tuple[str, Any]:
+        """The image's name, and what is made of its capture, or why there is none."""
+        [name], [image] = shard.names, shard.images
+        telling = Telling(lambda share: tell(share, 0))
+        try:
+            cap = capture(
+                self.model,
+                image,
+                self.layers,
+                size=self.size,
+                whole=self.whole,
+                logits=self.logits,
+                progress=telling.within,
+            )
+            found = cap if self.then is None else self.then(cap)
+        except (UnknownNameError, SettingError):
+            raise  # the same would happen with every image
+        except (HookVizError, OSError) as error:
+            if telling.was_ended_by(error):
+                raise
+            found = error if isinstance(error, HookVizError) else ImageError(f"{name}: {error}")
+        telling.step()
+        return name, found

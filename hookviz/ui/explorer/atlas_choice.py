@@ -1,0 +1,96 @@
+"""Which atlas is shown of a model: the session's own, or one that everybody sees."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+
+import streamlit as st
+
+from hookviz.atlas.answers import AtlasImage
+from hookviz.atlas.atlas import Atlas
+from hookviz.atlas.known_atlases import atlas_of
+from hookviz.serving.session_atlases import SessionAtlases
+from hookviz.settings import MEGABYTE, settings
+from hookviz.types import Model
+from hookviz.ui.serving import resources, uploads
+from hookviz.ui.serving.turns import session
+
+# Keys of session_state that no widget has can't be set from outside.
+_OTHERS, _FILES = "_others-atlas", "_own-atlas-files"
+_SHARE = 2  # one atlas takes at most one part in so many of what a session keeps
+
+File = tuple[str, str]
+"""What an uploaded file is called, and Streamlit's name for it."""
+
+
+@st.cache_resource(scope="session", on_release=SessionAtlases.end, show_spinner=False)
+def session_atlases() -> SessionAtlases:
+    """The atlases of this session, which end with it."""
+    most = settings().session_mb * MEGABYTE // _SHARE
+    return SessionAtlases(session(), resources.session_cache(), most)
+
+
+def own_atlas(model: Model) -> Atlas | None:
+    """The atlas that this session made of a model, if it is there."""
+    atlas = session_atlases().atlas(model.digest)
+    return atlas if atlas is not None and atlas.belongs_to(model) else None
+
+
+def shown_atlas(model: Model) -> Atlas | None:
+    """The session's own atlas of a model unless the other one was chosen; None without any."""
+    own = own_atlas(model) if is_own_shown() else None
+    return own or atlas_of(model)
+
+
+def is_own_shown() -> bool:
+    """Whether the session's own atlas is shown where there is one."""
+    return not st.session_state.get(_OTHERS)
+
+
+def show_own(own: bool) -> None:
+    """Show the session's own atlas from now on, or the other one."""
+    st.session_state[_OTHERS] = not own
+
+
+def make_own(
+    use_model: Callable[[], AbstractContextManager[Model]], digest: str, files: Sequence[File]
+) -> None:
+    """Begin an atlas of uploaded files, of the model of that digest; what is gone is left aside."""
+    listed = [(name, file, uploads.uploaded(file)) for name, file in files]
+    there = [(name, file, data) for name, file, data in listed if data is not None]
+    if not there:
+        st.toast("These files are not here any more: upload them again.")
+        return
+    names = session_atlases().make(use_model, digest, [(name, data) for name, _, data in there])
+    numbers = {name: file for name, (_, file, _) in zip(names, there, strict=False)}
+    st.session_state[_FILES] = {**_files(), digest: numbers}
+    show_own(True)
+
+
+def drop_own(digest: str) -> None:
+    """Forget the session's atlas of a model, and the files that no other one is of."""
+    session_atlases().drop(digest)
+    files = dict(_files())
+    gone = files.pop(digest, {})
+    st.session_state[_FILES] = files
+    kept = {file for numbers in files.values() for file in numbers.values()}
+    for file in set(gone.values()) - kept:
+        uploads.forget(file)
+
+
+def files_before(digest: str) -> list[File]:
+    """The files of the atlas of the model of that digest, else of the one that was last begun."""
+    every = _files()
+    last = [*every.values()][-1] if every else {}
+    return list(every.get(digest, last).items())
+
+
+def own_file(digest: str, image: AtlasImage) -> bytes | None:
+    """The file of an image in the session's atlas of the model of that digest, if it is there."""
+    file = _files().get(digest, {}).get(image.name)
+    return None if file is None else uploads.uploaded(file)
+
+
+def _files() -> Mapping[str, Mapping[str, str]]:
+    """By a model's digest and an image's name in the atlas, Streamlit's name for its file."""
+    files: Mapping[str, Mapping[str, str]] = st.session_state.get(_FILES, {})
+    return files

@@ -1,0 +1,217 @@
+"""Among which images the strongest are looked for, and the making of an atlas of one's own.
+
+The line stands over the patches. While an atlas is made it is drawn again each second, by itself.
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+import streamlit as st
+
+from hookviz.atlas.known_atlases import atlas_of
+from hookviz.serving.session_atlases import MOST, Making
+from hookviz.settings import settings
+from hookviz.types import Model
+from hookviz.ui.explorer.atlas_choice import (
+    File,
+    drop_own,
+    files_before,
+    is_own_shown,
+    make_own,
+    own_atlas,
+    session_atlases,
+    show_own,
+    shown_atlas,
+)
+from hookviz.ui.serving import resources
+from hookviz.ui.state import ModelChoice, plain
+from hookviz.wording import number, time_left
+
+_EVERY = 1.0  # seconds
+_UPLOADER = "own-atlas-files"
+_WIDTH = 320  # pixels
+_MOST_NAMED = 8  # images that were left out
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What the line says, without the model: Streamlit keeps it.
+
+    Attributes:
+        choice: the network.
+        digest: of it.
+        own: how many images the session's atlas has; None where there is none.
+        others: how many the other one has; None where there is none.
+        shows_own: whether the session's is shown.
+        left_out: why images are not in the session's, by their names.
+    """
+
+    choice: ModelChoice = field(repr=False)
+    digest: str
+    own: int | None
+    others: int | None
+    shows_own: bool
+    left_out: dict[str, str] = field(repr=False)
+
+
+def show_atlas_line(model: Model, choice: ModelChoice) -> None:
+    """What excites the channel, among which images, and a menu to choose others."""
+    own, others = own_atlas(model), atlas_of(model)
+    line = _Line(
+        choice,
+        model.digest,
+        None if own is None else own.counts["tallied"],
+        None if others is None else others.counts["tallied"],
+        own is not None and shown_atlas(model) is own,
+        {} if own is None else dict(own.left_out),
+    )
+    now = _now(model.digest)
+    st.fragment(_show, run_every=_EVERY if now.running else None)(line, now)
+
+
+class _Now(NamedTuple):
+    """What, where it changes, changes more of the page than the line."""
+
+    running: bool
+    is_there: bool
+    shows_own: bool
+
+
+def _now(digest: str) -> _Now:
+    atlases = session_atlases()
+    making = atlases.making
+    running = making is not None and making.running
+    return _Now(running, atlases.atlas(digest) is not None, is_own_shown())
+
+
+def _show(line: _Line, before: _Now) -> None:
+    """The line; `before` is how things stood when the page drew it first."""
+    if _now(line.digest) != before:
+        st.rerun()
+    making = session_atlases().making
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="hv-excites"):
+        if making is not None and making.running:
+            _show_running(making)
+            return
+        st.markdown("**What excites it**", width="content")
+        menu = st.popover(
+            _label(line, making),
+            help="Among which images, and an atlas of images of your own",
+            type="tertiary",
+            width="content",
+            on_change="rerun",
+            key="hv-atlas",
+        )
+        if menu.open:
+            with menu, st.container(width=_WIDTH):
+                _fill(line, making)
+
+
+def _label(line: _Line, making: Making | None) -> str:
+    if making is not None:
+        return "yours: not finished"
+    count = line.own if line.shows_own else line.others
+    if count is None:
+        return "among your images…"
+    return f"among {'your ' if line.shows_own else ''}{count:,} images"
+
+
+def _show_running(making: Making) -> None:
+    """How far it is, and a way to stop it."""
+    st.caption(f"**Your atlas** {_progress(making)}", width="stretch")
+    st.button(
+        "Stop",
+        icon=":material/stop:",
+        type="tertiary",
+        on_click=session_atlases().stop,
+        key="hv-stop-atlas",
+    )
+
+
+def _fill(line: _Line, making: Making | None) -> None:
+    """What is being made; else which atlas is shown, and files for another one."""
+    if making is not None:
+        _show_ended(line, making)
+        return
+    if line.own is not None:
+        _show_own(line)
+    offer = st.container()  # over the files, which can be many
+    files = st.file_uploader(
+        "An atlas of your own images",
+        resources.IMAGE_TYPES,
+        accept_multiple_files=True,
+        max_upload_size=settings().upload_mb,
+        key=_UPLOADER,
+        help=f"For each channel those that excite it most, of up to {MOST} images",
+    )
+    if files:
+        listed = [(file.name, file.file_id) for file in files[:MOST]]
+        with offer:
+            _offer(f"Make it of {_images(len(listed))}", line, listed)
+            if len(files) > MOST:
+                st.caption(f"These are {len(files)}; the first {MOST} count.")
+        return
+    before = files_before(line.digest)
+    if before and line.own is None:
+        with offer:
+            _offer(f"Make it of the {_images(len(before))} from before", line, before)
+    st.caption("They stay in this session and go with it.")
+
+
+def _offer(label: str, line: _Line, files: list[File]) -> None:
+    st.button(
+        label,
+        on_click=make_own,
+        args=(partial(resources.use_model, line.choice), line.digest, files),
+        key="hv-make-atlas",
+        type="primary",
+    )
+
+
+def _show_own(line: _Line) -> None:
+    """Which of two is shown, and what is not in the session's own."""
+    assert line.own is not None
+    if line.others is not None:
+        own, others = f"your {line.own:,}", f"{line.others:,} others"
+        st.segmented_control(
+            "Among which images",
+            (own, others),
+            default=own if line.shows_own else others,
+            required=True,
+            key="own-or-others",
+            on_change=lambda: show_own(st.session_state["own-or-others"] == own),
+        )
+    for name, reason in list(line.left_out.items())[:_MOST_NAMED]:
+        said = reason if name in reason else f"{name}: {reason}"
+        st.caption(plain(f"Left out: {said}"))
+    if len(line.left_out) > _MOST_NAMED:
+        st.caption(f"And {len(line.left_out) - _MOST_NAMED} more were left out.")
+    st.button("Drop it", on_click=drop_own, args=(line.digest,), key="hv-drop-atlas")
+
+
+def _show_ended(line: _Line, making: Making) -> None:
+    """Why it ended, or where it was stopped and a way to go on."""
+    st.caption(plain(making.fault) if making.fault else f"Stopped: {_progress(making)}.")
+    with st.container(horizontal=True):
+        before = files_before(line.digest)
+        if not making.fault:
+            st.button("Go on", on_click=session_atlases().go_on, key="hv-go-on-atlas")
+        elif before:
+            _offer("Make it again", line, before)
+        st.button("Drop it", on_click=drop_own, args=(making.digest,), key="hv-drop-atlas")
+
+
+def _progress(making: Making) -> str:
+    """How far it is, how fast it goes and how long it takes."""
+    grown, rate = making.grown, making.per_second
+    what = "patches of " if grown.cutting else ""
+    speed = f"{number(rate)} a second" if rate else ""
+    left = time_left(grown.done / grown.images, grown.done / rate) if rate and grown.done else ""
+    out = f"{grown.left_out:,} left out" if grown.left_out else ""
+    done = f"{what}{grown.done:,} of {_images(grown.images)}"
+    return " · ".join(filter(None, (done, speed, left, out)))
+
+
+def _images(count: int) -> str:
+    return f"{count:,} image{'' if count == 1 else 's'}"

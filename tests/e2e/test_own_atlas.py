@@ -1,0 +1,147 @@
+"""An atlas of a visitor's own images: made beside the page, shown to its session, gone with it."""
+
+import json
+import re
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
+
+import hookviz
+from scripts.browsing import wait_for_grid
+from scripts.servers import serve
+from tests.atlas.folders import save_folder
+from tests.conftest import encoded, picture
+from tests.e2e.screen import SHAPESNET
+
+LAYER, CHANNEL = "stage3.second.conv", 9
+LINK = f"{SHAPESNET}&layer={LAYER}&channel={CHANNEL}"
+
+
+def patches(page: Page) -> Locator:
+    return page.get_by_role("group", name=f"What excites channel {CHANNEL} most").get_by_role(
+        "button"
+    )
+
+
+def menu(page: Page, label: str) -> None:
+    """Open the menu in the line over the patches, which says `label` now."""
+    page.get_by_role("button", name=label, exact=True).click()
+
+
+def upload(page: Page, files: list[FilePayload], count: int) -> None:
+    """Have an atlas made of these files, `count` of them to be expected."""
+    page.get_by_label("An atlas of your own images").locator("input").set_input_files(files)
+    page.get_by_role("button", name=f"Make it of {count} images").click()
+
+
+def payload(paths: list[Path]) -> list[FilePayload]:
+    return [
+        {"name": path.name, "mimeType": "image/png", "buffer": path.read_bytes()} for path in paths
+    ]
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return save_folder(tmp_path_factory.mktemp("own"), 6)
+
+
+def test_ones_own_images_are_looked_through_and_lead_to_themselves(
+    page: Page, browser: Browser, server: str, own: list[Path], tmp_path: Path
+) -> None:
+    """Of two real sessions at once, each sees the atlas of its own files."""
+    other = browser.new_page()
+    for visitor in (page, other):
+        visitor.goto(f"{server}/{LINK}")
+        wait_for_grid(visitor)
+    menu(page, "among 114 images")
+    hostile = "<img src=x onerror=alert(1)>$x$.png"
+    words: FilePayload = {"name": hostile, "mimeType": "image/png", "buffer": b"words"}
+    upload(page, [*payload(own), words], 7)
+    menu(other, "among 114 images")
+    theirs = save_folder(tmp_path / "theirs", 3, first=50)
+    upload(other, payload(theirs), 3)
+    expect(page.get_by_role("button", name="among your 6 images")).to_be_visible()
+    expect(other.get_by_role("button", name="among your 3 images")).to_be_visible()
+
+    for visitor, paths in ((page, own), (other, theirs)):
+        atlas = hookviz.make_atlas(
+            hookviz.load_model("shapesnet"), paths, tmp_path / f"{len(paths)}.atlas", batch=1
+        )
+        expected = atlas.excites(LAYER, CHANNEL)
+        expect(patches(visitor)).to_have_count(len(paths))
+        for place, excitation in enumerate(expected):
+            row, column = excitation.cell
+            says = f"^{re.escape(excitation.image.name)}: .* at row {row}, column {column}$"
+            expect(patches(visitor).nth(place)).to_have_accessible_name(re.compile(says))
+        if visitor is other:
+            continue
+        before = wait_for_grid(page)
+        patches(page).first.click()
+        wait_for_grid(page, before)
+        query = parse_qs(urlsplit(page.url).query)
+        row, column = expected[0].cell
+        assert query["cell"][0].split(",")[:2] == [str(row), str(column)]
+        assert (query["image"], query["channel"]) == (["Upload"], [str(CHANNEL)])
+        line = page.locator(".single output").first
+        expect(line).to_contain_text(f"row {row}, column {column}")
+        said = float(line.inner_text().rpartition("·")[2].replace("−", "-"))
+        assert said == pytest.approx(expected[0].value, rel=1e-5)
+
+    menu(page, "among your 6 images")
+    expect(page.get_by_text(f"Left out: '{hostile}' is no image")).to_be_visible()
+    page.get_by_role("radio", name="114 others").click()
+    expect(page.get_by_role("button", name="among 114 images")).to_be_visible()
+    other.close()
+
+
+def test_it_can_be_stopped_gone_on_with_and_dropped(page: Page, server: str) -> None:
+    page.goto(f"{server}/?model=SqueezeNet (photographs)&layer=features.0&channel={CHANNEL}")
+    wait_for_grid(page)
+    menu(page, "among 114 images")
+    files: list[FilePayload] = [
+        {"name": f"{seed}.png", "mimeType": "image/png", "buffer": encoded(picture(seed))}
+        for seed in range(120)
+    ]
+    upload(page, files, 120)
+    page.get_by_role("button", name="Stop").click()
+    menu(page, "yours: not finished")
+    expect(page.get_by_text(re.compile(r"Stopped: .* of 120 images"))).to_be_visible()
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_text(re.compile(r"of 120 images · .* a second"))).to_be_visible()
+    page.get_by_role("button", name="Next").click()  # it goes on while another layer is looked at
+    finished = page.get_by_role("button", name="among your 120 images")
+    expect(finished).to_be_visible(timeout=90_000)
+    menu(page, "among your 120 images")
+    page.get_by_role("button", name="Drop it").click()
+    expect(page.get_by_role("button", name="among 114 images")).to_be_visible()
+
+
+def test_its_bytes_come_back_when_the_session_ends(browser: Browser, own: list[Path]) -> None:
+    command = [
+        *(sys.executable, "-m", "streamlit", "run", "tests/e2e/probed_app.py"),
+        *("--server.port", "PORT", "--server.address", "127.0.0.1"),
+    ]
+    with serve(command=command) as address:
+
+        def used() -> int:
+            with urllib.request.urlopen(f"{address}/probe", timeout=5) as answer:
+                return int(json.load(answer)["used"])
+
+        page = browser.new_page()
+        page.goto(f"{address}/{LINK}")
+        wait_for_grid(page)
+        before = used()
+        menu(page, "among 114 images")
+        upload(page, payload(own), 6)
+        expect(page.get_by_role("button", name="among your 6 images")).to_be_visible()
+        assert used() > before > 0
+        page.close()
+        deadline = time.monotonic() + 20
+        while used() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert used() == 0

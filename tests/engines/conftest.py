@@ -1,0 +1,40 @@
+"""One Ray cluster of this machine for all tests of the engine, or the reason why there is none."""
+
+import os
+from collections.abc import Iterator
+from importlib import import_module
+
+import pytest
+import torch
+
+from hookviz.engines.choosing import engine_of
+from hookviz.engines.engine import Engine
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[None]:
+    """A cluster of several processes, which the engines of a test find and leave as it is."""
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'hookviz[ray]'")
+    cluster = import_module("hookviz.engines.ray_cluster")
+    os.environ.pop("RAY_ADDRESS", None)
+    with cluster.joined(None, 2):
+        yield
+
+
+@pytest.fixture
+def ray_engine(cluster: None) -> Engine:
+    return engine_of("ray", 2)
+
+
+@pytest.fixture
+def one_worker(cluster: None) -> Engine:
+    return engine_of("ray", 1)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """As many threads as a worker has: with others the last bits may differ."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
