@@ -127,7 +127,7 @@ SHOWN_ELSEWHERE = {
         "hooking/forward_pass"
     ),
     "read by nearly every test of images, and in test_reading.py and test_preprocess.py": (
-        "images/samples images/srgb"
+        "images/samples images/sixteen_bits images/srgb"
     ),
     "read through the lenses and the inspector of tests/e2e": "explaining/layer_facts",
     "put together from parts that are tested, in ui/serving/": "serving/capacity",

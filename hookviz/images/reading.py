@@ -9,7 +9,6 @@ import logging
 import os
 import re
 import struct
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -25,6 +24,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 
 from hookviz.errors import ImageError, nearest_names, shorten
 from hookviz.images.formats import FORMATS, HEAD, find_reader
+from hookviz.images.sixteen_bits import OTHER_BYTE, raw_mode_of, rounded
 from hookviz.images.srgb import BROKEN_METADATA, split, to_srgb
 from hookviz.images.urls import ImageUrl, is_url
 from hookviz.paths import fault_of, path_of
@@ -39,7 +39,6 @@ RGB = tuple[int, int, int]
 _log = logging.getLogger(__name__)
 _WHITE = (255, 255, 255)
 _TILE = TiffImagePlugin.TILEWIDTH, TiffImagePlugin.TILELENGTH
-_BANDS = ("R", "G", "B", "A")
 
 
 def read(source: Source, *, background: RGB = _WHITE) -> InputImage:
@@ -190,18 +189,18 @@ def _decoded(data: bytes, reader: type[ImageFile], name: str, background: RGB) -
     image = _opened(data, reader, name)
     if isinstance(image, JpegImageFile):
         _check_scans(data, image, name)
-    raw_mode = _raw_mode(image.tile[0].args) if image.tile else ""
+    raw_mode = raw_mode_of(image.tile[0].args) if image.tile else ""
     if raw_mode in {"L;2", "L;4"} and "transparency" in image.info:
         # Pillow scales grey of 2 or 4 bits to 8, but not the grey that counts as transparent
         image.info["transparency"] *= 85 if raw_mode == "L;2" else 17
-    if raw_mode not in _OTHER_BYTE:
+    if raw_mode not in OTHER_BYTE:
         return _pixels_of(image, name, background)
     twin = reader(BytesIO(data))
     for index, tile in enumerate(twin.tile):
-        other = _OTHER_BYTE[_raw_mode(tile.args)]
+        other = OTHER_BYTE[raw_mode_of(tile.args)]
         whole = (other, *tile.args[1:]) if isinstance(tile.args, tuple) else other
         twin.tile[index] = tile._replace(args=whole)
-    return _pixels_of(_rounded(image, twin, raw_mode), name, background)
+    return _pixels_of(rounded(image, twin, raw_mode), name, background)
 
 
 def _check_size(name: str, width: Any, height: Any) -> None:
@@ -248,40 +247,6 @@ def _upright(image: Image.Image, name: str) -> Image.Image:
     except BROKEN_METADATA as error:
         _log.info("%r: EXIF data ignored: %s", shorten(name), error)
         return image
-
-
-_FOREIGN = "B" if sys.byteorder == "little" else "L"
-_OTHER_BYTE: dict[Any, str] = {
-    f"{mode};16{end}": f"{mode};16{other}"
-    for mode in ("RGB", "RGBA", "RGBX", "CMYK", *_BANDS)
-    for end, other in (("B", "L"), ("L", "B"), ("N", _FOREIGN))
-} | {"LA;16B": "RGBA"}  # there is no LA;16L; as RGBA come high and low grey, high and low opacity
-
-
-def _raw_mode(args: Any) -> Any:
-    """How the values are stored, from what Pillow hands its decoder."""
-    return args[0] if isinstance(args, tuple) else args
-
-
-def _rounded(image: ImageFile, twin: ImageFile, raw_mode: str) -> Image.Image:
-    """A 16-bit colour image rounded to 8 bits, of its high bytes and its low bytes.
-
-    Pillow keeps the high byte of each value only. With value = 256 high + low, the nearest 8-bit
-    level value / 257 is high + round((low - high) / 257), and the correction is -1, 0 or 1.
-    """
-    image.load()
-    twin.load()
-    high, low = np.asarray(image), np.asarray(twin)
-    if raw_mode == "LA;16B":
-        low = low[..., [1, 1, 1, 3]]
-    levels = high + ((low > high) & (low - high > 128)) - ((high > low) & (high - low > 128))
-    rounded = Image.fromarray(levels, image.mode)
-    rounded.info = dict(image.info)
-    key = rounded.info.pop("transparency", None)
-    if key is not None:  # a colour of 16 bits per channel that counts as transparent
-        same = (high == [value >> 8 for value in key]) & (low == [value & 255 for value in key])
-        rounded.putalpha(Image.fromarray(np.where(same.all(axis=2), 0, 255).astype(np.uint8)))
-    return rounded
 
 
 def _colour(background: RGB) -> RGB:
