@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torchvision.models.feature_extraction import create_feature_extractor
 
 import hookviz
+from scripts import bench_pictures
 from scripts.screen_speed import measure_screen
 
 ROUNDS = 15
@@ -190,6 +191,8 @@ def _subplots(values: np.ndarray) -> bytes:
 
 def main() -> None:
     """Print the table and the machine that it was measured on."""
+    bench_pictures.main()  # first, since torchlens comes last
+    print()
     image = torch.randn(1, 3, 224, 224, generator=torch.Generator().manual_seed(0))
     rows = [
         *one_layer("resnet18", image),
