@@ -58,6 +58,7 @@ lock: .venv/dev ## pin what the image installs, with hashes
 	{ grep '^#' requirements.lock | head -6; { grep -vE '^torch' requirements.txt; printf '%s\n' filelock fsspec jinja2 networkx setuptools sympy typing-extensions; } | $(BIN)/uv pip compile - -q --generate-hashes --no-header --python-version 3.11 --python-platform x86_64-manylinux_2_28; } > .lock && mv .lock requirements.lock
 
 pictures: .venv/dev ## make the pictures of README.md and docs from the real app
+	$(BIN)/python -m scripts.gallery
 	$(BIN)/python -m scripts.pictures
 
 train: .venv/dev ## train the bundled model again (about 15 minutes on a CPU)

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torchvision.models.feature_extraction import create_feature_extractor
 
 import hookviz
-from scripts import atlas_speed
+from scripts import atlas_speed, bench_pictures
 from scripts.screen_speed import measure_screen
 
 ROUNDS = 15
@@ -197,6 +197,8 @@ def main() -> None:
         "--images", type=int, default=atlas_speed.IMAGES, help="of the row of the atlas"
     )
     chosen = parser.parse_args()
+    bench_pictures.main()  # first, since torchlens comes last
+    print()
     image = torch.randn(1, 3, 224, 224, generator=torch.Generator().manual_seed(0))
     rows = [
         *one_layer("resnet18", image),

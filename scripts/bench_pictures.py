@@ -39,7 +39,7 @@ UNITS = (
 """Chosen by nothing but their depth, before any picture of them was made."""
 _LAYER = "features.12.expand3x3"
 _AT_ONCE = range(9)
-_ROUNDS, _BLOCK = 8, 8  # a block is so many steps
+_ROUNDS, _BLOCK = 6, 24  # a block is so many steps
 _RESIDENT = Path("/proc/self/status")
 
 

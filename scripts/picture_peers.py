@@ -82,7 +82,7 @@ def lucent_maker(network: nn.Module) -> Maker:
 
     def make(layer: str, channel: int, steps: int) -> Tensor:
         objective = objectives.channel(layer.replace(".", "_"), channel)
-        np.random.seed(0)  # noqa: NPY002 - what its disturbances draw from
+        np.random.seed(0)
         torch.manual_seed(0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

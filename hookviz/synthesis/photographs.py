@@ -39,7 +39,7 @@ def colour_factor() -> Tensor:
 def magnitudes(size: int) -> Tensor:
     """The mean magnitude of the spectrum, ``(3, size, size // 2 + 1)``, in the space of `to_plain`.
 
-    Norm "ortho" of `torch.fft.rfft2`, frequency 0 without the mean of all.
+    Norm "ortho" of `torch.fft.rfft2`; frequency 0, the mean colour, as strong as any other.
     """
     with torch.inference_mode(mode=False), torch.no_grad():
         small = torch.stack([_resized(photograph, size) for photograph in _photographs()])
