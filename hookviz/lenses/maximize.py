@@ -42,7 +42,7 @@ EXCITES, SILENCES, BOTH = AIMS = "what excites it", "what silences it", "both"
 _OF_LAYER = (CHANNEL, SEVERAL, DIRECTION)
 _SEVERAL = 9  # channels side by side where none are named
 _MOST = 36
-_SMALL = 96  # pixels a side of several pictures at once, at most
+_SMALL = 80  # pixels a side of several pictures at once, at most
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hookviz.capturing.survey import survey
 from hookviz.errors import ModelError, SettingError
@@ -27,6 +28,9 @@ _TIMES = 3  # what a pass there and back holds at most, in bytes of the layers' 
 _SHARE = 2  # of the process's memory, one part of so many is for one run
 _EPSILON = 1e-16  # Adam's; a deep network's gradients can be far below its usual 1e-8
 _STEP_SEEDS = 1_000_003  # so far apart are two seeds' steps
+
+
+_Passes = Callable[[Tensor], Tensor]  # from inputs to the layer's output by picture
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -163,10 +167,9 @@ class Ascent:
         if self.steps >= steps:
             return
         # Where the caller has switched gradients off, that is no business of this replica's.
-        with torch.inference_mode(mode=False), torch.enable_grad():
-            replica = replicas.for_gradients(self.model.network)
+        with torch.inference_mode(mode=False), torch.enable_grad(), self._passes() as passes:
             while self.steps < steps:
-                self._step(replica)
+                self._step(passes)
                 after(self)
 
     def saved(self) -> Saved:
@@ -199,17 +202,17 @@ class Ascent:
     def measured(self) -> tuple[float, ...]:
         """What each goal comes to on the pictures as they are, undisturbed."""
         with torch.inference_mode(mode=False), torch.no_grad():
-            replica = replicas.for_gradients(self.model.network)
-            output = self._output(replica, self._range.to_input(self._space.pictures()))
+            with self._passes() as passes:
+                output = self._output(passes, self._range.to_input(self._space.pictures()))
             return tuple(self._values(output).tolist())
 
-    def _step(self, replica: nn.Module) -> None:
+    def _step(self, passes: _Passes) -> None:
         """One pass there and back, and one step."""
         seeds = self.method.seed * _STEP_SEEDS + self.steps
         generator = torch.Generator().manual_seed(seeds % 2**63)
         pictures = self._space.pictures()
         disturbed = self.method.disturbance.of(pictures, generator)
-        output = self._output(replica, self._range.to_input(disturbed))
+        output = self._output(passes, self._range.to_input(disturbed))
         values = self._values(output)
         if self._unit is None:
             self._unit = self.goals[0].unit(output.detach())
@@ -245,7 +248,7 @@ class Ascent:
             cost = cost + method.diversity * alikeness(output)
         return cost
 
-    def _output(self, replica: nn.Module, inputs: Tensor) -> Tensor:
+    def _output(self, passes: _Passes, inputs: Tensor) -> Tensor:
         """The layer's output for each picture, ``(N, C, rows, columns)``.
 
         With the channels last in memory, which is faster on CPUs, where the network can take that.
@@ -253,30 +256,36 @@ class Ascent:
         if self._last_channels:
             laid_out = inputs.contiguous(memory_format=torch.channels_last)
             try:
-                return self._pass(replica, laid_out)
+                return passes(laid_out)
             except ModelError as error:
                 if ".reshape(" not in str(error.__cause__):  # as torch advises where `view` fails
                     raise
                 self._last_channels = False
-        return self._pass(replica, inputs)
+        return passes(inputs)
 
-    def _pass(self, replica: nn.Module, inputs: Tensor) -> Tensor:
-        inputs = inputs.to(device_and_dtype(replica)[0])
-        if self.layer is None:
-            return by_picture(
-                self.model, None, forward_pass(self.model, replica, inputs), len(inputs)
-            )
+    @contextmanager
+    def _passes(self) -> Iterator[_Passes]:
+        """Passes of a fresh replica to the layer, with one hook for all of them."""
+        replica = replicas.for_gradients(self.model.network)
+        device = device_and_dtype(replica)[0]
         seen: list[object] = []
 
         def see(call: hooks.Call) -> None:
-            seen.append(call.output)
+            seen[:] = [call.output]
             raise hooks.StopForward  # the rest of the network adds nothing
 
-        with hooks.observe(replica, (self.layer,), see):
-            forward_pass(self.model, replica, inputs, Telling(None))
-        if not seen:
-            raise ModelError(f"Layer {self.layer!r} of {self.model.title} did not run.")
-        return by_picture(self.model, self.layer, seen[0], len(inputs))
+        def go(inputs: Tensor) -> Tensor:
+            seen.clear()
+            output = forward_pass(self.model, replica, inputs.to(device), Telling(None))
+            if self.layer is not None:
+                if not seen:
+                    raise ModelError(f"Layer {self.layer!r} of {self.model.title} did not run.")
+                output = seen.pop()
+            return by_picture(self.model, self.layer, output, len(inputs))
+
+        watched = () if self.layer is None else (self.layer,)
+        with hooks.observe(replica, watched, see):
+            yield go
 
     def _values(self, output: Tensor) -> Tensor:
         return torch.stack(
