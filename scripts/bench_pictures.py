@@ -162,7 +162,7 @@ def hookviz_maker(space: str) -> Maker:
 
 def makers(network: nn.Module) -> dict[str, Maker]:
     """HookViz and the peers that are installed; of one that is not a line says so."""
-    made = {"**HookViz, Fourier**": hookviz_maker("Fourier")}
+    made = {f"**HookViz, {space}**": hookviz_maker(space) for space in ("Fourier", "MACO")}
     for package in ("torch-lucent", "Horama"):
         try:
             title = f"{package} {version_of(package)}"
@@ -170,7 +170,6 @@ def makers(network: nn.Module) -> dict[str, Maker]:
                 made[title] = lucent_maker(network)
             else:
                 made[f"{title}, fourier"] = horama_maker(network, "fourier")
-                made["**HookViz, MACO**"] = hookviz_maker("MACO")
                 made[f"{title}, maco"] = horama_maker(network, "maco")
         except ImportError as error:
             print(f"{package} is left out: {error}. scripts/picture_peers.py says how to get it.\n")

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from torch import Tensor, nn
 
@@ -45,7 +46,7 @@ def plain_copy(network: nn.Module) -> nn.Module:
     copied = copy.deepcopy(network).eval().requires_grad_(False)
     for module in copied.modules():
         if hasattr(module, "inplace"):
-            module.inplace = False
+            setattr(module, "inplace", False)  # noqa: B010 - no attribute of every module
     return copied
 
 
@@ -136,12 +137,13 @@ def horama_maker(network: nn.Module, kind: str, crops: int = 2) -> Maker:
                     device="cpu",
                     box_size=_WHOLE,
                 )
-        return ((picture.detach() - low) / (high - low)).clamp(0, 1)
+        levels: Tensor = ((picture.detach() - low) / (high - low)).clamp(0, 1)
+        return levels
 
     return make
 
 
-def spectrum_of_photographs() -> np.ndarray:
+def spectrum_of_photographs() -> NDArray[np.float32]:
     """For Horama's MACO: mean magnitudes of the samples, in its own colours, ``(3, S, S / 2 + 1)``.
 
     Its own, of ImageNet, is downloaded by it, from an address that is not everywhere reached.
@@ -156,7 +158,8 @@ def spectrum_of_photographs() -> np.ndarray:
             levels = np.clip(np.asarray(square, np.float64) / 255, 0.02, 0.98)
             plain = np.log(levels / (1 - levels)) @ inverse
             magnitudes.append(np.abs(np.fft.rfft2(plain.transpose(2, 0, 1))))
-    return np.mean(magnitudes, 0).astype(np.float32)
+    template: NDArray[np.float32] = np.mean(magnitudes, 0).astype(np.float32)
+    return template
 
 
 def version_of(package: str) -> str:
