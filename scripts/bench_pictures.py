@@ -99,7 +99,7 @@ def costs() -> list[tuple[str, float, str, float, str]]:
     climbs = {
         "one of 128": ascent(_LAYER, (5,), SIDE, "Fourier"),
         "one of 128, MACO": ascent(_LAYER, (5,), SIDE, "MACO"),
-        "nine of 96": ascent(_LAYER, _AT_ONCE, 96, "Fourier"),
+        "nine of 80": ascent(_LAYER, _AT_ONCE, 80, "Fourier"),
         "nine of 64": ascent(_LAYER, _AT_ONCE, 64, "Fourier"),
     }
     work: dict[str, Callable[[], object]] = {
@@ -111,7 +111,7 @@ def costs() -> list[tuple[str, float, str, float, str]]:
     beside = {
         "one of 128": (("bare, channels last", "≤ 1.3"), ("bare", "")),
         "one of 128, MACO": (("bare, channels last", ""),),
-        "nine of 96": (("one of 128", "≤ 2.5"),),
+        "nine of 80": (("one of 128", "≤ 2.5"),),
         "nine of 64": (("one of 128", "≤ 2.5"),),
     }
     return [
