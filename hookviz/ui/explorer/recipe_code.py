@@ -29,8 +29,11 @@ def code_menu(drawing: Drawing, scene: Scene, model: Model) -> Menu:
 
 def _no_script() -> Menu:
     """The menu where channels are silent, of which a script would know nothing."""
-    says = "There is no script for a network with silent channels: bring them back at the left."
-    return Menu("Copy as code", "code", "code", partial(st.caption, says))
+    return Menu("Copy as code", "code", "code", _show_no_script)
+
+
+def _show_no_script() -> None:
+    st.caption("There is no script for a network with silent channels: bring them back first.")
 
 
 def _says(drawing: Drawing) -> str:
