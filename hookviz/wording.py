@@ -1,7 +1,10 @@
 """Numbers, shapes and sizes as people write them."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from math import isfinite, isnan
+from typing import Any
 
 _BYTES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 _LEAST_SHARE = 0.001  # that has a digit
@@ -27,6 +30,35 @@ def number(value: float) -> str:
     else:
         text = f"{mantissa}×10{str(power).translate(_SUPERSCRIPT)}"
     return f"−{text}" if value < 0 else text
+
+
+def read_numbers(parts: Iterable[Any], most: int) -> tuple[int, ...] | None:
+    """What ``"0"``, ``7`` and ``"3-5"`` stand for, in order, each once: ``(0, 3, 4, 5, 7)``.
+
+    None where a part is no number and no span, or where more than `most` are asked for.
+    """
+    numbers: set[int] = set()
+    asked = 0
+    for part in parts:
+        text = str(part).strip()
+        span = re.fullmatch(r"(\d{1,6})(?:\s*[-–]\s*(\d{1,6}))?", text, re.ASCII)
+        if not text:
+            continue
+        first, last = (int(span[1]), int(span[2] or span[1])) if span else (0, -1)
+        asked += last - first + 1
+        if first > last or asked > most:  # the same ones again and again, too
+            return None
+        numbers.update(range(first, last + 1))
+    return tuple(sorted(numbers))
+
+
+def numbers_listed(numbers: Iterable[int]) -> str:
+    """Numbers as `read_numbers` reads them, split at the commas: ``"0,3-5,7"``."""
+    spans: list[str] = []
+    for _, run in groupby(enumerate(sorted(set(numbers))), lambda pair: pair[1] - pair[0]):
+        span = [value for _, value in run]
+        spans.append(str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}")
+    return ",".join(spans)
 
 
 def percent(share: float) -> str:

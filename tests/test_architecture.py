@@ -87,6 +87,8 @@ def test_the_library_imports_without_streamlit() -> None:
 
 SHOWN_ELSEWHERE = {
     "every way that ends there is gone in synthesis/test_maximizing.py": "synthesis/dead_ends",
+    "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": ""
+    "ui/explorer/silenced_button",
     "a picture grows, is stopped, kept and linked in a browser in e2e/test_own_picture.py": ""
     "ui/explorer/own_picture",
     "lenses that climb are watched in lenses/test_maximize.py": "lenses/contract/watching",

@@ -2,7 +2,17 @@ import math
 
 import pytest
 
-from hookviz.wording import byte_size, bytes_of, memory_size, number, percent, time_left, times
+from hookviz.wording import (
+    byte_size,
+    bytes_of,
+    memory_size,
+    number,
+    numbers_listed,
+    percent,
+    read_numbers,
+    time_left,
+    times,
+)
 
 
 @pytest.mark.parametrize(
@@ -64,3 +74,11 @@ def test_a_share_in_percent() -> None:
     shares = {0.5578: "55.8 %", 1.0: "100.0 %", 0.0004: "< 0.1 %", 0.0: "< 0.1 %"}
     assert {share: percent(share) for share in shares} == shares
     assert percent(float("nan")) == "NaN"
+
+
+def test_numbers_with_spans_are_read_and_written() -> None:
+    assert read_numbers(["7", " 3-5 ", "", 4], 10) == (3, 4, 5, 7)
+    assert numbers_listed((7, 3, 4, 5, 9)) == "3-5,7,9"
+    assert numbers_listed(()) == ""
+    for wrong in (["x"], ["-1"], ["5-3"], ["0-10"], ["0-5", "0-5"]):
+        assert read_numbers(wrong, 10) is None

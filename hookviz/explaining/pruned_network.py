@@ -114,6 +114,16 @@ def without(network: nn.Module, masks: Masks, norms: Norms | None = None) -> nn.
         channels = mask.flatten(1).any(1)
         for part in (modules[name], *(modules[norm] for norm in (norms or {}).get(name, ()))):
             stays |= {id(tensor): channels for tensor in _shifts(part)}
+    return masked(network, stays)
+
+
+def masked(network: nn.Module, stays: Mapping[int, Tensor]) -> nn.Module:
+    """New modules around `network`'s tensors, and around new ones for those that are named.
+
+    Args:
+        network: is only looked at.
+        stays: by the `id` of a parameter or buffer, which of its numbers stay; the others are 0.
+    """
     shared = only_computes(network)
 
     def change(tensor: Tensor) -> Tensor:

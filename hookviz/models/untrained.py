@@ -39,7 +39,7 @@ def untrained(model: Model) -> Model:
 def _of_catalog(model: Model) -> nn.Module | None:
     """Its architecture, built; None where the catalog has none."""
     try:
-        spec = None if model.weights == "own" else catalog.find_model(model.name)
+        spec = None if model.weights.partition(",")[0] == "own" else catalog.find_model(model.name)
     except UnknownModelError:
         return None
     if spec is None:

@@ -1,8 +1,12 @@
-"""Loaded models that all sessions share, bounded in bytes."""
+"""Loaded models that all sessions share, bounded in bytes.
+
+What two models have in common, as a network and the same one with some channels silent do, counts
+once, and goes when the last of them goes.
+"""
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -15,9 +19,16 @@ _PATIENCE = 30.0  # seconds to wait for others to finish with models that fill t
 
 @dataclass(eq=False, slots=True)
 class _Entry:
-    """One model's share of the pool: its bytes, who uses it, and the model once it is loaded."""
+    """One model's share of the pool.
 
-    size: int
+    Attributes:
+        parts: bytes of its tensors by what tells one from another; of one that is being loaded,
+            those that it will take.
+        users: how many use it now.
+        model: once it is loaded.
+    """
+
+    parts: Mapping[Hashable, int]
     users: int = 1
     model: Model | None = None
 
@@ -93,7 +104,7 @@ class ModelPool:
                 self._entries.move_to_end(key)
                 return entry
             self._make_room(size)
-            entry = self._entries[key] = _Entry(size)
+            entry = self._entries[key] = _Entry({("loading", key): size})
         try:
             model = load()
         except BaseException:
@@ -103,7 +114,7 @@ class ModelPool:
             raise
         with self._changed:
             entry.model = model
-            entry.size = model_bytes(model)
+            entry.parts = _parts(model)
             self._changed.notify_all()
         return entry
 
@@ -112,7 +123,7 @@ class ModelPool:
         entry = self._entries.get(key)
         if entry is not None:
             return entry.model is not None
-        in_use = sum(entry.size for entry in self._entries.values() if entry.users)
+        in_use = _bytes(entry for entry in self._entries.values() if entry.users)
         return size > self.limit or in_use + size <= self.limit
 
     def _make_room(self, size: int) -> None:
@@ -122,7 +133,24 @@ class ModelPool:
             del self._entries[key]
 
     def _used(self) -> int:
-        return sum(entry.size for entry in self._entries.values())
+        return _bytes(self._entries.values())
+
+
+def _bytes(entries: Iterable[_Entry]) -> int:
+    """How much memory models take together."""
+    parts: dict[Hashable, int] = {}
+    for entry in entries:
+        parts.update(entry.parts)
+    return sum(parts.values())
+
+
+def _parts(model: Model) -> dict[Hashable, int]:
+    """Bytes of a model's tensors by where they are, which no two have in common while both live."""
+    tensors = model.network.state_dict().items()
+    return {
+        (tensor.device, tensor.data_ptr() or (id(model), name)): tensor.nbytes
+        for name, tensor in tensors
+    }
 
 
 def model_bytes(model: Model) -> int:

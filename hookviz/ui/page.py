@@ -27,6 +27,7 @@ from hookviz.ui.explorer.pin_button import offer_pin
 from hookviz.ui.explorer.predictions import show_summary
 from hookviz.ui.explorer.recipe_code import code_menu, lens_code_menu
 from hookviz.ui.explorer.share import share_menu
+from hookviz.ui.explorer.silenced_button import offer_silenced
 from hookviz.ui.explorer.view_choice import pick_view, settled
 from hookviz.ui.lenses.lens_choice import layers_for, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
@@ -37,6 +38,7 @@ from hookviz.ui.serving.login import let_in
 from hookviz.ui.sidebar.image_choice import ask_for_image, pick_image
 from hookviz.ui.sidebar.input_choice import pick_input
 from hookviz.ui.sidebar.model_choice import pick_model
+from hookviz.ui.sidebar.silent_channels import keep_silent
 from hookviz.ui.sidebar.weights_download import may_load, wait_for_weights
 from hookviz.ui.state import ModelChoice, Shown, plain
 from hookviz.ui.theme import head
@@ -98,6 +100,8 @@ def _icon() -> str:
 def _show_model(shown: Shown, choice: ModelChoice) -> None:
     """The model loaded, and in use until the page is drawn."""
     loading = partial(st.spinner, f"Loading {choice.spec.title}…")
+    with st.sidebar:
+        choice = keep_silent(choice, loading)
     with resources.use_model(choice, loading) as model:
         _show_network(shown, choice, model)
 
@@ -158,9 +162,13 @@ def _show_through(lens: Lens, scene: Scene, model: Model, header: DeltaGenerator
     with header:
         show_summary(model_input, capture, model, shown)
         offer_way_back()
+        silenced = st.container(width="content")
         menus = st.container(horizontal=True, width="content")
     with around:
         result = show_lens(lens, model, model_input, shown, layer)
+    if result is not None:
+        with silenced:
+            offer_silenced(result, scene, model)
     _show_tree(scene, model, layer)
     with menus:
         code = [lens_code_menu(result, scene, model)] if result is not None else []

@@ -15,6 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.errors import nearest_names, shorten
+from hookviz.explaining.silenced_network import Silence
 from hookviz.images.samples import Sample, samples
 from hookviz.types import InputImage, ModelSpec
 
@@ -40,12 +41,14 @@ class ModelChoice:
         weights: one of `WEIGHTS`.
         checkpoint: the uploaded weights where ``"yours"`` is chosen; None until they are there.
         labels: an uploaded list of class names, if any.
+        silence: the channels of a layer that are silent, if any.
     """
 
     spec: ModelSpec
     weights: str
     checkpoint: UploadedFile | None = None
     labels: UploadedFile | None = None
+    silence: Silence | None = None
 
 
 LISTS = ("conv", "maps")
@@ -55,6 +58,8 @@ ALL_FAMILIES = "All families"
 ON_DISK = "On this machine"
 WEIGHTS = ("pretrained", "random", "yours")
 """Where a model's weights can come from."""
+SILENCED = "silenced"
+"""What the link calls the channels that are silent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from torch import nn
@@ -38,6 +39,18 @@ def test_the_least_recently_used_goes_first() -> None:
     loaded: list[str] = []
     with pool.use("b", "b", SIZE, lambda: loaded.append("b") or sized()):  # type: ignore[func-returns-value]
         assert loaded == ["b"]
+
+
+def test_what_two_have_in_common_counts_once_and_goes_with_the_last() -> None:
+    pool = ModelPool(2 * SIZE + SIZE // 2)
+    with pool.use("whole", "Whole", SIZE, sized) as whole:
+        network = nn.Sequential(whole.network[0], nn.Linear(100, 1, bias=False))  # type: ignore[index]
+        with pool.use("more", "More", 400, lambda: replace(whole, network=network)) as more:
+            assert pool.used == SIZE + 400 < model_bytes(whole) + model_bytes(more)
+    with pool.use("b", "B", SIZE, sized):
+        assert pool.used == 2 * SIZE + 400  # there was room for all
+        with pool.use("c", "C", SIZE, sized):
+            assert pool.used == 2 * SIZE  # "whole" alone would have freed nothing
 
 
 def test_one_in_use_is_never_thrown_out() -> None:

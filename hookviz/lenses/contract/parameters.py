@@ -3,7 +3,6 @@
 Over 300 lines: one small class for each kind, and a front end has a control for each of them.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -20,6 +19,7 @@ from hookviz.errors import (
 )
 from hookviz.images.samples import samples
 from hookviz.types import Capture, LayerInfo, Model
+from hookviz.wording import read_numbers
 
 _IDLE = ("Dropout", "Dropout2d", "Identity")  # pass on what they are given, outside of training
 _MOST_CHANNELS = 100_000  # that are asked for in one go
@@ -353,8 +353,7 @@ class Channels(Parameter):
         """
         if value is None:
             return ()
-        numbers: set[int] = set()
-        wanted, asked = 'channel numbers such as "0, 3-7"', 0
+        wanted = 'channel numbers such as "0, 3-7"'
         if isinstance(value, str) and len(value) > _MOST_CHANNELS:
             raise self.refuse(value, wanted)
         if isinstance(value, int) and not isinstance(value, bool):
@@ -362,17 +361,10 @@ class Channels(Parameter):
         if not isinstance(value, Iterable):
             raise self.refuse(value, wanted)
         parts: Iterable[Any] = value.split(",") if isinstance(value, str) else value
-        for part in parts:
-            text = str(part).strip()
-            span = re.fullmatch(r"(\d{1,6})(?:\s*[-–]\s*(\d{1,6}))?", text, re.ASCII)
-            if not text:
-                continue
-            first, last = (int(span[1]), int(span[2] or span[1])) if span else (0, -1)
-            asked += last - first + 1
-            if first > last or asked > _MOST_CHANNELS:  # the same ones again and again, too
-                raise self.refuse(value, wanted)
-            numbers.update(range(first, last + 1))
-        return tuple(sorted(numbers))
+        numbers = read_numbers(parts, _MOST_CHANNELS)
+        if numbers is None:
+            raise self.refuse(value, wanted)
+        return numbers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

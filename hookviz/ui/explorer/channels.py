@@ -157,7 +157,8 @@ def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
         drawings.append(drawing := Drawing(capture, layer))
     recorded = capture[str(step)]
     maps = middle_maps(recorded.values)
-    title = model_title(scene.choice.spec.title, scene.choice.weights)
+    choice = scene.choice
+    title = model_title(choice.spec.title, choice.weights, choice.silence)
     compared = show_comparison(
         maps,
         (image_title(scene.shown), title, str(step)),

@@ -8,6 +8,7 @@ import torch
 
 from hookviz.drawing.dimensions import middle_maps
 from hookviz.errors import HookVizError, shorten
+from hookviz.explaining.silenced_network import Silence, read_silence
 from hookviz.images.samples import samples
 from hookviz.models import catalog, user_models
 from hookviz.types import Address, ModelSpec
@@ -52,6 +53,7 @@ def pin(shown: Shown, choice: ModelChoice, step: Address, *, size: int | None, w
             "model": choice.spec.title,
             "weights": choice.weights,
             **({} if file is None else {"file": file.file_id}),
+            **({} if choice.silence is None else {"silenced": str(choice.silence)}),
             "size": size or "",
             "whole": int(whole),
             "layer": step.layer,
@@ -80,7 +82,7 @@ def pinned_view() -> PinnedView | None:
     if not link:
         return None
     parts = _parts(link)
-    title = model_title(parts["model"], parts["weights"])
+    title = model_title(parts["model"], parts["weights"], _silence(parts))
     return PinnedView(link, parts["name"], title, parts["step"])
 
 
@@ -90,10 +92,11 @@ def image_title(shown: Shown) -> str:
     return sample or shown.image.name
 
 
-def model_title(title: str, weights: str) -> str:
+def model_title(title: str, weights: str, silence: Silence | None = None) -> str:
     """What a model is called, with its weights where they are not the ones it came with."""
     said = {"random": ", random weights", "yours": ", your weights"}
-    return title + said.get(weights, "")
+    without = "" if silence is None else f" without {silence.words}"
+    return title + said.get(weights, "") + without
 
 
 def pinned_maps(view: PinnedView) -> torch.Tensor:
@@ -160,7 +163,7 @@ def _choice(link: str, parts: dict[str, str]) -> ModelChoice:
     title, weights = parts["model"], parts["weights"]
     own = next((each for each in user_models.models().values() if each.title == title), None)
     if own is not None:
-        return ModelChoice(user_models.spec(own), "own")
+        return ModelChoice(user_models.spec(own), "own", silence=_silence(parts))
     spec = _spec(title)
     if weights not in WEIGHTS or weights == "yours":
         raise HookVizError(
@@ -172,7 +175,16 @@ def _choice(link: str, parts: dict[str, str]) -> ModelChoice:
             f"A is {title}, whose weights are not on this machine yet. Unpin it, choose that model "
             "at the left, which offers to load them, and pin it again."
         )
-    return ModelChoice(spec, weights)
+    return ModelChoice(spec, weights, silence=_silence(parts))
+
+
+def _silence(parts: dict[str, str]) -> Silence | None:
+    """What is silent in A.
+
+    Raises:
+        SettingError: the link names no channels of a layer.
+    """
+    return read_silence(parts["silenced"]) if parts.get("silenced") else None
 
 
 def _spec(title: str) -> ModelSpec:

@@ -21,8 +21,19 @@ _WHERE = "run it in a folder that has the image, and the weights if they are no 
 
 def code_menu(drawing: Drawing, scene: Scene, model: Model) -> Menu:
     """A menu with the picture as a script to copy, and the files of ours that it reads."""
+    if scene.choice.silence is not None:
+        return _no_script()
     write = partial(_write, drawing, scene)
     return _menu(partial(_says, drawing), write, "hookviz_picture.py", scene.shown, model)
+
+
+def _no_script() -> Menu:
+    """The menu where channels are silent, of which a script would know nothing."""
+    return Menu("Copy as code", "code", "code", _show_no_script)
+
+
+def _show_no_script() -> None:
+    st.caption("There is no script for a network with silent channels: bring them back first.")
 
 
 def _says(drawing: Drawing) -> str:
@@ -46,6 +57,8 @@ def _write(drawing: Drawing, scene: Scene) -> str:
 
 def lens_code_menu(result: LensResult, scene: Scene, model: Model) -> Menu:
     """A menu with what a lens shows as a script to copy, and the files of ours that it reads."""
+    if scene.choice.silence is not None:
+        return _no_script()
     recipe = lens_recipe_of(
         *(model, _file_name(scene.shown), result.lens, result.chosen, result.values),
         shape=tuple(scene.model_input.tensor.shape[1:]),

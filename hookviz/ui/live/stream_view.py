@@ -78,7 +78,7 @@ def show_stream(
             "seen": seen,
             "subject": hashlib.blake2b(repr(drawn).encode(), digest_size=8).hexdigest(),
             "layer": str(step),
-            "random": model.weights == "random",
+            "random": model.weights.partition(",")[0] == "random",
         },
         on_pick=choose_channel,
         on_freeze=freeze,

@@ -10,6 +10,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
+from hookviz.explaining.silenced_network import new_bytes, silenced
 from hookviz.images import reading
 from hookviz.models import loading, user_models
 from hookviz.serving import capacity, out_of_memory
@@ -43,11 +44,35 @@ def use_model(
         OutOfMemoryError: it does not fit into what memory there is.
         TooLongError: loading it takes longer than a run may.
         WeightsError: its weights can't be read, or don't fit.
+        UnknownLayerError: it has no layer of that name to silence.
+        SettingError: the layer has no such channels, or they can't be silenced.
     """
+    with _use_whole(choice, while_loading) as (key, model):
+        silence = choice.silence
+        if silence is None:
+            yield model
+            return
+        title = f"{model.title} without {silence.words}"
+        silence_it = partial(silenced, model, silence)
+        silent = capacity.model_pool().use(
+            ("silenced", *key, model.digest, str(silence)),
+            title,
+            new_bytes(model, silence),
+            lambda: out_of_memory.with_another_try(f"Loading {title}", silence_it),
+        )
+        with silent as found:
+            yield found
+
+
+@contextmanager
+def _use_whole(
+    choice: ModelChoice, while_loading: Callable[[], AbstractContextManager[None]]
+) -> Iterator[tuple[tuple[str, ...], Model]]:
+    """The chosen model with all its channels, and what it is known by."""
     spec = choice.spec
     own_model = user_models.models().get(spec.name) if spec.family == user_models.FAMILY else None
     if own_model is not None:
-        yield own_model
+        yield (spec.name, "own"), own_model
         return
     key: tuple[str, ...] = (spec.name, choice.weights)
     load = partial(loading.load_model, spec.name, choice.weights)
@@ -63,7 +88,7 @@ def use_model(
 
     size = spec.parameters * _FLOAT_BYTES
     with capacity.model_pool().use(key, spec.title, size, load_in_time) as model:
-        yield model
+        yield key, model
 
 
 def _load_checkpoint(file: UploadedFile, architecture: str, labels: bytes | None) -> Model:

@@ -29,6 +29,23 @@ st.session_state["links"] = links
 """
 
 
+SILENT = PIN_TWICE.replace(
+    '"yours", file)', '"random", silence=Silence("conv", (number,)))'
+).replace(
+    "import reading", "import reading\nfrom hookviz.explaining.silenced_network import Silence"
+)
+
+
+def test_a_network_with_silent_channels_is_a_view_of_its_own() -> None:
+    app = AppTest.from_string(SILENT).run(timeout=30)
+    assert not app.exception
+    assert [parse_qs(link)["silenced"] for link in app.session_state["links"]] == [
+        ["conv:1"],
+        ["conv:2"],
+    ]
+    assert ", random weights without 1 channel of conv | " in app.text[0].value
+
+
 def test_two_files_of_weights_are_two_views() -> None:
     app = AppTest.from_string(PIN_TWICE).run(timeout=30)
     assert not app.exception

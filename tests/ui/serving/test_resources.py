@@ -2,11 +2,14 @@ import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from streamlit.proto.Common_pb2 import FileURLs
 from streamlit.runtime.uploaded_file_manager import UploadedFile, UploadedFileRec
+from torch import Tensor
 
+from hookviz.explaining.silenced_network import Silence
 from hookviz.models import catalog, shapesnet
 from hookviz.serving import capacity
 from hookviz.serving.time_limit import TimeLimit, TooLongError
@@ -41,6 +44,26 @@ def test_a_model_that_loads_too_long_is_not_kept_and_can_be_had_later(
     ):
         assert same is model  # and it is not loaded again
     assert loaded == ["begun", "begun", "done"]
+
+
+def test_silent_channels_are_a_model_of_their_own_that_costs_what_is_copied() -> None:
+    whole = ModelChoice(catalog.find_model("squeezenet1_0"), "random")
+    layer = "features.3.squeeze"
+    with resources.use_model(whole) as model:
+        used = capacity.model_pool().used
+        for channels in ((1,), (1, 2)):
+            choice = replace(whole, silence=Silence(layer, channels))
+            with resources.use_model(choice) as silent, resources.use_model(choice) as same:
+                assert same is silent
+                assert silent.digest != model.digest
+                weights = silent.network.get_submodule(layer).weight
+                assert isinstance(weights, Tensor)
+                assert weights.flatten(1).any(1).logical_not().nonzero().flatten().tolist() == list(
+                    channels
+                )
+        conv = model.network.get_submodule(layer)
+        copied = sum(each.nbytes for each in conv.parameters())
+        assert capacity.model_pool().used == used + 2 * copied
 
 
 def test_uploaded_weights_are_used_in_a_thread_without_a_session(

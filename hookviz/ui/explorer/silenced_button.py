@@ -1,0 +1,67 @@
+"""From channels that a lens has switched off to the network without them beside the whole one."""
+
+import streamlit as st
+
+from hookviz.drawing.panels import GridPanel
+from hookviz.errors import HookVizError
+from hookviz.explaining.silenced_network import Silence, new_bytes
+from hookviz.lenses.contract.result import LensResult
+from hookviz.types import Address, Model
+from hookviz.ui.explorer.channels import Scene
+from hookviz.ui.explorer.pinned_view import pin
+from hookviz.ui.state import SILENCED, choose, go
+
+_LENS, _MODE = "ablate", "switch off"
+
+
+def offer_silenced(result: LensResult, scene: Scene, model: Model) -> None:
+    """A button that pins the network as it is as A, and looks at the one without the channels, B.
+
+    Only where the lens has switched channels off: other edits are no state of a network.
+    """
+    if result.lens != _LENS or result.chosen["mode"] != _MODE:
+        return
+    layer = str(result.chosen["layer"])
+    silence = Silence(layer, tuple(map(int, result.values["channels"])))
+    st.button(
+        "Compare in the explorer",
+        icon=":material/compare:",
+        on_click=_compare,
+        args=(scene, silence, _watched(result) or layer),
+        help=(why := _why_not(scene, silence, model))
+        or "Keep the network as it is as A, and look at the one without these channels, B",
+        key="hv-pin-silenced",
+        disabled=bool(why),
+    )
+
+
+def _watched(result: LensResult) -> str:
+    """The layer that the lens shows last: what comes of the edit, not the edit itself."""
+    layers = [panel.layer for panel in result.panels if isinstance(panel, GridPanel)]
+    return layers[-1] if layers else ""
+
+
+def _why_not(scene: Scene, silence: Silence, model: Model) -> str:
+    """Why there is no such network; empty where there is one."""
+    before = scene.choice.silence
+    if before is not None:
+        return f"{before.words} are silent already: bring them back at the left first."
+    try:
+        new_bytes(model, silence)
+    except HookVizError as error:
+        return str(error)
+    return ""
+
+
+def _compare(scene: Scene, silence: Silence, layer: str) -> None:
+    pin(scene.shown, scene.choice, Address(layer), size=scene.size, whole=scene.whole)
+    choose(layer=layer)
+    first = next((conv.name for conv in scene.surveyed.convs), None)
+    go(
+        lens=None,
+        layer=None if layer == first else layer,
+        after=None,
+        channel=None,
+        cell=None,
+        **{SILENCED: str(silence)},
+    )

@@ -1,0 +1,51 @@
+"""Which channels of the network are silent, as the link says, and a way to bring them back."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+import streamlit as st
+
+from hookviz.errors import SettingError, UnknownLayerError
+from hookviz.explaining.silenced_network import read_silence
+from hookviz.ui.serving import resources
+from hookviz.ui.state import SILENCED, ModelChoice, go, plain
+from hookviz.wording import numbers_listed
+
+
+def keep_silent(
+    choice: ModelChoice, while_loading: Callable[[], AbstractContextManager[None]]
+) -> ModelChoice:
+    """The model with the channels silent that the link names, and a line that says which.
+
+    A link that names none of this model's is told in words, once, and left aside.
+
+    Raises:
+        ModelError: there is no room for the model.
+    """
+    asked = st.query_params.get(SILENCED)
+    if not asked:
+        return choice
+    try:
+        silence = read_silence(asked)
+        silent = replace(choice, silence=silence)
+        with resources.use_model(silent, while_loading):
+            pass  # it stays in memory for the page
+    except (SettingError, UnknownLayerError) as error:
+        st.warning(plain(f"No channel is silenced: {error}"), icon=":material/link_off:")
+        del st.query_params[SILENCED]
+        return choice
+    listed = numbers_listed(silence.channels).replace(",", ", ")
+    st.caption(plain(f"Silent: {silence.words} ({listed if len(listed) < 60 else '…'})"))
+    st.button(
+        "Bring it back" if len(silence.channels) == 1 else "Bring them back",
+        icon=":material/volume_up:",
+        on_click=_bring_back,
+        help="Look at the network with all its channels",
+        key="hv-bring-back",
+    )
+    return silent
+
+
+def _bring_back() -> None:
+    go(**{SILENCED: None})
