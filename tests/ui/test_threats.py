@@ -92,7 +92,7 @@ def test_rubbish_in_every_parameter_of_a_lens_leaves_a_page(
     lens = running.find_lens(slug)
     names = [f"{slug}-{parameter.name}" for parameter in lens.parameters]
     for every in values:
-        value = every[: _LONGEST_LINK // len(names)]
+        value = every[: _LONGEST_LINK // max(1, len(names))]
         page = shown(lens=slug, **dict.fromkeys(names, value))
         assert page.header[0].value == lens.question
 
