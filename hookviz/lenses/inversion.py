@@ -7,6 +7,7 @@ import numpy as np
 from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
+from hookviz.errors import HookVizError
 from hookviz.hooking.forward_pass import Telling
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNumber
@@ -27,9 +28,11 @@ def run(
     uint8, ``distances`` ``(N,)`` and ``layers``, the names.
 
     Raises:
-        HookVizError: the model takes no pictures.
+        HookVizError: the model takes no pictures, or has no conv layer.
         ModelError: a layer puts out no maps, or zeros alone.
     """
+    if not layer and not subject.convs:
+        raise HookVizError(f"{subject.model.title} has no conv layer to rebuild the image from.")
     names = (layer,) if layer else spread([conv.name for conv in subject.convs], layers)
     method = replace(SMOOTH, strength=smooth, seed=seed)
     telling = Telling(subject.progress, len(names))
@@ -90,7 +93,10 @@ LENS = Lens(
     run=run,
     parameters=(
         LayerChoice(
-            kind="maps", default="none", help="One layer alone; several from first to last else."
+            label="One layer",
+            kind="maps",
+            default="none",
+            help="One layer alone; several from first to last else.",
         ),
         WholeNumber(
             name="layers",

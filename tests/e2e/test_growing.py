@@ -82,7 +82,7 @@ def test_a_result_grows_in_its_place_is_kept_and_gone_on_with(
     choose(page, "Layer", "stage1.first.conv")  # another click, and it is still there
     expect(page).to_have_url(re.compile("layer=stage1.first.conv"))
     expect(stopped).to_be_visible()
-    assert rows(page) == kept
+    assert rows(page) - kept in (0, 1)  # the run that was ended may have been in a step
 
     page.get_by_role("button", name="Go on").click()
     expect(stopped).to_have_count(0)
@@ -107,7 +107,8 @@ def test_who_leaves_a_run_and_comes_back_finds_it_where_it_was(page: Page, growi
     expect(page.get_by_role("img", name=re.compile("rows are painted$"))).to_have_count(0)
     choose(page, "Look at", "What grows? · Growing")
     until_beyond(page, seen)
-    begun = page.get_by_text(re.compile(r"^Step \d+, begun at \d+\.$")).inner_text()
-    assert int(begun.split()[-1].rstrip(".")) >= seen
+    begun = page.get_by_text(re.compile(r"^Step \d+, begun at [1-9]\d*\.$"))  # not what was kept
+    begun.wait_for()
+    assert int(begun.inner_text().split()[-1].rstrip(".")) >= seen
     stop(page).click()
     expect(page.get_by_text(re.compile(r"Stopped at \d+ %"))).to_be_visible()

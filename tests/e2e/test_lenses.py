@@ -22,8 +22,13 @@ LAYERS = {"Layer": "stage2.first.conv"}
 """Which layer to choose by a control's label; a later one for all others."""
 
 
+CLIMBING = ("maximize", "dream", "inversion")
+"""Lenses whose steps are passes there and back; a few will do."""
+
+
 def opened(page: Page, server: str, lens: Lens, **query: str) -> None:
-    link = {"model": "ShapesNet", "lens": lens.slug, **query}
+    steps = {f"{lens.slug}-steps": "8"} if lens.slug in CLIMBING else {}
+    link = {"model": "ShapesNet", "lens": lens.slug, **steps, **query}
     page.goto(f"{server}/?{urllib.parse.urlencode(link)}")
     page.get_by_role("heading", name=lens.question, exact=True).wait_for()
     settle(page)
@@ -44,9 +49,20 @@ def settle(page: Page, *, or_refused: bool = False) -> None:
     expect(page.get_by_role("alert").filter(has_text="went wrong")).to_have_count(0)
 
 
+def _around(page: Page, parameter: parameters.Parameter) -> Locator:
+    """What a control stands in: the page, or what opens for those that few people change."""
+    if not parameter.rare:
+        return page.get_by_test_id("stMain")
+    settings = page.get_by_test_id("stPopoverBody")
+    if not settings.is_visible():
+        page.get_by_role("button", name="More settings").click()
+        settings.wait_for()
+    return settings
+
+
 def use(page: Page, parameter: parameters.Parameter, tmp_path: Path) -> None:
     """Change one control to something else than it shows."""
-    main = page.get_by_test_id("stMain")
+    main = _around(page, parameter)
     match parameter:
         case parameters.LayerChoice():
             choose(page, parameter.label, LAYERS.get(parameter.label, "stage3.second.conv"))
