@@ -6,8 +6,8 @@ from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, TextPanel
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
-from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNumber
-from hookviz.lenses.contract.watching import watched
+from hookviz.lenses.contract.parameters import LayerChoice, RealNumber
+from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.synthesis.ascent import Ascent
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.method import SynthesisMethod
@@ -81,14 +81,7 @@ LENS = Lens(
     run=run,
     parameters=(
         LayerChoice(kind="any", default="last conv", help="Whose activation is to grow."),
-        WholeNumber(
-            name="steps",
-            label="Steps",
-            low=1,
-            high=1024,
-            default=64,
-            help="Passes there and back. More of them go on from those that are done.",
-        ),
+        steps_choice(64, 1024),
         RealNumber(
             name="rate",
             label="Rate",
@@ -97,14 +90,6 @@ LENS = Lens(
             default=0.5,
             help="How far each step goes.",
         ),
-        WholeNumber(
-            name="seed",
-            label="Seed",
-            low=0,
-            high=2**31 - 100,
-            default=0,
-            help="Of how the image is moved before each step.",
-            rare=True,
-        ),
+        seed_choice("Of how the image is moved before each step."),
     ),
 )

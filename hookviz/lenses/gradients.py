@@ -8,7 +8,7 @@ from hookviz.explaining.attribution import layer_gradient, working_layer
 from hookviz.explaining.backward import Quantity
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, WholeNumber
-from hookviz.lenses.contract.quantity_choice import chosen_cell, first_call_notes
+from hookviz.lenses.contract.quantity_choice import cell_choice, chosen_cell, first_call_notes
 from hookviz.wording import number
 
 _CHART = 24  # channels that the chart shows
@@ -117,23 +117,6 @@ LENS = Lens(
             default=0,
             help="Of the layer asked about.",
         ),
-        WholeNumber(
-            name="row",
-            label="Its row",
-            matters_for=("of", ()),
-            low=-1,
-            high=100_000,
-            default=-1,
-            help="With a column: one cell of the channel. −1: the mean of the channel.",
-        ),
-        WholeNumber(
-            name="column",
-            label="Its column",
-            matters_for=("of", ()),
-            low=-1,
-            high=100_000,
-            default=-1,
-            help="With a row: one cell of the channel. −1: the mean of the channel.",
-        ),
+        *cell_choice(("of", ())),
     ),
 )

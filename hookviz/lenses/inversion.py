@@ -11,7 +11,7 @@ from hookviz.errors import HookVizError
 from hookviz.hooking.forward_pass import Telling
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNumber
-from hookviz.lenses.contract.watching import watched
+from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.synthesis.ascent import Ascent
 from hookviz.synthesis.inversion import SMOOTH, Inversion, begin_inversion, inversion, spread
 from hookviz.synthesis.resuming import run_resumed
@@ -106,13 +106,9 @@ LENS = Lens(
             default=5,
             help="How many, where none is chosen.",
         ),
-        WholeNumber(
-            name="steps",
-            label="Steps",
-            low=1,
-            high=2048,
-            default=96,
-            help="Passes there and back for each layer. More of them go on from those done.",
+        steps_choice(
+            96,
+            text="Passes there and back for each layer. More of them go on from those done.",
         ),
         RealNumber(
             name="smooth",
@@ -123,14 +119,6 @@ LENS = Lens(
             help="What the total variation counts.",
             rare=True,
         ),
-        WholeNumber(
-            name="seed",
-            label="Seed",
-            low=0,
-            high=2**31 - 100,
-            default=0,
-            help="Of the noise to begin with.",
-            rare=True,
-        ),
+        seed_choice("Of the noise to begin with."),
     ),
 )

@@ -1,7 +1,4 @@
-"""What a unit looks for: a picture that the network makes itself, by climbing from noise.
-
-Over 300 lines: nearly half of them declare what can be chosen.
-"""
+"""What a unit looks for: a picture that the network makes itself, by climbing from noise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +21,8 @@ from hookviz.lenses.contract.parameters import (
     Switch,
     WholeNumber,
 )
-from hookviz.lenses.contract.watching import watched
+from hookviz.lenses.contract.quantity_choice import cell_choice, chosen_cell
+from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.lenses.contract.weights import Weights
 from hookviz.synthesis.ascent import Ascent
 from hookviz.synthesis.disturbing import NONE, SLIGHT
@@ -94,12 +92,7 @@ class _Choice:
 
     @property
     def _cell(self) -> tuple[int, int] | None:
-        if (self.row < 0) != (self.column < 0):
-            raise SettingError(
-                f"row={self.row} and column={self.column}: choose both for one cell, or neither "
-                "(−1) for the mean of the channel."
-            )
-        return None if self.row < 0 else (self.row, self.column)
+        return chosen_cell(self.row, self.column)
 
     def _channels(self, subject: Subject) -> tuple[int, ...]:
         if self.channels:
@@ -216,29 +209,14 @@ LENS = Lens(
             help="Whose score is to rise; the likeliest class where nothing is chosen.",
         ),
         OneOf(name="aim", label="Show", choices=AIMS, help="The strongest or the weakest answer."),
-        WholeNumber(
-            name="steps",
-            label="Steps",
-            low=1,
-            high=2048,
-            default=STEPS,
-            help="Passes there and back. More of them go on from those that are done.",
-        ),
+        steps_choice(STEPS),
         OneOf(
             name="space",
             label="Made of",
             choices=SPACES,
             help="Waves that are free, or MACO: waves as strong as those in photographs.",
         ),
-        WholeNumber(
-            name="seed",
-            label="Seed",
-            low=0,
-            high=2**31 - 100,
-            default=0,
-            help="Of the noise to begin with: another seed, another picture.",
-            rare=True,
-        ),
+        seed_choice("Of the noise to begin with: another seed, another picture."),
         WholeNumber(
             name="side",
             label="Size",
@@ -248,26 +226,7 @@ LENS = Lens(
             help=f"Pixels a side; {_SMALL} at most where there are several.",
             rare=True,
         ),
-        WholeNumber(
-            name="row",
-            label="Row",
-            matters_for=("of", _OF_LAYER),
-            low=-1,
-            high=100_000,
-            default=-1,
-            help="With a column: one cell of the channel. −1: the mean of the channel.",
-            rare=True,
-        ),
-        WholeNumber(
-            name="column",
-            label="Column",
-            matters_for=("of", _OF_LAYER),
-            low=-1,
-            high=100_000,
-            default=-1,
-            help="With a row: one cell of the channel. −1: the mean of the channel.",
-            rare=True,
-        ),
+        *cell_choice(("of", _OF_LAYER), label="{}", rare=True),
         WholeNumber(
             name="pictures",
             label="Pictures of each",

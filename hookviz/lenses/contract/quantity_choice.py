@@ -3,10 +3,37 @@
 from hookviz.errors import HookVizError, SettingError
 from hookviz.explaining.backward import Quantity
 from hookviz.lenses.contract.lens import Subject
-from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, WholeNumber
+from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, Parameter, WholeNumber
 from hookviz.wording import times
 
-QUANTITY = (
+
+def cell_choice(
+    matters_for: tuple[str, tuple[str, ...]], *, label: str = "Its {}", rare: bool = False
+) -> tuple[WholeNumber, WholeNumber]:
+    """A row and a column, of which `chosen_cell` makes a cell.
+
+    Args:
+        matters_for: as of every parameter.
+        label: of each, where ``{}`` stands for its name.
+        rare: as of every parameter.
+    """
+    row, column = (
+        WholeNumber(
+            name=name,
+            label=label.format(name).capitalize(),
+            matters_for=matters_for,
+            low=-1,
+            high=100_000,
+            default=-1,
+            help=f"With a {other}: one cell of the channel. −1: the mean of the channel.",
+            rare=rare,
+        )
+        for name, other in (("row", "column"), ("column", "row"))
+    )
+    return row, column
+
+
+QUANTITY: tuple[Parameter, ...] = (
     ClassChoice(
         optional=True,
         help="Whose score it is about; the likeliest class where nothing is chosen.",
@@ -26,18 +53,7 @@ QUANTITY = (
         default=0,
         help="Of the layer asked about.",
     ),
-    *(
-        WholeNumber(
-            name=name,
-            label=f"Its {name}",
-            matters_for=("layer", ()),
-            low=-1,
-            high=100_000,
-            default=-1,
-            help=f"With a {other}: one cell of the channel. −1: the mean of the channel.",
-        )
-        for name, other in (("row", "column"), ("column", "row"))
-    ),
+    *cell_choice(("layer", ())),
 )
 """The parameters by which it is chosen."""
 

@@ -1,13 +1,31 @@
-"""A climb that is watched: told how far it is after every step, and shown a few times a second."""
+"""What lenses that climb share: steps and seed to choose, progress told, pictures shown."""
 
 import time
 from collections.abc import Callable
 
 from hookviz.hooking.forward_pass import Telling
 from hookviz.lenses.contract.lens import Subject
+from hookviz.lenses.contract.parameters import WholeNumber
 from hookviz.synthesis.ascent import Ascent
 
+_LAST_SEED = 2**31 - 100  # several pictures have seeds that follow each other
 _EVERY = 0.12  # seconds between two pictures, which take time to make
+
+
+def steps_choice(
+    default: int,
+    high: int = 2048,
+    text: str = "Passes there and back. More of them go on from those that are done.",
+) -> WholeNumber:
+    """How many steps a climb has."""
+    return WholeNumber(name="steps", label="Steps", low=1, high=high, default=default, help=text)
+
+
+def seed_choice(text: str) -> WholeNumber:
+    """The seed of a climb; `text` says of what."""
+    return WholeNumber(
+        name="seed", label="Seed", low=0, high=_LAST_SEED, default=0, help=text, rare=True
+    )
 
 
 def watched(
