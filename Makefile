@@ -6,7 +6,7 @@ WORKERS ?= 2
 # Each worker has a server and a browser of its own; one that is done takes tests from another.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: run test test-all sweep check lint types format bench docs load fuzz networks pictures train lock help clean
+.PHONY: run test test-all sweep lessons check lint types format bench docs load fuzz networks pictures train lock help clean
 .DEFAULT_GOAL := help
 
 help: ## list what make can do
@@ -19,10 +19,13 @@ test: .venv/dev ## run all tests but the long sweeps (WORKERS=4 for more than tw
 	$(PYTEST) -m "not sweep"
 
 test-all: .venv/dev ## run the sweeps over every model of the catalog too
-	$(PYTEST)
+	$(PYTEST) --durations=40
 
-sweep: .venv/dev ## run the sweeps alone
-	$(PYTEST) -m sweep
+sweep: .venv/dev ## run the sweeps alone, with every lens on every network
+	EVERY_WAY=1 $(PYTEST) -m sweep
+
+lessons: .venv/dev ## go through every lesson in every language and size, by pointer and by keyboard
+	EVERY_WAY=1 $(PYTEST) tests/e2e/test_lessons.py -k beginning_to_end
 
 check: lint types ## format, lint, types, architecture (make -j2 check for both cores)
 
@@ -47,6 +50,7 @@ bench: .venv/dev ## measure speed beside peers and print the table
 load: .venv/dev ## let classes of 1 to 100 work on one server at once, and see how many it bears
 	$(BIN)/python -m scripts.load 1 10 40 100
 	$(BIN)/python -m scripts.load --bear --model ShapesNet
+	$(BIN)/python -m scripts.class_load 10 40
 
 fuzz: .venv/dev ## hunt for bytes that break the image reader
 	$(BIN)/python -m scripts.fuzz
@@ -74,5 +78,5 @@ clean: ## remove the environment and everything made
 	@touch $@
 
 .venv/dev: requirements-dev.txt .venv/app
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-dev.txt
 	@touch $@

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from hookviz.language.saying import say
+
 
 class HookVizError(Exception):
     """Something a person gave can't be used; ``str(error)`` is a sentence fit for the screen."""
@@ -30,8 +32,15 @@ class UnknownNameError(HookVizError):
         self.kind = kind
         self.name = name = str(name)
         self.nearest = nearest_names(name, known)
-        hint = f" Did you mean {_either(self.nearest)}?" if self.nearest else ""
-        super().__init__(f"There is no {kind} called {shorten(name)!r}.{hint}")
+        hint = say(" Did you mean {either}?", either=_either(self.nearest)) if self.nearest else ""
+        super().__init__(
+            say(
+                "There is no {kind} called {name!r}.{hint}",
+                kind=kind,
+                name=shorten(name),
+                hint=hint,
+            )
+        )
 
 
 class UnknownModelError(UnknownNameError):
@@ -56,6 +65,14 @@ class WeightsError(ModelError):
 
 class SettingError(HookVizError):
     """An option or a ``HOOKVIZ_*`` environment variable has a value that means nothing."""
+
+
+class LessonError(HookVizError):
+    """A lesson's file can't be used; the message names the file and the line."""
+
+
+class ClassroomError(HookVizError):
+    """A class can't be begun, joined or asked so."""
 
 
 class EngineError(HookVizError):
@@ -84,9 +101,15 @@ def one_of(kind: str, given: object, known: Iterable[str]) -> str:
     if isinstance(given, str) and given in names:
         return given
     near = nearest_names(str(given), names, count=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = say(" Did you mean {near!r}?", near=near[0]) if near else ""
     raise SettingError(
-        f"There is no {kind} called {str(given)[:80]!r}.{hint} Choose from {', '.join(names)}."
+        say(
+            "There is no {kind} called {given!r}.{hint} Choose from {names}.",
+            kind=kind,
+            given=str(given)[:80],
+            hint=hint,
+            names=", ".join(names),
+        )
     )
 
 
@@ -100,7 +123,11 @@ def shorten(text: str, limit: int = 80) -> str:
 
 def _either(names: tuple[str, ...]) -> str:
     quoted = [repr(name) for name in names]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+    return (
+        quoted[0]
+        if len(quoted) == 1
+        else say("{quoted} or {quoted_2}", quoted=", ".join(quoted[:-1]), quoted_2=quoted[-1])
+    )
 
 
 def _again(

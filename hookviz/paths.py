@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from hookviz.language.saying import say
+
 
 def path_of(given: str | os.PathLike[str]) -> Path:
     """The path that was given, with the home folder in place of ``~`` or ``~user``.
@@ -28,7 +30,7 @@ def fault_of(path: Path) -> str:
     if path.is_file():
         return ""
     if path.is_dir():
-        return "a folder"
+        return say("a folder")
     if path.exists():
-        return "no ordinary file but a pipe, a socket or a device"
-    return "a link to a file that isn't there" if path.is_symlink() else ""
+        return say("no ordinary file but a pipe, a socket or a device")
+    return say("a link to a file that isn't there") if path.is_symlink() else ""

@@ -50,6 +50,8 @@ class Settings:
             sets it. All other numbers are of one server.
         run_seconds: a run that takes longer is ended.
         live: how many streams of a camera's frames there may be at once; 0 for none.
+        classes: how many classes there may be at once; 0 for none.
+        server: which of several servers this is, from 0; ``hookviz run --processes`` sets it.
         weights_url: a mirror that serves torchvision's weights under the same file names.
         model: ``package.module:factory`` of a network to list in the app beside the catalog.
         start: name of the model that the page starts with where its weights are on this machine;
@@ -58,6 +60,8 @@ class Settings:
             through.
         atlas: what ``hookviz atlas`` made, to show beside the channels of its network; several are
             separated as in ``PATH``.
+        languages: a folder with more languages of the page, a PO file each (`hookviz.language`).
+        lessons: a folder with lessons of a teacher's own, shown after ours.
         metrics_port: a port with ``/metrics`` for Prometheus; 0 for none.
         metrics_address: where that port listens; this machine alone unless it is set.
         log: ``text`` for warnings and errors, ``json`` for a line of JSON for every run too.
@@ -81,17 +85,26 @@ class Settings:
     processes: int = 1
     run_seconds: int = 120
     live: int = field(default=20, metadata={"zero": "none"})
+    classes: int = field(default=20, metadata={"zero": "none"})
+    server: int = _none_of("the first")
     weights_url: str = ""
     model: str = ""
     start: str = ""
     index: str = ""
     atlas: str = ""
+    languages: str = ""
+    lessons: str = ""
     metrics_port: int = _none_of("off")
     metrics_address: str = "127.0.0.1"
     log: str = "text"
     login: int = _none_of("off")
     class_code: str = field(default="", repr=False)
     hosts: str = ""
+
+    @property
+    def server_number(self) -> int | None:
+        """Which of several servers this is, from 0; None where it is the only one."""
+        return self.server if self.processes > 1 else None
 
 
 def host_names(hosts: str) -> list[str]:
@@ -168,6 +181,8 @@ def _checked(chosen: Settings) -> Settings:
             f"HOOKVIZ_CLASS_CODE has {len(chosen.class_code)} characters, which can be guessed. "
             f"{_SHORTEST_CODE} or more work."
         )
+    if chosen.languages and not Path(chosen.languages).expanduser().is_dir():
+        raise SettingError(f"HOOKVIZ_LANGUAGES={shorten(chosen.languages)!r} is no folder.")
     host_names(chosen.hosts)
     return chosen
 

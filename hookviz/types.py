@@ -17,6 +17,8 @@ from torch import Tensor, nn
 
 from hookviz import markup
 from hookviz.errors import HookVizError, UnknownLayerError
+from hookviz.language.naming import class_label
+from hookviz.language.saying import say
 from hookviz.wording import times
 
 Pixels = NDArray[np.uint8]
@@ -322,7 +324,9 @@ class Capture(Mapping[str, Activation]):
         try:
             return self._by_address[address]
         except KeyError:
-            raise _MissingActivationError("captured layer", address, self._by_address) from None
+            raise _MissingActivationError(
+                say("captured layer"), address, self._by_address
+            ) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_address)
@@ -350,11 +354,35 @@ class Capture(Mapping[str, Activation]):
         taken = tuple(found for found in self.layer_inputs if found.layer == layer)
         if not taken:
             known = {found.layer for found in self.layer_inputs}
-            raise UnknownLayerError("layer whose inputs were captured", layer, known)
+            raise UnknownLayerError(say("layer whose inputs were captured"), layer, known)
         return taken
 
+    def likeliest(self, count: int = 5) -> tuple[tuple[int, float], ...]:
+        """The numbers of the `count` likeliest classes with their probabilities (softmax).
+
+        Raises:
+            HookVizError: the run kept no class scores.
+
+        >>> model = hookviz.load_model("shapesnet")
+        >>> cap = hookviz.capture(model, "assets/samples/star.jpg")
+        >>> [(model.categories[index], f"{chance:.0%}") for index, chance in cap.likeliest(1)]
+        [('star', '99%')]
+        """
+        if self.logits is None:
+            raise HookVizError(
+                say(
+                    "This capture of {model} holds no class scores: the run ended at its last "
+                    "wanted layer, or the network's output is not one score per class. Capture "
+                    "with logits=True for scores.",
+                    model=self.model,
+                )
+            )
+        chances = torch.softmax(self.logits, dim=0)
+        top = torch.topk(chances, min(count, len(chances)))
+        return tuple(zip(top.indices.tolist(), top.values.tolist(), strict=True))
+
     def predictions(self, count: int = 5) -> tuple[tuple[str, float], ...]:
-        """The `count` likeliest classes with their probabilities (softmax of the logits).
+        """The `count` likeliest classes, as the weights call them, with their probabilities.
 
         Raises:
             HookVizError: the run kept no class scores.
@@ -364,26 +392,25 @@ class Capture(Mapping[str, Activation]):
         >>> [(label, f"{chance:.0%}") for label, chance in cap.predictions(1)]
         [('star', '99%')]
         """
-        if self.logits is None:
-            raise HookVizError(
-                f"This capture of {self.model} holds no class scores: the run ended at its last "
-                "wanted layer, or the network's output is not one score per class. "
-                "Capture with logits=True for scores."
-            )
-        chances = torch.softmax(self.logits, dim=0)
-        top = torch.topk(chances, min(count, len(chances)))
         names = self.categories
         return tuple(
-            (names[index] if index < len(names) else f"class {index}", chance)
-            for chance, index in zip(top.values.tolist(), top.indices.tolist(), strict=True)
+            (names[index] if index < len(names) else say("class {index}", index=index), chance)
+            for index, chance in self.likeliest(count)
         )
 
     def _repr_html_(self) -> str:
         """The model, the likeliest classes and what was recorded, for a notebook."""
-        seen = f"{self.weights} weights, input {times(self.input.shape[1:])}"
+        seen = say(
+            "{weights} weights, input {shape}",
+            weights=self.weights,
+            shape=times(self.input.shape[1:]),
+        )
         html = markup.element("p", f"{self.model}: {seen}")
         if self.logits is not None:
-            likeliest = [(label, f"{chance:.1%}") for label, chance in self.predictions()]
+            likeliest = [
+                (class_label(index, self.categories), f"{chance:.1%}")
+                for index, chance in self.likeliest()
+            ]
             html += markup.table(("class", "probability"), likeliest)
         rows = [(address, times(found.values.shape)) for address, found in self.items()]
         recorded = markup.table(("activation", "shape"), rows)

@@ -6,6 +6,8 @@ from itertools import groupby
 from math import isfinite, isnan
 from typing import Any
 
+from hookviz.language.saying import localised, say
+
 _BYTES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 _LEAST_SHARE = 0.001  # that has a digit
 _EARLIEST_SHARE = 0.01  # of a run from which on its length can be told
@@ -29,6 +31,7 @@ def number(value: float) -> str:
         text = f"{float(f'{mantissa}e{exponent}'):,.{max(0, 2 - power)}f}"
     else:
         text = f"{mantissa}×10{str(power).translate(_SUPERSCRIPT)}"
+    text = localised(text)
     return f"−{text}" if value < 0 else text
 
 
@@ -65,15 +68,18 @@ def percent(share: float) -> str:
     """A share as people read it: ``"55.8 %"``, ``"< 0.1 %"``."""
     if not isfinite(share):
         return number(share)
-    return f"{100 * share:.1f} %" if share >= _LEAST_SHARE else "< 0.1 %"
+    least = 100 * _LEAST_SHARE
+    if share < _LEAST_SHARE:
+        return say("< {least:.1f} %", least=least)
+    return say("{share:.1f} %", share=100 * share)
 
 
 def byte_size(count: float) -> str:
     """A number of bytes in decimal units: ``"44.7 MB"``, ``"12.0 kB"``, ``"7 bytes"``."""
     for unit, size in _BYTES:
         if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count:.0f} bytes"
+            return say("{size:.1f} {unit}", size=count / size, unit=unit)
+    return say("{count:.0f} bytes", count=count)
 
 
 def bytes_of(received: int, total: int) -> str:
@@ -83,13 +89,18 @@ def bytes_of(received: int, total: int) -> str:
     """
     for unit, size in _BYTES[1:]:
         if total >= size:
-            return f"{received / size:.1f} of {total / size:.1f} {unit}"
-    return f"{received} of {total} bytes"
+            return say(
+                "{received:.1f} of {total:.1f} {unit}",
+                received=received / size,
+                total=total / size,
+                unit=unit,
+            )
+    return say("{received} of {total} bytes", received=received, total=total)
 
 
 def memory_size(count: float) -> str:
     """Memory in the megabytes of the ``HOOKVIZ_*_MB`` settings, 1024² bytes: ``"2,460 MB"``."""
-    return f"{count / 1024 / 1024:,.0f} MB"
+    return say("{count:,.0f} MB", count=count / 1024 / 1024)
 
 
 def time_left(share: float, seconds: float) -> str:
@@ -103,5 +114,9 @@ def time_left(share: float, seconds: float) -> str:
     if left < 1:
         return ""
     if left < 100:
-        return f"about {left:.0f} s left" if left < 10 else f"about {round(left, -1):.0f} s left"
-    return f"about {left / 60:.0f} min left"
+        return (
+            say("about {left:.0f} s left", left=left)
+            if left < 10
+            else say("about {left:.0f} s left", left=round(left, -1))
+        )
+    return say("about {left:.0f} min left", left=left / 60)

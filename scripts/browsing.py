@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from playwright.sync_api import Browser, FloatRect, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, FloatRect, Locator, Page, expect, sync_playwright
 
 NO_CHROMIUM = (
     "No Chromium on this machine. On Debian and Ubuntu: apt-get install chromium; "
@@ -91,9 +91,10 @@ def wait_for_grid(page: Page, previous: bytes = b"") -> bytes:
     """The grid's PNG once it is painted, and another one than before.
 
     Raises:
-        TimeoutError: it was not within half a minute.
+        AssertionError: there was none within half a minute; it says what was on the page instead.
+        TimeoutError: no other one was painted within half a minute.
     """
-    page.locator(PICTURE).wait_for(state="attached")
+    expect(page.locator(PICTURE)).to_be_attached(timeout=1000 * _PATIENCE)
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
         shown = grid_bytes(page)

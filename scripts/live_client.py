@@ -89,6 +89,7 @@ async def live(
     token: str = "",
     cookie: str | None = None,
     origin: str = "",
+    language: str = "en",
     line: socket.socket | None = None,
 ) -> AsyncIterator[LiveStream]:
     """The stream of a tab, for the block.
@@ -99,13 +100,14 @@ async def live(
         token: another one.
         cookie: what the request says its cookies are, in place of the tab's.
         origin: whose page it comes from, in place of the server's.
+        language: in which it wants to be told why it ends.
         line: a connection to the server that is there already.
     """
     own = "; ".join(f"{name}={value}" for name, value in tab.cookies.items())
     async with connect(
         address.replace("http", "ws", 1)
         + "/hookviz/live?"
-        + urlencode({"token": token or token_of(tab)}),
+        + urlencode({"token": token or token_of(tab), "lang": language}),
         additional_headers={"Cookie": own if cookie is None else cookie},
         origin=origin or address,  # type: ignore[arg-type]
         max_size=None,

@@ -32,10 +32,14 @@ class Shot:
     height: int = 900
     scroll_to: str = ""
     wait_for: str = ""
+    is_lesson: bool = False
 
+
+_LESSON = "lesson=convolution&step=3"
 
 SHOTS = (
     Shot("screen.png", "channel=16&cell=48,36,111,111"),
+    Shot("screen.zh.png", "channel=16&cell=48,36,111,111&lang=zh-CN"),
     Shot("screen-dark.png", "sample=coffee&layer=features.3.squeeze&channel=5", "dark"),
     Shot("channel.png", "sample=rocket&layer=features.4.expand3x3&channel=12"),
     Shot("phone.png", "channel=16&cell=48,36,111,111", width=390, height=844),
@@ -79,6 +83,8 @@ SHOTS = (
         "dark",
         scroll_to=".walk .says",
     ),
+    Shot("lesson.png", _LESSON, is_lesson=True),
+    Shot("lesson.zh.png", f"{_LESSON}&lang=zh-CN", is_lesson=True),
 )
 
 _DRAWING = {"model": "ShapesNet", "sample": "flower"}
@@ -104,13 +110,16 @@ QUERIES = {
 
 
 def take(browser: Browser, address: str, shot: Shot) -> None:
-    """Save one screenshot once its grid is painted."""
+    """Save one screenshot once its grid, or its lesson, is painted."""
     page = browser.new_page(
         viewport={"width": shot.width, "height": shot.height}, color_scheme=shot.scheme
     )
     page.goto(f"{address}/?{shot.query}")
-    wait_for_grid(page)
-    page.locator(".why h4").wait_for()
+    if shot.is_lesson:
+        page.locator("[class*=st-key-hv-live-]").first.wait_for()
+    else:
+        wait_for_grid(page)
+        page.locator(".why h4").wait_for()
     if shot.wait_for:
         page.locator(shot.wait_for).wait_for(timeout=120_000)
     page.wait_for_timeout(2000)  # let the sidebar finish sliding, and the tree come

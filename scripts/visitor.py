@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 from urllib.parse import urlencode
 
 import requests
@@ -17,7 +18,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
 
-from hookviz.ui.components.files import unpack_picture
+from hookviz.ui.components.files import unpack_facts, unpack_picture
 
 PATIENCE = 60.0
 """Seconds after which a click has failed."""
@@ -40,6 +41,7 @@ class Visitor:
         sent: the kinds of elements that came, components of ours by name.
         texts: what stands on the page as plain text, in the order of its coming.
         runs: how many runs of the page have ended.
+        facts: what the bar of a class was given, by the component's name.
     """
 
     def __init__(
@@ -62,13 +64,21 @@ class Visitor:
         self.sent: list[str] = []
         self.texts: list[str] = []
         self.runs = 0
+        self.facts: dict[str, Any] = {}
 
-    async def run(self, *events: WidgetState, part: str = "") -> None:
+    async def go_back(self) -> None:
+        """Run the page by its link alone, as after the browser's Back."""
+        self._states.clear()
+        await self.run(by_link=True)
+
+    async def run(self, *events: WidgetState, part: str = "", by_link: bool = False) -> None:
         """Run the page with the widgets as they are, and these events, until it has finished.
 
-        Of the page it is only the fragment of that id which runs, where one is given.
+        Of the page it is only the fragment of that id which runs, where one is given; `by_link` it
+        shows what the link says, whatever was chosen before.
         """
         message = BackMsg()
+        message.rerun_script.is_history_navigation = by_link
         message.rerun_script.fragment_id = part
         message.rerun_script.query_string = self.query
         message.rerun_script.widget_states.widgets.extend([*self._states.values(), *events])
@@ -192,6 +202,8 @@ class Visitor:
             self.widgets[kind], self._parts[kind] = component.id, answer.delta.fragment_id
             if kind == "hookviz_mosaic":
                 self.grid = unpack_picture(component.bytes)
+            elif kind == "hookviz_follower":
+                self.facts[kind] = unpack_facts(component.bytes)
         self.sent.append(kind)
 
 

@@ -12,6 +12,7 @@ TESTS = ROOT / "tests"
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
 
 _LENS_CODE = re.compile(r"recipe/lenses/[a-z]\w*\.py")
+_PART = re.compile(r"ui/lessons/parts/[a-z]\w*\.py")
 _MOST_LINES = 300
 REASON = "Over 300 lines:"
 
@@ -86,6 +87,11 @@ def test_the_library_imports_without_streamlit() -> None:
 
 
 SHOWN_ELSEWHERE = {
+    "choices of words are in the link in English, in a browser in e2e/test_languages.py": ""
+    "ui/linked_choice",
+    "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
+    "classroom/asking ui/classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
+    "ui/classroom/membership ui/components/class_bars ui/lessons/class_question",
     "every way that ends there is gone in synthesis/test_maximizing.py": "synthesis/dead_ends",
     "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": ""
     "ui/explorer/silenced_button",
@@ -94,6 +100,16 @@ SHOWN_ELSEWHERE = {
     "lenses that climb are watched in lenses/test_maximize.py": "lenses/contract/watching",
     "declarations, of which every other test is a use": "types atlas/answers drawing/panels "
     "live/subject lenses/contract/lens lenses/contract/result",
+    "declarations, and what is said of every broken file in lessons/test_reading.py": ""
+    "lessons/lesson lessons/part lessons/faults",
+    "its marks and fonts are printed in lessons/test_sheet.py": "lessons/sheet_text",
+    "every lesson is gone through in a browser in e2e/test_lessons.py": "ui/components/lesson_list "
+    "ui/components/lesson_steps ui/components/question ui/components/pixels "
+    "ui/components/kernel_editor ui/lessons/lesson_list "
+    "ui/lessons/lesson_scene ui/lessons/live_part ui/lessons/sheet_menu "
+    "ui/lessons/maps ui/lessons/picks "
+    "ui/lessons/class_bars ui/lessons/picked_channel "
+    + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name)),
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
     "atlas/test_making.py": "atlas/cut_patches atlas/cutting atlas/part_folder "
     "atlas/patch_file atlas/shard_work",
@@ -134,15 +150,16 @@ SHOWN_ELSEWHERE = {
     "read through the lenses and the inspector of tests/e2e": "explaining/layer_facts",
     "put together from parts that are tested, in ui/serving/": "serving/capacity",
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": "ui/main "
-    "ui/components/chart ui/components/files ui/components/gallery "
+    "ui/components/chart ui/components/gallery "
     "ui/components/live ui/components/map ui/components/maps "
     "ui/components/mosaic ui/components/navigator ui/components/patches "
+    "ui/components/presenter ui/presenting/presenter "
     "ui/components/region ui/components/tree "
     "ui/components/walk "
     "ui/components/why "
     "ui/explorer/channel_grid ui/explorer/channel_pair ui/explorer/comparison "
     "ui/explorer/atlas_choice ui/explorer/atlas_menu ui/serving/uploads "
-    "ui/explorer/excitations ui/explorer/file_menu ui/explorer/menu "
+    "ui/explorer/excitations ui/explorer/file_menu ui/menu "
     "ui/explorer/patch_tiles ui/explorer/pin_button "
     "ui/explorer/grid_files ui/explorer/kernel_view "
     "ui/explorer/layer_capture ui/explorer/layer_choice ui/explorer/layer_header "
@@ -160,6 +177,7 @@ OF_SEVERAL = {
     "lenses/test_every_lens.py",
     "lenses/test_every_model.py",
     "lenses/test_together.py",
+    "lessons/test_every_lesson.py",
     "ui/test_threats.py",
 }
 """Tests in a room that are of more than one module."""

@@ -3,11 +3,14 @@
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hookviz
 from hookviz.cli.main import COMMANDS
+from hookviz.language.saying import say
+from hookviz.language.speaking import speaking
 from hookviz.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -97,6 +100,43 @@ def test_every_command_is_in_the_readme() -> None:
 
 def test_the_readme_stays_short() -> None:
     assert len(text_of("README.md").splitlines()) <= 120
+
+
+def skeleton(name: str) -> dict[str, list[Any]]:
+    """What a document has in any language; a link to it in the other one is the same in both.
+
+    So is a picture of the page in that language.
+    """
+    text = re.sub(r"\]\(README(\.zh)?\.md\)", "](the other)", text_of(name))
+    text = text.replace(".zh.png)", ".png)")
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    return {
+        "headings": re.findall(r"^(#+) ", prose, re.MULTILINE),
+        "code": re.findall(r"^```.*?^```", text, re.DOTALL | re.MULTILINE),
+        "links and pictures": re.findall(r"(!?)\[[^]]*\]\(([^)]+)\)", prose),
+        "points": re.findall(r"^- ", prose, re.MULTILINE),
+        "names": sorted(re.findall(r"`[^`]+`", prose)),
+        "numbers": sorted(re.findall(r"\d[\d.,]*\d|\d", prose)),
+    }
+
+
+def test_the_readme_in_chinese_says_the_same() -> None:
+    english, chinese = skeleton("README.md"), skeleton("README.zh.md")
+    for kind, found in english.items():
+        assert len(found) >= 3, kind
+        assert chinese[kind] == found, kind
+    assert ROOT / "README.zh.md" in DOCUMENTS
+
+
+def test_the_readme_in_chinese_names_what_is_on_the_page_as_the_page_does() -> None:
+    italic = r"(?<!\*)\*([^*\n]+)\*(?!\*)"
+    english, chinese = (
+        re.findall(italic, without_code(ROOT / name)) for name in ("README.md", "README.zh.md")
+    )
+    assert len(english) == len(chinese) >= 3
+    with speaking("zh_CN"):
+        for words, written in zip(english, chinese, strict=True):
+            assert say(words) in {written, words}, words  # as they are until they are translated
 
 
 def test_the_changes_know_this_version() -> None:

@@ -22,6 +22,7 @@ def functions() -> dict[str, Any]:
     public = {name: each for name, each in found.items() if inspect.isroutine(each)}
     return public | {
         "Capture.inputs": hookviz.Capture.inputs,
+        "Capture.likeliest": hookviz.Capture.likeliest,
         "Capture.predictions": hookviz.Capture.predictions,
         "Features.nearest": hookviz.Features.nearest,
         "Grid.figure": hookviz.Grid.figure,

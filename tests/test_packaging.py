@@ -44,6 +44,8 @@ def test_the_wheel_carries_what_it_needs(wheel: Path) -> None:
         "hookviz/ui/app.py",
         "hookviz/ui/.streamlit/config.toml",
         "hookviz/ui/components/mosaic.js",
+        "hookviz/language/zh_CN.po",
+        "hookviz/language/class_names/zh_CN.po",
         "hookviz/assets/bundled.safetensors",
         "hookviz/assets/squeezenet.safetensors",
         "hookviz/assets/squeezenet.json",
@@ -62,7 +64,7 @@ def test_an_installed_wheel_captures(wheel: Path, tmp_path: Path, alone: bool) -
     """With `alone` its dependencies are installed anew; else they are this environment's."""
     venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env" / "bin" / "python"
-    options = ["--quiet"] if alone else ["--quiet", "--no-deps"]
+    options = ["--quiet", "--no-compile"] if alone else ["--quiet", "--no-deps"]
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
     install = [*pip, "install", *options, str(wheel)]
     subprocess.run(install, check=True, cwd=tmp_path)

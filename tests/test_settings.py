@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -119,3 +120,9 @@ def test_a_misspelled_setting_is_named_with_the_nearest() -> None:
 
 def test_assets_are_there() -> None:
     assert ASSETS.is_dir()
+
+
+def test_a_folder_of_languages_has_to_be_there(tmp_path: Path) -> None:
+    assert read_settings({"HOOKVIZ_LANGUAGES": str(tmp_path)}).languages == str(tmp_path)
+    with pytest.raises(SettingError, match="nowhere' is no folder"):
+        read_settings({"HOOKVIZ_LANGUAGES": "nowhere"})

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pickle
+import random
 import struct
 import subprocess
 import sys
@@ -11,15 +12,22 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urljoin
 
 import pytest
 import torch
 from PIL import Image
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 from torch.serialization import MAGIC_NUMBER, PROTOCOL_VERSION
 
 import hookviz
 from hookviz.models.checkpoints import guards
 from hookviz.models.checkpoints.reading import read_state_dict
+from hookviz.serving.short_links import short_links
+from hookviz.ui.presenting.known_link import for_the_class, known_part, parameters
+from hookviz.ui.presenting.slide_file import read_slides
+from hookviz.ui.serving import go_route
 from scripts.servers import ROOT
 from tests.conftest import encoded, picture
 from tests.images.test_reading import chunk, png, tiff
@@ -327,3 +335,42 @@ LIES: dict[str, bytes] = {
 def test_a_lying_safetensors_header_is_refused(lie: str) -> None:
     with pytest.raises(hookviz.WeightsError, match=r"^odd\.safetensors"):
         read_state_dict(LIES[lie], "odd.safetensors")
+
+
+# ── links and slides that others made ──────────────────────────────────────────────────────────
+
+
+def test_a_short_link_leads_to_this_page_alone() -> None:
+    client = TestClient(Starlette(routes=[go_route.route()]), follow_redirects=False)
+    for hostile in (
+        "?next=//evil.example&channel=3",
+        "?model=//evil.example/%0d%0aSet-Cookie:%20a=b",
+        "?layer=\r\nLocation: https://evil.example",
+        "?lens=%26redirect%3Dhttps://evil.example#https://evil.example",
+    ):
+        query = for_the_class(known_part(hostile))
+        answer = client.get(f"{go_route.PATH}/{short_links().code_for(query, 'eve')}")
+        assert answer.status_code == 303
+        assert "set-cookie" not in answer.headers
+        target = urljoin("https://here.example/lab/hookviz/go/abcde", answer.headers["location"])
+        assert target.partition("?")[0] == "https://here.example/lab/"
+        assert {name for name, _ in parse_qsl(target.partition("?")[2])} <= parameters()
+
+
+def test_slides_made_of_anything_are_read_or_refused_in_words() -> None:
+    rng = random.Random(7)
+    good = json.dumps({"hookviz-slides": 1, "slides": [{"title": "x", "query": "channel=3"}] * 3})
+    read = 0
+    for _ in range(2000):
+        text = list(good)
+        for _ in range(rng.randint(1, 6)):
+            text[rng.randrange(len(text))] = rng.choice('{}[]",:\\u0d8=&%?<1eE\0\ud800é')
+        try:
+            slides = read_slides("".join(text))
+        except hookviz.HookVizError:
+            continue
+        read += 1
+        for slide in slides:
+            assert {name for name, _ in parse_qsl(slide.query)} <= parameters()
+            slide.title.encode()
+    assert 0 < read < 2000

@@ -14,6 +14,7 @@ from hookviz.atlas.answers import AtlasImage, ChannelAnswer, Excitation, LayerSt
 from hookviz.atlas.patches import opened
 from hookviz.capturing.features import steps
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError, UnknownNameError, shorten
+from hookviz.language.saying import say
 from hookviz.types import Model, Pixels
 
 
@@ -105,7 +106,7 @@ class Atlas:
                 none.
         """
         if name not in self.classes:
-            raise UnknownNameError("class in the atlas", name, self.classes)
+            raise UnknownNameError(say("class in the atlas"), name, self.classes)
         number = list(self.classes).index(name)
         is_of = np.array([image.category == name for image in self.images])
         entries = self._numbers["image"]
@@ -145,7 +146,7 @@ class Atlas:
         ]
         if not numbers:
             names = [each.name for each in self.images]
-            raise UnknownNameError("image among the strongest of any channel", image, names)
+            raise UnknownNameError(say("image among the strongest of any channel"), image, names)
         rows, ranks = np.nonzero(np.isin(self._numbers["image"], numbers))
         usual = self._numbers["mean_maximum"][rows]
         ahead = (self._numbers["value"][rows, ranks] - usual) / np.maximum(np.abs(usual), 1e-12)
@@ -164,16 +165,28 @@ class Atlas:
         """
         if self.belongs_to(model):
             return
-        of = f"{shorten(self.title)} ({shorten(self.weights)} weights)"
+        of = say(
+            "{title} ({weights} weights)", title=shorten(self.title), weights=shorten(self.weights)
+        )
         what = (
-            f"digest {shorten(self.digest[:12])}, and this is {model.title} ({model.weights} "
-            f"weights), digest {model.digest[:12]}"
+            say(
+                "digest {digest}, and this is {model} ({weights} weights), digest {digest_2}",
+                digest=shorten(self.digest[:12]),
+                model=model.title,
+                weights=model.weights,
+                digest_2=model.digest[:12],
+            )
             if self.digest != model.digest
-            else "whose inputs were made of images in another way"
+            else say("whose inputs were made of images in another way")
         )
         raise HookVizError(
-            f"The atlas {shorten(self.path.name)!r} was made with {of}, {what}. Load that one, or "
-            "make an atlas of this one: hookviz atlas."
+            say(
+                "The atlas {path!r} was made with {of}, {what}. Load that one, or make an "
+                "atlas of this one: hookviz atlas.",
+                path=shorten(self.path.name),
+                of=of,
+                what=what,
+            )
         )
 
     def picture(self, image: AtlasImage) -> Path | None:
@@ -210,7 +223,7 @@ class Atlas:
 
     def _rows(self, layer: str) -> slice:
         if layer not in self.layers:
-            raise UnknownLayerError("layer in the atlas", layer, self.layers)
+            raise UnknownLayerError(say("layer in the atlas"), layer, self.layers)
         return slice(self._firsts[layer], self._firsts[layer] + self.layers[layer])
 
     def _row(self, layer: str, channel: int) -> int:
@@ -218,7 +231,12 @@ class Atlas:
         count = rows.stop - rows.start
         if isinstance(channel, bool) or not 0 <= channel < count:
             raise SettingError(
-                f"There is no channel {channel} in {layer}: it has {count:,}, counted from 0."
+                say(
+                    "There is no channel {channel} in {layer}: it has {count:,}, counted from 0.",
+                    channel=channel,
+                    layer=layer,
+                    count=count,
+                )
             )
         return int(rows.start + channel)
 
@@ -252,10 +270,20 @@ class Atlas:
                         continue
                     file.seek(int(starts[number]))
                     data = file.read(int(starts[number + 1] - starts[number]))
-                    found.append(opened(data, side, f"Patch {number} of {self.path.name!r}"))
+                    found.append(
+                        opened(
+                            data,
+                            side,
+                            say("Patch {number} of {path!r}", number=number, path=self.path.name),
+                        )
+                    )
         except OSError as error:
             raise HookVizError(
-                f"The patches of {self.path.name!r} can't be read: {error.strerror or error}."
+                say(
+                    "The patches of {path!r} can't be read: {value}.",
+                    path=self.path.name,
+                    value=error.strerror or error,
+                )
             ) from error
         return tuple(found)
 

@@ -8,6 +8,7 @@ from hookviz.atlas import reading_ahead
 from hookviz.capturing.survey import Survey, survey_input
 from hookviz.errors import ModelError
 from hookviz.hooking.forward_pass import own_shape
+from hookviz.language.saying import say
 from hookviz.types import Address, Model
 
 
@@ -85,7 +86,9 @@ def check_takes_images(model: Model) -> None:
         ModelError: it takes something else.
     """
     if len(own_shape(model)) != 3:
-        raise ModelError(f"{model.title} takes no images, so there is no atlas of it.")
+        raise ModelError(
+            say("{model} takes no images, so there is no atlas of it.", model=model.title)
+        )
 
 
 def table_by(model: Model, image: object, size: int | None) -> ChannelTable:
@@ -101,4 +104,6 @@ def table_by(model: Model, image: object, size: int | None) -> ChannelTable:
 
 def no_channels(model: Model) -> ModelError:
     """The error where a table is empty."""
-    return ModelError(f"{model.title} has no conv layer whose maps could be looked at.")
+    return ModelError(
+        say("{model} has no conv layer whose maps could be looked at.", model=model.title)
+    )

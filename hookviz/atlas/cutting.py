@@ -14,6 +14,7 @@ from hookviz.atlas.tally import Tally
 from hookviz.atlas.top_k import NOBODY
 from hookviz.errors import HookVizError
 from hookviz.explaining.receptive_field import Fields, receptive_fields
+from hookviz.language.saying import say
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +89,7 @@ class Cutter:
         except HookVizError as error:
             return CutImage(place, (0, 0), entries, patches, fault=str(error))
         if digest != self._digests.get(place):
-            return CutImage(place, (0, 0), entries, patches, fault="It has changed meanwhile.")
+            return CutImage(place, (0, 0), entries, patches, fault=say("It has changed meanwhile."))
         if picture is None:
             return CutImage(place, (0, 0), entries, patches)
         shape = tuple(model_input.tensor.shape[1:])

@@ -22,6 +22,7 @@ from hookviz.atlas.sources import Source
 from hookviz.atlas.tally import Tally
 from hookviz.errors import HookVizError, ImageError, shorten
 from hookviz.images.reading import pixel_count
+from hookviz.language.saying import say
 from hookviz.machine.memory import MEGABYTE
 from hookviz.settings import settings
 from hookviz.types import Model
@@ -128,7 +129,13 @@ class GrowingAtlas:
         check_takes_images(model)
         place = len(self._refused)
         if place == len(self._sources):
-            raise HookVizError(f"None of the {place:,} images can be used. {self._refused[0]}")
+            raise HookVizError(
+                say(
+                    "None of the {place:,} images can be used. {refused}",
+                    place=place,
+                    refused=self._refused[0],
+                )
+            )
         source = self._sources[place]
         reason = _why_not(source)
         if reason:
@@ -175,7 +182,11 @@ class GrowingAtlas:
             if not tally.tallied:
                 _, reason = min(tally.left_out.items())
                 raise HookVizError(
-                    f"None of the {len(self._sources):,} images can be used. {reason}"
+                    say(
+                        "None of the {sources_count:,} images can be used. {reason}",
+                        sources_count=len(self._sources),
+                        reason=reason,
+                    )
                 )
             self._winners = list(cutter.entries)
             self._cut = CutPatches(plan.table.channels * plan.top, io.BytesIO())
@@ -197,9 +208,12 @@ class GrowingAtlas:
         """
         if self.nbytes > self._most:
             raise HookVizError(
-                f"This atlas becomes larger than the {self._most / MEGABYTE:,.0f} MB that it may "
-                "take here. Fewer images or a smaller network take less, and on a machine of "
-                "your own: hookviz atlas."
+                say(
+                    "This atlas becomes larger than the {most:,.0f} MB that it may take here. "
+                    "Fewer images or a smaller network take less, and on a machine of your own: "
+                    "hookviz atlas.",
+                    most=self._most / MEGABYTE,
+                )
             )
 
 
@@ -229,9 +243,12 @@ def _why_not(source: Source) -> str:
         return str(error)
     if pixels <= each:
         return ""
-    return (
-        f"{source.name!r} has {pixels / 1e6:,.1f} million pixels, and an image of an atlas can "
-        f"have {each / 1e6:,.1f} million here; give a smaller version."
+    return say(
+        "{source!r} has {pixels:,.1f} million pixels, and an image of an atlas can "
+        "have {each:,.1f} million here; give a smaller version.",
+        source=source.name,
+        pixels=pixels / 1e6,
+        each=each / 1e6,
     )
 
 

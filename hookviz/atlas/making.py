@@ -194,16 +194,19 @@ def _tallied(plan: Plan, part: PartFolder, engine: Engine, progress: Report | No
     telling.begin(sum(map(len, shards[:done])), tally.left_out_count)
     kept = time.monotonic()
     written = done
+    is_whole = True  # whether the tally is that of the shards that are done, and of no part of one
     rest = (TallyShard.of(plan, shard, tally.top.least.copy()) for shard in shards[done:])
     try:
         for other in engine(ShardWork(plan), rest, telling.so_far):
+            is_whole = False
             tally.merge(other)
             done += 1
+            is_whole = True
             if time.monotonic() - kept > _SECONDS:
                 part.keep(tally, done)
                 kept, written = time.monotonic(), done
     finally:
-        if done > written:  # whatever ended it: what is done is not done again
+        if done > written and is_whole:  # whatever ended it: what is done is not done again
             part.keep(tally, done)
     if not tally.tallied:
         part.drop()

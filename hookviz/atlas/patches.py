@@ -9,6 +9,7 @@ from PIL import Image
 from hookviz.errors import HookVizError
 from hookviz.images.formats import HEAD, find_reader
 from hookviz.images.reading import decode
+from hookviz.language.saying import say
 from hookviz.types import Crop, Pixels
 
 Box = tuple[int, int, int, int]
@@ -104,7 +105,9 @@ def opened(data: bytes, side: int, name: str) -> Pixels:
     except HookVizError:
         raise
     except Exception as error:  # on broken bytes Pillow raises whatever its line of code raises
-        raise HookVizError(f"{name} is damaged.") from error
+        raise HookVizError(say("{name} is damaged.", name=name)) from error
     if not small:
-        raise HookVizError(f"{name} is no picture of {side} pixels a side.")
+        raise HookVizError(
+            say("{name} is no picture of {side} pixels a side.", name=name, side=side)
+        )
     return decode(data, name).pixels

@@ -12,6 +12,7 @@ from torch import Tensor
 from hookviz.capturing.inputs import prepare
 from hookviz.errors import HookVizError, ImageError
 from hookviz.images import reading
+from hookviz.language.saying import say
 from hookviz.types import InputImage, Model, ModelInput
 
 Item = TypeVar("Item")
@@ -73,7 +74,9 @@ def read(
     try:
         picture = reading.read(image)  # type: ignore[arg-type] # it says what it takes
     except OSError as error:  # it goes while it is read
-        raise ImageError(f"It can't be read: {error.strerror or error}.") from error
+        raise ImageError(
+            say("It can't be read: {value}.", value=error.strerror or error)
+        ) from error
     return picture, prepare(model, picture, size=size), bytes.fromhex(picture.digest)
 
 

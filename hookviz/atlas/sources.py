@@ -13,6 +13,7 @@ from hookviz.capturing.features import named
 from hookviz.errors import HookVizError
 from hookviz.images.listing import expand
 from hookviz.images.urls import ImageUrl, expand_url, is_url
+from hookviz.language.saying import say
 from hookviz.paths import path_of
 from hookviz.types import InputImage, ModelInput
 
@@ -62,7 +63,7 @@ def sources(images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str]) 
             images = [images]
         listed = list(_listed(images))
     if not listed:
-        raise HookVizError("There is no image to make an atlas of; give a folder, or a list.")
+        raise HookVizError(say("There is no image to make an atlas of; give a folder, or a list."))
     return listed
 
 
@@ -78,7 +79,7 @@ def _listed(images: Iterable[Any]) -> Iterable[Source]:
     for place, image in enumerate(images, start=1):
         if not isinstance(image, str | os.PathLike | ImageUrl):
             [plain] = named([image])
-            yield source(f"image {place}" if plain == "image 1" else plain, image)
+            yield source(say("image {place}", place=place) if plain == "image 1" else plain, image)
             continue
         for within, file in _files(image):
             if file not in seen:

@@ -13,6 +13,7 @@ from hookviz.capturing.inputs import prepare
 from hookviz.capturing.recorded_pass import in_order, run, wanted_layers
 from hookviz.capturing.survey import survey_input
 from hookviz.errors import ImageError, ModelError
+from hookviz.language.saying import say
 from hookviz.types import Activation, Capture, Model, ModelInput, Progress
 from hookviz.wording import times
 
@@ -54,10 +55,12 @@ def capture_batch(
     shapes = {tuple(each.tensor.shape) for each in made}
     if len(shapes) != 1:
         raise ImageError(
-            f"The images make inputs of {' and '.join(map(times, sorted(shapes)))}; in one pass "
-            "all have to be of one size."
+            say(
+                "The images make inputs of {map}; in one pass all have to be of one size.",
+                map=" and ".join(map(times, sorted(shapes))),
+            )
             if made
-            else "There is no image in the batch; give one or more."
+            else say("There is no image in the batch; give one or more.")
         )
     batch = ModelInput(
         torch.cat([each.tensor for each in made]),
@@ -98,7 +101,12 @@ def _row(part: Activation, number: int, images: int) -> Tensor:
         return part.values
     if part.values.ndim == 0 or len(part.values) != images:
         raise ModelError(
-            f"{part.address} has {times(part.values.shape) or 'one number'} for {images} images "
-            "together, and so no part for each. Capture them one by one."
+            say(
+                "{address} has {value} for {images} images together, and so no part for "
+                "each. Capture them one by one.",
+                address=part.address,
+                value=times(part.values.shape) or say("one number"),
+                images=images,
+            )
         )
     return part.values[number].clone()

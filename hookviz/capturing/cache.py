@@ -88,6 +88,17 @@ class ByteCache:
             self._shared[self._number, key] = (self._own, size)
             return True
 
+    def hand_over(self, other: "ByteCache", first: tuple[Hashable, ...]) -> None:
+        """Have `other` keep too what is kept under the keys that begin with `first`."""
+        with self._lock:
+            entries = [
+                (key, *self._own[key])
+                for key in list(self._own)
+                if isinstance(key, tuple) and key[: len(first)] == first
+            ]
+        for key, value, size in entries:
+            other.put(key, value, size)
+
     def drop(self, key: Hashable) -> None:
         """Give the bytes of one value back, if it is there."""
         with self._lock:

@@ -12,6 +12,7 @@ from hookviz.capturing import feature_files
 from hookviz.capturing.feature_vectors import POOLS, Features, check_finite
 from hookviz.capturing.features import features, steps
 from hookviz.errors import HookVizError, shorten
+from hookviz.language.saying import say
 from hookviz.paths import path_of
 from hookviz.types import Model, ModelInput, Progress, ignore
 
@@ -55,7 +56,9 @@ class FeatureIndex:
         about = table.about
         size, pool = about.get("size", ""), about.get("pool", "")
         if pool not in POOLS or not (size == "" or (size.isdecimal() and len(size) < 6)):
-            raise HookVizError(f"{shorten(file.name)!r} doesn't say how its vectors were made.")
+            raise HookVizError(
+                say("{file!r} doesn't say how its vectors were made.", file=shorten(file.name))
+            )
         check_finite(table.names, table.vectors)
         found = Features(
             model=about.get("model", ""),
@@ -91,7 +94,7 @@ class FeatureIndex:
                 gives no vector that can be compared.
         """
         if count < 1:
-            raise HookVizError(f"count={count} is not a whole number above 0.")
+            raise HookVizError(say("count={count} is not a whole number above 0.", count=count))
         shares = self.similarity(model, image, progress=progress)
         return tuple(
             (self.features.names[place], float(shares[place])) for place in ranked(shares)[:count]
@@ -121,17 +124,31 @@ class FeatureIndex:
             HookVizError: its weights are others, or it makes its inputs in another way.
         """
         made = self.features
-        about = f"{shorten(made.model)} ({shorten(made.weights)} weights)"
+        about = say(
+            "{model} ({weights} weights)", model=shorten(made.model), weights=shorten(made.weights)
+        )
         if model.digest != made.digest:
             raise HookVizError(
-                f"The index was made with {about}, digest {shorten(made.digest[:12])}, and this is "
-                f"{model.title} ({model.weights} weights), digest {model.digest[:12]}: vectors of "
-                "two networks can't be compared. Load those weights, or make the index anew."
+                say(
+                    "The index was made with {about}, digest {digest}, and this is {model} "
+                    "({weights} weights), digest {digest_2}: vectors of two networks can't be "
+                    "compared. Load those weights, or make the index anew.",
+                    about=about,
+                    digest=shorten(made.digest[:12]),
+                    model=model.title,
+                    weights=model.weights,
+                    digest_2=model.digest[:12],
+                )
             )
         if steps(model) != made.preprocess:
             raise HookVizError(
-                f"The index was made with {about}, whose inputs were made of images in another way "
-                f"than {model.title}'s are. Take the same preprocessing, or make the index anew."
+                say(
+                    "The index was made with {about}, whose inputs were made of images in "
+                    "another way than {model}'s are. Take the same preprocessing, or make the "
+                    "index anew.",
+                    about=about,
+                    model=model.title,
+                )
             )
 
     def picture(self, place: int) -> Path | None:

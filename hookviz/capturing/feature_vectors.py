@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hookviz.capturing import feature_files
 from hookviz.errors import HookVizError, SettingError, shorten
+from hookviz.language.saying import mark, say
 from hookviz.paths import path_of
 
 _ROWS = 256  # of the similarities of any two that are computed at once
@@ -19,8 +20,8 @@ _AT_ONCE = 1 << 22  # numbers of vectors that are wide in memory at once
 _SUFFIXES = (".npz", ".parquet")
 
 POOLS = {
-    "mean": "the mean of each channel over all positions",
-    "flat": "every value, channel by channel",
+    mark("mean"): mark("the mean of each channel over all positions"),
+    mark("flat"): mark("every value, channel by channel"),
 }
 """How the values of a layer become one vector."""
 
@@ -80,8 +81,12 @@ class Features:
         count, size = self.vectors.shape
         if np.shape(vector) != (size,):
             raise HookVizError(
-                f"A vector of {np.size(vector):,} numbers can't be compared with these, which have "
-                f"{size:,} each: inputs of another size, or another layer."
+                say(
+                    "A vector of {size:,} numbers can't be compared with these, which have "
+                    "{size_2:,} each: inputs of another size, or another layer.",
+                    size=np.size(vector),
+                    size_2=size,
+                )
             )
         found = np.empty(count)
         one = _unit(np.asarray(vector)[None])[0]
@@ -106,7 +111,7 @@ class Features:
         [('checks.jpg', 0.84)]
         """
         if count < 1:
-            raise HookVizError(f"count={count} is not a whole number above 0.")
+            raise HookVizError(say("count={count} is not a whole number above 0.", count=count))
         found = {}
         for place, (name, row) in enumerate(zip(self.names, self._rows(), strict=True)):
             order = np.argsort(-row, kind="stable")
@@ -189,7 +194,13 @@ def check_suffix(path: Path) -> str:
     """
     suffix = path.suffix.casefold()
     if suffix not in _SUFFIXES:
-        raise SettingError(f"{str(path)!r} ends in none of {', '.join(_SUFFIXES)}.")
+        raise SettingError(
+            say(
+                "{path!r} ends in none of {suffixes}.",
+                path=str(path),
+                suffixes=", ".join(_SUFFIXES),
+            )
+        )
     return suffix
 
 
@@ -202,9 +213,15 @@ def check_finite(names: Sequence[str], vectors: NDArray[np.float32]) -> None:
     wrong = np.flatnonzero(~np.isfinite(vectors).all(1))
     if len(wrong):
         raise HookVizError(
-            f"{len(wrong):,} of {len(vectors):,} vectors have NaN or infinite numbers, first that "
-            f"of {shorten(names[wrong[0]])!r}, and nothing is alike to those. Leave these images "
-            "out, or choose an earlier layer; the lens health says where such numbers begin."
+            say(
+                "{wrong_count:,} of {vectors_count:,} vectors have NaN or infinite numbers, "
+                "first that of {names!r}, and nothing is alike to those. Leave these images "
+                "out, or choose an earlier layer; the lens health says where such numbers "
+                "begin.",
+                wrong_count=len(wrong),
+                vectors_count=len(vectors),
+                names=shorten(names[wrong[0]]),
+            )
         )
 
 

@@ -24,6 +24,7 @@ from hookviz.engines.engine import Engine, Needs, Tell
 from hookviz.errors import HookVizError, ImageError, UnknownLayerError, one_of, shorten
 from hookviz.hooking.forward_pass import Telling
 from hookviz.images.urls import ImageUrl, is_url
+from hookviz.language.saying import say
 from hookviz.paths import path_of
 from hookviz.types import Activation, InputImage, Model, ModelInput, Preprocess, Progress, ignore
 
@@ -66,13 +67,15 @@ def features(
     >>> hookviz.extract_features(model, ["assets/samples/dots.jpg"]).vectors.shape  # (N, D)
     (1, 128)
     """
-    one_of("pool", pool, POOLS)
+    one_of(say("pool"), pool, POOLS)
     listed = dict(images) if isinstance(images, Mapping) else named(images)
     if not listed:
-        raise HookVizError("There is no image to make features of; give at least one.")
+        raise HookVizError(say("There is no image to make features of; give at least one."))
     modules = dict(model.network.named_modules(remove_duplicate=False))
     if layer is not None and (not layer or layer not in modules):
-        raise UnknownLayerError(f"layer in {model.title}", layer, filter(None, modules))
+        raise UnknownLayerError(
+            say("layer in {model}", model=model.title), layer, filter(None, modules)
+        )
     first = _layer_of_first(model, listed, layer, size, whole=whole)
     needs = needs_of([model], listed.values())
     work = VectorWork(model, first, pool, size, whole=whole, needs=needs)
@@ -95,7 +98,9 @@ def features(
         name, reason = next(iter(failed.items()))
         if len(failed) == 1:
             raise reason
-        raise HookVizError(f"No image gave features. {shorten(name)}: {reason}") from reason
+        raise HookVizError(
+            say("No image gave features. {name}: {reason}", name=shorten(name), reason=reason)
+        ) from reason
     assert work.layer is not None
     stacked = np.stack(list(found.values()))
     stacked.setflags(write=False)
@@ -194,12 +199,15 @@ def named(images: Iterable[Any]) -> dict[str, Any]:
         images = [images]
     if not isinstance(images, Iterable):
         raise ImageError(
-            f"images={shorten(repr(images))} is no image and no sequence of them; give paths, bytes"
-            ", Pillow images or tensors, such as ['cat.jpg', 'dog.jpg']."
+            say(
+                "images={images} is no image and no sequence of them; give paths, bytes, "
+                "Pillow images or tensors, such as ['cat.jpg', 'dog.jpg'].",
+                images=shorten(repr(images)),
+            )
         )
     uses: Counter[str] = Counter()
     for place, image in enumerate(images, start=1):
-        plain = name = _name(image) or f"image {place}"
+        plain = name = _name(image) or say("image {place}", place=place)
         while name in found:  # from the last number on: 100,000 can have one name
             uses[plain] += 1
             name = f"{plain} ({uses[plain] + 1})"
@@ -227,7 +235,9 @@ def _last_conv(model: Model, shape: tuple[int, ...]) -> str:
     found = survey(model, shape)
     layers = found.convs or found.layers
     if not layers:
-        raise HookVizError(f"{model.title} has no layer whose output could be a vector.")
+        raise HookVizError(
+            say("{model} has no layer whose output could be a vector.", model=model.title)
+        )
     return layers[-1].name
 
 
@@ -247,7 +257,7 @@ def vector(
     """
     values: NDArray[np.float32] = activation.values.numpy()
     if not values.size:
-        raise HookVizError(f"{activation.address} put out no numbers.")
+        raise HookVizError(say("{address} put out no numbers.", address=activation.address))
     if values.ndim > 1 and channels_last(values.shape, module, ratio):
         values = np.moveaxis(values, -1, 0)
     if pool == "mean" and values.ndim > 1:
@@ -263,8 +273,13 @@ def _check_length(
     """Refuse a vector of another length than those before."""
     expected = next(iter(found.values()), vector)
     if len(vector) != len(expected):
-        hint = 'pool="mean" takes inputs of any size.' if pool == "flat" else ""
+        hint = say('pool="mean" takes inputs of any size.') if pool == "flat" else ""
         raise HookVizError(
-            f"It gives {len(vector):,} numbers and the first image {len(expected):,}, since their "
-            f"inputs differ in size. {hint}".rstrip()
+            say(
+                "It gives {vector_count:,} numbers and the first image {expected_count:,}, "
+                "since their inputs differ in size. {hint}",
+                vector_count=len(vector),
+                expected_count=len(expected),
+                hint=hint,
+            ).rstrip()
         )

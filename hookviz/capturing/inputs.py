@@ -7,6 +7,7 @@ from torch import Tensor
 from hookviz.errors import ImageError, shorten
 from hookviz.hooking.forward_pass import own_shape
 from hookviz.images import preprocess, reading
+from hookviz.language.saying import say
 from hookviz.types import Model, ModelInput
 from hookviz.wording import times
 
@@ -40,7 +41,12 @@ def prepare(
         kind = "tensor" if isinstance(image, Tensor) else "ModelInput"
         asked = f"size={shorten(repr(size))}" if size is not None else "whole=True"
         raise ImageError(
-            f"{asked} is for images: a {kind} is used as it is. Leave it out, or give the image."
+            say(
+                "{asked} is for images: a {kind} is used as it is. Leave it out, or give the "
+                "image.",
+                asked=asked,
+                kind=kind,
+            )
         )
     if isinstance(image, ModelInput):
         return image
@@ -49,8 +55,12 @@ def prepare(
         return preprocess.from_tensor(image, form)
     if len(own_shape(model)) != 3:
         raise ImageError(
-            f"{model.title} takes no image but a float tensor of ({form}), such as "
-            f"{times(own_shape(model))}."
+            say(
+                "{model} takes no image but a float tensor of ({form}), such as {own_shape}.",
+                model=model.title,
+                form=form,
+                own_shape=times(own_shape(model)),
+            )
         )
     return preprocess.prepare(
         reading.read(image), model.preprocess, size=size, whole=whole, min_size=model.min_size

@@ -11,6 +11,7 @@ from hookviz.capturing.survey import Survey
 from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
 from hookviz.hooking import conduct, hooks
 from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
+from hookviz.language.saying import say
 from hookviz.types import Activation, Model, ModelInput, Progress
 
 
@@ -39,17 +40,26 @@ def wanted_layers(
         if not isinstance(name, str):
             first = next(iter(seen.calls), "conv1")
             raise SettingError(
-                f"layers={shorten(repr(layers))}: a layer goes by its name, such as {first!r}, not "
-                f"by a {type(name).__name__}; list_layers tells the names."
+                say(
+                    "layers={layers}: a layer goes by its name, such as {first!r}, not by a "
+                    "{name}; list_layers tells the names.",
+                    layers=shorten(repr(layers)),
+                    first=first,
+                    name=type(name).__name__,
+                )
             )
         if name in seen.calls:
             continue
         if name in dict(model.network.named_modules(remove_duplicate=False)):
             raise ModelError(
-                f"Layer {name!r} of {model.title} is not run by a forward pass, "
-                "or it goes by another name there."
+                say(
+                    "Layer {name!r} of {model} is not run by a forward pass, or it goes by "
+                    "another name there.",
+                    name=name,
+                    model=model.title,
+                )
             )
-        raise UnknownLayerError(f"layer in {model.title}", name, seen.calls)
+        raise UnknownLayerError(say("layer in {model}", model=model.title), name, seen.calls)
     return tuple(name for name in seen.calls if name in asked)
 
 
@@ -94,7 +104,13 @@ def run(
         by_layer[record.address.layer] += (activation,)
     for name, parts in by_layer.items():
         if not parts:
-            raise ModelError(f"Layer {name!r} of {model.title} put out no tensor to look at.")
+            raise ModelError(
+                say(
+                    "Layer {name!r} of {model} put out no tensor to look at.",
+                    name=name,
+                    model=model.title,
+                )
+            )
     taken = (
         Activation(record.address, _without_batch(record.tensor)) for record in watch.inputs.records
     )

@@ -7,20 +7,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
-from torch.nn.modules.conv import _ConvNd
 
 from hookviz.capturing import layers
+from hookviz.capturing.returned_call import Outputs, ReturnedCall, returned_call
 from hookviz.errors import ModelError, one_of
 from hookviz.hooking import conduct, hooks
 from hookviz.hooking.forward_pass import forward_pass, own_shape, pass_without_data, private_replica
 from hookviz.hooking.torch_functions import not_followed
+from hookviz.language.saying import say
 from hookviz.types import Address, LayerInfo, Model, ModelInput
 
-_FLOAT_BYTES = 4  # activations are kept as float32
 _MOST_SURVEYS = 8  # input shapes, and inputs, per network that are remembered
 
 
@@ -41,6 +41,7 @@ class Survey:
         overwritten: modules whose output something writes into later in the pass, such as an
             in-place ReLU; what a hook holds of them has to be copied at once.
         sequence: the module of every call, in order of return.
+        passed_on: of these the turns whose call returned what the one before it did, as it was.
         scores: how many class scores the network puts out; 0 where it puts out something else.
         only_computes: whether every image takes this very way, and version counters tell every
             write (see `hookviz.hooking.conduct`).
@@ -55,6 +56,7 @@ class Survey:
     map_outputs: Mapping[str, tuple[Address, ...]]
     overwritten: frozenset[str]
     sequence: tuple[str, ...]
+    passed_on: frozenset[int]
     scores: int
     only_computes: bool
 
@@ -74,7 +76,7 @@ class Survey:
 
     @cached_property
     def turns(self) -> Mapping[tuple[str, int], int]:
-        """When each call returned, by layer and call: 0 for the first of the pass."""
+        """When each call returned, by layer and call: 0 for the first; in this order."""
         counts: Counter[str] = Counter()
         turns = {}
         for turn, name in enumerate(self.sequence):
@@ -115,7 +117,7 @@ def list_layers(
     >>> [layer.name for layer in hookviz.list_layers(model, kind="maps")][:3]
     ['stem', 'stem.first', 'stem.first.conv']
     """
-    one_of("kind of layers", kind, KINDS)
+    one_of(say("kind of layers"), kind, KINDS)
     found = survey(model, tuple(input_shape or own_shape(model)))
     return {"conv": found.convs, "maps": found.maps, "all": found.layers}[kind]
 
@@ -150,7 +152,7 @@ def steps_after(surveyed: Survey, layer: str) -> tuple[Address, ...]:
     convs = {info.name for info in surveyed.convs}
     if (layer, 0) not in surveyed.turns or len(layers[layer].output_shape) != 3:
         return ()
-    calls = sorted(surveyed.turns, key=surveyed.turns.__getitem__)
+    calls = list(surveyed.turns)
     steps = []
     for name, call in calls[surveyed.turns[layer, 0] + 1 :]:
         if name in convs:
@@ -200,14 +202,16 @@ def _pass_over(
 ) -> Survey:
     modules = dict(network.named_modules())
     modules.pop("")
-    seen: list[_Returned] = []
-    recorder = hooks.Recorder()
+    seen: list[ReturnedCall] = []
+    recorder, outputs, passed_on = hooks.Recorder(), Outputs(), set[int]()
     watched = conduct.Conduct(network)
 
     def see(call: hooks.Call) -> None:
         with not_followed():
             recorder.see(call)
-            seen.append(_returned(call, modules[call.layer], images))
+            seen.append(returned_call(call, modules[call.layer], images))
+            if outputs.passes_on(call.output):
+                passed_on.add(len(seen) - 1)
 
     with hooks.observe(network, modules, see), watched:
         output = (run or network)(images)
@@ -256,40 +260,7 @@ def _pass_over(
         MappingProxyType(map_outputs),
         recorder.overwritten_layers(),
         tuple(call.layer for call in seen),
+        frozenset(passed_on),
         output.shape[1] if isinstance(output, Tensor) and output.ndim == 2 else 0,
         only_computes=images.is_meta and watched.only_computed,
     )
-
-
-class _Returned(NamedTuple):
-    """One call as it returned: shapes without the batch; of `maps` by their path in the output."""
-
-    layer: str
-    input_shape: tuple[int, ...]
-    output_shape: tuple[int, ...]
-    maps: Mapping[tuple[str, ...], tuple[int, ...]]
-    nbytes: int
-    has_tensor: bool
-
-
-def _returned(call: hooks.Call, module: nn.Module, images: Tensor) -> _Returned:
-    outputs = list(hooks.tensors_in(call.output))
-    inputs = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
-    return _Returned(
-        call.layer,
-        _shape_of_one(inputs[0], module) if inputs else (),
-        _shape_of_one(outputs[0][1], module) if outputs else (),
-        {
-            path: _shape_of_one(tensor, module)
-            for path, tensor in outputs
-            if layers.are_maps(tensor, module, images)
-        },
-        sum(tensor.numel() for _, tensor in outputs) * _FLOAT_BYTES,
-        bool(outputs),
-    )
-
-
-def _shape_of_one(tensor: Tensor, module: nn.Module) -> tuple[int, ...]:
-    """A tensor's shape without the batch, which a convolution may have been called without."""
-    unbatched = isinstance(module, _ConvNd) and tensor.ndim == len(module.kernel_size) + 1
-    return tuple(tensor.shape if unbatched else tensor.shape[1:])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from hookviz.classroom.codes import LETTERS
 from hookviz.cli.processes import Process, keep_up
 from hookviz.errors import ModelError, nearest_names, shorten
 from hookviz.paths import path_of
@@ -49,9 +50,10 @@ _FORM = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):[^\W\d]\w*")
 @click.option(
     "--atlas", metavar="FILE", multiple=True, help="An atlas to show with its network; several do."
 )
+@click.option("--lessons", metavar="FOLDER", help="Lessons of your own to show after ours.")
 @click.option(
     "--processes",
-    type=click.IntRange(1, 64),
+    type=click.IntRange(1, len(LETTERS)),  # each has one for the codes of its classes
     default=1,
     show_default=True,
     envvar="HOOKVIZ_PROCESSES",
@@ -64,6 +66,7 @@ def run(
     model: str | None,
     index: str | None,
     atlas: tuple[str, ...],
+    lessons: str | None,
     processes: int,
 ) -> None:
     """Start the app, by default at http://localhost:8501.
@@ -76,6 +79,8 @@ def run(
     pictures that lie in the folder of the file.
 
     With --atlas everybody sees what excites a channel of the network that the atlas is of.
+
+    With --lessons everybody can learn with the lessons in that folder, a Markdown file each.
 
     A server that is killed is started again. SIGTERM and Ctrl-C end all of it, with exit status 0.
     """
@@ -96,6 +101,8 @@ def run(
         environment["HOOKVIZ_INDEX"] = str(_checked_index(index))
     if atlas:
         environment["HOOKVIZ_ATLAS"] = os.pathsep.join(map(_checked_atlas, atlas))
+    if lessons:
+        environment["HOOKVIZ_LESSONS"] = _checked_lessons(lessons)
     if processes == 1:
         started = [_server("The server", address, port, environment)]
     else:
@@ -130,7 +137,9 @@ def _servers(count: int, address: str, port: int, environment: Mapping[str, str]
     servers = []
     for number, own in enumerate(ports):
         metrics = int(environment.get("HOOKVIZ_METRICS_PORT") or 0)
-        each = {"HOOKVIZ_METRICS_PORT": str(metrics + number)} if metrics else {}
+        each = {"HOOKVIZ_SERVER": str(number)}
+        if metrics:
+            each["HOOKVIZ_METRICS_PORT"] = str(metrics + number)
         name = f"Server {number + 1} of {count}"
         servers.append(_server(name, "127.0.0.1", own, {**shared, **each}))
     return [*servers, proxy(address, port, ports)]
@@ -167,6 +176,19 @@ def _checked_atlas(atlas: str) -> str:
     path = path_of(atlas).absolute()
     read_atlas(path)
     return str(path)
+
+
+def _checked_lessons(folder: str) -> str:
+    """Where the lessons are, which can be read, all of them.
+
+    Raises:
+        HookVizError: one can't, with its file and line; the page would say so to the class.
+    """
+    from hookviz.lessons.catalog import read_lessons  # noqa: PLC0415 - needs torch, few have lessons
+
+    path = str(path_of(folder).absolute())
+    read_lessons(path)
+    return path
 
 
 def _check(model: str, folder: str) -> None:

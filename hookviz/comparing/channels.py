@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.errors import HookVizError
+from hookviz.language.saying import say
 from hookviz.wording import times
 
 Floats = NDArray[np.float64]
@@ -91,13 +92,19 @@ def _rows(a: Tensor, b: Tensor) -> tuple[NDArray[np.generic], NDArray[np.generic
     """Both as a row a channel, ``(C, cells)``."""
     if a.shape != b.shape:
         raise HookVizError(
-            f"Maps of {_size(a)} can't be compared with maps of {_size(b)} channel by channel: "
-            "both have to have the same shape."
+            say(
+                "Maps of {size} can't be compared with maps of {size_2} channel by channel: "
+                "both have to have the same shape.",
+                size=_size(a),
+                size_2=_size(b),
+            )
         )
     if not a.ndim or not a.numel():
-        raise HookVizError(f"There are no channels to compare in a tensor of {_size(a)}.")
+        raise HookVizError(
+            say("There are no channels to compare in a tensor of {size}.", size=_size(a))
+        )
     if a.is_complex() or b.is_complex():
-        raise HookVizError("Complex numbers are not compared; give their .abs() or .real.")
+        raise HookVizError(say("Complex numbers are not compared; give their .abs() or .real."))
     first, second = (_real(each).reshape(len(each), -1).numpy() for each in (a, b))
     return first, second
 
@@ -126,4 +133,4 @@ def _cosine(x: Floats, y: Floats) -> Floats:
 
 
 def _size(values: Tensor) -> str:
-    return times(values.shape) or "one number"
+    return times(values.shape) or say("one number")

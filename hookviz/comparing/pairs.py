@@ -5,6 +5,7 @@ from itertools import product
 from typing import Any
 
 from hookviz.errors import HookVizError, UnknownLayerError
+from hookviz.language.saying import say
 from hookviz.types import Activation, Capture
 from hookviz.wording import times
 
@@ -59,7 +60,9 @@ def _activations(capture: Capture, layer: str | None) -> tuple[Activation, ...]:
         return (capture[layer],)
     parts = capture.calls(layer)
     if not parts:
-        raise UnknownLayerError(f"captured layer of {capture.model}", layer, capture)
+        raise UnknownLayerError(
+            say("captured layer of {model}", model=capture.model), layer, capture
+        )
     return parts
 
 
@@ -72,31 +75,58 @@ def _place(activation: Activation, *, by_name: bool) -> tuple[Any, ...]:
 def _reason(each: Activation, other: Activation | None) -> str:
     """Why two activations can't be compared; empty where they can."""
     if other is None:
-        return "B has nothing under that address"
+        return say("B has nothing under that address")
     if each.values.shape != other.values.shape:
-        there = "" if each.address == other.address else f" in {other.address}"
-        return f"A has {_size(each)} and B {_size(other)}{there}"
+        there = "" if each.address == other.address else say(" in {address}", address=other.address)
+        return say(
+            "A has {size} and B {size_2}{there}", size=_size(each), size_2=_size(other), there=there
+        )
     if not each.values.ndim or not each.values.numel():
-        return "it has no channels"
+        return say("it has no channels")
     if each.values.is_complex() or other.values.is_complex():
-        return "it holds complex numbers"
+        return say("it holds complex numbers")
     return ""
 
 
 def _nothing(a: Capture, b: Capture, left_out: Mapping[str, str], asked: Iterable[Pair]) -> str:
     """Why nothing is compared, and what can be: with what was `asked` for before anything else."""
     shown = [f"{name}: {reason}" for name, reason in [*left_out.items()][:_SUGGESTED]]
-    more = f"; and {len(left_out) - _SUGGESTED:,} more" if len(left_out) > _SUGGESTED else ""
-    said = f"No layer of {a.model} and {b.model} can be compared here. {'; '.join(shown)}{more}."
+    more = (
+        say("; and {left_out_count:,} more", left_out_count=len(left_out) - _SUGGESTED)
+        if len(left_out) > _SUGGESTED
+        else ""
+    )
+    said = say(
+        "No layer of {model} and {model_2} can be compared here. {shown}{more}.",
+        model=a.model,
+        model_2=b.model,
+        shown="; ".join(shown),
+        more=more,
+    )
     same = _of_one_shape(asked) or _of_one_shape(product(a.activations, b.activations))
     if same:
-        named = ", ".join(f"A's {each.address} and B's {other.address}" for each, other in same)
-        return f"{said} Of one shape are {named}, to be named as layer= and other_layer=."
+        named = ", ".join(
+            say("A's {address} and B's {address_2}", address=each.address, address_2=other.address)
+            for each, other in same
+        )
+        return say(
+            "{said} Of one shape are {named}, to be named as layer= and other_layer=.",
+            said=said,
+            named=named,
+        )
     shapes = tuple(times(each.input.shape[1:]) for each in (a, b))
     size = ""
     if shapes[0] != shapes[1]:
-        size = f" The inputs are {shapes[0]} and {shapes[1]}: capture both in one size."
-    return f"{said}{size} hookviz.similarity compares layers of any shape, over many images."
+        size = say(
+            " The inputs are {shapes} and {shapes_2}: capture both in one size.",
+            shapes=shapes[0],
+            shapes_2=shapes[1],
+        )
+    return say(
+        "{said}{size} hookviz.similarity compares layers of any shape, over many images.",
+        said=said,
+        size=size,
+    )
 
 
 def _of_one_shape(pairs: Iterable[Pair]) -> list[Pair]:
@@ -107,4 +137,4 @@ def _of_one_shape(pairs: Iterable[Pair]) -> list[Pair]:
 
 
 def _size(activation: Activation) -> str:
-    return times(activation.values.shape) or "one number"
+    return times(activation.values.shape) or say("one number")

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import GridPanel
 from hookviz.drawing.scales import quantise
+from hookviz.language.saying import say
 from hookviz.wording import number
 
 Map = NDArray[np.float32]
@@ -28,11 +29,13 @@ def before_and_after(
         moved = np.abs(after - before)
     said = unmoved
     if np.nan_to_num(moved).any():
-        said = f"largest change {number(float(np.nanmax(moved)))}; colours as before."
+        said = say(
+            "largest change {nanmax}; colours as before.", nanmax=number(float(np.nanmax(moved)))
+        )
     grids = _alike(layer, before, after)
     return (
-        GridPanel(layer, grids[0], layer=layer, state="before"),
-        GridPanel(layer, grids[1], said, layer, "after"),
+        GridPanel(layer, grids[0], layer=layer, state=say("before")),
+        GridPanel(layer, grids[1], said, layer, say("after")),
     )
 
 

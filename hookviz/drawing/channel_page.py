@@ -15,6 +15,7 @@ from hookviz.drawing.grid import Grid
 from hookviz.drawing.histogram import histogram
 from hookviz.drawing.overlay import overlay
 from hookviz.errors import SettingError
+from hookviz.language.saying import say
 from hookviz.types import Crop, Pixels
 from hookviz.wording import number
 
@@ -28,16 +29,16 @@ def numbers(grid: Grid, channel: int, values: NDArray[np.float32]) -> dict[str, 
     """
     finite = values[np.isfinite(values)].astype(np.float64)
     if not finite.size:
-        return {"finite values": "none"}
+        return {say("finite values"): say("none")}
     stats = grid.stats
     rank = 1 + int((stats.maximum > stats.maximum[channel]).sum())
     return {
-        "minimum": number(finite.min()),
-        "mean": number(finite.mean()),
-        "maximum": number(finite.max()),
-        "standard deviation": number(finite.std()),
-        "zeros": f"{stats.zeros[channel]:.0%}".replace("%", " %"),
-        "rank by maximum": f"{rank} of {len(stats)}",
+        say("minimum"): number(finite.min()),
+        say("mean"): number(finite.mean()),
+        say("maximum"): number(finite.max()),
+        say("standard deviation"): number(finite.std()),
+        say("zeros"): say("{share:.0f} %", share=100 * stats.zeros[channel]),
+        say("rank by maximum"): say("{rank} of {stats_count}", rank=rank, stats_count=len(stats)),
     }
 
 
@@ -78,18 +79,24 @@ def channel_page(
     """
     coloured = grid.channel_pixels(channel)
     if values.shape != grid.shape[1:]:
-        raise SettingError(f"values of shape {values.shape} are no map of {grid.shape[1:]}.")
+        raise SettingError(
+            say(
+                "values of shape {shape} are no map of {shape_2}.",
+                shape=values.shape,
+                shape_2=grid.shape[1:],
+            )
+        )
 
     def draw() -> Figure:
         pictures = 2 if image is not None and crop is not None else 1
         figure = Figure(figsize=(3.6 * (pictures + 1), 4.4), layout="constrained", dpi=_DPI)
         axes = figure.subplots(1, pictures + 1)
-        heading = title or f"{grid.title}, channel {channel}"
+        heading = title or say("{grid}, channel {channel}", grid=grid.title, channel=channel)
         figure.suptitle("\n".join(textwrap.wrap(heading, 40 * pictures)), fontsize=11)
         _draw_map(figure, axes[0], grid, channel, coloured)
         if image is not None and crop is not None:
             axes[1].imshow(overlay(image, coloured, crop))
-            axes[1].set_title("on the image", fontsize=9)
+            axes[1].set_title(say("on the image"), fontsize=9)
             axes[1].set_axis_off()
         _draw_numbers(axes[-1], numbers(grid, channel, values), values)
         return figure
@@ -99,7 +106,10 @@ def channel_page(
 
 def _draw_map(figure: Figure, axes: Axes, grid: Grid, channel: int, coloured: Pixels) -> None:
     axes.imshow(coloured, interpolation="nearest")
-    axes.set_title(f"{coloured.shape[0]}×{coloured.shape[1]} cells", fontsize=9)
+    axes.set_title(
+        say("{shape}×{shape_2} cells", shape=coloured.shape[0], shape_2=coloured.shape[1]),
+        fontsize=9,
+    )
     axes.set_xlabel("column", fontsize=8)
     axes.set_ylabel("row", fontsize=8)
     axes.tick_params(labelsize=7)
@@ -114,7 +124,7 @@ def _draw_numbers(axes: Axes, said: dict[str, str], values: NDArray[np.float32])
     bins = histogram(values)
     if bins.counts.any():
         axes.hist(bins.middles, bins=bins.edges.tolist(), weights=bins.counts, color=ACCENT)
-    axes.set_title(f"{values.size:,} values", fontsize=9)
+    axes.set_title(say("{size:,} values", size=values.size), fontsize=9)
     axes.tick_params(labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)
     text = "\n".join(f"{name}: {value}" for name, value in said.items())

@@ -11,6 +11,7 @@ from hookviz.drawing.colours import ABOVE, ACCENT, BELOW, CONTRAST
 from hookviz.drawing.figures import figure_file
 from hookviz.drawing.panels import ChartPanel
 from hookviz.errors import SettingError, shorten
+from hookviz.language.saying import say
 from hookviz.wording import number
 
 COLOURS = (ACCENT, CONTRAST, "#8a6fb8", "#b58900", "#5a7fb0")
@@ -28,11 +29,16 @@ def chart_figure(panel: ChartPanel, *, ink: str = "#1a1a1a", width: float = 9.0)
             than the labels.
     """
     if panel.kind not in ("bars", "lines"):
-        raise SettingError(f'kind={panel.kind!r} is neither "bars" nor "lines".')
+        raise SettingError(say('kind={kind!r} is neither "bars" nor "lines".', kind=panel.kind))
     for name, values in panel.series.items():
         if len(values) != len(panel.labels):
             raise SettingError(
-                f"The series {name!r} has {len(values)} numbers for {len(panel.labels)} labels."
+                say(
+                    "The series {name!r} has {values_count} numbers for {labels_count} labels.",
+                    name=name,
+                    values_count=len(values),
+                    labels_count=len(panel.labels),
+                )
             )
     figure = Figure(figsize=(width, 3.4), layout="constrained", facecolor="none")
     axes = figure.add_subplot(facecolor="none")

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from hookviz.language.saying import mark
+
 LEVELS = 253  # odd, so that zero on a symmetric scale lies in the middle of the middle level
 
 
@@ -26,21 +28,28 @@ class Colormap:
 COLORMAPS = {
     colormap.name: colormap
     for colormap in (
-        Colormap("viridis", "dark violet", "teal", "yellow"),
-        Colormap("cividis", "dark blue", "grey", "yellow"),
-        Colormap("magma", "black", "crimson", "pale yellow"),
-        Colormap("inferno", "black", "crimson", "pale yellow"),
-        Colormap("gray", "black", "grey", "white"),
-        Colormap("gray_r", "white", "grey", "black"),
-        Colormap("RdBu_r", "blue", "white", "red", diverging=True),
-        Colormap("coolwarm", "blue", "light grey", "red", diverging=True),
-        Colormap("berlin", "light blue", "black", "pink", diverging=True),
+        Colormap("viridis", mark("dark violet"), mark("teal"), mark("yellow")),
+        Colormap("cividis", mark("dark blue"), mark("grey"), mark("yellow")),
+        Colormap("magma", mark("black"), mark("crimson"), mark("pale yellow")),
+        Colormap("inferno", mark("black"), mark("crimson"), mark("pale yellow")),
+        Colormap("gray", mark("black"), mark("grey"), mark("white")),
+        Colormap("gray_r", mark("white"), mark("grey"), mark("black")),
+        Colormap("RdBu_r", mark("blue"), mark("white"), mark("red"), diverging=True),
+        Colormap("coolwarm", mark("blue"), mark("light grey"), mark("red"), diverging=True),
+        Colormap("berlin", mark("light blue"), mark("black"), mark("pink"), diverging=True),
     )
 }
 """The colormaps on offer: for values of any kind, then the diverging ones for signed values."""
 
 
+PROJECTED, PROJECTED_SIGNED = "viridis", "coolwarm"
+"""Those for a projector: of all on offer they lose least in a lit room, to whichever eye.
+
+A projector's black is the wall's grey, in which dark colours become one.
+"""
+
+
 NAN_COLOUR, INF_COLOUR = "#ff00ff", "#00ffff"  # nowhere near any of the colormaps above
 
 
-NAN_WORD, INF_WORD = "magenta", "cyan"
+NAN_WORD, INF_WORD = mark("magenta"), mark("cyan")

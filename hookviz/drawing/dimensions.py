@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from hookviz.errors import HookVizError, SettingError, shorten
+from hookviz.language.saying import say
 from hookviz.wording import times
 
 
@@ -29,20 +30,31 @@ def as_maps(
         slices = values.shape[1] if values.ndim == 4 else 0
         if isinstance(depth, bool) or not isinstance(depth, int) or not 0 <= depth < slices:
             wanted = (
-                f"a slice of this volume, 0 to {slices - 1}"
+                say("a slice of this volume, 0 to {slices}", slices=slices - 1)
                 if slices
-                else f"of use here: it is for volumes, (C, D, H, W), and this is {values.shape}"
+                else say(
+                    "of use here: it is for volumes, (C, D, H, W), and this is {shape}",
+                    shape=values.shape,
+                )
             )
-            raise SettingError(f"depth={shorten(repr(depth))} is not {wanted}.")
-        return values[:, depth], f"Slice {depth} of {slices} in depth, counted from 0."
+            raise SettingError(
+                say("depth={depth} is not {wanted}.", depth=shorten(repr(depth)), wanted=wanted)
+            )
+        return values[:, depth], say(
+            "Slice {depth} of {slices} in depth, counted from 0.", depth=depth, slices=slices
+        )
     if of and values.ndim < 2:
         raise HookVizError(
-            f"{of} puts out {times(values.shape)} numbers, no maps to draw. Layers and blocks that "
-            "do are listed by list_layers(model, kind='maps') and `hookviz layers --kind maps`; "
-            "extract_features and the lens Summary take any layer."
+            say(
+                "{of} puts out {shape} numbers, no maps to draw. Layers and blocks that do "
+                "are listed by list_layers(model, kind='maps') and `hookviz layers --kind "
+                "maps`; extract_features and the lens Summary take any layer.",
+                of=of,
+                shape=times(values.shape),
+            )
         )
     if values.ndim == 2:
-        return values[:, None], "Each strip is a channel, from left to right along its length."
+        return values[:, None], say("Each strip is a channel, from left to right along its length.")
     return values, ""
 
 

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
+from hookviz.drawing.fonts import readable
 from hookviz.errors import one_of
+from hookviz.language.saying import say
 
 FORMATS = ("png", "pdf", "svg")
 """What a figure can be written as."""
@@ -23,8 +25,8 @@ def figure_file(draw: Callable[[], Figure], format: str, *, dpi: int) -> bytes: 
     Raises:
         SettingError: `format` is not in `FORMATS`.
     """
-    one_of("format", format, FORMATS)
+    one_of(say("format"), format, FORMATS)
     file = io.BytesIO()
     with _drawing:
-        draw().savefig(file, format=format, dpi=dpi, metadata=_DATES[format])
+        readable(draw()).savefig(file, format=format, dpi=dpi, metadata=_DATES[format])
     return file.getvalue()

@@ -24,6 +24,7 @@ from hookviz.drawing.palette import palette_of, palette_png
 from hookviz.drawing.scales import Limits, held, quantise
 from hookviz.drawing.statistics import ChannelStats, Levels, channel_stats, order
 from hookviz.errors import HookVizError, SettingError, one_of
+from hookviz.language.saying import say, say_count
 from hookviz.types import Activation, Address, Pixels
 
 _PACKS = 0.2  # share of zeros from which a sprite is worth packing
@@ -66,8 +67,10 @@ class Grid:
         """How much of the layer is shown: ``"64 of 512 shown"`` or ``"all 64 channels"``."""
         total = self.shape[0]
         if len(self.order) < total:
-            return f"{len(self.order):,} of {total:,} shown"
-        return "1 channel" if total == 1 else f"all {total:,} channels"
+            return say(
+                "{order_count:,} of {total:,} shown", order_count=len(self.order), total=total
+            )
+        return say_count("{count} channel", "all {count:,} channels", total)
 
     @cached_property
     def legend(self) -> str:
@@ -79,7 +82,7 @@ class Grid:
     def ticks(self) -> tuple[tuple[float, str], ...]:
         """Marks for the colour bar: (fraction from its low end, label)."""
         if self.limits.scale == "channel" and self.shape[0] > 1:
-            return (0.0, "each channel's lowest"), (1.0, "each channel's highest")
+            return (0.0, say("each channel's lowest")), (1.0, say("each channel's highest"))
         return self.ticks_of(0)
 
     def ticks_of(self, channel: int) -> tuple[tuple[float, str], ...]:
@@ -134,7 +137,12 @@ class Grid:
             SettingError: `magnification` is not a whole number from 1 to 256.
         """
         if not isinstance(magnification, int) or not 1 <= magnification <= 256:
-            raise SettingError(f"magnification={magnification!r} is not a whole number, 1 to 256.")
+            raise SettingError(
+                say(
+                    "magnification={magnification!r} is not a whole number, 1 to 256.",
+                    magnification=magnification,
+                )
+            )
         levels = self._levels_of(channel)
         return palette_png(levels.repeat(magnification, 0).repeat(magnification, 1), self.palette)
 
@@ -142,8 +150,13 @@ class Grid:
         positions = np.flatnonzero(self.order == channel)
         if not len(positions):
             raise HookVizError(
-                f"Channel {channel} is not in this grid: {self.shown}, of channels 0 to "
-                f"{self.shape[0] - 1}. Make the grid without top= to have them all."
+                say(
+                    "Channel {channel} is not in this grid: {shown}, of channels 0 to {shape}. "
+                    "Make the grid without top= to have them all.",
+                    channel=channel,
+                    shown=self.shown,
+                    shape=self.shape[0] - 1,
+                )
             )
         levels: Levels = self.levels[positions[0]]
         return levels
@@ -172,7 +185,9 @@ class Grid:
         b'%PDF'
         """
         if not isinstance(dpi, int) or isinstance(dpi, bool) or not 50 <= dpi <= 600:
-            raise SettingError(f"dpi={dpi!r} is not a whole number of dots per inch, 50 to 600.")
+            raise SettingError(
+                say("dpi={dpi!r} is not a whole number of dots per inch, 50 to 600.", dpi=dpi)
+            )
         page = grid_page.Page(
             title=self.title if title is None else title,
             shape=self.shape,
@@ -246,7 +261,7 @@ def make_grid(
     ('4 of 32 shown', [3, 13, 14, 2])
     """
     automatic = "RdBu_r" if scale == "symmetric" else "viridis"
-    colours = COLORMAPS[one_of("colormap", colormap or automatic, COLORMAPS)]
+    colours = COLORMAPS[one_of(say("colormap"), colormap or automatic, COLORMAPS)]
     address = activation.address if isinstance(activation, Activation) else None
     values, about = _float32(activation), ""
     if address is not None or depth is not None:  # a bare matrix may be anything
@@ -292,7 +307,7 @@ def coloured(
         HookVizError: the values are not ``(H, W)`` or empty.
         SettingError: `colormap` is not one of `COLORMAPS`.
     """
-    name = COLORMAPS[one_of("colormap", colormap, COLORMAPS)].name
+    name = COLORMAPS[one_of(say("colormap"), colormap, COLORMAPS)].name
     stats = channel_stats(np.asarray(values, np.float32)[None])
     ends = (
         float(stats.minimum[0] if low is None else low),
@@ -307,13 +322,19 @@ def _float32(activation: object) -> NDArray[np.float32]:
     values = activation.values if isinstance(activation, Activation) else activation
     if isinstance(values, Tensor):
         if values.is_complex():
-            raise HookVizError(f"A grid needs real numbers; this tensor holds {values.dtype}.")
+            raise HookVizError(
+                say("A grid needs real numbers; this tensor holds {dtype}.", dtype=values.dtype)
+            )
         tensor: NDArray[np.float32] = values.detach().cpu().float().numpy()
         return tensor
     if not isinstance(values, np.ndarray):
         kind = type(values).__name__
-        raise HookVizError(f"A grid needs an activation, a tensor or an array; this is a {kind}.")
+        raise HookVizError(
+            say("A grid needs an activation, a tensor or an array; this is a {kind}.", kind=kind)
+        )
     if values.dtype.kind not in "fiub":
-        raise HookVizError(f"A grid needs real numbers; this array holds {values.dtype}.")
+        raise HookVizError(
+            say("A grid needs real numbers; this array holds {dtype}.", dtype=values.dtype)
+        )
     with np.errstate(over="ignore"):  # a float64 beyond float32 is shown as infinite
         return values.astype(np.float32, copy=False)

@@ -14,6 +14,7 @@ from hookviz.drawing import colormaps
 from hookviz.drawing.colormaps import GAP_LEVEL, LEVELS
 from hookviz.drawing.layout import Geometry, mosaic
 from hookviz.drawing.statistics import SORTS, Levels
+from hookviz.language.saying import say
 
 _MAX_NUMBERED = 256  # in the layer's own order; with more tiles, numbers along the rows are calmer
 
@@ -100,7 +101,7 @@ class _Sheet:
         count, height, width = self.grid.shape
         said = [f"{count:,} × {height} × {width}", self.grid.shown]
         if count > 1:
-            said.append(SORTS[self.grid.sort])
+            said.append(say(SORTS[self.grid.sort]))
         return "  ·  ".join(said)
 
     def draw(self) -> Figure:
@@ -178,7 +179,7 @@ class _Sheet:
         every = max(1, round(geometry.columns / 8))
         for column in range(0, geometry.columns, every):
             x = self.left + column * geometry.pitch[1]
-            label = f"+{column}" if column else ("channel" if by_index else "rank")
+            label = f"+{column}" if column else (say("channel") if by_index else say("rank"))
             self._text(x, top - self.points(2), label, 6, va="bottom")
 
     def _bar(self, top: int) -> None:

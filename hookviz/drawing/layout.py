@@ -8,6 +8,7 @@ import numpy as np
 
 from hookviz.drawing.statistics import Levels
 from hookviz.errors import SettingError
+from hookviz.language.saying import say
 
 MAX_WIDTH = 10_000
 """The largest width in pixels that a mosaic can be asked to have."""
@@ -99,9 +100,17 @@ def lay_out(
         SettingError: `aspect` is not from 0.05 to 20, or `width` is not from 16 to `MAX_WIDTH`.
     """
     if not _is_number(aspect) or not 0.05 <= aspect <= 20:
-        raise SettingError(f"aspect={aspect!r} is not a number from 0.05 to 20; a page has 1.6.")
+        raise SettingError(
+            say("aspect={aspect!r} is not a number from 0.05 to 20; a page has 1.6.", aspect=aspect)
+        )
     if not isinstance(width, int) or isinstance(width, bool) or not 16 <= width <= MAX_WIDTH:
-        raise SettingError(f"width={width!r} is not a whole number of pixels, 16 to {MAX_WIDTH}.")
+        raise SettingError(
+            say(
+                "width={width!r} is not a whole number of pixels, 16 to {max_width}.",
+                width=width,
+                max_width=MAX_WIDTH,
+            )
+        )
     columns = np.arange(1, count + 1)
     rows = -(-count // columns)
     misfit = np.log(columns * tile_width / (rows * tile_height) / aspect) ** 2

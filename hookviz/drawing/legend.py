@@ -7,6 +7,7 @@ import numpy as np
 from hookviz.drawing.colormaps import INF_WORD, NAN_WORD, Colormap
 from hookviz.drawing.scales import Limits
 from hookviz.drawing.statistics import ChannelStats
+from hookviz.language.saying import say, say_count
 from hookviz.wording import number
 
 
@@ -16,48 +17,83 @@ def legend(limits: Limits, stats: ChannelStats, colormap: Colormap) -> str:
     least, most = stats.lowest, stats.highest
     # a diverging colormap invites the reading that its middle is zero
     halfway = number(low / 2 + high / 2)
-    through = f"through {colormap.middle} ({halfway}) " if colormap.diverging else ""
+    through = (
+        say("through {middle} ({halfway}) ", middle=say(colormap.middle), halfway=halfway)
+        if colormap.diverging
+        else ""
+    )
     if not isfinite(least):
-        meaning = "This layer has no finite value"
+        meaning = say("This layer has no finite value")
     elif least == most:
-        word = colormap.middle if limits.scale == "symmetric" and most == 0 else colormap.low
+        word = say(colormap.middle if limits.scale == "symmetric" and most == 0 else colormap.low)
         if limits.scale == "symmetric" and most != 0:
-            word = colormap.high if most > 0 else colormap.low
-        meaning = f"Every value of this layer is {number(most)}, drawn in {word}"
+            word = say(colormap.high if most > 0 else colormap.low)
+        meaning = say(
+            "Every value of this layer is {most}, drawn in {word}", most=number(most), word=word
+        )
     elif limits.scale == "channel" and len(stats) > 1:
-        meaning = (
-            f"Each channel has its own scale, {colormap.low} at its lowest and {colormap.high} at "
-            "its highest value, so compare shapes between channels, not brightness"
+        meaning = say(
+            "Each channel has its own scale, {low} at its lowest and {high} at its "
+            "highest value, so compare shapes between channels, not brightness",
+            low=say(colormap.low),
+            high=say(colormap.high),
         )
         if np.any(stats.minimum == stats.maximum):
-            meaning += f"; a channel with one value everywhere is {colormap.low}"
+            meaning += say("; a channel with one value everywhere is {low}", low=say(colormap.low))
     elif limits.scale == "symmetric":
-        meaning = (
-            f"{colormap.low.capitalize()} is below zero, {colormap.middle} is zero and "
-            f"{colormap.high} is above, and the end colours stand for ±{number(high)} in all "
-            "channels of this layer"
+        meaning = say(
+            "{first} is below zero, {middle} is zero and {high} is above, and the "
+            "end colours stand for ±{high_2} in all channels of this layer",
+            first=say(colormap.low).capitalize(),
+            middle=say(colormap.middle),
+            high=say(colormap.high),
+            high_2=number(high),
         )
     elif limits.scale == "balanced":
         sides = (
-            f"{colormap.low.capitalize()} is below zero, {colormap.middle} is zero and "
-            f"{colormap.high} is above, up to ±{number(high)}"
+            say(
+                "{first} is below zero, {middle} is zero and {high} is above, up to ±{high_2}",
+                first=say(colormap.low).capitalize(),
+                middle=say(colormap.middle),
+                high=say(colormap.high),
+                high_2=number(high),
+            )
             if low < 0
-            else f"{colormap.low.capitalize()} is zero and {colormap.high} is {number(high)}"
+            else say(
+                "{first} is zero and {high} is {high_2}",
+                first=say(colormap.low).capitalize(),
+                high=say(colormap.high),
+                high_2=number(high),
+            )
         )
-        beyond = "; what is beyond, at most 1 % of all, takes the end colours"
-        meaning = f"{sides} in all channels of this layer{beyond * limits.clipped}"
+        beyond = say("; what is beyond, at most 1 % of all, takes the end colours")
+        meaning = say(
+            "{sides} in all channels of this layer{beyond}",
+            sides=sides,
+            beyond=beyond * limits.clipped,
+        )
     elif limits.clipped:
-        meaning = (
-            f"Colours run from {colormap.low} ({number(low)}, the layer's 1st percentile) "
-            f"{through}to {colormap.high} ({number(high)}, its 99th), and the values "
-            "beyond, at most 2 % of all, take the end colours"
+        meaning = say(
+            "Colours run from {low} ({low_2}, the layer's 1st percentile) {through}to "
+            "{high} ({high_2}, its 99th), and the values beyond, at most 2 % of all, "
+            "take the end colours",
+            low=say(colormap.low),
+            low_2=number(low),
+            through=through,
+            high=say(colormap.high),
+            high_2=number(high),
         )
     else:
-        meaning = (
-            f"Colours run from {colormap.low} ({number(low)}) {through}to {colormap.high} "
-            f"({number(high)}), the same for all channels of this layer"
+        meaning = say(
+            "Colours run from {low} ({low_2}) {through}to {high} ({high_2}), the same "
+            "for all channels of this layer",
+            low=say(colormap.low),
+            low_2=number(low),
+            through=through,
+            high=say(colormap.high),
+            high_2=number(high),
         )
-    return "; ".join([meaning, *oddities(stats)]) + "."
+    return say("{meaning}.", meaning=say("; ").join([meaning, *oddities(stats)]))
 
 
 def oddities(stats: ChannelStats) -> tuple[str, ...]:
@@ -65,9 +101,25 @@ def oddities(stats: ChannelStats) -> tuple[str, ...]:
     nan, inf = int(stats.nan.sum()), int(stats.inf.sum())
     said = []
     if nan:
-        said.append(f"{nan:,} NaN value{'s are' if nan > 1 else ' is'} {NAN_WORD}")
+        said.append(
+            say_count(
+                "{nan:,} NaN value is {nan_word}",
+                "{nan:,} NaN values are {nan_word}",
+                nan,
+                nan=nan,
+                nan_word=say(NAN_WORD),
+            )
+        )
     if inf:
-        said.append(f"{inf:,} infinite value{'s are' if inf > 1 else ' is'} {INF_WORD}")
+        said.append(
+            say_count(
+                "{inf:,} infinite value is {inf_word}",
+                "{inf:,} infinite values are {inf_word}",
+                inf,
+                inf=inf,
+                inf_word=say(INF_WORD),
+            )
+        )
     return tuple(said)
 
 

@@ -6,6 +6,7 @@ from PIL import Image
 from torch import Tensor
 
 from hookviz.errors import SettingError
+from hookviz.language.saying import say
 from hookviz.types import Crop, InputImage, ModelInput, Pixels
 
 
@@ -47,7 +48,9 @@ def laid_over(
 ) -> Pixels:
     """As `overlay`, on an image that `shrunk` made, of one of that `size`: height and width."""
     if not 0 <= opacity <= 1:
-        raise SettingError(f"opacity={opacity!r} is not from 0 (unseen) to 1 (alone).")
+        raise SettingError(
+            say("opacity={opacity!r} is not from 0 (unseen) to 1 (alone).", opacity=opacity)
+        )
     shown = small.copy()
     rows, down = _cells(small.shape[0], size[0], (crop.top, crop.bottom), colours.shape[0])
     columns, across = _cells(small.shape[1], size[1], (crop.left, crop.right), colours.shape[1])

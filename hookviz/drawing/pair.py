@@ -14,9 +14,10 @@ from hookviz.drawing.layout import mosaic
 from hookviz.drawing.palette import palette_png
 from hookviz.drawing.scales import Limits, limits
 from hookviz.drawing.statistics import channel_stats
+from hookviz.language.saying import mark, say
 from hookviz.wording import times
 
-_RAISES = "red where B is higher, blue where A is"
+_RAISES = mark("red where B is higher, blue where A is")
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,7 @@ def draw_pair(
             changed = b - a
         title = f"{titles[1]} − {titles[0]}"
         grid = make_grid(changed, scale="symmetric", colormap=signed_colormap, title=title)
-        return replace(with_channels(grid, changed, shown), about=f"B − A: {_RAISES}.")
+        return replace(with_channels(grid, changed, shown), about=f"B − A: {say(_RAISES)}.")
 
     return Pair(with_channels(grid_a, a, shown), with_channels(grid_b, b, shown), draw_difference)
 
@@ -114,9 +115,12 @@ def why_unlike(a: tuple[int, ...], b: tuple[int, ...]) -> str:
     >>> why_unlike((64, 56, 56), (64, 28, 28))
     'A has 64 maps of 56×56 and B 64 of 28×28; for a difference both need one shape.'
     """
-    return (
-        f"A has {a[0]:,} maps of {times(a[1:])} and B {b[0]:,} of {times(b[1:])}; for a difference "
-        "both need one shape."
+    return say(
+        "A has {a:,} maps of {a_2} and B {b:,} of {b_2}; for a difference both need one shape.",
+        a=a[0],
+        a_2=times(a[1:]),
+        b=b[0],
+        b_2=times(b[1:]),
     )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from hookviz.drawing.grid import Grid
+from hookviz.language.saying import mark, say
 from hookviz.types import Model, Pixels
 
 
@@ -143,7 +144,7 @@ class ChartPanel:
     series: Mapping[str, NDArray[np.float64]]
     kind: str = "bars"
     unit: str = ""
-    places: str = "place in the order of execution"
+    places: str = mark("place in the order of execution")
     log: bool = False
     caption: str = ""
     layer: str = ""
@@ -158,7 +159,12 @@ class ChartPanel:
     def alt(self) -> str:
         """What it shows, in words."""
         names = ", ".join(self.series)
-        return f"Chart of {self.title}: {names}, over {len(self.labels)} places."
+        return say(
+            "Chart of {title}: {names}, over {labels_count} places.",
+            title=self.title,
+            names=names,
+            labels_count=len(self.labels),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +242,7 @@ class MapsPanel:
     def alt(self) -> str:
         """What it shows, in words."""
         named = "; ".join(f"{each.name}: {each.says}" for each in self.maps)
-        return f"{self.title}, each beside its picture. {named}."
+        return say("{title}, each beside its picture. {named}.", title=self.title, named=named)
 
 
 def _square(picture: Pixels, side: int) -> Pixels:

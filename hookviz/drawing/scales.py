@@ -12,15 +12,18 @@ from numpy.typing import NDArray
 from hookviz.drawing.colormaps import INF_LEVEL, LEVELS, NAN_LEVEL
 from hookviz.drawing.statistics import ChannelStats, Floats, Levels
 from hookviz.errors import HookVizError, one_of
+from hookviz.language.saying import mark, say
 
 PERCENTILES = (1, 99)
 
 SCALES = {
-    "layer": "from the layer's lowest to its highest value",
-    "channel": "from each channel's own lowest to its own highest value",
-    "symmetric": "the same distance below and above zero for the whole layer",
-    "percentile": "from the layer's 1st to its 99th percentile",
-    "balanced": "from zero to the 99th percentile of |x|, both ways where values are below zero",
+    mark("layer"): mark("from the layer's lowest to its highest value"),
+    mark("channel"): mark("from each channel's own lowest to its own highest value"),
+    mark("symmetric"): mark("the same distance below and above zero for the whole layer"),
+    mark("percentile"): mark("from the layer's 1st to its 99th percentile"),
+    mark("balanced"): mark(
+        "from zero to the 99th percentile of |x|, both ways where values are below zero"
+    ),
 }
 """The scale policies, and what their colours span."""
 
@@ -52,7 +55,7 @@ def limits(values: NDArray[np.float32], stats: ChannelStats, scale: str = "layer
     Raises:
         SettingError: `scale` is not in `SCALES`.
     """
-    one_of("scale", scale, SCALES)
+    one_of(say("scale"), scale, SCALES)
     if scale == "channel":
         return Limits(scale, np.nan_to_num(stats.minimum), np.nan_to_num(stats.maximum))
     lowest, highest = np.nan_to_num(stats.lowest), np.nan_to_num(stats.highest)
@@ -79,8 +82,12 @@ def held(limits: Limits, stats: ChannelStats) -> Limits:
     """
     if len(limits.low) != len(stats):
         raise HookVizError(
-            f"limits= are of {len(limits.low)} channels, and these values have {len(stats)}. Take "
-            "those of a grid of the same layer."
+            say(
+                "limits= are of {low_count} channels, and these values have {stats_count}. "
+                "Take those of a grid of the same layer.",
+                low_count=len(limits.low),
+                stats_count=len(stats),
+            )
         )
     lowest, highest = np.nan_to_num(stats.minimum), np.nan_to_num(stats.maximum)
     outside = bool((lowest < limits.low).any() or (highest > limits.high).any())

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.colormaps import COLORMAPS, NAN_COLOUR, NAN_WORD
 from hookviz.errors import one_of, shorten
+from hookviz.language.saying import say
 
 _MOST_NUMBERS = 12  # rows and columns up to which each cell has its number written in it
 _MOST_NAMES = 60  # that stand along an axis one by one
@@ -65,8 +66,12 @@ def similarity_figure(
     axes.set_xlabel(column_title, parse_math=False)
     axes.set_ylabel(row_title, parse_math=False)
     axes.set_title(title, fontsize=10, parse_math=False)
-    none = f"; {NAN_WORD} where there is none" if np.isnan(matrix).any() else ""
-    figure.colorbar(picture, ax=axes, label=f"linear CKA{none}")
+    none = (
+        say("; {nan_word} where there is none", nan_word=say(NAN_WORD))
+        if np.isnan(matrix).any()
+        else ""
+    )
+    figure.colorbar(picture, ax=axes, label=say("linear CKA{none}", none=none))
     return figure
 
 

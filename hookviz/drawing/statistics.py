@@ -11,16 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.errors import HookVizError, SettingError, one_of
+from hookviz.language.saying import mark, say
 
 Floats = NDArray[np.float64]
 Levels = NDArray[np.uint8]
 
 SORTS = {
-    "index": "in the layer's own order",
-    "max": "highest maximum first",
-    "mean": "highest mean first",
-    "variance": "highest variance first",
-    "zeros": "largest share of zeros first",
+    mark("index"): mark("in the layer's own order"),
+    mark("max"): mark("highest maximum first"),
+    mark("mean"): mark("highest mean first"),
+    mark("variance"): mark("highest variance first"),
+    mark("zeros"): mark("largest share of zeros first"),
 }
 """What channels can be sorted by, and how a person says it."""
 
@@ -72,13 +73,15 @@ def check_shape(shape: tuple[int, ...]) -> None:
         return
     hint = ""
     if len(shape) == 4:
-        hint = " Take one image of the batch first, for example values[0], or of a volume's"
-        hint += " (C, D, H, W) a slice with depth=."
+        hint = say(" Take one image of the batch first, for example values[0], or of a volume's")
+        hint += say(" (C, D, H, W) a slice with depth=.")
     elif len(shape) == 2:
-        hint = " A single map becomes one channel with values[None]."
+        hint = say(" A single map becomes one channel with values[None].")
     elif len(shape) == 3:
-        hint = " This one is empty."
-    raise HookVizError(f"A grid needs (C, H, W); the shape given is {shape}.{hint}")
+        hint = say(" This one is empty.")
+    raise HookVizError(
+        say("A grid needs (C, H, W); the shape given is {shape}.{hint}", shape=shape, hint=hint)
+    )
 
 
 def channel_stats(values: NDArray[np.float32]) -> ChannelStats:
@@ -143,11 +146,15 @@ def order(stats: ChannelStats, sort: str = "index", top: int | None = None) -> N
     Raises:
         SettingError: `sort` is not in `SORTS`, or `top` is not a whole number above 0.
     """
-    one_of("sort order", sort, SORTS)
+    one_of(say("sort order"), sort, SORTS)
     if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
         raise SettingError(
-            f"top={top!r} is not a whole number above 0; this layer has {len(stats)} channels, "
-            "and top=None shows them all."
+            say(
+                "top={top!r} is not a whole number above 0; this layer has {stats_count} "
+                "channels, and top=None shows them all.",
+                top=top,
+                stats_count=len(stats),
+            )
         )
     if sort == "index":
         return np.arange(len(stats))[:top]

@@ -10,6 +10,7 @@ from hookviz.errors import HookVizError
 from hookviz.explaining.backward import INPUT, Pass, Quantity, check_maps, map_of
 from hookviz.explaining.cam import Numbers
 from hookviz.hooking import hooks, replicas
+from hookviz.language.saying import say
 from hookviz.types import Model, ModelInput, Progress, ignore
 
 
@@ -115,15 +116,36 @@ def unreached(
     model: Model, model_input: ModelInput, layer: str, quantity: Quantity
 ) -> HookVizError:
     """The error for a gradient that isn't there, with its cause and a layer that works."""
-    what, where = quantity.says(model), f"layer {layer!r}" if layer else "the input"
+    what, where = (
+        quantity.says(model),
+        say("layer {layer!r}", layer=layer) if layer else say("the input"),
+    )
     other = working_layer(model, model_input, quantity, but=layer)
-    where_seen = "." if layer else ", which the lens gradients shows."
-    hint = "" if other is None else f" Layer {other!r} has a gradient{where_seen}"
+    where_seen = "." if layer else say(", which the lens gradients shows.")
+    hint = (
+        ""
+        if other is None
+        else say(" Layer {other!r} has a gradient{where_seen}", other=other, where_seen=where_seen)
+    )
     if layer and not _moves(model, model_input, layer, quantity):
-        return HookVizError(f"In {model.title}, {what} does not depend on {where}.{hint}")
+        return HookVizError(
+            say(
+                "In {model}, {what} does not depend on {where}.{hint}",
+                model=model.title,
+                what=what,
+                where=where,
+                hint=hint,
+            )
+        )
     return HookVizError(
-        f"{model.title} cuts the gradient between {where} and {what}: it detaches a tensor, "
-        f"computes without gradients, or takes a step that has none.{hint}"
+        say(
+            "{model} cuts the gradient between {where} and {what}: it detaches a tensor, "
+            "computes without gradients, or takes a step that has none.{hint}",
+            model=model.title,
+            where=where,
+            what=what,
+            hint=hint,
+        )
     )
 
 

@@ -21,6 +21,8 @@ from hookviz.explaining.scoring import scores_in
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import Telling, backward_pass, device_and_dtype, forward_pass
 from hookviz.hooking.torch_functions import EveryFunction, function_name
+from hookviz.language.naming import class_label
+from hookviz.language.saying import say
 from hookviz.types import Model, ModelInput, Progress
 
 INPUT = ""
@@ -48,15 +50,15 @@ class Quantity:
         """What it is called, to stand within a sentence."""
         if self.layer is None:
             assert self.target is not None
-            known = self.target < len(model.categories)
-            return (
-                f"the score of {model.categories[self.target] if known else f'class {self.target}'}"
-            )
-        channel = f"channel {self.channel} of {self.layer}"
+            label = class_label(self.target, model.categories)
+            return say("the score of {label}", label=label)
+        channel = say("channel {channel} of {layer}", channel=self.channel, layer=self.layer)
         if self.cell is None:
-            return f"the mean of {self.layer if self.channel is None else channel}"
-        cell = f"row {self.cell[0]}, column {self.cell[1]} of "
-        return cell + (f"{self.layer} (all channels)" if self.channel is None else channel)
+            return say("the mean of {layer}", layer=self.layer if self.channel is None else channel)
+        cell = say("row {cell}, column {cell_2} of ", cell=self.cell[0], cell_2=self.cell[1])
+        return cell + (
+            say("{layer} (all channels)", layer=self.layer) if self.channel is None else channel
+        )
 
 
 class Pass:
@@ -183,7 +185,13 @@ class Pass:
         if quantity.layer is None:
             return scores_in(self._model, output, count)[:, quantity.target]
         if asked is None:
-            raise ModelError(f"Layer {quantity.layer!r} of {self._model.title} did not run.")
+            raise ModelError(
+                say(
+                    "Layer {layer!r} of {model} did not run.",
+                    layer=quantity.layer,
+                    model=self._model.title,
+                )
+            )
         if asked.ndim != 4 or len(asked) != count:
             asked = map_of(self._model, self._model_input, quantity.layer, asked)[None]
         part = asked.mean(1) if quantity.channel is None else asked[:, quantity.channel]
@@ -220,7 +228,7 @@ def check_maps(model: Model, model_input: ModelInput, layer: str) -> tuple[int, 
     every = survey_input(model, model_input).every
     shapes = {info.name: info.output_shape for info in every}
     if layer not in shapes:
-        raise UnknownLayerError(f"layer in {model.title}", layer, shapes)
+        raise UnknownLayerError(say("layer in {model}", model=model.title), layer, shapes)
     if len(shapes[layer]) != 3:
         raise _no_maps(model, model_input, layer, ("1", *map(str, shapes[layer])))
     return shapes[layer]
@@ -235,8 +243,15 @@ def _check_part(quantity: Quantity, shape: tuple[int, ...]) -> None:
     ):
         if not 0 <= index < count:
             raise SettingError(
-                f"There is no {axis} {index} in layer {quantity.layer!r}: "
-                f"it has {count:,}, 0 to {count - 1}."
+                say(
+                    "There is no {axis} {index} in layer {layer!r}: it has {count:,}, 0 to "
+                    "{count_2}.",
+                    axis=axis,
+                    index=index,
+                    layer=quantity.layer,
+                    count=count,
+                    count_2=count - 1,
+                )
             )
 
 
@@ -258,8 +273,13 @@ def _no_maps(
 ) -> ModelError:
     convs = survey_input(model, model_input).convs
     fit = [info.name for info in convs if len(info.output_shape) == 3 and info.name != layer]
-    hint = f" {fit[-1]!r} puts out maps, for example." if fit else ""
+    hint = say(" {fit!r} puts out maps, for example.", fit=fit[-1]) if fit else ""
     return ModelError(
-        f"Layer {layer!r} of {model.title} puts out {'×'.join(shape)}, not one image's maps "
-        f"(1×C×H×W).{hint}"
+        say(
+            "Layer {layer!r} of {model} puts out {shape}, not one image's maps (1×C×H×W).{hint}",
+            layer=layer,
+            model=model.title,
+            shape="×".join(shape),
+            hint=hint,
+        )
     )

@@ -9,9 +9,10 @@ from torch import Tensor
 from torchvision.transforms import functional as F  # its name everywhere
 
 from hookviz.errors import SettingError
+from hookviz.language.saying import mark, say
 from hookviz.types import Model, ModelInput, Preprocess
 
-BASELINES = ("zero", "grey", "black", "blurred")
+BASELINES = (mark("zero"), mark("grey"), mark("black"), mark("blurred"))
 """What can be taken; the first is the default.
 
 - zero: 0 in the network's input, which is the mean colour that the preprocessing takes off.
@@ -40,8 +41,13 @@ def baseline_of(model: Model, model_input: ModelInput, kind: str) -> Tensor:
     steps = model.preprocess
     if not isinstance(steps, Preprocess) or len(steps.mean) != image.shape[1]:
         raise SettingError(
-            f"baseline={kind!r} is a colour, and how {model.title} takes in colours is not known: "
-            "it prepares its images with a function of its own. 'zero' and 'blurred' work."
+            say(
+                "baseline={kind!r} is a colour, and how {model} takes in colours is not "
+                "known: it prepares its images with a function of its own. 'zero' and "
+                "'blurred' work.",
+                kind=kind,
+                model=model.title,
+            )
         )
     levels = [(LEVELS[kind] - mean) / std for mean, std in zip(steps.mean, steps.std, strict=True)]
     colour = torch.tensor(levels, dtype=image.dtype)

@@ -10,6 +10,7 @@ from hookviz.errors import HookVizError, SettingError, UnknownLayerError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
 from hookviz.hooking.torch_functions import version
+from hookviz.language.saying import say, say_count
 from hookviz.types import Model, ModelInput, Progress, ignore
 
 Copies = tuple[tuple[tuple[str, ...], Tensor], ...]
@@ -53,11 +54,19 @@ def call_tensors(
     """
     calls = {info.name: info.calls for info in survey_input(model, model_input).every}
     if layer not in calls:
-        raise UnknownLayerError(f"layer in {model.title}", layer, calls)
+        raise UnknownLayerError(say("layer in {model}", model=model.title), layer, calls)
     if not 0 <= call < calls[layer]:
         raise SettingError(
-            f"call={call}: {layer} runs {calls[layer]} time{'s' if calls[layer] > 1 else ''} in a "
-            "pass, and its calls are counted from 0."
+            say_count(
+                "call={call}: {layer} runs {calls} time in a pass, and its calls are counted "
+                "from 0.",
+                "call={call}: {layer} runs {calls} times in a pass, and its calls are "
+                "counted from 0.",
+                calls[layer],
+                call=call,
+                layer=layer,
+                calls=calls[layer],
+            )
         )
     watch = _Watch(layer, call, Telling(progress, sum(calls.values())))
     with (
@@ -67,7 +76,13 @@ def call_tensors(
     ):
         forward_pass(model, replica, model_input.tensor, watch.telling)
     if watch.tensors is None:
-        raise HookVizError(f"This pass did not run call {call} of {layer}. Its call 0 comes first.")
+        raise HookVizError(
+            say(
+                "This pass did not run call {call} of {layer}. Its call 0 comes first.",
+                call=call,
+                layer=layer,
+            )
+        )
     return watch.tensors
 
 

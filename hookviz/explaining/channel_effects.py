@@ -9,6 +9,7 @@ from hookviz.errors import ModelError
 from hookviz.explaining.scoring import class_scores
 from hookviz.explaining.without_channels import PassesWithout
 from hookviz.hooking.forward_pass import Telling, private_replica
+from hookviz.language.saying import say
 from hookviz.types import Model, ModelInput, Progress, ignore
 from hookviz.wording import number
 
@@ -44,9 +45,15 @@ def channel_effects(
     channels = sum(info.output_shape[0] for info in infos)
     if work > _MOST_WORK:
         raise ModelError(
-            f"To switch {channels:,} channels of {model.title} off one by one takes {number(work)} "
-            f"multiply-adds, more than {number(_MOST_WORK)}. Choose one layer alone, a smaller "
-            "input, or another method."
+            say(
+                "To switch {channels:,} channels of {model} off one by one takes {work} "
+                "multiply-adds, more than {most_work}. Choose one layer alone, a smaller "
+                "input, or another method.",
+                channels=channels,
+                model=model.title,
+                work=number(work),
+                most_work=number(_MOST_WORK),
+            )
         )
     effects, done, told = {}, 0, 0.0
 

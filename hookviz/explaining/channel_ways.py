@@ -6,6 +6,8 @@ by channel), most activations, pooling, dropout. It ends at a convolution of one
 linear layer behind a flattening or a global mean; or at several of them, as SqueezeNet's squeezed
 channels do. There is no way through anything that knows of other channels: a sum, a concatenation,
 a normalisation over channels, a convolution in groups, the output.
+
+Over 300 lines: its sentences for people stand whole, with a line for each fact.
 """
 
 import operator
@@ -21,6 +23,7 @@ from torch import fx, nn
 
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import replicas
+from hookviz.language.saying import say
 
 CONVS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
@@ -81,8 +84,12 @@ def channel_ways(network: nn.Module) -> dict[str, Way | str]:
     except Exception as error:  # whatever a person's code makes of a stand-in for a tensor
         why = shorten(str(error).partition("\n")[0].rstrip("."), 200) or type(error).__name__
         raise ModelError(
-            f"The code of {type(network).__name__} can't be followed, so nobody can tell where its "
-            f"channels go: {why}."
+            say(
+                "The code of {name} can't be followed, so nobody can tell where its channels "
+                "go: {why}.",
+                name=type(network).__name__,
+                why=why,
+            )
         ) from error
     walk = _Walk(hollow, graph)
     return {
@@ -140,7 +147,13 @@ class _Walk:
         conv = self.module(start)
         self._check(start)
         if conv.groups != 1:
-            raise _NoWayError(f"{self._called(start)} has {conv.groups} groups of channels")
+            raise _NoWayError(
+                say(
+                    "{called} has {groups} groups of channels",
+                    called=self._called(start),
+                    groups=conv.groups,
+                )
+            )
         between: list[str] = []
         takers: dict[str, bool] = {}
         ahead = [(start, False)]
@@ -148,7 +161,7 @@ class _Walk:
             before, flat = ahead.pop()
             users = [user for user in before.users if not _asks_how_many(user)]
             if not users:
-                raise _NoWayError(f"nothing goes on with {self._called(before)}")
+                raise _NoWayError(say("nothing goes on with {called}", called=self._called(before)))
             for node in users:
                 self._check_alone(node, before)
                 if node.op == "call_module" and type(self.module(node)) in (*CONVS, nn.Linear):
@@ -159,7 +172,10 @@ class _Walk:
                 flattens = self._flattens(node)
                 if not flattens and not self._is_by_channel(node, flat=flat):
                     raise _NoWayError(
-                        f"{self._called(node)} is not known to keep channels apart and zeros at 0"
+                        say(
+                            "{called} is not known to keep channels apart and zeros at 0",
+                            called=self._called(node),
+                        )
                     )
                 if self._holds_channels(node):
                     self._check(node)
@@ -170,24 +186,34 @@ class _Walk:
     def _check_alone(self, node: fx.Node, before: fx.Node) -> None:
         """Make sure that a node goes on with these values, and with nothing beside them."""
         if node.op == "output":
-            raise _NoWayError(f"{self._called(before)} is what the network puts out")
+            raise _NoWayError(
+                say("{called} is what the network puts out", called=self._called(before))
+            )
         others = [other for other in node.all_input_nodes if not _is_how_many(other)]
         if others != [before] or node.args[:1] != (before,) or before in node.args[1:]:
-            raise _NoWayError(f"{self._called(node)} puts it together with something else")
+            raise _NoWayError(
+                say("{called} puts it together with something else", called=self._called(node))
+            )
 
     def _check(self, node: fx.Node) -> None:
         """Make sure that a layer's numbers can be taken out."""
         module, name = self.module(node), str(node.target)
         if type(module) not in (*CONVS, *NORMS, nn.Linear, nn.PReLU):
             raise _NoWayError(
-                f"{name} is a {type(module).__name__}, which may use its weights anew"
+                say(
+                    "{name} is a {name_2}, which may use its weights anew",
+                    name=name,
+                    name_2=type(module).__name__,
+                )
             )
         if self._calls[id(module)] > 1:
-            raise _NoWayError(f"{name} runs {self._calls[id(module)]} times")
+            raise _NoWayError(
+                say("{name} runs {calls} times", name=name, calls=self._calls[id(module)])
+            )
         if any(self._holders[id(part)] > 1 for part in module.parameters()) or name in self._read:
-            raise _NoWayError(f"{name} shares its weights")
+            raise _NoWayError(say("{name} shares its weights", name=name))
         if module._forward_hooks or module._forward_pre_hooks:
-            raise _NoWayError(f"{name} has hooks of its own")
+            raise _NoWayError(say("{name} has hooks of its own", name=name))
 
     def _is_by_channel(self, node: fx.Node, *, flat: bool) -> bool:
         if flat and self._holds_channels(node):  # a number for every column
@@ -234,13 +260,15 @@ def _check_taker(name: str, conv: Any, module: Any, *, flat: bool) -> None:
     """Make sure that the layer at the end of a way can do with fewer channels."""
     if isinstance(module, nn.Linear):
         if not flat:
-            raise _NoWayError(f"{name} mixes the cells of a row, and not channels")
+            raise _NoWayError(say("{name} mixes the cells of a row, and not channels", name=name))
         if module.in_features % conv.out_channels:
-            raise _NoWayError(f"{name} takes in other channels too")
+            raise _NoWayError(say("{name} takes in other channels too", name=name))
     elif module.groups != 1:
-        raise _NoWayError(f"{name} has {module.groups} groups of channels")
+        raise _NoWayError(
+            say("{name} has {groups} groups of channels", name=name, groups=module.groups)
+        )
     elif flat:
-        raise _NoWayError(f"{name} takes in what was flattened")
+        raise _NoWayError(say("{name} takes in what was flattened", name=name))
 
 
 def _arguments(node: fx.Node, **defaults: Any) -> list[Any]:

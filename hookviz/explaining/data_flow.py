@@ -20,6 +20,7 @@ from hookviz.errors import HookVizError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, device_and_dtype, forward_pass, private_replica
 from hookviz.hooking.torch_functions import EveryFunction, TensorMarks, not_followed, version
+from hookviz.language.saying import say
 from hookviz.types import Address, Model, ModelInput, Progress, ignore
 from hookviz.wording import times
 
@@ -126,7 +127,10 @@ def data_flow(model: Model, model_input: ModelInput, progress: Progress = ignore
                 forward_pass(model, replica, model_input.tensor, telling)
     if not trace.steps:
         raise HookVizError(
-            f"{model.title} runs no layer. Every model of the catalog does, for example shapesnet."
+            say(
+                "{model} runs no layer. Every model of the catalog does, for example shapesnet.",
+                model=model.title,
+            )
         )
     return DataFlow(tuple(trace.steps), tuple(trace.blocks))
 
@@ -266,4 +270,4 @@ class _Clock:
 
 
 def _shapes(tensors: Sequence[Tensor]) -> str:
-    return ", ".join(times(tensor.shape) or "one number" for tensor in tensors)
+    return ", ".join(times(tensor.shape) or say("one number") for tensor in tensors)

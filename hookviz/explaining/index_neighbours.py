@@ -12,6 +12,7 @@ from hookviz.drawing.panels import Panel, PicturesPanel, TextPanel
 from hookviz.drawing.thumbnails import thumbnail
 from hookviz.errors import HookVizError, shorten
 from hookviz.images import reading
+from hookviz.language.saying import localised, mark, say
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import Model, Pixels, Progress, ignore
 
@@ -21,7 +22,7 @@ MOST_PICTURES = 6
 PICTURE_SIDE = 208
 """Pixels of each, twice what it takes on the screen."""
 
-_TITLE = "Most alike in the index"
+_TITLE = mark("Most alike in the index")
 
 
 def index_neighbours(
@@ -47,16 +48,20 @@ def index_neighbours(
     try:
         shares = index.similarity(model, image, progress=progress)
     except HookVizError as error:
-        return (TextPanel(f"{_TITLE}: {error}", "note"),), {}
+        return (TextPanel(f"{say(_TITLE)}: {error}", "note"),), {}
     places = ranked(shares)[:MOST_PICTURES]
     found = index.features
     names = [found.names[place] for place in places]
     panel = PicturesPanel(
-        _TITLE,
+        say(_TITLE),
         tuple(_picture(index, place) for place in places),
         tuple(shorten(Path(name).name or name, 40) for name in names),
-        tuple(f"{shares[place]:.2f}" for place in places),
-        f"Of {len(found.names):,} images, by the cosine of their vectors from layer {found.layer}.",
+        tuple(localised(f"{shares[place]:.2f}") for place in places),
+        say(
+            "Of {names_count:,} images, by the cosine of their vectors from layer {layer}.",
+            names_count=len(found.names),
+            layer=found.layer,
+        ),
     )
     nearest = {"index_names": np.array(names), "index_similarity": shares[places]}
     return (panel,), nearest

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from hookviz.errors import SettingError
 from hookviz.explaining.conv_arguments import padding_around, pair
+from hookviz.language.saying import say
 
 _FLOAT32_ROUNDING = 1e-5
 _TF32_EPSILON = 2.0**-10  # what a GPU may compute float32 convolutions with
@@ -186,7 +187,15 @@ def check_range(layer: str, axis: str, index: int, count: int) -> None:
         SettingError: naming the range.
     """
     if not 0 <= index < count:
-        raise SettingError(f"{layer} has no {axis} {index}: its {axis}s are 0 to {count - 1}.")
+        raise SettingError(
+            say(
+                "{layer} has no {axis} {index}: its {axis}s are 0 to {count}.",
+                layer=layer,
+                axis=axis,
+                index=index,
+                count=count - 1,
+            )
+        )
 
 
 def _map_of(tensor: Tensor) -> Tensor:

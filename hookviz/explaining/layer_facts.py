@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from hookviz.explaining.receptive_field import ReceptiveField
+from hookviz.language.saying import localised, say
 from hookviz.types import LayerInfo
 from hookviz.wording import times
 
@@ -10,30 +11,41 @@ from hookviz.wording import times
 def facts(layer: LayerInfo, field: ReceptiveField | None) -> str:
     """One line: kernel, stride, dilation, groups, channels, weights, work and receptive field."""
     channels, *sides = layer.output_shape
-    taken = f"{layer.input_shape[0]:,} → " if len(layer.input_shape) == len(sides) + 1 else ""
+    taken = (
+        localised(f"{layer.input_shape[0]:,}") + " → "
+        if len(layer.input_shape) == len(sides) + 1
+        else ""
+    )
     parts = _convolution(layer) if layer.kernel_size else [layer.kind]
-    parts.append(f"{taken}{channels:,} channels of {times(sides)}")
+    parts.append(
+        say(
+            "{taken}{channels:,} channels of {sides}",
+            taken=taken,
+            channels=channels,
+            sides=times(sides),
+        )
+    )
     if layer.parameters:
-        parts.append(f"{layer.parameters:,} weights")
+        parts.append(say("{parameters:,} weights", parameters=layer.parameters))
     if layer.multiply_adds:
-        parts.append(f"{amount(layer.multiply_adds)} multiply-adds")
+        parts.append(say("{amount} multiply-adds", amount=amount(layer.multiply_adds)))
     parts.append(field_text(field))
     if layer.calls > 1:
-        shown = ", the first is shown" if layer.kernel_size else ""
-        parts.append(f"runs {layer.calls} times{shown}")
+        shown = say(", the first is shown") if layer.kernel_size else ""
+        parts.append(say("runs {calls} times{shown}", calls=layer.calls, shown=shown))
     return " · ".join(parts)
 
 
 def _convolution(layer: LayerInfo) -> list[str]:
-    kind = "transposed convolution" if "Transpose" in layer.kind else "convolution"
+    kind = say("transposed convolution") if "Transpose" in layer.kind else say("convolution")
     parts = [f"{times(layer.kernel_size)} {kind}"]
     if set(layer.stride) != {1}:
-        parts.append(f"stride {_once(layer.stride)}")
+        parts.append(say("stride {once}", once=_once(layer.stride)))
     if set(layer.dilation) != {1}:
-        parts.append(f"dilation {_once(layer.dilation)}")
+        parts.append(say("dilation {once}", once=_once(layer.dilation)))
     if layer.groups > 1:
         depthwise = layer.groups == layer.input_shape[0]
-        parts.append("depthwise" if depthwise else f"{layer.groups} groups")
+        parts.append("depthwise" if depthwise else say("{groups} groups", groups=layer.groups))
     return parts
 
 
@@ -42,8 +54,10 @@ def kernel_text(layer: LayerInfo) -> str:
     if not layer.kernel_size:
         return layer.kind
     stride = f" /{_once(layer.stride)}" if set(layer.stride) != {1} else ""
-    dilation = f" dilated {_once(layer.dilation)}" if set(layer.dilation) != {1} else ""
-    groups = f" in {layer.groups} groups" if layer.groups > 1 else ""
+    dilation = (
+        say(" dilated {once}", once=_once(layer.dilation)) if set(layer.dilation) != {1} else ""
+    )
+    groups = say(" in {groups} groups", groups=layer.groups) if layer.groups > 1 else ""
     if layer.groups > 1 and layer.groups == layer.input_shape[0]:
         groups = " depthwise"
     return f"{times(layer.kernel_size)}{stride}{dilation}{groups}"
@@ -52,17 +66,17 @@ def kernel_text(layer: LayerInfo) -> str:
 def field_text(field: ReceptiveField | None) -> str:
     """How far a cell sees: ``"sees 35 px"``."""
     if field is None:
-        return "sees an unknown part"
+        return say("sees an unknown part")
     if field.size is None:
-        return "sees the whole image"
-    return f"sees {_once(field.size)} px"
+        return say("sees the whole image")
+    return say("sees {once} px", once=_once(field.size))
 
 
 def amount(count: int) -> str:
     """A count for people: ``"36.9 k"``."""
     for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if count >= size:
-            return f"{count / size:.3g} {unit}"
+            return localised(f"{count / size:.3g} {unit}")
     return str(count)
 
 

@@ -30,6 +30,7 @@ from hookviz.hooking.torch_functions import (
     not_followed,
     version,
 )
+from hookviz.language.saying import say
 from hookviz.types import Address, Model, ModelInput
 
 _CONV2D = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
@@ -61,8 +62,13 @@ def record_input(model: Model, image: Any, layer: str, call: int = 0) -> LayerCa
             forward_pass(model, replica, model_input.tensor)
     if watch.record is None:
         raise ModelError(
-            f"Layer {layer!r} of {model.title} {watch.problem}, so its values can't be written "
-            "out as a sum. Choose another layer."
+            say(
+                "Layer {layer!r} of {model} {problem}, so its values can't be written out as "
+                "a sum. Choose another layer.",
+                layer=layer,
+                model=model.title,
+                problem=watch.problem,
+            )
         )
     return replace(watch.record, steps=tuple(watch.steps))
 
@@ -71,19 +77,32 @@ def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -
     modules = dict(model.network.named_modules(remove_duplicate=False))
     modules.pop("")
     if layer not in modules:
-        raise UnknownLayerError(f"layer in {model.title}", layer, modules)
+        raise UnknownLayerError(say("layer in {model}", model=model.title), layer, modules)
     run = survey_input(model, model_input)
     if not isinstance(modules[layer], nn.Conv2d):
         convs = [info.name for info in run.convs if info.kind == "Conv2d"]
-        hint = f" The first one of {model.title} is {convs[0]!r}." if convs else ""
+        hint = (
+            say(" The first one of {model} is {convs!r}.", model=model.title, convs=convs[0])
+            if convs
+            else ""
+        )
         raise SettingError(
-            f"Layer {layer!r} is a {type(modules[layer]).__name__}. Only ordinary two-dimensional "
-            f"convolutions (Conv2d) can be written out as a sum.{hint}"
+            say(
+                "Layer {layer!r} is a {name}. Only ordinary two-dimensional convolutions "
+                "(Conv2d) can be written out as a sum.{hint}",
+                layer=layer,
+                name=type(modules[layer]).__name__,
+                hint=hint,
+            )
         )
     if layer not in run.calls:
         raise ModelError(
-            f"Layer {layer!r} of {model.title} is not run by a forward pass, "
-            "or it goes by another name there."
+            say(
+                "Layer {layer!r} of {model} is not run by a forward pass, or it goes by "
+                "another name there.",
+                layer=layer,
+                model=model.title,
+            )
         )
     check_range(layer, "call", call, run.calls[layer])
 
@@ -100,7 +119,7 @@ class _Watch(EveryFunction):
         self.layers = layers.leaf_names(network) | {layer}
         self.record: LayerCall | None = None
         self.steps: list[Following] = []
-        self.problem = "is more than one call of torch's conv2d"
+        self.problem = say("is more than one call of torch's conv2d")
         self._modules = dict(network.named_modules())
         self._owners = {
             id(tensor): name
@@ -173,7 +192,7 @@ class _Watch(EveryFunction):
             if len(pads) > 4 or min(pads) < 0:
                 return
         if layer_input.ndim == 4 and layer_input.shape[0] != 1:
-            self.problem = f"is run on {layer_input.shape[0]} images at once"
+            self.problem = say("is run on {shape} images at once", shape=layer_input.shape[0])
             return
         address = str(Address(call.layer, call.index))
         self.record = layer_call(address, self._conv, pads, layer_input, call.output)

@@ -24,6 +24,7 @@ from hookviz.hooking import hooks, replicas
 from hookviz.hooking.conduct import only_computes
 from hookviz.hooking.forward_pass import own_shape, pass_without_data
 from hookviz.hooking.selection import Layers, select
+from hookviz.language.saying import say
 from hookviz.models.digest import network_digest
 from hookviz.types import Model, Progress, ignore
 
@@ -84,7 +85,9 @@ def prune(
     effects = None
     if method == "channels by effect":
         if image is None:
-            raise SettingError("'channels by effect' needs an image whose scores are looked at.")
+            raise SettingError(
+                say("'channels by effect' needs an image whose scores are looked at.")
+            )
         measured = Pruning(model.network, names, OF_CHANNELS[0]).weights
         effects = channel_effects(model, inputs.prepare(model, image), [*measured], progress)
     masks = Pruning(model.network, names, method, seed=seed, effects=effects).masks(share)
@@ -95,7 +98,12 @@ def prune(
 
 def as_model(model: Model, network: nn.Module, method: str, share: float) -> Model:
     """A pruned network as a model like the one that it was made from."""
-    weights = f"{model.weights}, {100 * share:.4g} % pruned: {method}"
+    weights = say(
+        "{weights}, {share:.4g} % pruned: {method}",
+        weights=model.weights,
+        share=100 * share,
+        method=method,
+    )
     return replace(model, network=network, digest=network_digest(network), weights=weights)
 
 

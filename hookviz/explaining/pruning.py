@@ -19,17 +19,23 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
 from hookviz.errors import ModelError, SettingError, one_of
+from hookviz.language.saying import mark, say
 
 METHODS = (
-    *("smallest weights", "random weights"),
-    *("channels by L1 norm", "channels by L2 norm", "random channels", "channels by effect"),
+    *(mark("smallest weights"), mark("random weights")),
+    *(
+        mark("channels by L1 norm"),
+        mark("channels by L2 norm"),
+        mark("random channels"),
+        mark("channels by effect"),
+    ),
 )
 """How what goes is chosen."""
 
 OF_CHANNELS = METHODS[2:]
 """The methods by which whole channels go."""
 
-RANDOM = ("random weights", "random channels")
+RANDOM = (mark("random weights"), mark("random channels"))
 """The methods that draw."""
 
 
@@ -65,9 +71,11 @@ class Pruning:
             SettingError: there is no such method, or `effects` is missing.
             ModelError: no layer is left.
         """
-        one_of("method of pruning", method, METHODS)
+        one_of(say("method of pruning"), method, METHODS)
         if (method == "channels by effect") != (effects is not None):
-            raise SettingError(f"effects go with 'channels by effect', and not with {method!r}.")
+            raise SettingError(
+                say("effects go with 'channels by effect', and not with {method!r}.", method=method)
+            )
         self._method, self._seed, self._effects = method, seed, effects or {}
         modules = dict(network.named_modules())
         chosen = [name for name in layers if self._has_weights(modules.get(name))]
@@ -79,8 +87,11 @@ class Pruning:
         }
         if not self.weights:
             raise ModelError(
-                f"{type(network).__name__} has no conv layer with weights of its own to prune. "
-                "Most models of the catalog have, for example shapesnet."
+                say(
+                    "{name} has no conv layer with weights of its own to prune. Most models of "
+                    "the catalog have, for example shapesnet.",
+                    name=type(network).__name__,
+                )
             )
         self.count = sum(weight.numel() for weight in self.weights.values())
 
@@ -94,7 +105,9 @@ class Pruning:
             SettingError: `share` is not from 0 to 1.
         """
         if not 0 <= share <= 1:
-            raise SettingError(f"share={share!r} is no share from 0 to 1, such as 0.3.")
+            raise SettingError(
+                say("share={share!r} is no share from 0 to 1, such as 0.3.", share=share)
+            )
         if self._method == "smallest weights":
             return self._without_smallest(share)
         generator = torch.Generator().manual_seed(self._seed)

@@ -23,6 +23,7 @@ from hookviz.hooking.torch_functions import (
     function_name,
     not_followed,
 )
+from hookviz.language.saying import say
 from hookviz.types import Address, Model
 
 _POOLS = frozenset(
@@ -100,7 +101,7 @@ def source_of(model: Model, layer: str) -> str | None:
     """
     convs = layers.conv_names(model.network)
     if layer not in convs:
-        raise UnknownLayerError(f"conv layer in {model.title}", layer, convs)
+        raise UnknownLayerError(say("conv layer in {model}", model=model.title), layer, convs)
     return sources(model).get(layer)
 
 

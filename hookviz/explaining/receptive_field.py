@@ -29,6 +29,7 @@ from hookviz.explaining.receptive_rules import through
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import device_and_dtype, pass_without_data
 from hookviz.hooking.torch_functions import EveryFunction, TensorMarks, not_followed, version
+from hookviz.language.saying import say
 from hookviz.types import Address, Model
 
 Box = tuple[int, int, int, int]
@@ -69,8 +70,14 @@ class ReceptiveField:
         rows, columns = self.cells
         if not (0 <= row < rows and 0 <= column < columns):
             raise SettingError(
-                f"There is no cell in row {row}, column {column}: the map has {rows}×{columns}, "
-                "counted from 0."
+                say(
+                    "There is no cell in row {row}, column {column}: the map has "
+                    "{rows}×{columns}, counted from 0.",
+                    row=row,
+                    column=column,
+                    rows=rows,
+                    columns=columns,
+                )
             )
         top, left, bottom, right = (int(edge[row, column]) for edge in self._edges)
         return top, left, bottom, right

@@ -28,6 +28,7 @@ from hookviz.explaining.double_precision import doubles, in_double
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.conduct import only_computes
 from hookviz.hooking.forward_pass import Telling, forward_pass
+from hookviz.language.saying import mark, say
 from hookviz.types import Address, Model, ModelInput
 
 _ROUNDING = 1e-5  # of single precision, see the head of this file
@@ -61,10 +62,10 @@ class LayerCheck:
     def verdict(self) -> str:
         """In a word or two."""
         if not self.agrees:
-            return "differs"
+            return mark("differs")
         if not self.compared:
-            return "not checked"
-        return "within rounding" if self.difference else "exact"
+            return mark("not checked")
+        return mark("within rounding") if self.difference else mark("exact")
 
 
 def recompute(
@@ -141,7 +142,7 @@ class _Recomputation:
         output = list(hooks.tensors_in(call.output))
         self._against_record(check, call, output)
         if arguments is None:
-            check.problem = check.problem or "is given or holds something that can't be copied"
+            check.problem = check.problem or say("is given or holds something that can't be copied")
         else:
             self._against_itself(check, module, arguments, output)
         self._telling.step()
@@ -152,7 +153,9 @@ class _Recomputation:
             layer = address.partition("#")[0].partition("[")[0]
             check = self.checks.setdefault(layer, LayerCheck(type(self._modules[layer]).__name__))
             check.agrees, check.difference = False, math.inf
-            check.problem = f"was recorded as {address}, and a second pass does not run that"
+            check.problem = say(
+                "was recorded as {address}, and a second pass does not run that", address=address
+            )
 
     def _against_record(self, check: LayerCheck, call: hooks.Call, output: "Tensors") -> None:
         for path, tensor in output:
@@ -164,7 +167,7 @@ class _Recomputation:
             beside = LayerCheck("")
             if not _compare(beside, [(path, recorded)], [(path, alone.to("cpu", recorded.dtype))]):
                 check.agrees = False
-                check.problem = "puts out something else than what was recorded of it"
+                check.problem = say("puts out something else than what was recorded of it")
             check.difference = max(check.difference, beside.difference)
 
     def _against_itself(
@@ -173,21 +176,23 @@ class _Recomputation:
         try:
             again = self._called(module, arguments)
         except Exception as error:  # noqa: BLE001 - the network's own, and said on the page
-            check.problem = check.problem or f"can't be called again: {shorten(str(error))}"
+            check.problem = check.problem or say(
+                "can't be called again: {error}", error=shorten(str(error))
+            )
             return
         if not _compare(check, output, again):
             check.agrees = False
             twice = self._called(module, arguments)
             check.problem = check.problem or (
-                "puts out the same again for this input, but not what was recorded"
+                say("puts out the same again for this input, but not what was recorded")
                 if _compare(LayerCheck(""), again, twice)
-                else "puts out other numbers each time: it is random or remembers something"
+                else say("puts out other numbers each time: it is random or remembers something")
             )
         elif not self._weights_stay and is_parametrized(module):
             pass  # another look at its weights may make others of them
         elif again and not _close_in_double(check, module, arguments, output):
             check.agrees = False
-            check.problem = "is further from the exact sums than rounding explains"
+            check.problem = say("is further from the exact sums than rounding explains")
 
     def _called(self, module: nn.Module, arguments: Any) -> "Tensors":
         """What the module puts out, which is as new afterwards, and so are the arguments."""

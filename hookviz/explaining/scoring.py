@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from hookviz.capturing.survey import survey_input
 from hookviz.errors import ModelError
 from hookviz.hooking.forward_pass import Telling, device_and_dtype, forward_pass
+from hookviz.language.saying import say, say_count
 from hookviz.types import Model, ModelInput
 from hookviz.wording import times
 
@@ -49,11 +50,21 @@ def scores_in(model: Model, output: Any, count: int) -> Tensor:
     """
     if isinstance(output, Tensor) and output.ndim == 2 and len(output) == count:
         return output
-    kind = times(output.shape) or "one number" if isinstance(output, Tensor) else "no tensor"
+    kind = (
+        times(output.shape) or say("one number") if isinstance(output, Tensor) else say("no tensor")
+    )
     raise ModelError(
-        f"{model.title} puts out no class scores: for {count} image{'s' if count > 1 else ''} it "
-        f"gives {kind}, and not {count}×classes. Every model of the catalog gives a score per "
-        "class, for example shapesnet."
+        say_count(
+            "{model} puts out no class scores: for {count} image it gives {kind}, and "
+            "not {count}×classes. Every model of the catalog gives a score per class, "
+            "for example shapesnet.",
+            "{model} puts out no class scores: for {count} images it gives {kind}, and "
+            "not {count}×classes. Every model of the catalog gives a score per class, "
+            "for example shapesnet.",
+            count,
+            model=model.title,
+            kind=kind,
+        )
     )
 
 

@@ -19,6 +19,7 @@ from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
 from hookviz.explaining.pruned_network import masked
 from hookviz.hooking.conduct import only_computes
 from hookviz.hooking.forward_pass import own_shape
+from hookviz.language.saying import say, say_count
 from hookviz.models.digest import network_digest
 from hookviz.types import Model
 from hookviz.wording import numbers_listed, read_numbers
@@ -47,7 +48,9 @@ class Silence:
     def words(self) -> str:
         """What is silent: ``"2 channels of features.3.squeeze"``."""
         count = len(self.channels)
-        return f"{count:,} channel{'' if count == 1 else 's'} of {self.layer}"
+        return say_count(
+            "{count:,} channel of {layer}", "{count:,} channels of {layer}", count, layer=self.layer
+        )
 
 
 def read_silence(text: str) -> Silence:
@@ -63,8 +66,12 @@ def read_silence(text: str) -> Silence:
     channels = read_numbers(listed.split(","), _MOST) if len(text) <= _LONGEST else None
     if not layer or not channels:
         raise SettingError(
-            f"silenced={shorten(text, 60)!r} names no channels of a layer, at most {_MOST:,}: "
-            "write them as in 'layer1.0.conv1:0,3-7'."
+            say(
+                "silenced={text!r} names no channels of a layer, at most {most:,}: write "
+                "them as in 'layer1.0.conv1:0,3-7'.",
+                text=shorten(text, 60),
+                most=_MOST,
+            )
         )
     return Silence(layer, channels)
 
@@ -89,10 +96,10 @@ def silenced(model: Model, silence: Silence) -> Model:
     network = masked(model.network, stays)
     return replace(
         model,
-        title=f"{model.title} without {silence.words}",
+        title=say("{model} without {words}", model=model.title, words=silence.words),
         network=network,
         digest=network_digest(network),
-        weights=f"{model.weights}, without {silence}",
+        weights=say("{weights}, without {silence}", weights=model.weights, silence=silence),
     )
 
 
@@ -125,29 +132,49 @@ def _conv(model: Model, silence: Silence) -> _ConvNd:
     modules = dict(model.network.named_modules())
     conv = modules.get(name)
     if conv is None:
-        raise UnknownLayerError("conv layer", name, convs)
+        raise UnknownLayerError(say("conv layer"), name, convs)
     if not isinstance(conv, _ConvNd):
         raise SettingError(
-            f"{shorten(name)} of {model.title} is a {type(conv).__name__}, and channels are "
-            "silenced in a conv layer: choose one of those."
+            say(
+                "{name} of {model} is a {name_2}, and channels are silenced in a conv layer: "
+                "choose one of those.",
+                name=shorten(name),
+                model=model.title,
+                name_2=type(conv).__name__,
+            )
         )
     if silence.channels[-1] >= conv.out_channels:
         raise SettingError(
-            f"{shorten(name)} of {model.title} has no channel {silence.channels[-1]}: its "
-            f"channels are 0 to {conv.out_channels - 1}."
+            say(
+                "{name} of {model} has no channel {channels}: its channels are 0 to "
+                "{out_channels}.",
+                name=shorten(name),
+                model=model.title,
+                channels=silence.channels[-1],
+                out_channels=conv.out_channels - 1,
+            )
         )
     own = [conv._parameters.get(key) for key in ("weight", "bias")]
     if own[0] is None or (conv.bias is not None and own[1] is None):
         raise SettingError(
-            f"The weights of {shorten(name)} of {model.title} are computed anew at each pass, so "
-            "none of them can be set to 0: choose another conv layer."
+            say(
+                "The weights of {name} of {model} are computed anew at each pass, so none of "
+                "them can be set to 0: choose another conv layer.",
+                name=shorten(name),
+                model=model.title,
+            )
         )
     ids = {id(tensor) for tensor in own if tensor is not None}
     for other, module in modules.items():
         if module is not conv and ids.intersection(map(id, module._parameters.values())):
             raise SettingError(
-                f"{shorten(name)} of {model.title} has its weights in common with "
-                f"{shorten(other)}, which would fall silent, too: choose another conv layer."
+                say(
+                    "{name} of {model} has its weights in common with {other}, which would fall "
+                    "silent, too: choose another conv layer.",
+                    name=shorten(name),
+                    model=model.title,
+                    other=shorten(other),
+                )
             )
     return conv
 

@@ -4,6 +4,8 @@ Zeros in a weight are multiplied as any number is, so a masked network is as lar
 was. Where a channel puts out 0 and it is known which layers take it in (see
 `hookviz.explaining.channel_ways`), all of them do without it, and the scores stay the same up to
 rounding, since sums are added up in another order.
+
+Over 300 lines: its sentences for people stand whole, with a line for each fact.
 """
 
 import time
@@ -29,6 +31,7 @@ from hookviz.hooking.forward_pass import (
     private_replica,
 )
 from hookviz.hooking.hooks import tensors_in
+from hookviz.language.saying import say
 from hookviz.models.digest import network_digest
 from hookviz.models.exported import SUFFIX
 from hookviz.paths import path_of
@@ -77,7 +80,13 @@ class Smaller:
         """
         file = path_of(path)
         if file.suffix.casefold() != SUFFIX:
-            raise ModelError(f"{shorten(file.name)!r} does not end in {SUFFIX}, as programs do.")
+            raise ModelError(
+                say(
+                    "{file!r} does not end in {suffix}, as programs do.",
+                    file=shorten(file.name),
+                    suffix=SUFFIX,
+                )
+            )
         images = self._images.to(*device_and_dtype(self.model.network))
         try:
             with torch.inference_mode(mode=False), torch.no_grad():
@@ -87,7 +96,12 @@ class Smaller:
         except Exception as error:  # of a file system, or of torch's on a person's code
             why = shorten(str(error).partition("\n")[0], 200) or type(error).__name__
             raise ModelError(
-                f"{self.model.title} can't be written to {file.name}: {why}"
+                say(
+                    "{model} can't be written to {file}: {why}",
+                    model=self.model.title,
+                    file=file.name,
+                    why=why,
+                )
             ) from error
         return file
 
@@ -135,8 +149,8 @@ def smaller(model: Model, image: Any = None, *, progress: Progress = ignore) -> 
             continue
         left = ~(zeros & _stays_zero(network, way))
         if bool(left.all()):
-            parts = [f"the bias of {name}", *way.between]
-            whole[name] = f"{' or '.join(parts)} makes a constant of its zeros"
+            parts = [say("the bias of {name}", name=name), *way.between]
+            whole[name] = say("{parts} makes a constant of its zeros", parts=" or ".join(parts))
         elif len(left) > 1:
             left[0] |= not left.any()  # a layer without channels computes nothing
             plans[name] = way, left
@@ -152,15 +166,19 @@ def smaller(model: Model, image: Any = None, *, progress: Progress = ignore) -> 
 
 def _nothing(model: Model, whole: Mapping[str, str]) -> str:
     if not whole:
-        return (
-            f"No conv layer of {model.title} has a kernel of zeros, so there is no channel to take "
-            "out; hookviz.prune with whole channels makes some."
+        return say(
+            "No conv layer of {model} has a kernel of zeros, so there is no channel to "
+            "take out; hookviz.prune with whole channels makes some.",
+            model=model.title,
         )
     reasons = "; ".join(f"{name}: {why}" for name, why in list(whole.items())[:3])
-    more = f"; and {len(whole) - 3:,} more" if len(whole) > 3 else ""
-    return (
-        f"No channel of {model.title} can be taken out. {reasons}{more}. Of the models in the box "
-        "shapesnet has layers that can do with fewer."
+    more = say("; and {whole_count:,} more", whole_count=len(whole) - 3) if len(whole) > 3 else ""
+    return say(
+        "No channel of {model} can be taken out. {reasons}{more}. Of the models in "
+        "the box shapesnet has layers that can do with fewer.",
+        model=model.title,
+        reasons=reasons,
+        more=more,
     )
 
 
@@ -268,9 +286,14 @@ def _difference(model: Model, before: Any, after: Any) -> float:
     largest = max((float(one.abs().max()) for one, _ in pairs), default=0.0)
     if not difference <= TOLERANCE * largest:
         raise ModelError(
-            f"Without its channels of zeros {model.title} puts out something else, by "
-            f"{difference:.2g} of {largest:.2g}: its code uses them in a way that can't be "
-            "followed."
+            say(
+                "Without its channels of zeros {model} puts out something else, by "
+                "{difference:.2g} of {largest:.2g}: its code uses them in a way that can't "
+                "be followed.",
+                model=model.title,
+                difference=difference,
+                largest=largest,
+            )
         )
     return difference
 

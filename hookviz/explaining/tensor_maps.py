@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from hookviz.capturing.layers import channels_last
+from hookviz.language.saying import say
 
 Maps = NDArray[np.float32]
 
@@ -28,9 +29,9 @@ def tensor_maps(values: Maps, module: nn.Module, ratio: float) -> tuple[Maps | N
     elif values.ndim > 1 and len(values) == 1:
         values = values[0]
     if values.ndim <= 1:
-        return values.reshape(-1, 1, 1), "a vector, one cell per number" if values.ndim else ""
+        return values.reshape(-1, 1, 1), say("a vector, one cell per number") if values.ndim else ""
     if values.ndim == 2:
-        return values[None], "a row per place, a column per feature"
+        return values[None], say("a row per place, a column per feature")
     if values.ndim > 3:
         says.append("leading dimensions laid out one after the other")
         return values.reshape(-1, *values.shape[-2:]), "; ".join(says)

@@ -21,6 +21,7 @@ from hookviz.errors import ModelError
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import Telling, backward_pass
+from hookviz.language.saying import mark, say
 from hookviz.types import Model, ModelInput, Progress, ignore
 
 Floats = NDArray[np.float64]
@@ -149,8 +150,11 @@ def weight_gradients(
     }
     if not weights:
         raise ModelError(
-            f"{model.title} has no conv or linear layer with weights of its own. "
-            "Most models of the catalog have, for example shapesnet."
+            say(
+                "{model} has no conv or linear layer with weights of its own. Most models of "
+                "the catalog have, for example shapesnet.",
+                model=model.title,
+            )
         )
     parameters = [parameter for parameter in replica.parameters() if parameter.requires_grad]
     calls = {info.name: info.calls for info in run.layers}
@@ -171,7 +175,10 @@ def weight_gradients(
     used = {name: weight for name, weight in weights.items() if id(weight) in gradients}
     if not used:
         raise ModelError(
-            f"The scores of {model.title} depend on the weights of no conv or linear layer."
+            say(
+                "The scores of {model} depend on the weights of no conv or linear layer.",
+                model=model.title,
+            )
         )
     return WeightGradients(
         float(loss.detach()),
@@ -228,9 +235,9 @@ def verdicts_of(norms: Floats, strengths: Floats) -> list[str]:
     verdicts = []
     for size, strength in zip(norms, strengths, strict=True):
         if size == 0 or strength < max(LOST, VANISHING * nearest):
-            verdicts.append("vanishing")
+            verdicts.append(mark("vanishing"))
         elif not np.isfinite(size) or (np.isfinite(strength) and strength > EXPLODING * nearest):
-            verdicts.append("exploding")
+            verdicts.append(mark("exploding"))
         else:
             verdicts.append("")
     return verdicts

@@ -11,6 +11,7 @@ from torch.nn.modules.pooling import _AvgPoolNd, _MaxPoolNd
 
 from hookviz.errors import shorten
 from hookviz.hooking import hooks
+from hookviz.language.saying import say, say_count
 from hookviz.wording import times
 
 _BEFORE = 3  # calls that a message names
@@ -39,13 +40,29 @@ class FailingCall:
 
     def __str__(self) -> str:
         """Where it fails, as the beginning of a sentence."""
-        given = " and ".join(times(shape) or "one number" for shape in self.shapes) or "no tensor"
-        where = f"{self.layer} ({self.kind})" if self.layer else f"its own code ({self.kind})"
-        takes = f", which takes {self.expected}," if self.expected else ""
+        given = " and ".join(times(shape) or say("one number") for shape in self.shapes) or say(
+            "no tensor"
+        )
+        where = (
+            f"{self.layer} ({self.kind})"
+            if self.layer
+            else say("its own code ({kind})", kind=self.kind)
+        )
+        takes = say(", which takes {expected},", expected=self.expected) if self.expected else ""
         last = ", ".join(self.before[-_BEFORE:])
-        more = f" and {len(self.before) - _BEFORE} before" if len(self.before) > _BEFORE else ""
-        ran = f"after {last}{more}" if last else "before any other layer"
-        return f"{where}{takes} fails on {given}, {ran}"
+        more = (
+            say(" and {before_count} before", before_count=len(self.before) - _BEFORE)
+            if len(self.before) > _BEFORE
+            else ""
+        )
+        ran = (
+            say("after {last}{more}", last=last, more=more)
+            if last
+            else say("before any other layer")
+        )
+        return say(
+            "{where}{takes} fails on {given}, {ran}", where=where, takes=takes, given=given, ran=ran
+        )
 
 
 def failing_call(network: nn.Module, run: Callable[[], Any]) -> FailingCall | None:
@@ -104,7 +121,11 @@ def expected(module: nn.Module) -> str:
 
 
 def _conv(module: Any) -> str:
-    takes = f"{_channels(module.in_channels)} in {_form(len(module.kernel_size))}"
+    takes = say(
+        "{channels} in {form}",
+        channels=_channels(module.in_channels),
+        form=_form(len(module.kernel_size)),
+    )
     if module.transposed:
         return takes
     return f"{takes}, {_least(module.kernel_size, module.dilation)}"
@@ -116,14 +137,14 @@ def _pool(module: Any) -> str:
         each if isinstance(each, tuple) else (each,) * dims
         for each in (module.kernel_size, getattr(module, "dilation", 1))
     )
-    return f"maps {_least(sizes, gaps)}" if dims else ""
+    return say("maps {least}", least=_least(sizes, gaps)) if dims else ""
 
 
 def _least(sizes: Sequence[int], dilations: Sequence[int]) -> str:
     """What a window has to fit into."""
     pairs = zip(sizes, dilations, strict=True)
     reach = [dilation * (size - 1) + 1 for size, dilation in pairs]
-    return f"of at least {times(reach)} with padding"
+    return say("of at least {reach} with padding", reach=times(reach))
 
 
 _TAKES: dict[type[nn.Module], Callable[[Any], str]] = {
@@ -132,16 +153,26 @@ _TAKES: dict[type[nn.Module], Callable[[Any], str]] = {
     _AvgPoolNd: _pool,
     _NormBase: lambda module: _channels(module.num_features),
     nn.GroupNorm: lambda module: _channels(module.num_channels),
-    nn.LayerNorm: lambda module: f"{times(module.normalized_shape)} as the last dimensions",
-    nn.Linear: lambda module: f"{module.in_features:,} numbers along the last dimension",
-    nn.RNNBase: lambda module: f"{module.input_size:,} numbers along the last dimension",
-    nn.Embedding: lambda module: f"whole numbers from 0 to {module.num_embeddings - 1:,}",
-    nn.MultiheadAttention: lambda module: f"vectors of {module.embed_dim:,} numbers",
+    nn.LayerNorm: lambda module: say(
+        "{normalized_shape} as the last dimensions", normalized_shape=times(module.normalized_shape)
+    ),
+    nn.Linear: lambda module: say(
+        "{in_features:,} numbers along the last dimension", in_features=module.in_features
+    ),
+    nn.RNNBase: lambda module: say(
+        "{input_size:,} numbers along the last dimension", input_size=module.input_size
+    ),
+    nn.Embedding: lambda module: say(
+        "whole numbers from 0 to {num_embeddings:,}", num_embeddings=module.num_embeddings - 1
+    ),
+    nn.MultiheadAttention: lambda module: say(
+        "vectors of {embed_dim:,} numbers", embed_dim=module.embed_dim
+    ),
 }
 
 
 def _channels(count: int) -> str:
-    return f"{count:,} channel{'s' * (count != 1)}"
+    return say_count("{count:,} channel", "{count:,} channels", count)
 
 
 def _form(dims: int) -> str:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.failing_call import FailingCall, failing_call, first_line
+from hookviz.language.saying import say
 from hookviz.machine.memory import is_short_of_memory
 from hookviz.types import Model, Preprocess, Progress
 from hookviz.wording import times
@@ -124,15 +125,23 @@ def backward_pass(
             raise _too_large(model, tensors[0].shape[1:]) from error
         why = shorten(str(error).partition("\n")[0].partition(": [")[0].rstrip("."), 200)
         raise ModelError(
-            f"{model.title} can't be differentiated: {why}. Lenses that need no gradients work on "
-            "it, such as grad-cam with the method 'Eigen-CAM'."
+            say(
+                "{model} can't be differentiated: {why}. Lenses that need no gradients work "
+                "on it, such as grad-cam with the method 'Eigen-CAM'.",
+                model=model.title,
+                why=why,
+            )
         ) from error
 
 
 def _too_large(model: Model, shape: Sequence[int]) -> ModelError:
     return ModelError(
-        f"{model.title} needs more memory for {times(shape)} numbers and what it makes of them "
-        "than there is left. A smaller input or model takes less."
+        say(
+            "{model} needs more memory for {shape} numbers and what it makes of them "
+            "than there is left. A smaller input or model takes less.",
+            model=model.title,
+            shape=times(shape),
+        )
     )
 
 
@@ -179,8 +188,14 @@ def refused(
     given, own = (times(dims) for dims in (shape, own_shape(model)))
     where = f"{failed}: " if failed else ""
     return ModelError(
-        f"{model.title} can't take an input of {given}: {where}{first_line(reason)}. "
-        f"It is made for {own}."
+        say(
+            "{model} can't take an input of {given}: {where}{first_line}. It is made for {own}.",
+            model=model.title,
+            given=given,
+            where=where,
+            first_line=first_line(reason),
+            own=own,
+        )
     )
 
 

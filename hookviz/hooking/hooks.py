@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from hookviz.errors import SettingError, UnknownLayerError
+from hookviz.language.saying import say
 from hookviz.types import Address
 
 
@@ -53,9 +54,14 @@ class Call:
         every = inputs if isinstance(inputs, tuple) else (inputs, *self.inputs[1:])
         if len(every) != len(self.inputs):
             raise SettingError(
-                f"{len(every)} inputs are given for {self.layer or 'the network itself'}, which "
-                f"was called with {len(self.inputs)}. A tuple stands for all of them; an input "
-                "that is a tuple itself goes into one: ((h, c),)."
+                say(
+                    "{every_count} inputs are given for {value}, which was called with "
+                    "{inputs_count}. A tuple stands for all of them; an input that is a tuple "
+                    "itself goes into one: ((h, c),).",
+                    every_count=len(every),
+                    value=self.layer or say("the network itself"),
+                    inputs_count=len(self.inputs),
+                )
             )
         return replace(self, inputs=every)
 
@@ -246,7 +252,7 @@ def _resolve(network: nn.Module, layers: Iterable[str]) -> dict[str, nn.Module]:
     found = {}
     for name in layers:
         if name not in every:
-            raise UnknownLayerError("layer", name, every)
+            raise UnknownLayerError(say("layer"), name, every)
         found[name] = every[name]
     return found
 

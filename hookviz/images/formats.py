@@ -13,8 +13,9 @@ from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
 from hookviz.errors import ImageError, shorten
+from hookviz.language.saying import mark, say
 
-FORMATS = "PNG, JPEG, WebP, GIF, BMP, TIFF or AVIF"
+FORMATS = mark("PNG, JPEG, WebP, GIF, BMP, TIFF or AVIF")
 SUFFIXES = frozenset(
     {
         *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".gif"),
@@ -83,12 +84,12 @@ _READERS: tuple[tuple[re.Pattern[bytes], type[ImageFile]], ...] = (
 )
 _RELATIVES: tuple[tuple[re.Pattern[bytes], str], ...] = (
     (re.compile(rb"\Z"), "empty (0 bytes)"),
-    (re.compile(rb".{4}ftyp(hei|hev|mif1|msf1)", re.DOTALL), "a HEIC photo"),
-    (re.compile(rb"\0\0\0\x0cjP {2}|\xff\x4f\xff\x51"), "a JPEG 2000 image"),
-    (re.compile(rb"\0\0\0\x0cJXL |\xff\x0a"), "a JPEG XL image"),
-    (re.compile(rb"\s*(<\?xml|<svg|<!DOCTYPE svg)"), "an SVG drawing or other XML"),
-    (re.compile(rb"%PDF"), "a PDF document"),
-    (re.compile(rb"8BPS"), "a Photoshop document"),
+    (re.compile(rb".{4}ftyp(hei|hev|mif1|msf1)", re.DOTALL), mark("a HEIC photo")),
+    (re.compile(rb"\0\0\0\x0cjP {2}|\xff\x4f\xff\x51"), mark("a JPEG 2000 image")),
+    (re.compile(rb"\0\0\0\x0cJXL |\xff\x0a"), mark("a JPEG XL image")),
+    (re.compile(rb"\s*(<\?xml|<svg|<!DOCTYPE svg)"), mark("an SVG drawing or other XML")),
+    (re.compile(rb"%PDF"), mark("a PDF document")),
+    (re.compile(rb"8BPS"), mark("a Photoshop document")),
 )
 
 
@@ -101,5 +102,12 @@ def find_reader(head: bytes, name: str) -> type[ImageFile]:
     for pattern, reader in _READERS:
         if pattern.match(head):
             return reader
-    what = next((what for pattern, what in _RELATIVES if pattern.match(head)), "no image")
-    raise ImageError(f"{shorten(name)!r} is {what}; HookViz reads {FORMATS}.")
+    what = next((what for pattern, what in _RELATIVES if pattern.match(head)), say("no image"))
+    raise ImageError(
+        say(
+            "{name!r} is {what}; HookViz reads {formats}.",
+            name=shorten(name),
+            what=what,
+            formats=say(FORMATS),
+        )
+    )

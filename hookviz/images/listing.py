@@ -7,6 +7,7 @@ from pathlib import Path
 from hookviz.errors import ImageError
 from hookviz.images.formats import SUFFIXES
 from hookviz.images.urls import ImageUrl, expand_url, is_url
+from hookviz.language.saying import say
 from hookviz.paths import path_of
 
 ImageFile = Path | ImageUrl
@@ -29,8 +30,11 @@ def expand(arguments: Iterable[str], *, inside: bool = False) -> tuple[ImageFile
     for text in arguments:
         if not text.strip():  # a shell variable that is not set, and not all images around
             raise ImageError(
-                f"{text!r} names no image; give a file, a folder ('.' is the one you are in) or a "
-                "pattern."
+                say(
+                    "{text!r} names no image; give a file, a folder ('.' is the one you are in) "
+                    "or a pattern.",
+                    text=text,
+                )
             )
         if is_url(text):
             files += (file for _, file in expand_url(text, inside=inside))
@@ -46,8 +50,12 @@ def expand(arguments: Iterable[str], *, inside: bool = False) -> tuple[ImageFile
         if not found:
             what = "folder" if path.is_dir() else "pattern"
             raise ImageError(
-                f"The {what} {text!r} gives no image, a file that ends in "
-                f"{', '.join(sorted(SUFFIXES))}."
+                say(
+                    "The {what} {text!r} gives no image, a file that ends in {sorted}.",
+                    what=what,
+                    text=text,
+                    sorted=", ".join(sorted(SUFFIXES)),
+                )
             )
         files += found
     return tuple(dict.fromkeys(files))

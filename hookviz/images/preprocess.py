@@ -1,4 +1,7 @@
-"""An `InputImage` becomes a model's input tensor, with the geometry of what it shows kept."""
+"""An `InputImage` becomes a model's input tensor, with the geometry of what it shows kept.
+
+Over 300 lines: its sentences for people stand whole, with a line for each fact.
+"""
 
 import hashlib
 import math
@@ -14,6 +17,7 @@ from torchvision.transforms import InterpolationMode
 from torchvision.transforms import functional as F  # its name everywhere
 
 from hookviz.errors import HookVizError, ImageError, ModelError, shorten
+from hookviz.language.saying import say
 from hookviz.settings import settings
 from hookviz.types import Crop, InputImage, ModelInput, Pixels, Preprocess
 
@@ -85,8 +89,11 @@ def prepare(
     if not isinstance(preprocess, Preprocess):
         if size is not None or whole:
             raise HookVizError(
-                "This model prepares its images with its own function, which decides the input "
-                "size and the crop; leave out size and whole, or wrap the model with a Preprocess."
+                say(
+                    "This model prepares its images with its own function, which decides the "
+                    "input size and the crop; leave out size and whole, or wrap the model with a "
+                    "Preprocess."
+                )
             )
         return _from_function(image, preprocess)
     _check(preprocess)
@@ -132,8 +139,12 @@ def from_tensor(tensor: Tensor, form: str = "C, H, W") -> ModelInput:
     wrong = _fault(tensor, form)
     if wrong:
         raise ImageError(
-            f"The input is {wrong}; give one image as a float tensor of ({form}) or (1, {form}), "
-            "normalised as the model expects it."
+            say(
+                "The input is {wrong}; give one image as a float tensor of ({form}) or (1, "
+                "{form}), normalised as the model expects it.",
+                wrong=wrong,
+                form=form,
+            )
         )
     return _input(_batched(tensor, form), None, None)
 
@@ -146,14 +157,24 @@ def _from_function(image: InputImage, function: Callable[[Image.Image], Tensor])
         raise
     except Exception as error:  # the function is the caller's own: anything can come out of it
         raise ModelError(
-            f"The model's preprocess {label} failed on {shorten(image.name)!r}: "
-            f"{type(error).__name__}: {shorten(str(error), 200)}"
+            say(
+                "The model's preprocess {label} failed on {image!r}: {name}: {error}",
+                label=label,
+                image=shorten(image.name),
+                name=type(error).__name__,
+                error=shorten(str(error), 200),
+            )
         ) from error
     wrong = _fault(returned)
     if wrong:
         raise ModelError(
-            f"The model's preprocess {label} returned {wrong} for {shorten(image.name)!r}; "
-            "it must return a float tensor of (C, H, W) or (1, C, H, W)."
+            say(
+                "The model's preprocess {label} returned {wrong} for {image!r}; it must "
+                "return a float tensor of (C, H, W) or (1, C, H, W).",
+                label=label,
+                wrong=wrong,
+                image=shorten(image.name),
+            )
         )
     return _input(_batched(returned), None, None)
 
@@ -171,19 +192,22 @@ def _fault(value: Any, form: str = "C, H, W") -> str:  # noqa: PLR0911 - one for
     if not isinstance(value, Tensor):
         return f"a {type(value).__name__}"
     if value.is_nested:
-        return "a nested tensor, which holds several of different shapes"
-    shape = f"a tensor of {tuple(value.shape)}"
+        return say("a nested tensor, which holds several of different shapes")
+    shape = say("a tensor of {tuple}", tuple=tuple(value.shape))
     if value.layout != torch.strided:
-        return f"a sparse {shape.removeprefix('a ')} (tensor.to_dense() is not)"
+        return say(
+            "a sparse {removeprefix} (tensor.to_dense() is not)",
+            removeprefix=shape.removeprefix("a "),
+        )
     if value.is_meta:
-        return f"{shape} on the meta device, without values"
+        return say("{shape} on the meta device, without values", shape=shape)
     single, batched = _dimensions(form), _dimensions(form) + 1
     if value.dim() not in (single, batched) or not value.numel():
         return shape
     if value.dim() == batched and len(value) != 1:
         return shape
     if not value.is_floating_point():
-        return f"{shape} with values of {value.dtype}"
+        return say("{shape} with values of {dtype}", shape=shape, dtype=value.dtype)
     return ""
 
 
@@ -201,24 +225,37 @@ def _check(preprocess: Preprocess) -> None:
     """Refuse steps that no image can take, or that can't be carried out."""
     if preprocess.channels not in (1, 3):
         raise ImageError(
-            f"The model takes {preprocess.channels} channels; images have 3 (RGB) or 1 (grey). "
-            "Give it a tensor of (C, H, W) instead of an image, or wrap it with a preprocess "
-            "function."
+            say(
+                "The model takes {channels} channels; images have 3 (RGB) or 1 (grey). Give "
+                "it a tensor of (C, H, W) instead of an image, or wrap it with a preprocess "
+                "function.",
+                channels=preprocess.channels,
+            )
         )
     if len(preprocess.std) != preprocess.channels or not all(preprocess.std):
         raise ModelError(
-            f"The preprocess has std {preprocess.std}; it must be {preprocess.channels} numbers "
-            "other than 0, one for each number in mean."
+            say(
+                "The preprocess has std {std}; it must be {channels} numbers other than 0, "
+                "one for each number in mean.",
+                std=preprocess.std,
+                channels=preprocess.channels,
+            )
         )
     if preprocess.interpolation not in _SUPPORT:
         raise ModelError(
-            f"The preprocess has interpolation {preprocess.interpolation!r}; "
-            f"it can be {' or '.join(map(repr, _SUPPORT))}."
+            say(
+                "The preprocess has interpolation {interpolation!r}; it can be {map}.",
+                interpolation=preprocess.interpolation,
+                map=" or ".join(map(repr, _SUPPORT)),
+            )
         )
     if min(preprocess.resize, preprocess.crop) < 1:
         raise ModelError(
-            f"The preprocess has resize {preprocess.resize} and crop {preprocess.crop}; "
-            "both must be 1 pixel or more."
+            say(
+                "The preprocess has resize {resize} and crop {crop}; both must be 1 pixel or more.",
+                resize=preprocess.resize,
+                crop=preprocess.crop,
+            )
         )
 
 
@@ -227,12 +264,20 @@ def _checked_size(size: int) -> int:
     largest = settings().max_input
     if isinstance(size, bool) or not isinstance(size, int | np.integer):
         raise ImageError(
-            f"size={shorten(repr(size))} is not a whole number of pixels; it can be 1 to {largest}."
+            say(
+                "size={size} is not a whole number of pixels; it can be 1 to {largest}.",
+                size=shorten(repr(size)),
+                largest=largest,
+            )
         )
     if not 1 <= size <= largest:
         raise ImageError(
-            f"An input size of {size} pixels is out of range; "
-            f"it can be 1 to {largest} (HOOKVIZ_MAX_INPUT)."
+            say(
+                "An input size of {size} pixels is out of range; it can be 1 to {largest} "
+                "(HOOKVIZ_MAX_INPUT).",
+                size=size,
+                largest=largest,
+            )
         )
     return size
 

@@ -2,6 +2,8 @@
 
 Pillow decodes; this file keeps it within the pixel limit, and puts right what it leaves to its
 caller: orientation, depth, colour space and transparency. `formats` says which formats it may try.
+
+Over 300 lines: its sentences for people stand whole, with a line for each fact.
 """
 
 import hashlib
@@ -27,6 +29,7 @@ from hookviz.images.formats import FORMATS, HEAD, find_reader
 from hookviz.images.sixteen_bits import OTHER_BYTE, raw_mode_of, rounded
 from hookviz.images.srgb import BROKEN_METADATA, split, to_srgb
 from hookviz.images.urls import ImageUrl, is_url
+from hookviz.language.saying import say
 from hookviz.paths import fault_of, path_of
 from hookviz.settings import settings
 from hookviz.types import InputImage, Pixels
@@ -72,7 +75,10 @@ def read(source: Source, *, background: RGB = _WHITE) -> InputImage:
         path = path_of(source)
         return decode(_bytes_of(path), path.name, background=colour)
     raise ImageError(
-        f"An image can't be read from {type(source).__name__!r}; give a path, bytes or a picture."
+        say(
+            "An image can't be read from {name!r}; give a path, bytes or a picture.",
+            name=type(source).__name__,
+        )
     )
 
 
@@ -130,14 +136,19 @@ def _readable(name: str) -> Iterator[None]:
     except ImageError:
         raise
     except Image.DecompressionBombError as error:
-        raise ImageError(_too_large(name, "has too many pixels")) from error
+        raise ImageError(_too_large(name, say("has too many pixels"))) from error
     # On broken bytes Pillow's readers raise whatever their line of code happens to raise: OSError,
     # SyntaxError, struct.error, zlib.error, MemoryError, … All of it says the same about the file.
     except Exception as error:
         reason = shorten(str(error), 120) or type(error).__name__
         raise ImageError(
-            f"{_quoted(name)} is truncated, damaged, or of a kind that can't be read ({reason}). "
-            f"Get the file again, or save the picture anew as {FORMATS}."
+            say(
+                "{quoted} is truncated, damaged, or of a kind that can't be read ({reason}). "
+                "Get the file again, or save the picture anew as {formats}.",
+                quoted=_quoted(name),
+                reason=reason,
+                formats=say(FORMATS),
+            )
         ) from error
 
 
@@ -152,22 +163,32 @@ def _bytes_of(path: Path) -> bytes:
             return head + file.read()
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         reason = getattr(error, "strerror", None) or str(error)
-        raise ImageError(f"{_quoted(str(path))} can't be opened: {reason}.") from error
+        raise ImageError(
+            say("{quoted} can't be opened: {reason}.", quoted=_quoted(str(path)), reason=reason)
+        ) from error
 
 
 def _no_file(path: Path) -> str:
     quoted, folder = _quoted(str(path)), path if path.is_dir() else path.parent
     if folder != path and (fault := fault_of(path)):
-        return f"{quoted} is {fault}; give a file with a picture in it."
+        return say(
+            "{quoted} is {fault}; give a file with a picture in it.", quoted=quoted, fault=fault
+        )
     if not folder.is_dir():
-        return f"There is no file {quoted}: its folder doesn't exist."
+        return say("There is no file {quoted}: its folder doesn't exist.", quoted=quoted)
     names = [entry.name for entry in islice(folder.iterdir(), 2000)]  # enough to look through
     if folder == path:
         holds = ", ".join(map(_quoted, sorted(names)[:3])) or "nothing"
-        return f"{quoted} is a folder, not an image; it holds {holds}."
+        return say(
+            "{quoted} is a folder, not an image; it holds {holds}.", quoted=quoted, holds=holds
+        )
     near = " or ".join(map(_quoted, nearest_names(path.name, names)))
-    hint = f"Did you mean {near}?" if near else "No name in that folder is like it."
-    return f"There is no image file {quoted}. {hint}"
+    hint = (
+        say("Did you mean {near}?", near=near)
+        if near
+        else say("No name in that folder is like it.")
+    )
+    return say("There is no image file {quoted}. {hint}", quoted=quoted, hint=hint)
 
 
 def _opened(data: bytes, reader: type[ImageFile], name: str) -> ImageFile:
@@ -205,20 +226,38 @@ def _decoded(data: bytes, reader: type[ImageFile], name: str, background: RGB) -
 
 def _check_size(name: str, width: Any, height: Any) -> None:
     if width * height > settings().max_pixels:
-        size = f"decodes to {width} × {height} pixels, {width * height / 1e6:,.1f} million"
+        size = say(
+            "decodes to {width} × {height} pixels, {width_2:,.1f} million",
+            width=width,
+            height=height,
+            width_2=width * height / 1e6,
+        )
         raise ImageError(_too_large(name, size))
 
 
 def _too_large(name: str, size: str) -> str:
-    limit = f"{settings().max_pixels / 1e6:,.1f} million (HOOKVIZ_MAX_PIXELS)"
-    return f"{_quoted(name)} {size}. HookViz reads up to {limit}; give a smaller version."
+    limit = say(
+        "{max_pixels:,.1f} million (HOOKVIZ_MAX_PIXELS)", max_pixels=settings().max_pixels / 1e6
+    )
+    return say(
+        "{quoted} {size}. HookViz reads up to {limit}; give a smaller version.",
+        quoted=_quoted(name),
+        size=size,
+        limit=limit,
+    )
 
 
 def _check_scans(data: bytes, image: ImageFile, name: str) -> None:
     """Refuse a JPEG that makes the decoder pass over its pixels again and again, scan by scan."""
     scans = data.count(b"\xff\xda")  # a marker, never part of coded data; about ten are usual
     if scans > 100 and scans * image.width * image.height > 20 * settings().max_pixels:
-        raise ImageError(f"{_quoted(name)} has {scans} scans, too many; save it anew as a PNG.")
+        raise ImageError(
+            say(
+                "{quoted} has {scans} scans, too many; save it anew as a PNG.",
+                quoted=_quoted(name),
+                scans=scans,
+            )
+        )
 
 
 def _pixels_of(image: Image.Image, name: str, background: RGB) -> Pixels:
@@ -258,8 +297,11 @@ def _colour(background: RGB) -> RGB:
     except (TypeError, ValueError):  # one number, or three of something else
         pass
     raise ImageError(
-        f"The background {shorten(repr(background))} is no colour; give red, green and blue, each "
-        "in 0…255, for example (255, 255, 255)."
+        say(
+            "The background {background} is no colour; give red, green and blue, each in "
+            "0…255, for example (255, 255, 255).",
+            background=shorten(repr(background)),
+        )
     )
 
 

@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from hookviz.errors import HookVizError, ImageError, shorten
 from hookviz.images.formats import HEAD, SUFFIXES, find_reader
+from hookviz.language.saying import say
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -61,7 +62,13 @@ class ImageUrl:
                 find_reader(head, self.name)
                 return bytes(head + file.read())
         except (OSError, ValueError) as error:
-            raise ImageError(f"{shorten(str(self))!r} can't be read: {_reason(error)}.") from error
+            raise ImageError(
+                say(
+                    "{self!r} can't be read: {reason}.",
+                    self=shorten(str(self)),
+                    reason=_reason(error),
+                )
+            ) from error
 
 
 def expand_url(url: str, *, inside: bool = False) -> tuple[tuple[str, ImageUrl], ...]:
@@ -83,7 +90,13 @@ def expand_url(url: str, *, inside: bool = False) -> tuple[tuple[str, ImageUrl],
     try:
         listed = system.get_file_info(fs.FileSelector(path, recursive=inside))
     except (OSError, ValueError) as error:
-        raise ImageError(f"{shorten(_shown(url))!r} can't be listed: {_reason(error)}.") from error
+        raise ImageError(
+            say(
+                "{shown!r} can't be listed: {reason}.",
+                shown=shorten(_shown(url)),
+                reason=_reason(error),
+            )
+        ) from error
     parts = urlsplit(url)
     top = path.rstrip("/")
     query = f"?{parts.query}" if parts.query else ""
@@ -95,8 +108,11 @@ def expand_url(url: str, *, inside: bool = False) -> tuple[tuple[str, ImageUrl],
             found.append((within, ImageUrl(f"{base}/{quote(within)}{query}")))
     if not found:
         raise ImageError(
-            f"The folder {shorten(_shown(url))!r} gives no image, a file that ends in "
-            f"{', '.join(sorted(SUFFIXES))}."
+            say(
+                "The folder {shown!r} gives no image, a file that ends in {sorted}.",
+                shown=shorten(_shown(url)),
+                sorted=", ".join(sorted(SUFFIXES)),
+            )
         )
     return tuple(sorted(found))
 
@@ -117,8 +133,12 @@ def _file_system(scheme: str, netloc: str, query: str) -> tuple[Any, str]:
     except Exception as error:
         reason = _reason(error).replace(netloc, netloc.rpartition("@")[2])
         raise HookVizError(
-            f"{shorten(_shown(url))!r} can't be reached: {reason}. pyarrow's file systems work, "
-            "such as s3://, gs://, abfs:// and file://, and folders of this machine."
+            say(
+                "{shown!r} can't be reached: {reason}. pyarrow's file systems work, such as "
+                "s3://, gs://, abfs:// and file://, and folders of this machine.",
+                shown=shorten(_shown(url)),
+                reason=reason,
+            )
         ) from error
     return system, top
 
@@ -128,8 +148,10 @@ def _pyarrow_fs() -> Any:
         return import_module("pyarrow.fs")
     except ImportError as error:
         raise HookVizError(
-            "Images are read from URLs through pyarrow: pip install 'hookviz[ray]'. Files and "
-            "folders of this machine are read without it."
+            say(
+                "Images are read from URLs through pyarrow: pip install 'hookviz[ray]'. "
+                "Files and folders of this machine are read without it."
+            )
         ) from error
 
 

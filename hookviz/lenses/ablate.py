@@ -3,6 +3,8 @@
 Ablation in the sense of Meyes et al., "Ablation Studies in Artificial Neural Networks" (2019), on
 activations instead of weights. The edit is made at the convolution's own output, each time that
 the layer runs; a batch norm behind it turns the zeros of a channel into a constant.
+
+Over 300 lines: its sentences for people stand whole, with a line for each fact.
 """
 
 from dataclasses import dataclass, replace
@@ -19,6 +21,7 @@ from hookviz.errors import HookVizError, ModelError, SettingError
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import private_replica
+from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import Channels, ClassChoice, LayerChoice, OneOf, RealNumber
 from hookviz.types import LayerInfo
@@ -26,7 +29,7 @@ from hookviz.wording import number
 
 Map = NDArray[np.float32]
 _TOP = 5
-_HEAD = ("class", "before (%)", "after (%)", "change (points)")
+_HEAD = (mark("class"), mark("before (%)"), mark("after (%)"), mark("change (points)"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +88,13 @@ def run(
     before = {name: whole[name].values.numpy() for name in wanted}
     if before[layer].ndim != 3:
         raise HookVizError(
-            f"{layer} of {subject.model.title} puts out {before[layer].shape}, and this lens draws "
-            "channels that are maps, (C, H, W): choose a layer with a two-dimensional kernel."
+            say(
+                "{layer} of {model} puts out {shape}, and this lens draws channels that are "
+                "maps, (C, H, W): choose a layer with a two-dimensional kernel.",
+                layer=layer,
+                model=subject.model.title,
+                shape=before[layer].shape,
+            )
         )
     edit, which = _edit(before[layer], info, _Edit(mode, channels, factor, limit))
     after, scores = _edited_pass(subject, layer, later, edit)
@@ -100,7 +108,7 @@ def run(
         _table(subject, chances, target),
     ]
     for name in wanted:
-        unmoved = "" if name == layer else "unchanged: the edit doesn't reach this layer."
+        unmoved = "" if name == layer else say("unchanged: the edit doesn't reach this layer.")
         panels += before_and_after(name, before[name], after[name], unmoved)
     values = {
         "channels": np.array(edit.channels),
@@ -120,10 +128,18 @@ def _downstream(subject: Subject, info: LayerInfo, asked: str | None) -> str | N
     """The layer to look at next: the one asked for, else the next one; None after the last."""
     after = next((conv.name for conv in subject.convs[info.index + 1 :]), None)
     if asked == info.name:
-        hint = f"for example {after!r}, the next one" if after else "or leave it open"
+        hint = (
+            say("for example {after!r}, the next one", after=after)
+            if after
+            else say("or leave it open")
+        )
         raise SettingError(
-            f"downstream={asked!r} is the edited layer itself, which is shown anyway: "
-            f"choose another conv layer, {hint}."
+            say(
+                "downstream={asked!r} is the edited layer itself, which is shown anyway: "
+                "choose another conv layer, {hint}.",
+                asked=asked,
+                hint=hint,
+            )
         )
     return asked or after
 
@@ -133,24 +149,41 @@ def _edit(values: Map, info: LayerInfo, asked: _Edit) -> tuple[_Edit, str]:
     count, channels = len(values), asked.channels
     if channels and channels[-1] >= count:
         raise SettingError(
-            f"channels={channels[-1]} is not in {info.name}, whose channels are 0 to {count - 1}."
+            say(
+                "channels={channels} is not in {info}, whose channels are 0 to {count}.",
+                channels=channels[-1],
+                info=info.name,
+                count=count - 1,
+            )
         )
     listed = ", ".join(map(str, channels[:8])) + (", …" if len(channels) > 8 else "")
-    who = f"channel{'s' if len(channels) > 1 else ''} {listed}"
+    who = say_count("channel {listed}", "channels {listed}", len(channels), listed=listed)
     if not channels and asked.mode == "threshold":
-        channels, who = tuple(range(count)), f"all {count:,} channels"
+        channels, who = tuple(range(count)), say("all {count:,} channels", count=count)
     elif not channels:
         strength = np.nan_to_num(np.abs(values.astype(np.float64)).mean((1, 2)))
         channels = (int(strength.argmax()),)
-        who = f"channel {channels[0]}, the strongest by mean |x| as none was chosen,"
+        who = say(
+            "channel {channels}, the strongest by mean |x| as none was chosen,",
+            channels=channels[0],
+        )
     if asked.mode == "scale":
-        which = f"{who} times {number(asked.factor)}"
+        which = say("{who} times {factor}", who=who, factor=number(asked.factor))
     elif asked.mode == "threshold":
         chosen = values[list(channels)]
         share = _percent(((np.abs(chosen) <= asked.limit) & (chosen != 0)).mean())
-        which = f"|x| ≤ {number(asked.limit)} set to 0 in {who}: {share} % of them changed"
+        which = say(
+            "|x| ≤ {limit} set to 0 in {who}: {share} % of them changed",
+            limit=number(asked.limit),
+            who=who,
+            share=share,
+        )
     else:
-        which = f"{who} switched off" if asked.mode == "switch off" else f"nothing but {who} kept"
+        which = (
+            say("{who} switched off", who=who)
+            if asked.mode == "switch off"
+            else say("nothing but {who} kept", who=who)
+        )
     return replace(asked, channels=channels), which
 
 
@@ -165,11 +198,27 @@ def _cut(subject: Subject, layer: str, edit: _Edit) -> str:
     for step in steps:
         if not passed[str(step)].values[channels].any():
             one = len(channels) == 1
-            whose = f"channel {channels[0]} is" if one else "all the edited channels are"
+            whose = (
+                say("channel {channels} is", channels=channels[0])
+                if one
+                else say("all the edited channels are")
+            )
             return (
-                f"Nothing changes: {step} ({kinds[step.layer]}) had cut "
-                f"{'it' if one else 'them'} already. After it {whose} 0 everywhere, with the edit "
-                "and without."
+                say(
+                    "Nothing changes: {step} ({kinds}) had cut it already. After it {whose} 0 "
+                    "everywhere, with the edit and without.",
+                    step=step,
+                    kinds=kinds[step.layer],
+                    whose=whose,
+                )
+                if one
+                else say(
+                    "Nothing changes: {step} ({kinds}) had cut them already. After it {whose} 0 "
+                    "everywhere, with the edit and without.",
+                    step=step,
+                    kinds=kinds[step.layer],
+                    whose=whose,
+                )
             )
     return ""
 
@@ -194,24 +243,48 @@ def _edited_pass(
     subject.progress(0.8)
     missing = [name for name in names if name not in maps]
     if missing:
-        raise ModelError(f"{subject.model.title} did not run {missing[0]} after the edit.")
+        raise ModelError(
+            say(
+                "{model} did not run {missing} after the edit.",
+                model=subject.model.title,
+                missing=missing[0],
+            )
+        )
     return maps, scores[0].to("cpu", torch.float32).numpy()
 
 
 def _verdict(subject: Subject, info: LayerInfo, which: str, logits: Map, target: int) -> TextPanel:
     best = [int(row.argmax()) for row in logits]
     old, new = map(subject.label, best)
-    ends = f"stays {old}" if best[0] == best[1] else f"changes from {old} to {new}"
+    ends = (
+        say("stays {old}", old=old)
+        if best[0] == best[1]
+        else say("changes from {old} to {new}", old=old, new=new)
+    )
     chances = torch.softmax(torch.from_numpy(logits), 1)[:, target].tolist()
-    often = f" Each of its {info.calls} calls is edited." if info.calls > 1 else ""
+    often = say(" Each of its {calls} calls is edited.", calls=info.calls) if info.calls > 1 else ""
     following = _following(subject, info)
     norm = ""
     if following and "BatchNorm" in following.kind:
-        norm = f" {following.name} runs next and makes a constant of a channel of zeros."
+        norm = say(
+            " {following} runs next and makes a constant of a channel of zeros.",
+            following=following.name,
+        )
     return TextPanel(
-        f"{info.name}: {which}. {subject.label(target)} goes from {_percent(chances[0])} % to "
-        f"{_percent(chances[1])} % (score {number(logits[0, target])} to "
-        f"{number(logits[1, target])}), and the prediction {ends}.{often}{norm}",
+        say(
+            "{info}: {which}. {label} goes from {percent} % to {percent_2} % (score "
+            "{logits} to {logits_2}), and the prediction {ends}.{often}{norm}",
+            info=info.name,
+            which=which,
+            label=subject.label(target),
+            percent=_percent(chances[0]),
+            percent_2=_percent(chances[1]),
+            logits=number(logits[0, target]),
+            logits_2=number(logits[1, target]),
+            ends=ends,
+            often=often,
+            norm=norm,
+        ),
         "plain" if best[0] == best[1] else "note",
     )
 
@@ -228,14 +301,16 @@ def _table(subject: Subject, chances: Map, target: int) -> TablePanel:
     kept = {target}.union(*(np.argsort(-row, kind="stable")[:_TOP].tolist() for row in chances))
     rows = tuple(
         (
-            subject.label(index) + (" (chosen)" if index == target else ""),
+            say("{label} (chosen)", label=subject.label(index))
+            if index == target
+            else subject.label(index),
             _percent(chances[0, index]),
             _percent(chances[1, index]),
             _percent(chances[1, index] - chances[0, index]),
         )
         for index in sorted(kept, key=lambda index: -chances[0, index])
     )
-    return TablePanel(f"Top {_TOP} before and after", _HEAD, rows)
+    return TablePanel(say("Top {top} before and after", top=_TOP), _HEAD, rows)
 
 
 def _percent(share: float) -> str:
@@ -244,22 +319,24 @@ def _percent(share: float) -> str:
 
 LENS = Lens(
     slug="ablate",
-    title="Switch channels off",
-    question="What if it lacked this?",
-    sentence="What the network says, and computes next, when channels of a layer are edited.",
+    title=mark("Switch channels off"),
+    question=mark("What if it lacked this?"),
+    sentence=mark("What the network says, and computes next, when channels of a layer are edited."),
     run=run,
     parameters=(
         LayerChoice(default="first"),  # with layers behind it to watch
-        Channels(help='Such as "0, 3-7". Without any: the strongest one; for a threshold, all.'),
+        Channels(
+            help=mark('Such as "0, 3-7". Without any: the strongest one; for a threshold, all.')
+        ),
         OneOf(
             name="mode",
-            label="Edit",
-            choices=("switch off", "keep only", "scale", "threshold"),
-            help="Threshold sets every value with |x| up to the limit to 0.",
+            label=mark("Edit"),
+            choices=(mark("switch off"), mark("keep only"), mark("scale"), mark("threshold")),
+            help=mark("Threshold sets every value with |x| up to the limit to 0."),
         ),
         RealNumber(
             name="factor",
-            label="Factor to scale by",
+            label=mark("Factor to scale by"),
             matters_for=("mode", ("scale",)),
             low=-100,
             high=100,
@@ -267,7 +344,7 @@ LENS = Lens(
         ),
         RealNumber(
             name="limit",
-            label="Threshold for |x|",
+            label=mark("Threshold for |x|"),
             matters_for=("mode", ("threshold",)),
             low=0,
             high=1e6,
@@ -275,9 +352,9 @@ LENS = Lens(
         ),
         LayerChoice(
             name="downstream",
-            label="Layer to watch",
+            label=mark("Layer to watch"),
             default="none",
-            help="The next conv layer if left open.",
+            help=mark("The next conv layer if left open."),
         ),
         ClassChoice(),
     ),

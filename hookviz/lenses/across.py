@@ -15,6 +15,7 @@ from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImageMap, MapsPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, SettingError, shorten
 from hookviz.hooking.forward_pass import Telling
+from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.more_images import prepared_alike
 from hookviz.lenses.contract.parameters import ChannelChoice, LayerChoice, MoreImages
@@ -22,7 +23,14 @@ from hookviz.types import InputImage, ModelInput
 from hookviz.wording import number, times
 
 Map = NDArray[np.float32]
-_HEAD = ("image", "highest", "at row", "at column", "mean", "zeros (%)")
+_HEAD = (
+    mark("image"),
+    mark("highest"),
+    mark("at row"),
+    mark("at column"),
+    mark("mean"),
+    mark("zeros (%)"),
+)
 
 
 def run(subject: Subject, *, layer: str, channel: int, images: tuple[Any, ...]) -> LensOutput:
@@ -64,7 +72,11 @@ def run(subject: Subject, *, layer: str, channel: int, images: tuple[Any, ...]) 
         except HookVizError as error:
             if telling.was_ended_by(error) or not found:
                 raise
-            panels.append(TextPanel(f"{shorten(name)} is left out: {error}", "bad"))
+            panels.append(
+                TextPanel(
+                    say("{name} is left out: {error}", name=shorten(name), error=error), "bad"
+                )
+            )
         telling.step()
     found[1:] = sorted(found[1:], key=lambda each: -np.nan_to_num(each.highest, nan=-np.inf))
     return (*_panels(found, layer, channel), *panels), _values(found)
@@ -114,13 +126,23 @@ def _map(subject: Subject, made: ModelInput, layer: str, channel: int) -> Map:
             subject.cache.put(key, maps, maps.nbytes)
     if maps.ndim != 3:
         raise HookVizError(
-            f"The layer {layer} puts out {times(maps.shape)}, and this lens shows maps of rows and "
-            "columns, (C, H, W)."
+            say(
+                "The layer {layer} puts out {shape}, and this lens shows maps of rows and "
+                "columns, (C, H, W).",
+                layer=layer,
+                shape=times(maps.shape),
+            )
         )
     if channel >= len(maps):
         raise SettingError(
-            f"channel={channel} is not a channel of {layer}, which has {len(maps):,}: 0 to "
-            f"{len(maps) - 1}."
+            say(
+                "channel={channel} is not a channel of {layer}, which has {maps_count:,}: 0 "
+                "to {maps_count_2}.",
+                channel=channel,
+                layer=layer,
+                maps_count=len(maps),
+                maps_count_2=len(maps) - 1,
+            )
         )
     chosen: Map = maps[channel]
     return chosen
@@ -148,38 +170,58 @@ def _panels(found: list[_Found], layer: str, channel: int) -> tuple[Panel, ...]:
     if signed:
         high = max(-low, high)
         low = -high
-    middle = f", {colours.middle} is zero" if signed else ""
+    middle = say(", {middle} is zero", middle=say(colours.middle)) if signed else ""
     panel = MapsPanel(
-        f"Channel {channel} of {layer}",
+        say("Channel {channel} of {layer}", channel=channel, layer=layer),
         tuple(
             ImageMap(
                 each.name,
-                f"highest {number(each.highest)}",
+                say("highest {highest}", highest=number(each.highest)),
                 input_picture(each.made),
                 coloured(each.values, colours.name, low=low, high=high),
                 each.digest,
             )
             for each in found
         ),
-        f"{colours.low.capitalize()} is {number(low)}{middle} and {colours.high} is {number(high)} "
-        "in all of them. The image looked at comes first, then the others, highest value first.",
+        say(
+            "{first} is {low}{middle} and {high} is {high_2} in all of them. The "
+            "image looked at comes first, then the others, highest value first.",
+            first=say(colours.low).capitalize(),
+            low=number(low),
+            middle=middle,
+            high=say(colours.high),
+            high_2=number(high),
+        ),
         layer=layer,
         channel=channel,
     )
-    table = TablePanel("In numbers", _HEAD, tuple(map(_row, found)))
+    table = TablePanel(say("In numbers"), _HEAD, tuple(map(_row, found)))
     return TextPanel(_says(found, layer, channel)), panel, table
 
 
 def _says(found: list[_Found], layer: str, channel: int) -> str:
     here, others = found[0], found[1:]
-    says = f"Channel {channel} of {layer} reaches {number(here.highest)} on this image"
+    says = say(
+        "Channel {channel} of {layer} reaches {highest} on this image",
+        channel=channel,
+        layer=layer,
+        highest=number(here.highest),
+    )
     if not others:
-        return f"{says}. Add more images to see what else it answers to."
+        return say("{says}. Add more images to see what else it answers to.", says=says)
     best = others[0]
     more = sum(each.highest > here.highest for each in others)
-    return (
-        f"{says}, and {number(best.highest)} on {best.name!r}, the highest of {len(others)} "
-        f"others; {more or 'none'} of them {'has' if more == 1 else 'have'} more than this one."
+    return say_count(
+        "{says}, and {highest} on {best!r}, the highest of {others_count} others; "
+        "{value} of them has more than this one.",
+        "{says}, and {highest} on {best!r}, the highest of {others_count} others; "
+        "{value} of them have more than this one.",
+        more,
+        says=says,
+        highest=number(best.highest),
+        best=best.name,
+        others_count=len(others),
+        value=more or say("none"),
     )
 
 
@@ -195,13 +237,13 @@ def _row(found: _Found) -> tuple[str | int, ...]:
 
 LENS = Lens(
     slug="across-images",
-    title="One channel across images",
-    question="Where else does it respond?",
-    sentence="One channel's map on every sample and on your own images, side by side.",
+    title=mark("One channel across images"),
+    question=mark("Where else does it respond?"),
+    sentence=mark("One channel's map on every sample and on your own images, side by side."),
     run=run,
     parameters=(
         LayerChoice(kind="maps", default="last map"),
         ChannelChoice(),
-        MoreImages(samples=True, help="To see the channel on."),
+        MoreImages(samples=True, help=mark("To see the channel on.")),
     ),
 )

@@ -5,6 +5,7 @@ import numpy as np
 from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, TextPanel
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
@@ -46,22 +47,34 @@ def _output(subject: Subject, layer: str, ascent: Ascent, value: float) -> LensO
     before = ascent.history[0][0]
     panels = (
         TextPanel(
-            f"After {ascent.steps} steps the mean square of {layer} is {number(value)}; it was "
-            f"{number(before)} at the first."
+            say(
+                "After {steps} steps the mean square of {layer} is {value}; it was {before} "
+                "at the first.",
+                steps=ascent.steps,
+                layer=layer,
+                value=number(value),
+                before=number(before),
+            )
         ),
         ImagePanel(
-            "The image",
+            say("The image"),
             enlarged(input_picture(subject.model_input)),
-            alt="The image as the network gets it",
+            alt=say("The image as the network gets it"),
         ),
         ImagePanel(
-            f"What {layer} makes of it",
+            say("What {layer} makes of it", layer=layer),
             enlarged(picture),
-            alt=f"The image after {ascent.steps} steps towards what {layer} sees in it",
+            alt=say(
+                "The image after {steps} steps towards what {layer} sees in it",
+                steps=ascent.steps,
+                layer=layer,
+            ),
         ),
         TextPanel(
-            "What grows here is what the layer's channels react to together. It is no proof that "
-            "the network takes the image for what one sees in the picture now.",
+            say(
+                "What grows here is what the layer's channels react to together. It is no "
+                "proof that the network takes the image for what one sees in the picture now."
+            ),
             "note",
         ),
     )
@@ -76,20 +89,22 @@ def _output(subject: Subject, layer: str, ascent: Ascent, value: float) -> LensO
 LENS = Lens(
     slug="dream",
     title="DeepDream",
-    question="What does it see in this image?",
-    sentence="The image, changed step by step so that a layer sees more of what it sees in it.",
+    question=mark("What does it see in this image?"),
+    sentence=mark(
+        "The image, changed step by step so that a layer sees more of what it sees in it."
+    ),
     run=run,
     parameters=(
-        LayerChoice(kind="any", default="last conv", help="Whose activation is to grow."),
+        LayerChoice(kind="any", default="last conv", help=mark("Whose activation is to grow.")),
         steps_choice(64, 1024),
         RealNumber(
             name="rate",
-            label="Rate",
+            label=mark("Rate"),
             low=0.01,
             high=10.0,
             default=0.5,
-            help="How far each step goes.",
+            help=mark("How far each step goes."),
         ),
-        seed_choice("Of how the image is moved before each step."),
+        seed_choice(mark("Of how the image is moved before each step.")),
     ),
 )

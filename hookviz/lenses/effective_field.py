@@ -18,6 +18,7 @@ from hookviz.explaining.backward import Quantity, check_maps
 from hookviz.explaining.effective_field import MASS, strongest, weights_of_pixels
 from hookviz.explaining.receptive_field import Box, receptive_fields
 from hookviz.hooking.forward_pass import Telling
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.more_images import prepared_alike
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, WholeNumber
@@ -29,9 +30,10 @@ Floats = NDArray[np.float64]
 _PART = f"{100 * MASS:.0f} %"
 _LARGE, _CLOSE = 640, 480  # pixels of the pictures, and of the one that is close up
 _DARK = 0.25  # what is left of the light outside of the pixels that count
-_LIMITS = (
-    "This shows how far a cell reaches on average, and how strongly, by small changes. It does not "
-    "show what the cell looks for there, and a large change far out may still matter."
+_LIMITS = mark(
+    "This shows how far a cell reaches on average, and how strongly, by small "
+    "changes. It does not show what the cell looks for there, and a large change "
+    "far out may still matter."
 )
 
 
@@ -82,13 +84,13 @@ def run(
         TextPanel(_says(what, total, box, float(share), len(seen.weights))),
         *(TextPanel(note, "note") for note in first_call_notes(subject, layer)),
         *(
-            TextPanel(f"{shorten(name)} is left out: {why}", "bad")
+            TextPanel(say("{name} is left out: {why}", name=shorten(name), why=why), "bad")
             for name, why in seen.out.items()
         ),
     ]
     if total.any():
         panels += _pictures(subject, total, chosen, box, what)
-        panels.append(TextPanel(_LIMITS, "note"))
+        panels.append(TextPanel(say(_LIMITS), "note"))
     return tuple(panels), values
 
 
@@ -113,8 +115,11 @@ def _each_image(subject: Subject, quantity: Quantity, images: tuple[Any, ...], c
                 made = prepare(subject.model, made)  # noqa: PLW2901 - to say why it can't be
             if made.tensor.shape[1:] != subject.shape:
                 raise HookVizError(
-                    f"it becomes an input of {times(made.tensor.shape[1:])}, and the one looked at "
-                    f"is {times(subject.shape)}."
+                    say(
+                        "it becomes an input of {shape}, and the one looked at is {shape_2}.",
+                        shape=times(made.tensor.shape[1:]),
+                        shape_2=times(subject.shape),
+                    )
                 )
             if made.digest not in digests and len(digests) < count:
                 gradient = input_gradient(subject.model, made, quantity, progress=telling.within)
@@ -132,16 +137,32 @@ def _each_image(subject: Subject, quantity: Quantity, images: tuple[Any, ...], c
 
 def _says(what: str, total: Floats, box: Box, share: float, images: int) -> str:
     height, width = box[2] - box[0], box[3] - box[1]
-    over = "this image" if images == 1 else f"{images} images"
-    could = f"By the network's windows, {what} could see {times((height, width))} pixels"
+    over = say("this image") if images == 1 else say("{images} images", images=images)
+    could = say(
+        "By the network's windows, {what} could see {value} pixels",
+        what=what,
+        value=times((height, width)),
+    )
     if not np.isfinite(total).all():
-        return f"{could}; the gradient has NaN or infinities, so nothing can be told of it."
+        return say(
+            "{could}; the gradient has NaN or infinities, so nothing can be told of it.",
+            could=could,
+        )
     if not total.any():
-        return f"{could}; over {over} its gradient is zero everywhere, so that no pixel moves it."
+        return say(
+            "{could}; over {over} its gradient is zero everywhere, so that no pixel moves it.",
+            could=could,
+            over=over,
+        )
     inner = (total[box[0] : box[2], box[1] : box[3]] > 0).mean()
-    return (
-        f"{could}. Over {over}, {_PART} of its |gradient| lie in {percent(share)} of "
-        f"them, and {percent(float(inner))} have any."
+    return say(
+        "{could}. Over {over}, {part} of its |gradient| lie in {share} of them, and "
+        "{inner} have any.",
+        could=could,
+        over=over,
+        part=_PART,
+        share=percent(share),
+        inner=percent(float(inner)),
     )
 
 
@@ -160,62 +181,79 @@ def _pictures(
     dimmed = np.where(light > 0, picture, (picture * _DARK).astype(np.uint8))
     return (
         ImagePanel(
-            "What it makes use of",
+            say("What it makes use of"),
             on_input(over, box, subject.shape[1:]),
-            alt=f"Mean |gradient| of {what} at each pixel, with its receptive field framed",
-            caption=f"Black is 0, pale yellow {number(end)}, by the square root: a quarter of that "
-            "is half as bright. The frame is what it could see.",
+            alt=say(
+                "Mean |gradient| of {what} at each pixel, with its receptive field framed",
+                what=what,
+            ),
+            caption=say(
+                "Black is 0, pale yellow {end}, by the square root: a quarter of that is "
+                "half as bright. The frame is what it could see.",
+                end=number(end),
+            ),
         ),
         ImagePanel(
-            f"Where {_PART} of it lie",
+            say("Where {part} of it lie", part=_PART),
             on_input(dimmed, box, subject.shape[1:]),
-            alt=f"What the network saw, bright where most of the |gradient| of {what} lies",
-            caption="The fewest pixels that hold so much are left bright.",
+            alt=say(
+                "What the network saw, bright where most of the |gradient| of {what} lies",
+                what=what,
+            ),
+            caption=say("The fewest pixels that hold so much are left bright."),
         ),
         ImagePanel(
-            "Close up",
+            say("Close up"),
             close.repeat(enlarged, 0).repeat(enlarged, 1),
-            alt=f"Mean |gradient| of {what} in its receptive field, a block for each pixel",
-            caption=f"The frame: {times(close.shape[:2])} pixels of the input.",
+            alt=say(
+                "Mean |gradient| of {what} in its receptive field, a block for each pixel",
+                what=what,
+            ),
+            caption=say("The frame: {shape} pixels of the input.", shape=times(close.shape[:2])),
         ),
     )
 
 
 LENS = Lens(
     slug="effective-receptive-field",
-    title="Effective receptive field",
-    question="How far does a cell really see?",
-    sentence="Which pixels move one cell of a layer, over many images, of all that it could see.",
+    title=mark("Effective receptive field"),
+    question=mark("How far does a cell really see?"),
+    sentence=mark(
+        "Which pixels move one cell of a layer, over many images, of all that it could see."
+    ),
     run=run,
     parameters=(
-        LayerChoice(kind="any", default="last map", help="Whose cell it is."),
+        LayerChoice(kind="any", default="last map", help=mark("Whose cell it is.")),
         WholeNumber(
             name="channel",
-            label="Channel",
+            label=mark("Channel"),
             low=-1,
             high=100_000,
             default=-1,
-            help="−1: the mean of all channels.",
+            help=mark("−1: the mean of all channels."),
         ),
         *(
             WholeNumber(
                 name=name,
-                label=name.capitalize(),
+                label=label,
                 low=-1,
                 high=100_000,
                 default=-1,
-                help=f"With a {other}: the cell. −1: the middle one.",
+                help=text,
             )
-            for name, other in (("row", "column"), ("column", "row"))
+            for name, label, text in (
+                ("row", mark("Row"), mark("With a column: the cell. −1: the middle one.")),
+                ("column", mark("Column"), mark("With a row: the cell. −1: the middle one.")),
+            )
         ),
-        MoreImages(samples=True, help="To take the mean over, after the one looked at."),
+        MoreImages(samples=True, help=mark("To take the mean over, after the one looked at.")),
         WholeNumber(
             name="count",
-            label="Images at most",
+            label=mark("Images at most"),
             low=1,
             high=1000,
             default=8,
-            help="The image looked at is the first.",
+            help=mark("The image looked at is the first."),
         ),
     ),
 )

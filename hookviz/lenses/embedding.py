@@ -22,6 +22,7 @@ from hookviz.drawing.thumbnails import input_thumbnail
 from hookviz.errors import HookVizError, shorten
 from hookviz.explaining.index_neighbours import MOST_PICTURES, PICTURE_SIDE, index_neighbours
 from hookviz.hooking.forward_pass import Telling
+from hookviz.language.saying import localised, mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.more_images import prepared_alike
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, OneOf
@@ -59,7 +60,7 @@ def run(subject: Subject, *, layer: str | None, pool: str, images: tuple[Any, ..
     if next(iter(listed)) in embedded.failed:
         raise HookVizError(embedded.failed[next(iter(listed))])
     failed = [
-        TextPanel(f"{shorten(name)} is left out: {reason}", "bad")
+        TextPanel(say("{name} is left out: {reason}", name=shorten(name), reason=reason), "bad")
         for name, reason in embedded.failed.items()
     ]
     indexed, nearest = index_neighbours(subject.model, first, telling.within)
@@ -82,47 +83,75 @@ def run(subject: Subject, *, layer: str | None, pool: str, images: tuple[Any, ..
 
 def _kind(embedded: Features) -> str:
     size = embedded.vectors.shape[1]
-    return f"{size:,} numbers, {POOLS[embedded.pool]}, from layer {embedded.layer}"
+    return say(
+        "{size:,} numbers, {pools}, from layer {layer}",
+        size=size,
+        pools=say(POOLS[embedded.pool]),
+        layer=embedded.layer,
+    )
 
 
 def _alone(embedded: Features, subject: Subject) -> tuple[Panel, ...]:
     """One vector: a cell per number where there are not too many, and its largest."""
     vector = embedded.vectors[0]
     panels: list[Panel] = [
-        TextPanel(f"{subject.model.title} turns this image into {_kind(embedded)}.")
+        TextPanel(
+            say(
+                "{model} turns this image into {kind}.",
+                model=subject.model.title,
+                kind=_kind(embedded),
+            )
+        )
     ]
     if not embedded.failed:
-        says = "Add more images to see which of them are alike to the network."
+        says = say("Add more images to see which of them are alike to the network.")
         panels.append(TextPanel(says, "note"))
     if vector.size <= _MOST_CELLS:
         grid = make_grid(
             vector[:, None, None], scale=_scale(vector), title=embedded.layer, width=640
         )
-        panels.append(GridPanel("The vector", grid, "A cell per number."))
+        panels.append(GridPanel(say("The vector"), grid, say("A cell per number.")))
     largest = np.argsort(-np.abs(vector), kind="stable")[:_STRONGEST]
     rows = tuple((int(index), number(float(vector[index]))) for index in largest)
-    head = ("channel" if embedded.pool == "mean" else "place", "value")
-    panels.append(TablePanel("Its largest numbers", head, rows, "Largest by absolute value."))
+    head = (mark("channel") if embedded.pool == "mean" else mark("place"), mark("value"))
+    panels.append(
+        TablePanel(say("Its largest numbers"), head, rows, say("Largest by absolute value."))
+    )
     return tuple(panels)
 
 
 def _says(embedded: Features, similarity: NDArray[np.float64]) -> str:
     """Which two are most alike and which least."""
-    says = f"{len(embedded.names)} images as vectors of {_kind(embedded)}."
+    says = say(
+        "{names_count} images as vectors of {kind}.",
+        names_count=len(embedded.names),
+        kind=_kind(embedded),
+    )
     pairs = np.transpose(np.triu_indices(len(embedded.names), 1))
     shares = similarity[pairs[:, 0], pairs[:, 1]]
     known = np.flatnonzero(~np.isnan(shares))
     if not len(known):
-        return f"{says} No two of them can be compared: their numbers are not finite."
+        return say(
+            "{says} No two of them can be compared: their numbers are not finite.", says=says
+        )
 
     def told(pair: int) -> str:
         one, other = (repr(shorten(embedded.names[index], 40)) for index in pairs[pair])
-        return f"{one} and {other} ({number(float(shares[pair]))})"
+        return say(
+            "{one} and {other} ({shares})", one=one, other=other, shares=number(float(shares[pair]))
+        )
 
     most, least = known[shares[known].argmax()], known[shares[known].argmin()]
     if most == least:
-        return f"{says} The similarity is {number(float(shares[most]))}."
-    return f"{says} Most alike are {told(most)}, least {told(least)}."
+        return say(
+            "{says} The similarity is {shares}.", says=says, shares=number(float(shares[most]))
+        )
+    return say(
+        "{says} Most alike are {told}, least {told_2}.",
+        says=says,
+        told=told(most),
+        told_2=told(least),
+    )
 
 
 def _matrix(
@@ -136,19 +165,27 @@ def _matrix(
     cell = min(_MOST_CELL, max(_LEAST_CELL, _SIDE // (count + 1)))
     colours = coloured(similarity, "viridis", low=low, high=1.0)
     matrix: Pixels = colours.repeat(cell, axis=0).repeat(cell, axis=1)
-    order = "from the top and from the left"
-    unknown = "" if finite.size == others.size else " Magenta is no number."
+    order = say("from the top and from the left")
+    unknown = "" if finite.size == others.size else say(" Magenta is no number.")
     if cell >= _SMALLEST_THUMB:
         thumbs = [input_thumbnail(inputs[name], cell) for name in embedded.names]
         column = np.concatenate([np.full_like(thumbs[0], 128), *thumbs])
         matrix = np.hstack([column, np.vstack([np.hstack(thumbs), matrix])])
-        order = "with the images along its edges"
+        order = say("with the images along its edges")
     return ImagePanel(
-        "Cosine similarity",
+        say("Cosine similarity"),
         matrix,
-        f"The similarity of each of {count} images to each, {order}; the table has the numbers.",
-        f"Dark violet is {number(low)}, yellow is 1, the same direction.{unknown} The order is "
-        "that of the table.",
+        say(
+            "The similarity of each of {count} images to each, {order}; the table has the numbers.",
+            count=count,
+            order=order,
+        ),
+        say(
+            "Dark violet is {low}, yellow is 1, the same direction.{unknown} The order "
+            "is that of the table.",
+            low=number(low),
+            unknown=unknown,
+        ),
     )
 
 
@@ -160,10 +197,10 @@ def _most_alike(
     near = [place for place in ranked(row) if place and not np.isnan(row[place])][:MOST_PICTURES]
     names = [embedded.names[place] for place in near]
     return PicturesPanel(
-        "Most alike to this image",
+        say("Most alike to this image"),
         tuple(input_thumbnail(inputs[name], PICTURE_SIDE) for name in names),
         tuple(shorten(name, 40) for name in names),
-        tuple(f"{row[place]:.2f}" for place in near),
+        tuple(localised(f"{row[place]:.2f}") for place in near),
     )
 
 
@@ -175,18 +212,25 @@ def _neighbours(embedded: Features) -> TablePanel:
         (near, most), (far, least) = known[0], known[-1]
         rows.append((position, name, near, number(most), far, number(least)))
     return TablePanel(
-        "Nearest neighbours",
-        ("number", "image", "most similar", "similarity", "least similar", "its similarity"),
+        say("Nearest neighbours"),
+        (
+            "number",
+            "image",
+            say("most similar"),
+            "similarity",
+            say("least similar"),
+            say("its similarity"),
+        ),
         tuple(rows),
     )
 
 
 def _numbers(embedded: Features, similarity: NDArray[np.float64]) -> TablePanel:
     rows = tuple(
-        (name, *(f"{share:.3f}".replace("-", "−") for share in row))
+        (name, *(localised(f"{share:.3f}").replace("-", "−") for share in row))
         for name, row in zip(embedded.names, similarity, strict=True)
     )
-    return TablePanel("Similarity of any two", ("image", *embedded.names), rows)
+    return TablePanel(say("Similarity of any two"), (mark("image"), *embedded.names), rows)
 
 
 def _fingerprints(embedded: Features) -> tuple[Panel, ...]:
@@ -200,11 +244,12 @@ def _fingerprints(embedded: Features) -> tuple[Panel, ...]:
         unit = (embedded.vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
     folded = unit[:_MOST_PRINTS].reshape(-1, high, size // high)
     grid = make_grid(folded, scale=_scale(folded), title=embedded.layer)
-    says = (
-        "One rectangle per image, in the order of the table, and one cell per number of its vector "
-        "scaled to length 1: images that are alike have the same colours in the same places."
+    says = say(
+        "One rectangle per image, in the order of the table, and one cell per number "
+        "of its vector scaled to length 1: images that are alike have the same "
+        "colours in the same places."
     )
-    return (GridPanel("Fingerprints", grid, says),)
+    return (GridPanel(say("Fingerprints"), grid, says),)
 
 
 def _scale(values: NDArray[np.float32]) -> str:
@@ -213,18 +258,18 @@ def _scale(values: NDArray[np.float32]) -> str:
 
 LENS = Lens(
     slug="embedding",
-    title="Embedding",
-    question="Which images are alike to it?",
-    sentence="Each image as one vector of features, and which images are alike by it.",
+    title=mark("Embedding"),
+    question=mark("Which images are alike to it?"),
+    sentence=mark("Each image as one vector of features, and which images are alike by it."),
     run=run,
     parameters=(
-        LayerChoice(kind="any", default="last map", help="Late layers know what is there."),
+        LayerChoice(kind="any", default="last map", help=mark("Late layers know what is there.")),
         OneOf(
             name="pool",
-            label="Vector",
+            label=mark("Vector"),
             choices=tuple(POOLS),
-            help="The mean of each channel, or every value at every position.",
+            help=mark("The mean of each channel, or every value at every position."),
         ),
-        MoreImages(help="To compare with this one."),
+        MoreImages(help=mark("To compare with this one.")),
     ),
 )

@@ -18,6 +18,7 @@ from hookviz.explaining.attribution import layer_gradient, working_layer
 from hookviz.explaining.backward import Quantity, check_maps
 from hookviz.explaining.cam import Numbers, eigen_cam, grad_cam, grad_cam_plus_plus, layer_cam
 from hookviz.explaining.score_cam import score_cam
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, OneOf, WholeNumber
@@ -41,13 +42,22 @@ def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _C
         values = subject.capture(layer, logits=True)[layer].values
         if values.ndim != 3:
             raise HookVizError(
-                f"Layer {layer!r} puts out {'×'.join(map(str, values.shape))}, not the maps of "
-                f"one image. {subject.convs[-1].name!r} is the network's last conv layer."
+                say(
+                    "Layer {layer!r} puts out {map}, not the maps of one image. {convs!r} is the "
+                    "network's last conv layer.",
+                    layer=layer,
+                    map="×".join(map(str, values.shape)),
+                    convs=subject.convs[-1].name,
+                )
             )
         activation = values.numpy()
         if method == "Eigen-CAM":
             return _Cam(*eigen_cam(activation))
-        tried = f"Tried: the {top:,} of {channels:,} channels with the largest mean |value|."
+        tried = say(
+            "Tried: the {top:,} of {channels:,} channels with the largest mean |value|.",
+            top=top,
+            channels=channels,
+        )
         logits = subject.scored.logits
         assert logits is not None
         signed, weights = score_cam(
@@ -65,16 +75,21 @@ def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _C
     notes: tuple[str, ...] = ()
     if not gradient.gradient.any():
         other = working_layer(subject.model, subject.model_input, quantity, but=layer)
-        hint = f" At {other!r} it is not." if other else ""
-        notes = (f"The gradient is zero everywhere at this layer.{hint}",)
+        hint = say(" At {other!r} it is not.", other=other) if other else ""
+        notes = (say("The gradient is zero everywhere at this layer.{hint}", hint=hint),)
     if method == "LayerCAM":
         return _Cam(layer_cam(gradient.output, gradient.gradient), None, notes)
     formula = grad_cam if method == "Grad-CAM" else grad_cam_plus_plus
     signed, weights = formula(gradient.output, gradient.gradient)
     if method == "Grad-CAM++" and (weights < 0).any():
         notes += (
-            f"Grad-CAM++ was made for values from zero up, as after a ReLU. {layer} goes below, so "
-            f"{(weights < 0).sum():,} of its {len(weights):,} weights are negative.",
+            say(
+                "Grad-CAM++ was made for values from zero up, as after a ReLU. {layer} goes "
+                "below, so {sum:,} of its {weights_count:,} weights are negative.",
+                layer=layer,
+                sum=(weights < 0).sum(),
+                weights_count=len(weights),
+            ),
         )
     return _Cam(signed, weights, notes)
 
@@ -98,34 +113,44 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
     score, chance = float(logits[target]), float(logits.softmax(0)[target])
     label = subject.label(target)
     height, width = positive.shape
-    about = f"{label}: score {number(score)}, {100 * chance:.1f} %. " + (
-        "Eigen-CAM asks for no class; bright is where the layer's cells differ most."
+    about = say(
+        "{label}: score {score}, {chance:.1f} %. ",
+        label=label,
+        score=number(score),
+        chance=100 * chance,
+    ) + (
+        say("Eigen-CAM asks for no class; bright is where the layer's cells differ most.")
         if method == "Eigen-CAM"
-        else f"Bright is where {layer} speaks for it."
+        else say("Bright is where {layer} speaks for it.", layer=layer)
     )
     top_colour = heat.end_of(positive)
     blocks = coloured(positive, low=0.0, high=top_colour)
     rows, columns = (_enlarged(side, subject.shape[1:]) for side in subject.shape[1:])
     smooth = coloured(heat.resized(positive, rows, columns), low=0.0, high=top_colour)
-    words = f"{method} of {layer} for {label}"
+    words = say("{method} of {layer} for {label}", method=method, layer=layer, label=label)
     panels: list[Panel] = [
         TextPanel(about),
         *(TextPanel(note, "note") for note in _notes(subject, layer, positive, cam.notes)),
         ImagePanel(
-            "On the image",
+            say("On the image"),
             overlay.over_image(subject.model_input, subject.image, blocks),
-            alt=f"{words}, cell by cell, on the image",
-            caption=f"{height}×{width} cells, each where it looks. Black is 0, pale yellow "
-            f"{number(top_colour)}.",
+            alt=say("{words}, cell by cell, on the image", words=words),
+            caption=say(
+                "{height}×{width} cells, each where it looks. Black is 0, pale yellow "
+                "{top_colour}.",
+                height=height,
+                width=width,
+                top_colour=number(top_colour),
+            ),
         ),
         ImagePanel(
-            "Smooth",
+            say("Smooth"),
             overlay.over_input(subject.model_input, smooth),
-            alt=f"{words}, smooth, over what the network saw",
-            caption="The same numbers, linear between the cells, over what the network saw.",
+            alt=say("{words}, smooth, over what the network saw", words=words),
+            caption=say("The same numbers, linear between the cells, over what the network saw."),
         ),
         GridPanel(
-            "The map itself",
+            say("The map itself"),
             make_grid(positive[None], colormap="inferno", title=words, width=480),
         ),
     ]
@@ -140,9 +165,15 @@ def _notes(subject: Subject, layer: str, positive: Numbers, said: tuple[str, ...
     calls = subject.survey.calls[layer]
     notes = list(said)
     if calls > 1:
-        notes.append(f"{layer} runs {calls} times in a pass; this is about its first call.")
+        notes.append(
+            say(
+                "{layer} runs {calls} times in a pass; this is about its first call.",
+                layer=layer,
+                calls=calls,
+            )
+        )
     if not positive.any():
-        notes.append("The map is zero everywhere: before its ReLU no cell is above zero.")
+        notes.append(say("The map is zero everywhere: before its ReLU no cell is above zero."))
     return notes
 
 
@@ -154,42 +185,54 @@ def _enlarged(side: int, sides: tuple[int, ...]) -> int:
 def _chart(weights: Numbers, layer: str) -> ChartPanel:
     first = np.argsort(-np.abs(weights), kind="stable")[:_CHART]
     return ChartPanel(
-        "Weights of the channels",
+        say("Weights of the channels"),
         tuple(map(str, first)),
-        {"weight": weights[first].astype(np.float64)},
-        unit="weight",
-        caption=f"The {len(first)} of {len(weights):,} channels that count most, by number.",
+        {say("weight"): weights[first].astype(np.float64)},
+        unit=say("weight"),
+        caption=say(
+            "The {first_count} of {weights_count:,} channels that count most, by number.",
+            first_count=len(first),
+            weights_count=len(weights),
+        ),
         layer=layer,
     )
 
 
 LENS = Lens(
     slug="grad-cam",
-    title="Grad-CAM and its relatives",
-    question="Where does it look?",
-    sentence="Which parts of the image a layer found that speak for a class.",
+    title=mark("Grad-CAM and its relatives"),
+    question=mark("Where does it look?"),
+    sentence=mark("Which parts of the image a layer found that speak for a class."),
     run=run,
     parameters=(
         OneOf(
             name="method",
-            label="Method",
-            choices=("Grad-CAM", "Grad-CAM++", "LayerCAM", "Eigen-CAM", "Score-CAM"),
-            help="How the channels are weighed: by gradients, by their variation, or by trying.",
+            label=mark("Method"),
+            choices=(
+                mark("Grad-CAM"),
+                mark("Grad-CAM++"),
+                mark("LayerCAM"),
+                mark("Eigen-CAM"),
+                mark("Score-CAM"),
+            ),
+            help=mark(
+                "How the channels are weighed: by gradients, by their variation, or by trying."
+            ),
         ),
         LayerChoice(
             kind="any",
             default="last map",
-            help="Late layers know what is there, early layers know where.",
+            help=mark("Late layers know what is there, early layers know where."),
         ),
-        ClassChoice(help="The likeliest class where nothing is chosen."),
+        ClassChoice(help=mark("The likeliest class where nothing is chosen.")),
         WholeNumber(
             name="top",
-            label="Channels to try",
+            label=mark("Channels to try"),
             matters_for=("method", ("Score-CAM",)),
             low=1,
             high=4096,
             default=128,
-            help="Score-CAM only: it runs the network once for each.",
+            help=mark("Score-CAM only: it runs the network once for each."),
         ),
         BESIDE_RANDOM,
     ),

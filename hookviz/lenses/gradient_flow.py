@@ -1,6 +1,8 @@
 """How strong the gradient is that reaches each layer in one training step, and what clipping does.
 
 The formulas, with their sources, are in `hookviz.explaining.weight_gradients`.
+
+Over 300 lines: its sentences for people stand whole, with a line for each fact.
 """
 
 import numpy as np
@@ -21,11 +23,28 @@ from hookviz.explaining.weight_gradients import (
     verdicts_of,
     weight_gradients,
 )
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, OneOf, RealNumber
 from hookviz.wording import number
 
-_HEAD = ("layer", "weights", "‖g‖", "max |g|", "zeros (%)", "‖g‖ / ‖w‖", "verdict")
+_VERDICTS = {
+    "vanishing": mark(
+        "The gradient vanishes in {names_count:,} of {verdicts_count:,} layers: {names}{more}."
+    ),
+    "exploding": mark(
+        "The gradient explodes in {names_count:,} of {verdicts_count:,} layers: {names}{more}."
+    ),
+}
+_HEAD = (
+    mark("layer"),
+    mark("weights"),
+    "‖g‖",
+    mark("max |g|"),
+    mark("zeros (%)"),
+    "‖g‖ / ‖w‖",
+    mark("verdict"),
+)
 
 
 def run(
@@ -106,30 +125,51 @@ def _first(
     verdicts: list[str],
 ) -> TextPanel:
     """What vanishes and explodes, in words."""
-    said = [f"The loss for {subject.label(target)} is {number(gradients.loss)}."]
-    for verdict, verb in (("vanishing", "vanishes"), ("exploding", "explodes")):
+    said = [
+        say(
+            "The loss for {label} is {loss}.",
+            label=subject.label(target),
+            loss=number(gradients.loss),
+        )
+    ]
+    for verdict, sentence in _VERDICTS.items():
         names = [
             name for name, told in zip(gradients.by_layer, verdicts, strict=True) if told == verdict
         ]
         if names:
-            more = f" and {len(names) - 4:,} more" if len(names) > 4 else ""
+            more = (
+                say(" and {names_count:,} more", names_count=len(names) - 4)
+                if len(names) > 4
+                else ""
+            )
             said.append(
-                f"The gradient {verb} in {len(names):,} of {len(verdicts):,} layers: "
-                f"{', '.join(names[:4])}{more}."
+                say(
+                    sentence,
+                    names_count=len(names),
+                    verdicts_count=len(verdicts),
+                    names=", ".join(names[:4]),
+                    more=more,
+                )
             )
     if not any(verdicts):
         strength = values["strength"][np.isfinite(values["strength"])]
         said.append(
-            "No gradient vanishes or explodes: ‖g‖ is between "
-            f"{number(strength.min())} and {number(strength.max())} of ‖w‖ in every layer."
+            say(
+                "No gradient vanishes or explodes: ‖g‖ is between {min} and {max} of ‖w‖ in "
+                "every layer.",
+                min=number(strength.min()),
+                max=number(strength.max()),
+            )
         )
     if gradients.loss < 1e-2:
         said.append(
-            "The network is sure of this class already, so every gradient is small; "
-            "another class gives larger ones."
+            say(
+                "The network is sure of this class already, so every gradient is small; "
+                "another class gives larger ones."
+            )
         )
     if any("BatchNorm" in info.kind for info in subject.survey.layers):
-        said.append("Batch norm uses its stored averages.")
+        said.append(say("Batch norm uses its stored averages."))
     return TextPanel(" ".join(said), "bad" if any(verdicts) else "good")
 
 
@@ -137,35 +177,74 @@ def _clipping(gradients: WeightGradients, clipping: str, limit: float) -> TextPa
     if clipping == "by norm":
         total = gradients.total_norm
         factor = clip_factor(total, limit)
-        does = f"multiplies every gradient by {number(factor)}" if factor < 1 else "changes nothing"
+        does = (
+            say("multiplies every gradient by {factor}", factor=number(factor))
+            if factor < 1
+            else say("changes nothing")
+        )
         return TextPanel(
-            f"The norm of all gradients together is {number(total)}: clipping it to "
-            f"{number(limit)} {does}."
+            say(
+                "The norm of all gradients together is {total}: clipping it to {limit} {does}.",
+                total=number(total),
+                limit=number(limit),
+                does=does,
+            )
         )
     cut = sum(int((gradient.abs() > limit).sum()) for gradient in gradients.every)
     count = sum(gradient.numel() for gradient in gradients.every)
-    return TextPanel(f"Clipping by value to ±{number(limit)} changes {cut:,} of {count:,} numbers.")
+    return TextPanel(
+        say(
+            "Clipping by value to ±{limit} changes {cut:,} of {count:,} numbers.",
+            limit=number(limit),
+            cut=cut,
+            count=count,
+        )
+    )
 
 
 def _upstream(at: str, gradients: WeightGradients, values: dict[str, Floats]) -> TextPanel:
     """What clipping at a layer does there, and to the layers before it."""
     before, after = float(values["norm_at"]), float(values["norm_at_clipped"])
     if not before:
-        return TextPanel(f"No gradient comes to what {at} puts out, so there is none to clip.")
-    there = f"At the output of {at} the gradient's norm is {number(before)}"
+        return TextPanel(
+            say("No gradient comes to what {at} puts out, so there is none to clip.", at=at)
+        )
+    there = say(
+        "At the output of {at} the gradient's norm is {before}", at=at, before=number(before)
+    )
     if before == after:
-        return TextPanel(f"{there}: clipping changes nothing there, and nothing before it.")
+        return TextPanel(
+            say("{there}: clipping changes nothing there, and nothing before it.", there=there)
+        )
     names = [
         name for name, changed in zip(gradients.by_layer, values["changed"], strict=True) if changed
     ]
     kept = len(gradients.by_layer) - len(names)
     if not names:
-        return TextPanel(f"{there}, clipped {number(after)}: no layer before it has weights.")
-    reach = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+        return TextPanel(
+            say(
+                "{there}, clipped {after}: no layer before it has weights.",
+                there=there,
+                after=number(after),
+            )
+        )
+    reach = (
+        names[0]
+        if len(names) == 1
+        else say("{names} to {names_2}", names=names[0], names_2=names[-1])
+    )
     return TextPanel(
-        f"{there}, clipped {number(after)}. That changes the gradients of {len(names):,} of "
-        f"{len(gradients.by_layer):,} layers, {reach}, through which it flows on; the other "
-        f"{kept:,} keep theirs."
+        say(
+            "{there}, clipped {after}. That changes the gradients of {names_count:,} of "
+            "{by_layer_count:,} layers, {reach}, through which it flows on; the other "
+            "{kept:,} keep theirs.",
+            there=there,
+            after=number(after),
+            names_count=len(names),
+            by_layer_count=len(gradients.by_layer),
+            reach=reach,
+            kept=kept,
+        )
     )
 
 
@@ -173,40 +252,44 @@ def _charts(
     gradients: WeightGradients, values: dict[str, Floats]
 ) -> tuple[ChartPanel, ChartPanel, ChartPanel]:
     labels = tuple(gradients.by_layer)
-    series = {"‖g‖": values["norm"], "max |g|": values["largest"]}
+    series = {"‖g‖": values["norm"], say("max |g|"): values["largest"]}
     if "norm_clipped" in values:
         series["‖g‖ clipped"] = values["norm_clipped"]
         series["max |g| clipped"] = values["largest_clipped"]
     sizes = ChartPanel(
-        "Gradient of each layer's weights",
+        say("Gradient of each layer's weights"),
         labels,
         series,
         kind="lines",
-        unit="size of the gradient",
+        unit=say("size of the gradient"),
         log=True,
-        caption="From the input, left, to the loss, right. What is 0 has no point.",
+        caption=say("From the input, left, to the loss, right. What is 0 has no point."),
     )
     nearest = nearest_strength(values["norm"], values["strength"])
     strength = ChartPanel(
-        "Strength against the layer nearest to the loss",
+        say("Strength against the layer nearest to the loss"),
         labels,
         {
             "‖g‖ / ‖w‖": values["strength"],
-            "explodes above": np.full(len(labels), EXPLODING * nearest),
-            "vanishes below": np.full(len(labels), max(LOST, VANISHING * nearest)),
+            say("explodes above"): np.full(len(labels), EXPLODING * nearest),
+            say("vanishes below"): np.full(len(labels), max(LOST, VANISHING * nearest)),
         },
         kind="lines",
         unit="‖g‖ / ‖w‖",
         log=True,
-        caption=f"The lines stand at {number(EXPLODING)} and 1/{number(1 / VANISHING)} times the "
-        "strength of the last layer that has a gradient.",
+        caption=say(
+            "The lines stand at {exploding} and 1/{vanishing} times the strength of the "
+            "last layer that has a gradient.",
+            exploding=number(EXPLODING),
+            vanishing=number(1 / VANISHING),
+        ),
     )
     zeros = ChartPanel(
-        "Weights without any gradient",
+        say("Weights without any gradient"),
         labels,
-        {"zeros": 100 * values["zeros"]},
-        unit="gradient exactly 0 (%)",
-        caption="Units that are switched off pass no gradient on.",
+        {say("zeros"): 100 * values["zeros"]},
+        unit=say("gradient exactly 0 (%)"),
+        caption=say("Units that are switched off pass no gradient on."),
     )
     return sizes, strength, zeros
 
@@ -226,40 +309,48 @@ def _table(
             number(float(values["strength"][index])),
             *([number(float(values["norm_clipped"][index]))] if clipped else []),
             *(["changed" if changed[index] else ""] if changed is not None else []),
-            verdicts[index] or "fine",
+            say(verdicts[index]) if verdicts[index] else say("fine"),
         )
         for index, (name, gradient) in enumerate(gradients.by_layer.items())
     ]
     more = [*(["‖g‖ clipped"] if clipped else []), *(["upstream"] if changed is not None else [])]
     head = (*_HEAD[:-1], *more, _HEAD[-1])
-    return TablePanel("Layer by layer, in order of execution", head, tuple(rows))
+    return TablePanel(say("Layer by layer, in order of execution"), head, tuple(rows))
 
 
 LENS = Lens(
     slug="gradient-flow",
-    title="Gradient flow",
-    question="How would it learn?",
-    sentence="How much gradient reaches each layer in a training step, and what clipping does.",
+    title=mark("Gradient flow"),
+    question=mark("How would it learn?"),
+    sentence=mark(
+        "How much gradient reaches each layer in a training step, and what clipping does."
+    ),
     run=run,
     parameters=(
         ClassChoice(),
-        OneOf(name="clipping", label="Clip", choices=("none", "by value", "by norm")),
+        OneOf(
+            name="clipping",
+            label=mark("Clip"),
+            choices=(mark("none"), mark("by value"), mark("by norm")),
+        ),
         RealNumber(
             name="limit",
-            label="Limit",
-            matters_for=("clipping", ("by value", "by norm")),
+            label=mark("Limit"),
+            matters_for=("clipping", (mark("by value"), mark("by norm"))),
             low=1e-9,
             high=1e9,
             default=0.1,
         ),
         LayerChoice(
             name="at",
-            label="Clip at layer",
+            label=mark("Clip at layer"),
             kind="all",
             default="none",
-            matters_for=("clipping", ("by value", "by norm")),
-            help="Clip the gradient at what this layer puts out, and see what comes of it in the "
-            "layers before; else the gradients of all parameters.",
+            matters_for=("clipping", (mark("by value"), mark("by norm"))),
+            help=mark(
+                "Clip the gradient at what this layer puts out, and see what comes of it in "
+                "the layers before; else the gradients of all parameters."
+            ),
         ),
     ),
 )

@@ -6,6 +6,7 @@ from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
 from hookviz.explaining.attribution import layer_gradient, working_layer
 from hookviz.explaining.backward import Quantity
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, WholeNumber
 from hookviz.lenses.contract.quantity_choice import cell_choice, chosen_cell, first_call_notes
@@ -46,26 +47,36 @@ def run(
     largest = np.abs(gradient).max((1, 2))
     norm = float(np.sqrt(np.square(gradient, dtype=np.float64).sum()))
     what = quantity.says(subject.model)
-    about = (
-        f"How {what} ({number(result.value)} here) would change with every value of {layer}: red "
-        f"would raise it, blue would lower it. The gradient's norm is {number(norm)}, its largest "
-        f"number {number(float(largest.max()))}, in channel {int(largest.argmax())}."
+    about = say(
+        "How {what} ({result} here) would change with every value of {layer}: red "
+        "would raise it, blue would lower it. The gradient's norm is {norm}, its "
+        "largest number {max}, in channel {argmax}.",
+        what=what,
+        result=number(result.value),
+        layer=layer,
+        norm=number(norm),
+        max=number(float(largest.max())),
+        argmax=int(largest.argmax()),
     )
     first = np.argsort(-largest, kind="stable")[:_CHART]
     panels: tuple[Panel, ...] = (
         TextPanel(about),
         *(TextPanel(note, "note") for note in _notes(subject, layer, quantity, norm)),
         GridPanel(
-            "The gradient, channel by channel",
-            make_grid(gradient, scale="symmetric", title=f"gradient at {layer}"),
+            say("The gradient, channel by channel"),
+            make_grid(gradient, scale="symmetric", title=say("gradient at {layer}", layer=layer)),
             layer=layer,
         ),
         ChartPanel(
-            "Largest |gradient| of each channel",
+            say("Largest |gradient| of each channel"),
             tuple(map(str, first)),
-            {"max |g|": largest[first].astype(np.float64)},
-            unit="max |gradient|",
-            caption=f"The {len(first)} of {len(largest):,} channels with the largest, by number.",
+            {say("max |g|"): largest[first].astype(np.float64)},
+            unit=say("max |gradient|"),
+            caption=say(
+                "The {first_count} of {largest_count:,} channels with the largest, by number.",
+                first_count=len(first),
+                largest_count=len(largest),
+            ),
             layer=layer,
         ),
     )
@@ -80,42 +91,48 @@ def run(
 def _notes(subject: Subject, layer: str, quantity: Quantity, norm: float) -> list[str]:
     notes = first_call_notes(subject, layer, quantity.layer)
     if quantity.layer == layer:
-        notes.append("A layer's gradient of itself says nothing new; choose an earlier layer.")
+        notes.append(say("A layer's gradient of itself says nothing new; choose an earlier layer."))
     elif norm == 0:
         other = working_layer(subject.model, subject.model_input, quantity, but=layer)
-        hint = f" At {other} it is not." if other else ""
+        hint = say(" At {other} it is not.", other=other) if other else ""
         notes.append(
-            f"The gradient is zero everywhere: no small change of {layer} changes it.{hint}"
+            say(
+                "The gradient is zero everywhere: no small change of {layer} changes it.{hint}",
+                layer=layer,
+                hint=hint,
+            )
         )
     return notes
 
 
 LENS = Lens(
     slug="gradients",
-    title="Gradients at a layer",
-    question="What would change its mind?",
-    sentence="Which values of a layer would raise or lower a score, and how strongly.",
+    title=mark("Gradients at a layer"),
+    question=mark("What would change its mind?"),
+    sentence=mark("Which values of a layer would raise or lower a score, and how strongly."),
     run=run,
     parameters=(
-        LayerChoice(kind="any", default="last conv", help="Whose values are changed in thought."),
+        LayerChoice(
+            kind="any", default="last conv", help=mark("Whose values are changed in thought.")
+        ),
         ClassChoice(
             optional=True,
-            help="Whose score it is about; the likeliest class where nothing is chosen.",
+            help=mark("Whose score it is about; the likeliest class where nothing is chosen."),
         ),
         LayerChoice(
             name="of",
-            label="Ask about layer",
+            label=mark("Ask about layer"),
             default="none",
-            help="Ask about a channel of this later layer, in place of the class.",
+            help=mark("Ask about a channel of this later layer, in place of the class."),
         ),
         WholeNumber(
             name="channel",
-            label="Its channel",
+            label=mark("Its channel"),
             matters_for=("of", ()),
             low=0,
             high=100_000,
             default=0,
-            help="Of the layer asked about.",
+            help=mark("Of the layer asked about."),
         ),
         *cell_choice(("of", ())),
     ),

@@ -12,12 +12,22 @@ from hookviz.drawing.histogram import Histogram, histogram
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError
 from hookviz.explaining.layer_health import NetworkHealth, OutputHealth, network_health
+from hookviz.language.saying import localised, mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice
 from hookviz.wording import number
 
 _NUMBERS = ("nan", "inf", "largest", "growth", "units", "dead", "saturated")
-_HEAD = ("layer", "kind", "NaN", "Inf", "max |x|", "× its input", "dead units", "saturated (%)")
+_HEAD = (
+    mark("layer"),
+    mark("kind"),
+    mark("NaN"),
+    mark("Inf"),
+    mark("max |x|"),
+    mark("× its input"),
+    mark("dead units"),
+    mark("saturated (%)"),
+)
 
 
 def run(subject: Subject, *, layer: str | None) -> LensOutput:
@@ -39,8 +49,11 @@ def run(subject: Subject, *, layer: str | None) -> LensOutput:
     """
     if not subject.survey.layers:
         raise HookVizError(
-            f"{subject.model.title} runs no layer whose numbers could be looked at. Every model of "
-            "the catalog does, for example shapesnet."
+            say(
+                "{model} runs no layer whose numbers could be looked at. Every model of the "
+                "catalog does, for example shapesnet.",
+                model=subject.model.title,
+            )
         )
     last = subject.convs[-1].name if subject.convs else subject.survey.layers[-1].name
     health = network_health(subject.model, subject.model_input, layer or last, subject.progress)
@@ -48,7 +61,11 @@ def run(subject: Subject, *, layer: str | None) -> LensOutput:
     chosen = layer or (first.address.layer if first else last)
     if chosen not in health.values:
         raise ModelError(
-            f"Layer {chosen!r} of {subject.model.title} puts out no real numbers to look at."
+            say(
+                "Layer {chosen!r} of {model} puts out no real numbers to look at.",
+                chosen=chosen,
+                model=subject.model.title,
+            )
         )
     bins = histogram(health.values[chosen])
     values = {
@@ -72,30 +89,46 @@ def _source(
     """Where NaN and infinities begin."""
     if first is None:
         return TextPanel(
-            f"No NaN and no infinity in {len(outputs):,} outputs of {len(subject.survey.layers):,} "
-            "layers.",
+            say(
+                "No NaN and no infinity in {outputs_count:,} outputs of {layers_count:,} layers.",
+                outputs_count=len(outputs),
+                layers_count=len(subject.survey.layers),
+            ),
             "good",
         )
     kinds = [
-        f"{count:,} {name}"
+        localised(f"{count:,}") + f" {name}"
         for count, name in ((first.nan, "NaN"), (first.inf, "infinite"))
         if count
     ]
     if first.bad_parameters:
-        why = f"Its own {' and '.join(first.bad_parameters)} has NaN or infinities."
+        why = say(
+            "Its own {bad_parameters} has NaN or infinities.",
+            bad_parameters=" and ".join(first.bad_parameters),
+        )
     elif not first.input_bad:
-        why = "Its input and its weights are finite: its own arithmetic overflowed or is undefined."
+        why = say(
+            "Its input and its weights are finite: its own arithmetic overflowed or is undefined."
+        )
     elif bool(torch.isfinite(subject.model_input.tensor).all()):
-        why = (
-            "Its input had them already, and every layer before it was fine: a function between "
-            "the layers made them, such as a division or an addition."
+        why = say(
+            "Its input had them already, and every layer before it was fine: a function "
+            "between the layers made them, such as a division or an addition."
         )
     else:
-        why = "The network's input has them already."
+        why = say("The network's input has them already.")
     also = sum(output.bad for output in outputs) - 1
     return TextPanel(
-        f"{first.address} ({first.kind}) is the first layer with {' and '.join(kinds)} of "
-        f"{first.count:,} numbers. {why} {also:,} later outputs have them too.",
+        say(
+            "{address} ({kind}) is the first layer with {kinds} of {count:,} numbers. "
+            "{why} {also:,} later outputs have them too.",
+            address=first.address,
+            kind=first.kind,
+            kinds=" and ".join(kinds),
+            count=first.count,
+            why=why,
+            also=also,
+        ),
         "bad",
     )
 
@@ -109,27 +142,44 @@ def _rest(health: NetworkHealth) -> TextPanel:
     worst = max(with_units, key=lambda output: output.dead / output.units, default=None)
     if silent:
         bad = True
-        said.append(f"Every unit of {silent[0].address} is dead on this image.")
+        said.append(
+            say("Every unit of {address} is dead on this image.", address=silent[0].address)
+        )
     elif worst and worst.dead:
         said.append(
-            f"Most dead units on this image: {worst.dead:,} of {worst.units:,} in {worst.address}."
+            say(
+                "Most dead units on this image: {dead:,} of {units:,} in {address}.",
+                dead=worst.dead,
+                units=worst.units,
+                address=worst.address,
+            )
         )
     else:
-        said.append("No unit is dead on this image.")
+        said.append(say("No unit is dead on this image."))
     bounded = [output for output in outputs if output.saturated >= 0]
     if bounded:
         most = max(bounded, key=lambda output: output.saturated)
         said.append(
-            f"Most saturated: {number(100 * most.saturated)} % of the outputs of {most.address}."
+            say(
+                "Most saturated: {saturated} % of the outputs of {address}.",
+                saturated=number(100 * most.saturated),
+                address=most.address,
+            )
             if most.saturated
-            else "Nothing is saturated."
+            else say("Nothing is saturated.")
         )
     large = [output for output in outputs if output.largest > health.limit]
     if large:
         bad = True
         said.append(
-            f"Activations explode in {len(large):,} of {len(outputs):,} outputs, first in "
-            f"{large[0].address}: |x| up to {number(large[0].largest)}."
+            say(
+                "Activations explode in {large_count:,} of {outputs_count:,} outputs, first "
+                "in {address}: |x| up to {largest}.",
+                large_count=len(large),
+                outputs_count=len(outputs),
+                address=large[0].address,
+                largest=number(large[0].largest),
+            )
         )
     return TextPanel(" ".join(said), "bad" if bad else "plain")
 
@@ -138,30 +188,32 @@ def _charts(health: NetworkHealth) -> tuple[ChartPanel, ChartPanel]:
     outputs = health.outputs
     labels = tuple(str(output.address) for output in outputs)
     shares = {
-        "dead": np.array([100 * output.dead / (output.units or np.nan) for output in outputs])
+        say("dead"): np.array([100 * output.dead / (output.units or np.nan) for output in outputs])
     }
     saturated = np.array([100 * output.saturated for output in outputs])
     if np.isfinite(saturated).any():
-        shares["saturated"] = saturated
+        shares[say("saturated")] = saturated
     dead = ChartPanel(
-        "Dead and saturated units" if "saturated" in shares else "Dead units",
+        say("Dead and saturated units") if "saturated" in shares else say("Dead units"),
         labels,
         shares,
         kind="lines",
-        unit="of a layer (%)",
-        caption="On this image. Dead: 0 or constant everywhere. Saturated: within 1 % of an end.",
+        unit=say("of a layer (%)"),
+        caption=say(
+            "On this image. Dead: 0 or constant everywhere. Saturated: within 1 % of an end."
+        ),
     )
     sizes = ChartPanel(
-        "Largest activation",
+        say("Largest activation"),
         labels,
         {
-            "max |x|": np.array([output.largest for output in outputs]),
-            "explodes above": np.full(len(outputs), health.limit),
+            say("max |x|"): np.array([output.largest for output in outputs]),
+            say("explodes above"): np.full(len(outputs), health.limit),
         },
         kind="lines",
-        unit="max |x|",
+        unit=say("max |x|"),
         log=True,
-        caption="Of the finite values, in order of execution.",
+        caption=say("Of the finite values, in order of execution."),
     )
     return dead, sizes
 
@@ -170,18 +222,22 @@ def _histogram(layer: str, bins: Histogram) -> ChartPanel:
     count = int(bins.counts.sum()) + bins.left_out
     labels = (number(middle) if index % 4 == 0 else "" for index, middle in enumerate(bins.middles))
     return ChartPanel(
-        f"What {layer} puts out",
+        say("What {layer} puts out", layer=layer),
         tuple(labels),
-        {"values": bins.counts.astype(np.float64)},
-        unit="how many values",
+        {say("values"): bins.counts.astype(np.float64)},
+        unit=say("how many values"),
         log=True,
-        caption=f"{count:,} values, {bins.left_out:,} of them NaN or infinite and left out.",
+        caption=say(
+            "{count:,} values, {left_out:,} of them NaN or infinite and left out.",
+            count=count,
+            left_out=bins.left_out,
+        ),
     )
 
 
 def _table(outputs: Sequence[OutputHealth]) -> TablePanel:
     return TablePanel(
-        "Every layer in order of execution",
+        say("Every layer in order of execution"),
         _HEAD,
         tuple(
             (
@@ -191,7 +247,9 @@ def _table(outputs: Sequence[OutputHealth]) -> TablePanel:
                 output.inf,
                 number(output.largest),
                 number(output.growth) if np.isfinite(output.growth) else "–",
-                f"{output.dead:,} of {output.units:,}" if output.units else "–",
+                say("{dead:,} of {units:,}", dead=output.dead, units=output.units)
+                if output.units
+                else "–",
                 number(100 * output.saturated) if np.isfinite(output.saturated) else "–",
             )
             for output in outputs
@@ -201,16 +259,16 @@ def _table(outputs: Sequence[OutputHealth]) -> TablePanel:
 
 LENS = Lens(
     slug="health",
-    title="Health",
-    question="Is anything broken?",
-    sentence="Where NaN, infinities, dead or saturated units and exploding values begin.",
+    title=mark("Health"),
+    question=mark("Is anything broken?"),
+    sentence=mark("Where NaN, infinities, dead or saturated units and exploding values begin."),
     run=run,
     parameters=(
         LayerChoice(
-            label="Histogram of",
+            label=mark("Histogram of"),
             kind="all",
             default="none",
-            help="The first bad layer if left open, or the last conv layer.",
+            help=mark("The first bad layer if left open, or the last conv layer."),
         ),
     ),
 )

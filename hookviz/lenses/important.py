@@ -16,6 +16,7 @@ from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, Tex
 from hookviz.errors import HookVizError, ModelError
 from hookviz.explaining.without_channels import PassesWithout, rounding
 from hookviz.hooking.forward_pass import Telling, private_replica
+from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice
 from hookviz.types import LayerInfo
@@ -23,7 +24,13 @@ from hookviz.wording import number
 
 Floats = NDArray[np.float64]
 _TOP = 10
-_HEAD = ("channel", "score without it", "change of score", "probability without it (%)", "points")
+_HEAD = (
+    mark("channel"),
+    mark("score without it"),
+    mark("change of score"),
+    mark("probability without it (%)"),
+    mark("points"),
+)
 
 
 def run(subject: Subject, *, layer: str, target: int) -> LensOutput:
@@ -42,15 +49,23 @@ def run(subject: Subject, *, layer: str, target: int) -> LensOutput:
     maps = whole[layer].values.numpy()
     if maps.ndim != 3:
         raise HookVizError(
-            f"{layer} of {subject.model.title} puts out {maps.shape}, and this lens draws channels "
-            "that are maps, (C, H, W): choose a layer with a two-dimensional kernel."
+            say(
+                "{layer} of {model} puts out {shape}, and this lens draws channels that are "
+                "maps, (C, H, W): choose a layer with a two-dimensional kernel.",
+                layer=layer,
+                model=subject.model.title,
+                shape=maps.shape,
+            )
         )
     assert whole.logits is not None
     before = whole.logits.double()
     if not bool(torch.isfinite(before).all()):
         raise ModelError(
-            f"{subject.model.title} gives scores of NaN or infinity for this image, so nothing can "
-            "be told from how they change. The lens health says in which layer they begin."
+            say(
+                "{model} gives scores of NaN or infinity for this image, so nothing can be "
+                "told from how they change. The lens health says in which layer they begin.",
+                model=subject.model.title,
+            )
         )
     with private_replica(subject.model) as replica:
         passes = PassesWithout(subject.model, subject.model_input, replica, info)
@@ -102,25 +117,41 @@ def _panels(
     rising = [int(channel) for channel in ranked if scores[channel] > changes.least][-_TOP:]
     listed = falling + rising
     if not listed:
-        says = f"No channel of {info.name} alone moves the score of {label} by more than rounding."
+        says = say(
+            "No channel of {info} alone moves the score of {label} by more than rounding.",
+            info=info.name,
+            label=label,
+        )
         return (TextPanel(says, "note"),)
     most = max(listed, key=lambda channel: abs(scores[channel]))
-    says = (
-        f"Of the {len(scores):,} channels of {info.name}, channel {most} matters most to {label}: "
-        f"without it the score goes from {number(changes.logit)} to "
-        f"{number(changes.logit + scores[most])} and the probability from "
-        f"{number(100 * changes.chance)} % to "
-        f"{number(100 * (changes.chance + changes.chances[most]))} %. "
-        f"{int((scores < -changes.least).sum()):,} channels speak for {label}, "
-        f"{int((scores > changes.least).sum()):,} against, and {changes.flips or 'none'} alone "
-        f"change{'' if changes.flips > 1 else 's'} the prediction."
+    says = say_count(
+        "Of the {scores_count:,} channels of {info}, channel {most} matters most to "
+        "{label}: without it the score goes from {logit} to {logit_2} and the "
+        "probability from {chance} % to {chance_2} %. {sum:,} channels speak for "
+        "{label}, {sum_2:,} against, and {value} alone changes the prediction.",
+        "Of the {scores_count:,} channels of {info}, channel {most} matters most to "
+        "{label}: without it the score goes from {logit} to {logit_2} and the "
+        "probability from {chance} % to {chance_2} %. {sum:,} channels speak for "
+        "{label}, {sum_2:,} against, and {value} alone change the prediction.",
+        max(1, changes.flips),
+        scores_count=len(scores),
+        info=info.name,
+        most=most,
+        label=label,
+        logit=number(changes.logit),
+        logit_2=number(changes.logit + scores[most]),
+        chance=number(100 * changes.chance),
+        chance_2=number(100 * (changes.chance + changes.chances[most])),
+        sum=int((scores < -changes.least).sum()),
+        sum_2=int((scores > changes.least).sum()),
+        value=changes.flips or say("none"),
     )
     chart = ChartPanel(
-        f"Score of {label} without one channel",
+        say("Score of {label} without one channel", label=label),
         tuple(map(str, listed)),
-        {"change": scores[listed]},
-        unit="change of score",
-        caption="By channel. Below 0: the channel speaks for the class.",
+        {say("change"): scores[listed]},
+        unit=say("change of score"),
+        caption=say("By channel. Below 0: the channel speaks for the class."),
         layer=info.name,
     )
     rows = tuple(
@@ -133,12 +164,12 @@ def _panels(
         )
         for channel in listed
     )
-    table = TablePanel(f"The {_TOP} that matter most, either way", _HEAD, rows)
+    table = TablePanel(say("The {top} that matter most, either way", top=_TOP), _HEAD, rows)
     shown = sorted(listed, key=lambda channel: -abs(scores[channel]))[:12]
     grid = GridPanel(
-        "What these channels put out",
+        say("What these channels put out"),
         with_channels(make_grid(maps, scale="symmetric", title=info.name), maps, shown),
-        f"Largest change first: {', '.join(map(str, shown))}.",
+        say("Largest change first: {map}.", map=", ".join(map(str, shown))),
         layer=info.name,
     )
     return TextPanel(says), chart, grid, table
@@ -146,9 +177,11 @@ def _panels(
 
 LENS = Lens(
     slug="channels-that-matter",
-    title="Channels that matter",
-    question="Which channels does it need?",
-    sentence="Which single channel of a layer a class needs most: each is switched off by itself.",
+    title=mark("Channels that matter"),
+    question=mark("Which channels does it need?"),
+    sentence=mark(
+        "Which single channel of a layer a class needs most: each is switched off by itself."
+    ),
     run=run,
     parameters=(LayerChoice(), ClassChoice()),
 )

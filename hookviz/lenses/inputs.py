@@ -13,13 +13,21 @@ from hookviz.drawing.scales import Limits, quantise
 from hookviz.errors import HookVizError
 from hookviz.explaining.call_tensors import CallTensors, Copies, call_tensors
 from hookviz.explaining.tensor_maps import tensor_maps
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, WholeNumber
 from hookviz.types import LayerInfo
 from hookviz.wording import number, times
 
 _MOST_GRIDS = 2  # drawn per side; further tensors are rows of the table alone
-_HEAD = ("tensor", "shape", "lowest", "mean", "highest", "zeros")
+_HEAD = (
+    mark("tensor"),
+    mark("shape"),
+    mark("lowest"),
+    mark("mean"),
+    mark("highest"),
+    mark("zeros"),
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -62,10 +70,15 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
     grids = _grids(before, after, shared=_is_shared(scale, module))
     if not grids:
         raise HookVizError(
-            f"{layer} of {subject.model.title} neither takes in nor puts out numbers that can be "
-            f"drawn. {subject.convs[0].name if subject.convs else 'A conv layer'} does."
+            say(
+                "{layer} of {model} neither takes in nor puts out numbers that can be drawn. "
+                "{convs} does.",
+                layer=layer,
+                model=subject.model.title,
+                convs=subject.convs[0].name if subject.convs else say("A conv layer"),
+            )
         )
-    table = TablePanel("In numbers", _HEAD, tuple(map(_row, (*before, *after))))
+    table = TablePanel(say("In numbers"), _HEAD, tuple(map(_row, (*before, *after))))
     values = {part.name.replace(" ", "_"): part.values for part in (*before, *after)}
     return (TextPanel(_says(info, tensors, before, after)), *grids, table), values
 
@@ -98,22 +111,31 @@ def _grids(before: Sequence[_Part], after: Sequence[_Part], *, shared: bool) -> 
     if together:
         low, high = min(low for low, _ in ends), max(high for _, high in ends)
         grids = [_rescaled(_grid(part, signed=low < 0), low, high, part) for part in parts]
-    same = "Input and output have the same colours for the same values." if together else ""
+    same = say("Input and output have the same colours for the same values.") if together else ""
     return tuple(
         GridPanel(
-            f"{part.name.capitalize()}: {'×'.join(map(str, part.shape))}",
+            say("{part}: {shape}", part=_title(part), shape=times(part.shape)),
             grid,
-            " ".join(filter(None, (f"Read as {part.read}." if part.read else "", same))),
+            " ".join(
+                filter(None, (say("Read as {read}.", read=part.read) if part.read else "", same))
+            ),
         )
         for part, grid in zip(parts, grids, strict=True)
     )
+
+
+def _title(part: _Part) -> str:
+    """What a part is called, in the language; `_Part.name` is the name of its numbers."""
+    side, _, path = part.name.partition(" ")
+    said = say("Input") if side == "input" else say("Output")
+    return f"{said} {path}".rstrip()
 
 
 def _grid(part: _Part, *, signed: bool | None = None) -> Grid:
     assert part.maps is not None
     if signed is None:
         signed = bool(np.nanmin(part.maps, initial=0) < 0)
-    return make_grid(part.maps, scale="symmetric" if signed else "layer", title=part.name)
+    return make_grid(part.maps, scale="symmetric" if signed else "layer", title=_title(part))
 
 
 def _rescaled(grid: Grid, low: float, high: float, part: _Part) -> Grid:
@@ -131,7 +153,7 @@ def _rescaled(grid: Grid, low: float, high: float, part: _Part) -> Grid:
 
 def _row(part: _Part) -> tuple[str | int | float, ...]:
     finite = part.values[np.isfinite(part.values)]
-    shape = times(part.shape) or "one number"
+    shape = times(part.shape) or say("one number")
     if not finite.size:
         return (part.name, shape, "–", "–", "–", "–")
     return (
@@ -148,10 +170,18 @@ def _says(
     info: LayerInfo, tensors: CallTensors, before: Sequence[_Part], after: Sequence[_Part]
 ) -> str:
     takes, gives = (
-        " and ".join(times(part.shape) or "one number" for part in side) or "no tensor"
+        " and ".join(times(part.shape) or say("one number") for part in side) or say("no tensor")
         for side in (before, after)
     )
-    says = [f"{info.name} ({info.kind}) takes in {takes} and puts out {gives}."]
+    says = [
+        say(
+            "{info} ({kind}) takes in {takes} and puts out {gives}.",
+            info=info.name,
+            kind=info.kind,
+            takes=takes,
+            gives=gives,
+        )
+    ]
     if len(before) == len(after) == 1 and before[0].shape == after[0].shape:
         same = (before[0].values == after[0].values) | (
             np.isnan(before[0].values) & np.isnan(after[0].values)
@@ -175,25 +205,25 @@ def _share(part: float) -> str:
 
 LENS = Lens(
     slug="inputs",
-    title="Input and output",
-    question="What does a layer change?",
-    sentence="What one layer takes in beside what it puts out, and what it changes.",
+    title=mark("Input and output"),
+    question=mark("What does a layer change?"),
+    sentence=mark("What one layer takes in beside what it puts out, and what it changes."),
     run=run,
     parameters=(
         LayerChoice(kind="any", default="first"),
         WholeNumber(
             name="call",
-            label="Call",
-            help="Which run of a layer that runs more than once, from 0.",
+            label=mark("Call"),
+            help=mark("Which run of a layer that runs more than once, from 0."),
             low=0,
             high=9_999,
             default=0,
         ),
         OneOf(
             name="scale",
-            label="Colours",
-            choices=("automatic", "shared", "own"),
-            help="Whether input and output have the same colours; layers without weights do.",
+            label=mark("Colours"),
+            choices=(mark("automatic"), mark("shared"), mark("own")),
+            help=mark("Whether input and output have the same colours; layers without weights do."),
         ),
     ),
 )

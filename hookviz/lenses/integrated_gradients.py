@@ -8,6 +8,7 @@ from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.backward import Quantity
 from hookviz.explaining.baselines import BASELINES, baseline_of
 from hookviz.explaining.integrated_gradients import IntegratedGradients, integrated_gradients
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import OneOf, WholeNumber
@@ -21,15 +22,15 @@ from hookviz.wording import number, percent
 
 _BRIGHT = 99  # percentile that has the end colour; a few pixels would make all others pale
 _MOST_STEPS = 1000
-_LIMITS = (
-    "This divides the whole difference among the pixels. It does not show why a pixel counts, or "
-    "which others it counts with. {baseline}"
+_LIMITS = mark(
+    "This divides the whole difference among the pixels. It does not show why a "
+    "pixel counts, or which others it counts with. {baseline}"
 )
 _BASELINES = {
-    "zero": "A pixel of the mean colour gets nothing, since it is like the start.",
-    "grey": "A grey pixel gets nothing, since it is like the start.",
-    "black": "A black pixel gets nothing, since it is like the start.",
-    "blurred": "What a blur leaves alone, such as a plain area, gets nothing.",
+    "zero": mark("A pixel of the mean colour gets nothing, since it is like the start."),
+    "grey": mark("A grey pixel gets nothing, since it is like the start."),
+    "black": mark("A black pixel gets nothing, since it is like the start."),
+    "blurred": mark("What a blur leaves alone, such as a plain area, gets nothing."),
 }
 
 
@@ -82,26 +83,29 @@ def run(
     what = quantity.says(subject.model)
     end = heat.end_of(shown, _BRIGHT)
     colours = coloured(shown, "RdBu_r", low=-end, high=end)
-    words = f"Integrated gradients of {what}"
+    words = say("Integrated gradients of {what}", what=what)
     panels: tuple[Panel, ...] = (
         TextPanel(_says(what, baseline, found)),
         _completeness(found),
         *(TextPanel(note, "note") for note in _notes(subject, quantity, found)),
         ImagePanel(
-            "On the image",
+            say("On the image"),
             overlay.over_image(subject.model_input, subject.image, colours, opacity=0.75),
-            alt=f"{words}, on the image",
+            alt=say("{words}, on the image", words=words),
         ),
         ImagePanel(
-            "The map alone",
+            say("The map alone"),
             overlay.over_input(subject.model_input, colours, opacity=1),
-            alt=f"{words}, one value per pixel of the input",
-            caption="Red adds, blue takes. The strongest 1 % of the pixels share the end colours "
-            f"(±{number(end)}).",
+            alt=say("{words}, one value per pixel of the input", words=words),
+            caption=say(
+                "Red adds, blue takes. The strongest 1 % of the pixels share the end colours "
+                "(±{end}).",
+                end=number(end),
+            ),
         ),
-        TextPanel(_LIMITS.format(baseline=_BASELINES[baseline]), "note"),
+        TextPanel(say(_LIMITS, baseline=say(_BASELINES[baseline])), "note"),
         GridPanel(
-            "Channel by channel of the input",
+            say("Channel by channel of the input"),
             make_grid(
                 found.attribution.astype(np.float32), scale="symmetric", title=words, width=900
             ),
@@ -111,10 +115,18 @@ def run(
 
 
 def _says(what: str, baseline: str, found: IntegratedGradients) -> str:
-    start = "a blurred version of the image" if baseline == "blurred" else f"{baseline} everywhere"
-    return (
-        f"From {start} to this image, {what} goes from {number(found.start)} to "
-        f"{number(found.value)}. Red pixels add to that, blue ones take from it."
+    start = (
+        say("a blurred version of the image")
+        if baseline == "blurred"
+        else say("{baseline} everywhere", baseline=say(baseline))
+    )
+    return say(
+        "From {start} to this image, {what} goes from {start_2} to {found}. Red "
+        "pixels add to that, blue ones take from it.",
+        start=start,
+        what=what,
+        start_2=number(found.start),
+        found=number(found.value),
     )
 
 
@@ -124,33 +136,53 @@ def _completeness(found: IntegratedGradients) -> TextPanel:
     whole = number(found.difference)
     if not (np.isfinite(found.attribution).all() and np.isfinite(found.difference)):
         return TextPanel(
-            "There are NaN or infinities on the way, so nothing adds up. The lens health says in "
-            "which layer they begin.",
+            say(
+                "There are NaN or infinities on the way, so nothing adds up. The lens health "
+                "says in which layer they begin."
+            ),
             "bad",
         )
-    at = f"at {found.steps} steps"
+    at = say("at {steps} steps", steps=found.steps)
     if found.is_complete:
         return TextPanel(
-            f"Complete: together the pixels add {total} of {whole}, off by {percent(found.error)} "
-            f"{at}.",
+            say(
+                "Complete: together the pixels add {total} of {whole}, off by {error} {at}.",
+                total=total,
+                whole=whole,
+                error=percent(found.error),
+                at=at,
+            ),
             "good",
         )
     enough = found.enough_steps
     if enough is None:
         return TextPanel(
-            f"Together the pixels add {total}, and the difference is {whole}: there is no share to "
-            "be off by. Another baseline may differ more.",
+            say(
+                "Together the pixels add {total}, and the difference is {whole}: there is no "
+                "share to be off by. Another baseline may differ more.",
+                total=total,
+                whole=whole,
+            ),
             "note",
         )
     hint = (
-        f"About {enough:,} steps should bring that below 1 %."
+        say("About {enough:,} steps should bring that below 1 %.", enough=enough)
         if enough <= _MOST_STEPS
-        else f"More than {_MOST_STEPS:,} steps may be needed for 1 %; a baseline that differs more "
-        "needs fewer."
+        else say(
+            "More than {most_steps:,} steps may be needed for 1 %; a baseline that "
+            "differs more needs fewer.",
+            most_steps=_MOST_STEPS,
+        )
     )
     return TextPanel(
-        f"Not complete: together the pixels add {total} of {whole}, off by {percent(found.error)} "
-        f"{at}. {hint}",
+        say(
+            "Not complete: together the pixels add {total} of {whole}, off by {error} {at}. {hint}",
+            total=total,
+            whole=whole,
+            error=percent(found.error),
+            at=at,
+            hint=hint,
+        ),
         "note",
     )
 
@@ -158,31 +190,31 @@ def _completeness(found: IntegratedGradients) -> TextPanel:
 def _notes(subject: Subject, quantity: Quantity, found: IntegratedGradients) -> list[str]:
     notes = first_call_notes(subject, quantity.layer)
     if not found.attribution.any():
-        notes.append("Every pixel adds 0: on the whole way no small change of one changes it.")
+        notes.append(say("Every pixel adds 0: on the whole way no small change of one changes it."))
     return notes
 
 
 LENS = Lens(
     slug="integrated-gradients",
-    title="Integrated gradients",
-    question="What does each pixel add?",
-    sentence="How much of a score each pixel adds or takes, from a blank image to this one.",
+    title=mark("Integrated gradients"),
+    question=mark("What does each pixel add?"),
+    sentence=mark("How much of a score each pixel adds or takes, from a blank image to this one."),
     run=run,
     parameters=(
         *QUANTITY,
         OneOf(
             name="baseline",
-            label="From",
+            label=mark("From"),
             choices=BASELINES,
-            help="The blank image. zero: the mean colour that the preprocessing takes off.",
+            help=mark("The blank image. zero: the mean colour that the preprocessing takes off."),
         ),
         WholeNumber(
             name="steps",
-            label="Steps",
+            label=mark("Steps"),
             low=1,
             high=_MOST_STEPS,
             default=50,
-            help="Points on the way. More take longer and add up better.",
+            help=mark("Points on the way. More take longer and add up better."),
         ),
         BESIDE_RANDOM,
     ),

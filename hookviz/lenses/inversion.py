@@ -9,6 +9,7 @@ from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.hooking.forward_pass import Telling
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNumber
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
@@ -32,7 +33,9 @@ def run(
         ModelError: a layer puts out no maps, or zeros alone.
     """
     if not layer and not subject.convs:
-        raise HookVizError(f"{subject.model.title} has no conv layer to rebuild the image from.")
+        raise HookVizError(
+            say("{model} has no conv layer to rebuild the image from.", model=subject.model.title)
+        )
     names = (layer,) if layer else spread([conv.name for conv in subject.convs], layers)
     method = replace(SMOOTH, strength=smooth, seed=seed)
     telling = Telling(subject.progress, len(names))
@@ -61,20 +64,29 @@ def _output(subject: Subject, names: tuple[str, ...], done: list[Inversion]) -> 
             ImagePanel(
                 name,
                 enlarged(grey if each is None else each.picture),
-                alt=f"The image rebuilt from {name}",
-                caption="" if each is None else f"distance {number(each.distance)}",
+                alt=say("The image rebuilt from {name}", name=name),
+                caption=""
+                if each is None
+                else say("distance {distance}", distance=number(each.distance)),
             )
         )
     panels = (
         TextPanel(
-            "Each picture was rebuilt from one layer's activations alone. Distance 0 is the same "
-            "activations, 1 as far as none at all."
+            say(
+                "Each picture was rebuilt from one layer's activations alone. Distance 0 is "
+                "the same activations, 1 as far as none at all."
+            )
         ),
-        ImagePanel("The image", enlarged(original), alt="The image as the network gets it"),
+        ImagePanel(
+            say("The image"), enlarged(original), alt=say("The image as the network gets it")
+        ),
         *rebuilt,
         TextPanel(
-            "What is missing the layer has dropped, or the steps have not found: a small distance "
-            "beside another picture says that the layer can't tell the two apart.",
+            say(
+                "What is missing the layer has dropped, or the steps have not found: a small "
+                "distance beside another picture says that the layer can't tell the two "
+                "apart."
+            ),
             "note",
         ),
     )
@@ -87,38 +99,38 @@ def _output(subject: Subject, names: tuple[str, ...], done: list[Inversion]) -> 
 
 LENS = Lens(
     slug="inversion",
-    title="Feature inversion",
-    question="What does a layer still know?",
-    sentence="The image rebuilt from a layer's activations alone.",
+    title=mark("Feature inversion"),
+    question=mark("What does a layer still know?"),
+    sentence=mark("The image rebuilt from a layer's activations alone."),
     run=run,
     parameters=(
         LayerChoice(
-            label="One layer",
+            label=mark("One layer"),
             kind="maps",
             default="none",
-            help="One layer alone; several from first to last else.",
+            help=mark("One layer alone; several from first to last else."),
         ),
         WholeNumber(
             name="layers",
-            label="Layers",
+            label=mark("Layers"),
             low=1,
             high=12,
             default=5,
-            help="How many, where none is chosen.",
+            help=mark("How many, where none is chosen."),
         ),
         steps_choice(
             96,
-            text="Passes there and back for each layer. More of them go on from those done.",
+            text=mark("Passes there and back for each layer. More of them go on from those done."),
         ),
         RealNumber(
             name="smooth",
-            label="Smoothness",
+            label=mark("Smoothness"),
             low=0.0,
             high=10.0,
             default=SMOOTH.strength,
-            help="What the total variation counts.",
+            help=mark("What the total variation counts."),
             rare=True,
         ),
-        seed_choice("Of the noise to begin with."),
+        seed_choice(mark("Of the noise to begin with.")),
     ),
 )

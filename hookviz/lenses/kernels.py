@@ -4,6 +4,8 @@ Kernels are compared by the cosine of the angle between them, ``⟨a, b⟩ / (�
 same kernel at any strength, −1 for its opposite. First layers of trained networks hold many
 opposite pairs (Shang et al., "Understanding and Improving Convolutional Neural Networks via
 Concatenated Rectified Linear Units", ICML 2016, section 2.1).
+
+Over 300 lines: its sentences for people stand whole, with a line for each fact.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,6 +24,7 @@ from hookviz.errors import SettingError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import device_and_dtype, private_replica
 from hookviz.hooking.torch_functions import EveryFunction
+from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
 from hookviz.types import LayerInfo, Pixels, Progress
@@ -51,8 +54,17 @@ def run(
     inputs = kernels.shape[1]
     if show == "one input" and channel >= inputs:
         raise SettingError(
-            f"channel={channel}: a kernel of {layer} has {inputs} input "
-            f"channel{'s' if inputs > 1 else ''}, 0 to {inputs - 1}."
+            say_count(
+                "channel={channel}: a kernel of {layer} has {inputs} input channel, 0 to "
+                "{inputs_2}.",
+                "channel={channel}: a kernel of {layer} has {inputs} input channels, 0 to "
+                "{inputs_2}.",
+                inputs,
+                channel=channel,
+                layer=layer,
+                inputs=inputs,
+                inputs_2=inputs - 1,
+            )
         )
     flat = kernels.reshape(len(kernels), -1).astype(np.float64)
     norms = np.sqrt(np.square(flat).sum(1))
@@ -114,15 +126,23 @@ def _grid(kernels: Kernels, show: str, channel: int) -> tuple[NDArray[np.float32
         row, column = "output", "input"
         if outputs > inputs:  # the longer side lies across
             matrix, row, column = np.ascontiguousarray(matrix.swapaxes(1, 2)), column, row
-        title = f"Weights as a matrix: a row per {row} channel, a column per {column} channel"
+        title = say(
+            "Weights as a matrix: a row per {row} channel, a column per {column} channel",
+            row=row,
+            column=column,
+        )
         return matrix, GridPanel(title, make_grid(matrix, scale="symmetric", title=title))
     if show == "norm over inputs":
         norms = np.sqrt(np.square(kernels.astype(np.float64)).sum(1)).astype(np.float32)
-        title = "Norm over the input channels at each tap, a tile per output channel"
+        title = say("Norm over the input channels at each tap, a tile per output channel")
         return norms, GridPanel(title, make_grid(norms, title=title))
     slices = np.ascontiguousarray(kernels[:, channel])
-    where = f"for input channel {channel}" if inputs > 1 else "for its one input channel"
-    title = f"Kernels {where}, a tile per output channel"
+    where = (
+        say("for input channel {channel}", channel=channel)
+        if inputs > 1
+        else say("for its one input channel")
+    )
+    title = say("Kernels {where}, a tile per output channel", where=where)
     return slices, GridPanel(title, make_grid(slices, scale="symmetric", title=title))
 
 
@@ -134,24 +154,27 @@ def _in_colour(kernels: Kernels) -> ImagePanel:
     planes = [mosaic(levels[:, colour], geometry, 255) for colour in range(3)]
     picture: Pixels = np.stack(planes, axis=-1)
     return ImagePanel(
-        "Kernels in colour",
+        say("Kernels in colour"),
         picture,
-        f"{len(levels)} kernels as small colour pictures.",
-        "Input channels 0, 1 and 2 are red, green and blue. Mid-grey is zero; the brightest and "
-        f"the darkest stand for ±{number(end)} in all kernels.",
+        say("{levels_count} kernels as small colour pictures.", levels_count=len(levels)),
+        say(
+            "Input channels 0, 1 and 2 are red, green and blue. Mid-grey is zero; the "
+            "brightest and the darkest stand for ±{end} in all kernels.",
+            end=number(end),
+        ),
     )
 
 
 def _chart(norms: NDArray[np.float64], sort: str) -> ChartPanel:
     order = np.argsort(-norms, kind="stable") if sort == "norm" else np.arange(len(norms))
-    says = "largest first" if sort == "norm" else "channel by channel"
+    says = say("largest first") if sort == "norm" else say("channel by channel")
     return ChartPanel(
-        f"Norm of each kernel, {says}",
+        say("Norm of each kernel, {says}", says=says),
         tuple(map(str, order)),
         {"‖w‖₂": norms[order]},
         unit="‖w‖₂",
-        places="channel" if sort != "norm" else "place, the largest norm first",
-        caption="A kernel of norm 0 gives the same value everywhere, whatever the image.",
+        places=say("channel") if sort != "norm" else say("place, the largest norm first"),
+        caption=say("A kernel of norm 0 gives the same value everywhere, whatever the image."),
     )
 
 
@@ -191,11 +214,13 @@ def _twins(
 def _side_by_side(shown: Kernels, twins: _Twins, scale: str) -> GridPanel:
     """Each pair as one tile: the kernel, and to its right its twin."""
     tiles = np.concatenate([shown[twins.pairs[:, which]] for which in (0, 1)], axis=2)
-    title = "Near-duplicates side by side"
+    title = say("Near-duplicates side by side")
     return GridPanel(
         title,
         make_grid(tiles, scale=scale, title=title, width=900),
-        "A tile's left half is a kernel and its right half the twin, in the order of the table.",
+        say(
+            "A tile's left half is a kernel and its right half the twin, in the order of the table."
+        ),
     )
 
 
@@ -203,83 +228,125 @@ def _pairs(
     twins: _Twins, norms: NDArray[np.float64], threshold: float, info: LayerInfo
 ) -> TablePanel | TextPanel:
     if not len(twins.pairs):
-        return TextPanel("No two kernels of this layer have a shape to compare.", "note")
+        return TextPanel(say("No two kernels of this layer have a shape to compare."), "note")
     if not twins.count:
         first, second = twins.pairs[0].tolist()
         return TextPanel(
-            f"No two kernels are near-duplicates: the closest, {first} and {second}, have a cosine "
-            f"similarity of {number(float(twins.cosines[0]))}."
+            say(
+                "No two kernels are near-duplicates: the closest, {first} and {second}, have "
+                "a cosine similarity of {cosines}.",
+                first=first,
+                second=second,
+                cosines=number(float(twins.cosines[0])),
+            )
         )
     rows = tuple(
         (a, b, round(float(cosine), 4), number(norms[a]), number(norms[b]))
         for (a, b), cosine in zip(twins.pairs.tolist(), twins.cosines, strict=True)
     )
-    more = f", the closest {len(rows)} of them" if len(rows) < twins.count else ""
-    apart = " Kernels of different groups look at different inputs." if info.groups > 1 else ""
+    more = (
+        say(", the closest {rows_count} of them", rows_count=len(rows))
+        if len(rows) < twins.count
+        else ""
+    )
+    apart = say(" Kernels of different groups look at different inputs.") if info.groups > 1 else ""
     return TablePanel(
-        f"Near-duplicates: {twins.count:,} pair{'s' if twins.count > 1 else ''} of kernels",
-        ("channel", "its twin", "cosine similarity", "‖w‖₂", "‖w‖₂ of its twin"),
+        (
+            say_count(
+                "Near-duplicates: {count:,} pair of kernels",
+                "Near-duplicates: {count:,} pairs of kernels",
+                max(1, twins.count),
+                count=twins.count,
+            )
+        ),
+        (
+            say("channel"),
+            say("its twin"),
+            say("cosine similarity"),
+            "‖w‖₂",
+            say("‖w‖₂ of its twin"),
+        ),
         rows,
-        f"Pairs with |cosine| of {threshold:g} or more{more}. 1 is the same kernel at another "
-        f"strength, −1 its opposite.{apart}",
+        say(
+            "Pairs with |cosine| of {threshold:g} or more{more}. 1 is the same kernel at "
+            "another strength, −1 its opposite.{apart}",
+            threshold=threshold,
+            more=more,
+            apart=apart,
+        ),
     )
 
 
 def _says(info: LayerInfo, kernels: Kernels) -> str:
     outputs, inputs, tall, wide = kernels.shape
-    says = (
-        f"{info.name} ({info.kind}) has {outputs:,} kernels, one per output channel, each of "
-        f"{inputs:,}×{tall}×{wide} weights (input channels × taps): {kernels.size:,} in all, from "
-        f"{number(float(kernels.min()))} to {number(float(kernels.max()))}."
+    says = say(
+        "{info} ({kind}) has {outputs:,} kernels, one per output channel, each of "
+        "{inputs:,}×{tall}×{wide} weights (input channels × taps): {size:,} in all, "
+        "from {min} to {max}.",
+        info=info.name,
+        kind=info.kind,
+        outputs=outputs,
+        inputs=inputs,
+        tall=tall,
+        wide=wide,
+        size=kernels.size,
+        min=number(float(kernels.min())),
+        max=number(float(kernels.max())),
     )
     if info.groups > 1 and inputs == 1:
-        says += " It is depthwise: each kernel sees one input channel alone."
+        says += say(" It is depthwise: each kernel sees one input channel alone.")
     elif info.groups > 1:
-        says += (
-            f" It has {info.groups} groups: a kernel sees {inputs:,} of the "
-            f"{inputs * info.groups:,} input channels, and numbers them from 0."
+        says += say(
+            " It has {groups} groups: a kernel sees {inputs:,} of the {inputs_2:,} input "
+            "channels, and numbers them from 0.",
+            groups=info.groups,
+            inputs=inputs,
+            inputs_2=inputs * info.groups,
         )
     if "Transpose" in info.kind:
-        says += (
-            " It is transposed: a kernel is what one input cell adds to the output around it. "
-            "The weights are stored input channel first and shown output channel first."
+        says += say(
+            " It is transposed: a kernel is what one input cell adds to the output "
+            "around it. The weights are stored input channel first and shown output "
+            "channel first."
         )
     return says
 
 
 LENS = Lens(
     slug="kernels",
-    title="Kernels",
-    question="What does a layer look for?",
-    sentence="What a conv layer has learned to look for: its weights, their sizes and their twins.",
+    title=mark("Kernels"),
+    question=mark("What does a layer look for?"),
+    sentence=mark(
+        "What a conv layer has learned to look for: its weights, their sizes and their twins."
+    ),
     run=run,
     parameters=(
         LayerChoice(default="first"),
         OneOf(
             name="show",
-            label="Show",
-            choices=("one input", "norm over inputs"),
-            help="The weights for one input channel, or all inputs taken together.",
+            label=mark("Show"),
+            choices=(mark("one input"), mark("norm over inputs")),
+            help=mark("The weights for one input channel, or all inputs taken together."),
         ),
         WholeNumber(
             name="channel",
-            label="Input channel",
-            matters_for=("show", ("one input",)),
-            help="Whose weights are shown, counted within the kernel.",
+            label=mark("Input channel"),
+            matters_for=("show", (mark("one input"),)),
+            help=mark("Whose weights are shown, counted within the kernel."),
             low=0,
             high=65_535,
             default=0,
         ),
         OneOf(
             name="sort",
-            label="Norms",
-            choices=("channel", "norm"),
-            help="The order of the bars.",
+            label=mark("Norms"),
+            choices=(mark("channel"), mark("norm")),
+            help=mark("The order of the bars."),
         ),
         RealNumber(
             name="threshold",
-            label="Near-duplicates from",
-            help="The smallest |cosine| that two kernels need to count as near-duplicates.",
+            label=mark("Near-duplicates from"),
+            help=mark("The smallest |cosine| that two kernels need to count as near-duplicates."),
             low=0.0,
             high=1.0,
             default=0.9,

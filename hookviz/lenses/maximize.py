@@ -1,4 +1,7 @@
-"""What a unit looks for: a picture that the network makes itself, by climbing from noise."""
+"""What a unit looks for: a picture that the network makes itself, by climbing from noise.
+
+Over 300 lines: its sentences for people stand whole, with a line for each fact.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +12,7 @@ import numpy as np
 from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import SettingError
+from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import (
@@ -33,10 +37,10 @@ from hookviz.synthesis.resuming import run_resumed
 from hookviz.wording import byte_size, number
 
 CHANNEL, SEVERAL, DIRECTION, CLASS, CLASSES = OF = (
-    *("a channel", "channels side by side", "channels with weights"),
-    *("a class", "classes with weights"),
+    *(mark("a channel"), mark("channels side by side"), mark("channels with weights")),
+    *(mark("a class"), mark("classes with weights")),
 )
-EXCITES, SILENCES, BOTH = AIMS = "what excites it", "what silences it", "both"
+EXCITES, SILENCES, BOTH = AIMS = mark("what excites it"), mark("what silences it"), mark("both")
 _OF_LAYER = (CHANNEL, SEVERAL, DIRECTION)
 _SEVERAL = 9  # channels side by side where none are named
 _MOST = 36
@@ -85,7 +89,7 @@ class _Choice:
                 subject.scored  # noqa: B018 - says that there are no scores
             return (Objective.of_class(self.target or 0),)
         if not self.weights:
-            raise SettingError(f"For {self.of} write the weights, such as '12, 80:-1'.")
+            raise SettingError(say("For {of} write the weights, such as '12, 80:-1'.", of=self.of))
         if self.of == CLASSES:
             return (Objective(None, self.weights),)
         return (Objective(self.layer, self.weights, self._cell),)
@@ -128,7 +132,13 @@ def run(subject: Subject, **chosen: Any) -> LensOutput:
     objectives = choice.objectives(subject)
     many = len(objectives) * choice.pictures
     if many > _MOST:
-        raise SettingError(f"{many} pictures at once are too many: {_MOST} are made at most.")
+        raise SettingError(
+            say(
+                "{many} pictures at once are too many: {most} are made at most.",
+                many=many,
+                most=_MOST,
+            )
+        )
     method = choice.method(many, subject.model.min_size)
     ascent = begin(subject.model, objectives, method, choice.pictures)
 
@@ -148,24 +158,40 @@ def _output(
     goals = [goal for goal in ascent.goals if isinstance(goal, Objective)]
     panels: list[Panel] = [
         TextPanel(
-            f"Step {ascent.steps} of {choice.steps}, seed {choice.seed}, {choice.space}: "
-            f"{'pictures' if len(goals) > 1 else 'a picture'} of {ascent.shape[1]}×"
-            f"{ascent.shape[2]} pixels that climbed from noise, in about "
-            f"{byte_size(ascent.nbytes)} of memory."
+            say_count(
+                "Step {steps} of {steps_2}, seed {seed}, {space}: a picture of "
+                "{shape}×{shape_2} pixels that climbed from noise, in about {nbytes} of "
+                "memory.",
+                "Step {steps} of {steps_2}, seed {seed}, {space}: pictures of "
+                "{shape}×{shape_2} pixels that climbed from noise, in about {nbytes} of "
+                "memory.",
+                len(goals),
+                steps=ascent.steps,
+                steps_2=choice.steps,
+                seed=choice.seed,
+                space=say(choice.space),
+                shape=ascent.shape[1],
+                shape_2=ascent.shape[2],
+                nbytes=byte_size(ascent.nbytes),
+            )
         ),
         *(
             ImagePanel(
                 _title(subject, goal, both=choice.aim == BOTH),
                 enlarged(picture),
-                alt=f"A picture made by the network for {goal.says(subject.model)}",
-                caption=f"{number(begun)} in noise, {number(value)} now",
+                alt=say("A picture made by the network for {says}", says=goal.says(subject.model)),
+                caption=say(
+                    "{begun} in noise, {value} now", begun=number(begun), value=number(value)
+                ),
             )
             for picture, goal, begun, value in zip(pictures, goals, first, values, strict=True)
         ),
         TextPanel(
-            "It shows one thing that the unit answers to, not all of them, and not that the "
-            "network uses it: units with random weights have pictures too. Look at real images "
-            "beside it.",
+            say(
+                "It shows one thing that the unit answers to, not all of them, and not that "
+                "the network uses it: units with random weights have pictures too. Look at "
+                "real images beside it."
+            ),
             "note",
         ),
     ]
@@ -179,82 +205,93 @@ def _output(
 
 def _title(subject: Subject, goal: Objective, *, both: bool) -> str:
     """The picture's title: the layer, which is the same for all, is said elsewhere."""
-    what = goal.says(subject.model).replace(f" of {goal.layer}", "")
+    what = goal.says_alone(subject.model)
     if both or not goal.rises:
-        return f"What {'excites' if goal.rises else 'silences'} {what}"
+        return (
+            say("What excites {what}", what=what)
+            if goal.rises
+            else say("What silences {what}", what=what)
+        )
     return f"{what[0].upper()}{what[1:]}"
 
 
 LENS = Lens(
     slug="maximize",
-    title="Activation maximisation",
-    question="What does it look for?",
-    sentence="A picture that the network makes itself, of what excites a channel or a class most.",
+    title=mark("Activation maximisation"),
+    question=mark("What does it look for?"),
+    sentence=mark(
+        "A picture that the network makes itself, of what excites a channel or a class most."
+    ),
     run=run,
     parameters=(
-        OneOf(name="of", label="Of", choices=OF, help="What the picture is for."),
-        LayerChoice(kind="any", default="last conv", help="Whose channels."),
-        ChannelChoice(matters_for=("of", (CHANNEL,)), help="Whose mean is to rise."),
+        OneOf(name="of", label=mark("Of"), choices=OF, help=mark("What the picture is for.")),
+        LayerChoice(kind="any", default="last conv", help=mark("Whose channels.")),
+        ChannelChoice(matters_for=("of", (CHANNEL,)), help=mark("Whose mean is to rise.")),
         Channels(
             matters_for=("of", (SEVERAL,)),
-            help=f"A picture of each, {_MOST} at most; the first {_SEVERAL} where none are named.",
+            help=mark("A picture of each; of the first ones where none are named."),
         ),
         Weights(
             matters_for=("of", (DIRECTION, CLASSES)),
-            help="Numbers of channels or classes, with what each counts.",
+            help=mark("Numbers of channels or classes, with what each counts."),
         ),
         ClassChoice(
             optional=True,
             matters_for=("of", (CLASS,)),
-            help="Whose score is to rise; the likeliest class where nothing is chosen.",
+            help=mark("Whose score is to rise; the likeliest class where nothing is chosen."),
         ),
-        OneOf(name="aim", label="Show", choices=AIMS, help="The strongest or the weakest answer."),
+        OneOf(
+            name="aim",
+            label=mark("Show"),
+            choices=AIMS,
+            help=mark("The strongest or the weakest answer."),
+        ),
         steps_choice(STEPS),
         OneOf(
             name="space",
-            label="Made of",
+            label=mark("Made of"),
             choices=SPACES,
-            help="Waves that are free, or MACO: waves as strong as those in photographs.",
+            help=mark("Waves that are free, or MACO: waves as strong as those in photographs."),
         ),
-        seed_choice("Of the noise to begin with: another seed, another picture."),
+        seed_choice(mark("Of the noise to begin with: another seed, another picture.")),
         WholeNumber(
             name="side",
-            label="Size",
+            label=mark("Size"),
             low=32,
             high=512,
             default=128,
-            help=f"Pixels a side; {_SMALL} at most where there are several.",
+            help=mark("Pixels a side; fewer where there are several pictures."),
             rare=True,
         ),
-        *cell_choice(("of", _OF_LAYER), label="{}", rare=True),
+        *cell_choice(("of", _OF_LAYER), whose=False, rare=True),
         WholeNumber(
             name="pictures",
-            label="Pictures of each",
+            label=mark("Pictures of each"),
             low=1,
             high=9,
             default=1,
-            help="Several of one unit, from seeds that follow each other.",
+            help=mark("Several of one unit, from seeds that follow each other."),
             rare=True,
         ),
         RealNumber(
             name="diversity",
-            label="Diversity",
+            label=mark("Diversity"),
             low=0.0,
             high=1000.0,
             default=10.0,
-            help="How much several pictures of one unit avoid each other.",
+            help=mark("How much several pictures of one unit avoid each other."),
             rare=True,
         ),
         OneOf(
             name="penalty",
-            label="Penalty",
+            label=mark("Penalty"),
             choices=PENALTIES,
-            help="Total variation: smooth. L2: grey where nothing else is needed.",
+            help=mark("Total variation: smooth. L2: grey where nothing else is needed."),
             rare=True,
         ),
         RealNumber(
             name="strength",
-            label="Its strength",
+            label=mark("Its strength"),
             matters_for=("penalty", PENALTIES[1:]),
             low=0.0,
             high=1000.0,
@@ -263,9 +300,11 @@ LENS = Lens(
         ),
         Switch(
             name="steady",
-            label="Moved before each step",
+            label=mark("Moved before each step"),
             default=True,
-            help="Shifted, turned and scaled a little, so that no accident of a pixel counts.",
+            help=mark(
+                "Shifted, turned and scaled a little, so that no accident of a pixel counts."
+            ),
             rare=True,
         ),
         BESIDE_RANDOM,

@@ -11,6 +11,7 @@ from hookviz.explaining.backward import Quantity
 from hookviz.explaining.baselines import BASELINES, baseline_of
 from hookviz.explaining.occlusion import Occlusion, Windows, occlusion
 from hookviz.explaining.receptive_field import Box
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import OneOf, PixelCount
@@ -25,10 +26,11 @@ from hookviz.wording import number, times
 _WINDOW, _STRIDE = 1 / 7, 1 / 10  # of the shorter side: a hundred positions on a square
 
 _LARGE = 640  # pixels of the picture with the frame
-_LIMITS = (
-    "This shows which parts are needed while the rest stays. It does not show what two parts do "
-    "together: of two eyes either will do, and so neither seems to matter. The square is something "
-    "new in the picture, too, to which the network may answer; try another kind."
+_LIMITS = mark(
+    "This shows which parts are needed while the rest stays. It does not show "
+    "what two parts do together: of two eyes either will do, and so neither "
+    "seems to matter. The square is something new in the picture, too, to which "
+    "the network may answer; try another kind."
 )
 
 
@@ -80,8 +82,13 @@ def _windows(subject: Subject, window: int, stride: int) -> Windows:
     shorter = min(subject.shape[1:])
     if window > shorter:
         raise SettingError(
-            f"window={window} is more than the input has: {times(subject.shape[1:])} pixels. It "
-            f"can be 1 to {shorter}, or 0 for a seventh of that."
+            say(
+                "window={window} is more than the input has: {shape} pixels. It can be 1 to "
+                "{shorter}, or 0 for a seventh of that.",
+                window=window,
+                shape=times(subject.shape[1:]),
+                shorter=shorter,
+            )
         )
     return Windows((subject.shape[1], subject.shape[2]), window, min(stride, window))
 
@@ -94,74 +101,94 @@ def _panels(
     colours = coloured(found.map, "RdBu_r", low=-end, high=end)
     drops = np.nan_to_num(found.drops, nan=0.0, posinf=0.0, neginf=0.0)
     place, most = windows.box(int(drops.argmax())), float(drops.max())
-    words = f"Occlusion of {what}"
+    words = say("Occlusion of {what}", what=what)
     picture = overlay.shrunk(overlay.input_picture(subject.model_input), _LARGE)
     return (
         TextPanel(_says(what, windows, found, most, place)),
         *(TextPanel(note, "note") for note in first_call_notes(subject, quantity.layer)),
         ImagePanel(
-            "On the image",
+            say("On the image"),
             overlay.over_image(subject.model_input, subject.image, colours),
-            alt=f"{words}, on the image",
-            caption=f"Red: it falls where this is hidden; blue: it rises. Full red is "
-            f"{number(end)}, full blue −{number(end)}.",
+            alt=say("{words}, on the image", words=words),
+            caption=say(
+                "Red: it falls where this is hidden; blue: it rises. Full red is {end}, full "
+                "blue −{end}.",
+                end=number(end),
+            ),
         ),
         ImagePanel(
-            "Where it is needed most",
+            say("Where it is needed most"),
             on_input(picture, place, subject.shape[1:]),
-            alt=f"What the network saw, with the square framed without which {what} is least",
-            caption="Without what is in the frame, it is least.",
+            alt=say(
+                "What the network saw, with the square framed without which {what} is least",
+                what=what,
+            ),
+            caption=say("Without what is in the frame, it is least."),
         ),
-        TextPanel(_LIMITS, "note"),
+        TextPanel(say(_LIMITS), "note"),
         GridPanel(
-            "Square by square",
+            say("Square by square"),
             make_grid(found.drops[None].astype(np.float32), scale="symmetric", title=words),
-            "A cell for each position of the square.",
+            say("A cell for each position of the square."),
         ),
     )
 
 
 def _says(what: str, windows: Windows, found: Occlusion, most: float, place: Box) -> str:
     rows, columns = windows.grid
-    tried = (
-        f"A square of {windows.side}×{windows.side} pixels, in steps of {windows.stride}, hid "
-        f"{rows * columns:,} parts of the input, one after the other. Whole, {what} is "
-        f"{number(found.value)}"
+    tried = say(
+        "A square of {side}×{side} pixels, in steps of {stride}, hid {rows:,} parts "
+        "of the input, one after the other. Whole, {what} is {found}",
+        side=windows.side,
+        stride=windows.stride,
+        rows=rows * columns,
+        what=what,
+        found=number(found.value),
     )
     if not most > 0:
-        return f"{tried}, and no part makes it less by being hidden."
+        return say("{tried}, and no part makes it less by being hidden.", tried=tried)
     top, left, bottom, right = place
-    return (
-        f"{tried}; it is least, {number(found.value - most)}, without rows {top} to {bottom - 1} "
-        f"and columns {left} to {right - 1}."
+    return say(
+        "{tried}; it is least, {found}, without rows {top} to {bottom} and columns "
+        "{left} to {right}.",
+        tried=tried,
+        found=number(found.value - most),
+        top=top,
+        bottom=bottom - 1,
+        left=left,
+        right=right - 1,
     )
 
 
 LENS = Lens(
     slug="occlusion",
-    title="Occlusion",
-    question="What if a part were hidden?",
-    sentence="Which parts of the image a score needs: each is hidden in turn, and the score falls.",
+    title=mark("Occlusion"),
+    question=mark("What if a part were hidden?"),
+    sentence=mark(
+        "Which parts of the image a score needs: each is hidden in turn, and the score falls."
+    ),
     run=run,
     parameters=(
         *QUANTITY,
         OneOf(
             name="baseline",
-            label="Hidden by",
+            label=mark("Hidden by"),
             choices=BASELINES,
-            help="zero: the mean colour that the network's preprocessing takes off.",
+            help=mark("zero: the mean colour that the network's preprocessing takes off."),
         ),
         PixelCount(
             name="window",
-            label="Square",
+            label=mark("Square"),
             share=_WINDOW,
-            help="Its side in pixels of the input; 0: a seventh of the shorter side.",
+            help=mark("Its side in pixels of the input; 0: a seventh of the shorter side."),
         ),
         PixelCount(
             name="stride",
-            label="Step",
+            label=mark("Step"),
             share=_STRIDE,
-            help="Pixels from one to the next, up to the square's side; 0: a tenth of the shorter.",
+            help=mark(
+                "Pixels from one to the next, up to the square's side; 0: a tenth of the shorter."
+            ),
         ),
         BESIDE_RANDOM,
     ),

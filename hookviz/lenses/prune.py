@@ -28,6 +28,7 @@ from hookviz.explaining.scoring import class_scores
 from hookviz.explaining.smaller_network import smaller
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling
+from hookviz.language.saying import localised, mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
 from hookviz.models.checkpoints.writing import SUFFIX, weights_bytes
@@ -40,20 +41,31 @@ Values = dict[str, NDArray[Any]]
 def _look_away(_call: hooks.Call) -> None: ...
 
 
-_HEAD = ("removed (%)", "weights left", "prediction", "its probability (%)", "score of {}", "same?")
-_SIZES = ("", "parameters", "multiply-adds", "time of a pass (ms)")
-_EVERYWHERE, _HERE = "every conv layer", "this layer alone"
-_GOES, _STAYS = "go too", "stay, as in torch.nn.utils.prune"
+_HEAD = (
+    mark("removed (%)"),
+    mark("weights left"),
+    mark("prediction"),
+    mark("its probability (%)"),
+    mark("score of {label}"),
+    mark("same?"),
+)
+_SIZES = ("", mark("parameters"), mark("multiply-adds"), mark("time of a pass (ms)"))
+_EVERYWHERE, _HERE = mark("every conv layer"), mark("this layer alone")
+_GOES, _STAYS = mark("go too"), mark("stay, as in torch.nn.utils.prune")
 _MEASURING = 0.7  # of the run, where effects are measured
 _SMALLER = 0.9  # of the rest, after which the smaller network is made and timed
-_UNMOVED = "unchanged: nothing that these maps depend on goes."
+_UNMOVED = mark("unchanged: nothing that these maps depend on goes.")
 _FIRST = {
-    "smallest weights": "the smallest go first",
-    "random weights": "which go is drawn",
-    "channels by L1 norm": "whole channels go, by the L1 norm of their kernels, smallest first",
-    "channels by L2 norm": "whole channels go, by the L2 norm of their kernels, smallest first",
-    "random channels": "whole channels go, and which is drawn",
-    "channels by effect": "whole channels go, first those that change the scores least",
+    "smallest weights": mark("the smallest go first"),
+    "random weights": mark("which go is drawn"),
+    "channels by L1 norm": mark(
+        "whole channels go, by the L1 norm of their kernels, smallest first"
+    ),
+    "channels by L2 norm": mark(
+        "whole channels go, by the L2 norm of their kernels, smallest first"
+    ),
+    "random channels": mark("whole channels go, and which is drawn"),
+    "channels by effect": mark("whole channels go, first those that change the scores least"),
 }
 
 
@@ -111,8 +123,11 @@ def run(
     assert subject.scored.logits is not None
     if not bool(torch.isfinite(subject.scored.logits).all()):
         raise ModelError(
-            f"{subject.model.title} gives scores of NaN or infinity for this image, so there is no "
-            "prediction to lose. The lens health says in which layer they begin."
+            say(
+                "{model} gives scores of NaN or infinity for this image, so there is no "
+                "prediction to lose. The lens health says in which layer they begin.",
+                model=subject.model.title,
+            )
         )
     recipe = _recipe(subject, layer if where == _HERE else "", method, seed, whole=biases == _GOES)
     shares = np.array([*np.arange(0, most, step), most]) / 100
@@ -121,15 +136,20 @@ def run(
     kept = _kept(passes, keep / 100, layer)
     panels = _panels(subject, values, first, passes.pruning, recipe)
     if "after" in kept:
-        panels += before_and_after(layer, kept["before"], kept["after"], _UNMOVED)
+        panels += before_and_after(layer, kept["before"], kept["after"], say(_UNMOVED))
     if recipe.norms is not None:
         table, figures = _smaller(passes, keep / 100)
         panels, kept = (*panels, table), kept | figures
-    place = f"in {layer}" if where == _HERE else "in every conv layer"
-    said = f"{keep:.4g} % {place}: {method}. hookviz.load_model reads the file again."
+    place = say("in {layer}", layer=layer) if where == _HERE else say("in every conv layer")
+    said = say(
+        "{keep:.4g} % {place}: {method}. hookviz.load_model reads the file again.",
+        keep=keep,
+        place=place,
+        method=say(method),
+    )
     stem = re.sub(r"[^\w.-]", "-", subject.model.name)
     file = FilePanel(
-        "The pruned weights", f"{stem}-pruned{SUFFIX}", partial(recipe.file, keep / 100), said
+        say("The pruned weights"), f"{stem}-pruned{SUFFIX}", partial(recipe.file, keep / 100), said
     )
     return (*panels, file), values | kept
 
@@ -250,58 +270,91 @@ def _smaller(passes: _Passes, share: float) -> tuple[Panel, Values]:
             small.multiply_adds[which],
             number(1000 * small.seconds[which]),
         )
-        for which, name in enumerate(("with channels of 0", "without them"))
+        for which, name in enumerate((say("with channels of 0"), say("without them")))
     )
     layers = len(small.removed)
-    said = (
-        f"{sum(small.removed.values()):,} channels of {layers:,} "
-        f"layer{'s' if layers > 1 else ''} are taken out; the scores differ by "
-        f"{number(small.difference)} at most."
+    said = say_count(
+        "{sum:,} channels of {layers:,} layer are taken out; the scores differ by "
+        "{difference} at most.",
+        "{sum:,} channels of {layers:,} layers are taken out; the scores differ by "
+        "{difference} at most.",
+        max(1, layers),
+        sum=sum(small.removed.values()),
+        layers=layers,
+        difference=number(small.difference),
     )
     if small.whole:
         name, why = next(iter(small.whole.items()))
-        said += f" {len(small.whole):,} more can't do without theirs, such as {name}: {why}."
+        said += say(
+            " {whole_count:,} more can't do without theirs, such as {name}: {why}.",
+            whole_count=len(small.whole),
+            name=name,
+            why=why,
+        )
     figures = {
         "parameters": np.array(small.parameters),
         "multiply_adds": np.array(small.multiply_adds),
         "seconds_of_a_pass": np.array(small.seconds),
         "smaller_difference": np.array(small.difference),
     }
-    return TablePanel(f"Really smaller, at {100 * share:.4g} %", _SIZES, rows, said), figures
+    return TablePanel(
+        say("Really smaller, at {share:.4g} %", share=100 * share), _SIZES, rows, said
+    ), figures
 
 
 def _panels(
     subject: Subject, values: Values, first: int, pruning: Pruning, recipe: _Recipe
 ) -> tuple[Panel, ...]:
     label, top, count = subject.label(first), values["top"], pruning.count
-    percents = [f"{100 * share:.4g}" for share in values["shares"]]
+    percents = [localised(f"{100 * share:.4g}") for share in values["shares"]]
     other = np.flatnonzero(top != first)
     if len(other):
         first_other = int(other[0])
-        held = f"up to {percents[first_other - 1]} %" if first_other > 1 else "at no step"
-        end = (
-            f"The prediction {label} holds {held}; at {percents[first_other]} % it becomes "
-            f"{subject.label(int(top[first_other]))}."
+        held = (
+            say("up to {percents} %", percents=percents[first_other - 1])
+            if first_other > 1
+            else say("at no step")
+        )
+        end = say(
+            "The prediction {label} holds {held}; at {percents} % it becomes {label_2}.",
+            label=label,
+            held=held,
+            percents=percents[first_other],
+            label_2=subject.label(int(top[first_other])),
         )
     else:
-        end = f"The prediction stays {label} all the way to {percents[-1]} %."
+        end = say(
+            "The prediction stays {label} all the way to {percents} %.",
+            label=label,
+            percents=percents[-1],
+        )
     layers = len(pruning.weights)
     says = TextPanel(
-        f"{subject.model.title} has {count:,} weights in {layers:,} conv "
-        f"layer{'s' if layers > 1 else ''}; {_FIRST[recipe.method]}. {end}",
+        (
+            say_count(
+                "{model} has {count:,} weights in {layers:,} conv layer; {first}. {end}",
+                "{model} has {count:,} weights in {layers:,} conv layers; {first}. {end}",
+                max(1, layers),
+                model=subject.model.title,
+                count=count,
+                layers=layers,
+                first=say(_FIRST[recipe.method]),
+                end=end,
+            )
+        ),
         "note" if len(other) else "plain",
     )
-    what = "channels of each layer" if recipe.method in OF_CHANNELS else "conv weights"
+    what = say("channels of each layer") if recipe.method in OF_CHANNELS else say("conv weights")
     chart = ChartPanel(
-        "Probability while weights are removed",
+        say("Probability while weights are removed"),
         tuple(percents),
         {
-            "the likeliest class": 100.0 * values["top_probability"].astype(np.float64),
+            say("the likeliest class"): 100.0 * values["top_probability"].astype(np.float64),
             label: 100.0 * values["probability"].astype(np.float64),
         },
         kind="lines",
-        unit="probability (%)",
-        caption=f"Along the bottom: the share of {what} set to 0, in percent.",
+        unit=say("probability (%)"),
+        caption=say("Along the bottom: the share of {what} set to 0, in percent.", what=what),
     )
     rows = tuple(
         (
@@ -310,39 +363,41 @@ def _panels(
             subject.label(int(top[index])),
             number(100 * float(values["top_probability"][index])),
             number(float(values["logit"][index])),
-            "yes" if top[index] == first else "no",
+            say("yes") if top[index] == first else say("no"),
         )
         for index in range(len(top))
     )
-    head = tuple(name.format(label) for name in _HEAD)
-    return says, chart, TablePanel("At every share", head, rows)
+    head = tuple(say(name, label=label) for name in _HEAD)
+    return says, chart, TablePanel(say("At every share"), head, rows)
 
 
 LENS = Lens(
     slug="prune-weights",
-    title="Prune weights",
-    question="How few weights will do?",
-    sentence="How many conv weights, or channels, can be set to 0 before the prediction changes.",
+    title=mark("Prune weights"),
+    question=mark("How few weights will do?"),
+    sentence=mark(
+        "How many conv weights, or channels, can be set to 0 before the prediction changes."
+    ),
     run=run,
     parameters=(
         OneOf(
             name="method",
-            label="What goes first",
+            label=mark("What goes first"),
             choices=METHODS,
-            help="Whole channels go from every layer by the same share.",
+            help=mark("Whole channels go from every layer by the same share."),
         ),
         RealNumber(
             name="keep",
-            label="Share to see and keep (%)",
+            label=mark("Share to see and keep (%)"),
             low=0,
             high=100,
             default=50,
-            help="The maps are shown, and the weights can be downloaded, at this share.",
+            help=mark("The maps are shown, and the weights can be downloaded, at this share."),
         ),
-        OneOf(name="where", label="Where", choices=(_EVERYWHERE, _HERE)),
+        OneOf(name="where", label=mark("Where"), choices=(_EVERYWHERE, _HERE)),
         WholeNumber(
             name="seed",
-            label="Seed",
+            label=mark("Seed"),
             matters_for=("method", RANDOM),
             low=0,
             high=2**31 - 1,
@@ -350,13 +405,15 @@ LENS = Lens(
         ),
         OneOf(
             name="biases",
-            label="Bias and batch norm",
+            label=mark("Bias and batch norm"),
             matters_for=("method", OF_CHANNELS),
             choices=(_GOES, _STAYS),
-            help="Where they go too, the channel puts out 0 and can be taken out.",
+            help=mark("Where they go too, the channel puts out 0 and can be taken out."),
         ),
-        RealNumber(name="most", label="Largest share to remove (%)", low=1, high=100, default=95),
-        WholeNumber(name="step", label="Step (%)", low=1, high=50, default=10),
-        LayerChoice(default="last map", help="Whose maps are shown before and after."),
+        RealNumber(
+            name="most", label=mark("Largest share to remove (%)"), low=1, high=100, default=95
+        ),
+        WholeNumber(name="step", label=mark("Step (%)"), low=1, high=50, default=10),
+        LayerChoice(default="last map", help=mark("Whose maps are shown before and after.")),
     ),
 )

@@ -12,6 +12,7 @@ from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, Tex
 from hookviz.errors import HookVizError
 from hookviz.explaining.layer_facts import field_text
 from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice
 from hookviz.lenses.contract.regions import Region, RegionChoice
@@ -19,7 +20,14 @@ from hookviz.wording import number, percent, times
 
 Floats = NDArray[np.float64]
 _MOST, _LEAST = 12, 4  # channels that are shown: of the highest scores, and of the lowest
-_HEAD = ("channel", "inside − outside", "in deviations", "mean inside", "mean outside", "ratio")
+_HEAD = (
+    mark("channel"),
+    mark("inside − outside"),
+    mark("in deviations"),
+    mark("mean inside"),
+    mark("mean outside"),
+    mark("ratio"),
+)
 
 
 def run(subject: Subject, *, layer: str, region: Region) -> LensOutput:
@@ -51,8 +59,10 @@ def run(subject: Subject, *, layer: str, region: Region) -> LensOutput:
     maps = _maps(subject, layer)
     if region.area >= 1:
         raise HookVizError(
-            "All of the picture is marked, and so there is no outside to compare with; leave some "
-            "of it unmarked."
+            say(
+                "All of the picture is marked, and so there is no outside to compare with; "
+                "leave some of it unmarked."
+            )
         )
     weights = region.cover(*maps.shape[1:])
     found = _compare(maps, weights)
@@ -66,7 +76,10 @@ def run(subject: Subject, *, layer: str, region: Region) -> LensOutput:
         "ranking": ranking,
     }
     if not len(ranking):
-        says = f"No channel of {layer} has finite values both inside and outside of the region."
+        says = say(
+            "No channel of {layer} has finite values both inside and outside of the region.",
+            layer=layer,
+        )
         return (TextPanel(says, "bad"),), values
     shown = [*ranking[:_MOST], *ranking[_MOST:][-_LEAST:]]
     channels = [int(channel) for channel in shown]
@@ -97,14 +110,23 @@ def _maps(subject: Subject, layer: str) -> NDArray[np.float32]:
     maps: NDArray[np.float32] = subject.capture(layer)[address].values.numpy()
     if maps.ndim != 3 or len(subject.shape) != 3:
         raise HookVizError(
-            f"A region is marked on a picture, and {subject.model.title} takes "
-            f"{times(subject.shape)}, of which {layer} makes {times(maps.shape)}; networks that "
-            "take images, (C, H, W), and layers that put out maps of them can be asked."
+            say(
+                "A region is marked on a picture, and {model} takes {shape}, of which "
+                "{layer} makes {shape_2}; networks that take images, (C, H, W), and layers "
+                "that put out maps of them can be asked.",
+                model=subject.model.title,
+                shape=times(subject.shape),
+                layer=layer,
+                shape_2=times(maps.shape),
+            )
         )
     if maps.shape[1] * maps.shape[2] == 1:
         raise HookVizError(
-            f"{layer} puts out maps of one cell, which stands for the whole picture and can't tell "
-            "inside from outside; choose a layer before it."
+            say(
+                "{layer} puts out maps of one cell, which stands for the whole picture and "
+                "can't tell inside from outside; choose a layer before it.",
+                layer=layer,
+            )
         )
     return maps
 
@@ -140,36 +162,64 @@ def _panels(
     fields = receptive_fields(subject.model, subject.shape)
     sees = field_text(fields.get(str(subject.survey.map_outputs[layer][0])))
     chart = ChartPanel(
-        "Channels that answer more inside than outside",
+        say("Channels that answer more inside than outside"),
         tuple(map(str, shown)),
-        {"inside − outside": found.score[shown]},
-        unit="inside − outside, in the channel's own deviations",
-        caption=f"The {min(_MOST, len(shown))} highest"
-        + (f", and at the right the {len(shown) - _MOST} lowest" if len(shown) > _MOST else "")
-        + f" of {len(maps):,}. A cell counts where it lies, although it {sees}.",
+        {say("inside − outside"): found.score[shown]},
+        unit=say("inside − outside, in the channel's own deviations"),
+        caption=say("The {min} highest", min=min(_MOST, len(shown)))
+        + (
+            say(", and at the right the {shown_count} lowest", shown_count=len(shown) - _MOST)
+            if len(shown) > _MOST
+            else ""
+        )
+        + say(
+            " of {maps_count:,}. A cell counts where it lies, although it {sees}.",
+            maps_count=len(maps),
+            sees=sees,
+        ),
         layer=layer,
     )
-    maps_panel = GridPanel("What these channels put out", grid, "In the same order.", layer=layer)
-    table = TablePanel("In numbers", _HEAD, tuple(_row(found, channel) for channel in shown))
+    maps_panel = GridPanel(
+        say("What these channels put out"), grid, say("In the same order."), layer=layer
+    )
+    table = TablePanel(say("In numbers"), _HEAD, tuple(_row(found, channel) for channel in shown))
     return chart, maps_panel, table
 
 
 def _says(layer: str, found: _Compared, weights: Floats, first: int) -> str:
     """Which channel answers most, and how much is marked."""
-    marked = f"{percent(float(weights.mean()))} of the picture is marked, which is "
-    marked += f"{number(float(weights.sum()))} of the {times(weights.shape)} cells of {layer}."
+    marked = say("{mean} of the picture is marked, which is ", mean=percent(float(weights.mean())))
+    marked += say(
+        "{sum} of the {shape} cells of {layer}.",
+        sum=number(float(weights.sum())),
+        shape=times(weights.shape),
+        layer=layer,
+    )
     left_out = int((~np.isfinite(found.score)).sum())
     if left_out:
-        marked += f" {left_out:,} channels are left out: they have no finite value on one side."
+        marked += say(
+            " {left_out:,} channels are left out: they have no finite value on one side.",
+            left_out=left_out,
+        )
     if not found.score[first] > 0:
-        return f"No channel of {layer} answers more inside of the region than outside. {marked}"
+        return say(
+            "No channel of {layer} answers more inside of the region than outside. {marked}",
+            layer=layer,
+            marked=marked,
+        )
     ratio = found.ratio[first]
-    more = f", {number(ratio)} times as much" if np.isfinite(ratio) else ""
-    more = ", and nothing at all outside" if np.isinf(ratio) else more
-    return (
-        f"Channel {first} of {layer} answers most: {number(found.inside[first])} on average inside "
-        f"and {number(found.outside[first])} outside, {number(found.score[first])} of its "
-        f"deviations more{more}. {marked}"
+    more = say(", {ratio} times as much", ratio=number(ratio)) if np.isfinite(ratio) else ""
+    more = say(", and nothing at all outside") if np.isinf(ratio) else more
+    return say(
+        "Channel {first} of {layer} answers most: {inside} on average inside and "
+        "{outside} outside, {score} of its deviations more{more}. {marked}",
+        first=first,
+        layer=layer,
+        inside=number(found.inside[first]),
+        outside=number(found.outside[first]),
+        score=number(found.score[first]),
+        more=more,
+        marked=marked,
     )
 
 
@@ -185,12 +235,14 @@ def _row(found: _Compared, channel: int) -> tuple[str | int, ...]:
 
 LENS = Lens(
     slug="responds-here",
-    title="A region of the picture",
-    question="What responds here?",
-    sentence="Which channels of a layer answer more to the part that is marked than to the rest.",
+    title=mark("A region of the picture"),
+    question=mark("What responds here?"),
+    sentence=mark(
+        "Which channels of a layer answer more to the part that is marked than to the rest."
+    ),
     run=run,
     parameters=(
-        LayerChoice(kind="maps", default="last map", help="Early layers know where."),
-        RegionChoice(help="Drag over the picture, or paint; arrow keys move a rectangle."),
+        LayerChoice(kind="maps", default="last map", help=mark("Early layers know where.")),
+        RegionChoice(help=mark("Drag over the picture, or paint; arrow keys move a rectangle.")),
     ),
 )

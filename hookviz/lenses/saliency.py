@@ -9,6 +9,7 @@ from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution import Gradient, input_gradient
 from hookviz.explaining.backward import Quantity
 from hookviz.hooking.forward_pass import Telling
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import (
@@ -25,10 +26,10 @@ _SEED = 0  # of SmoothGrad's noise
 _BRIGHT = 99  # percentile that has the brightest colour; a few pixels would darken all others
 
 _MEANS = {
-    "gradient": "how strongly it reacts to a small change of each pixel",
-    "input × gradient": "what each pixel adds (red) or takes (blue), to first order",
-    "SmoothGrad": "how strongly it reacts to each pixel, on average over noisy copies",
-    "guided backpropagation": "which pixels excite it, with what inhibits left out",
+    mark("gradient"): mark("how strongly it reacts to a small change of each pixel"),
+    mark("input × gradient"): mark("what each pixel adds (red) or takes (blue), to first order"),
+    "SmoothGrad": mark("how strongly it reacts to each pixel, on average over noisy copies"),
+    mark("guided backpropagation"): mark("which pixels excite it, with what inhibits left out"),
 }
 
 
@@ -81,23 +82,32 @@ def run(
         shown, "RdBu_r" if signed else "inferno", low=-end if signed else 0.0, high=end
     )
     what = quantity.says(subject.model)
-    words = f"{method} of {what}"
+    words = say("{method} of {what}", method=say(method), what=what)
     panels: list[Panel] = [
-        TextPanel(f"About {what} ({number(result.value)}): {_MEANS[method]}."),
+        TextPanel(
+            say(
+                "About {what} ({result}): {means}.",
+                what=what,
+                result=number(result.value),
+                means=say(_MEANS[method]),
+            )
+        ),
         *(TextPanel(note, "note") for note in _notes(subject, method, quantity, result)),
         ImagePanel(
-            "On the image",
+            say("On the image"),
             overlay.over_image(subject.model_input, subject.image, colours, opacity=0.75),
-            alt=f"{words}, on the image",
+            alt=say("{words}, on the image", words=words),
         ),
         ImagePanel(
-            "The map alone",
+            say("The map alone"),
             overlay.over_input(subject.model_input, colours, opacity=1),
-            alt=f"{words}, one value per pixel of the input",
-            caption=f"The strongest 1 % of the pixels share the end colour ({number(end)}).",
+            alt=say("{words}, one value per pixel of the input", words=words),
+            caption=say(
+                "The strongest 1 % of the pixels share the end colour ({end}).", end=number(end)
+            ),
         ),
         GridPanel(
-            "Channel by channel of the input",
+            say("Channel by channel of the input"),
             make_grid(parts, scale="symmetric", title=words, width=900),
         ),
     ]
@@ -133,65 +143,72 @@ def _notes(subject: Subject, method: str, quantity: Quantity, result: Gradient) 
     notes = first_call_notes(subject, quantity.layer)
     if method == "guided backpropagation":
         notes.append(
-            f"Negative gradients are cut at {result.guided:,} ReLUs. Such maps show edges of "
-            "whatever is there, for any class much the same."
+            say(
+                "Negative gradients are cut at {guided:,} ReLUs. Such maps show edges of "
+                "whatever is there, for any class much the same.",
+                guided=result.guided,
+            )
             if result.guided
-            else f"No ReLU lies between {quantity.says(subject.model)} and the input of "
-            f"{subject.model.title}, so this is the plain gradient."
+            else say(
+                "No ReLU lies between {says} and the input of {model}, so this is the plain "
+                "gradient.",
+                says=quantity.says(subject.model),
+                model=subject.model.title,
+            )
         )
     if not result.gradient.any():
-        notes.append("The gradient is zero everywhere: no small change of a pixel changes it.")
+        notes.append(say("The gradient is zero everywhere: no small change of a pixel changes it."))
     return notes
 
 
 LENS = Lens(
     slug="saliency",
-    title="Saliency",
-    question="Which pixels decide?",
-    sentence="Which pixels a score depends on most.",
+    title=mark("Saliency"),
+    question=mark("Which pixels decide?"),
+    sentence=mark("Which pixels a score depends on most."),
     run=run,
     parameters=(
         OneOf(
             name="method",
-            label="Method",
+            label=mark("Method"),
             choices=tuple(_MEANS),
-            help="How the gradient at the input is taken and shown.",
+            help=mark("How the gradient at the input is taken and shown."),
         ),
         ClassChoice(
             optional=True,
-            help="Whose score it is about; the likeliest class where nothing is chosen.",
+            help=mark("Whose score it is about; the likeliest class where nothing is chosen."),
         ),
         LayerChoice(
-            label="Ask about layer",
+            label=mark("Ask about layer"),
             default="none",
-            help="Ask about a channel of this layer, in place of the class.",
+            help=mark("Ask about a channel of this layer, in place of the class."),
         ),
         WholeNumber(
             name="channel",
-            label="Its channel",
+            label=mark("Its channel"),
             matters_for=("layer", ()),
             low=0,
             high=100_000,
             default=0,
-            help="Of the layer asked about.",
+            help=mark("Of the layer asked about."),
         ),
         WholeNumber(
             name="samples",
-            label="Noisy copies",
+            label=mark("Noisy copies"),
             matters_for=("method", ("SmoothGrad",)),
             low=1,
             high=200,
             default=20,
-            help="SmoothGrad only.",
+            help=mark("SmoothGrad only."),
         ),
         RealNumber(
             name="noise",
-            label="Noise",
+            label=mark("Noise"),
             matters_for=("method", ("SmoothGrad",)),
             low=0.0,
             high=1.0,
             default=0.15,
-            help="SmoothGrad only: its deviation as a share of the input's range.",
+            help=mark("SmoothGrad only: its deviation as a share of the input's range."),
         ),
         BESIDE_RANDOM,
     ),

@@ -5,12 +5,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from hookviz.drawing.panels import TablePanel, TextPanel
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import OneOf
 from hookviz.types import LayerInfo
 from hookviz.wording import times
 
-_HEAD = ("layer", "kind", "kernel", "stride", "input", "output", "parameters", "multiply-adds")
+_HEAD = (
+    mark("layer"),
+    mark("kind"),
+    mark("kernel"),
+    mark("stride"),
+    mark("input"),
+    mark("output"),
+    mark("parameters"),
+    mark("multiply-adds"),
+)
 
 
 def run(subject: Subject, *, layers: str) -> LensOutput:
@@ -23,12 +33,19 @@ def run(subject: Subject, *, layers: str) -> LensOutput:
     listed = subject.convs if layers == "convolutions" else every
     parameters = sum(parameter.numel() for parameter in subject.model.network.parameters())
     work = sum(layer.multiply_adds * layer.calls for layer in every)
-    says = (
-        f"{subject.model.title}: {len(every):,} layers, {len(subject.convs):,} of them "
-        f"convolutions, {parameters:,} parameters, {work:,} multiply-adds for an input of "
-        f"{times(subject.shape)}.{_outside(every, parameters)}"
+    says = say(
+        "{model}: {every_count:,} layers, {convs_count:,} of them convolutions, "
+        "{parameters:,} parameters, {work:,} multiply-adds for an input of "
+        "{shape}.{outside}",
+        model=subject.model.title,
+        every_count=len(every),
+        convs_count=len(subject.convs),
+        parameters=parameters,
+        work=work,
+        shape=times(subject.shape),
+        outside=_outside(every, parameters),
     )
-    table = TablePanel("Layers in order of execution", _HEAD, tuple(map(_row, listed)))
+    table = TablePanel(say("Layers in order of execution"), _HEAD, tuple(map(_row, listed)))
     numbers = {
         "parameters": np.array([layer.parameters for layer in listed]),
         "multiply_adds": np.array([layer.multiply_adds * layer.calls for layer in listed]),
@@ -40,15 +57,22 @@ def _outside(layers: Sequence[LayerInfo], parameters: int) -> str:
     """Why the rows' parameters do not add up to the network's, where they don't."""
     rows = sum(layer.parameters for layer in layers)
     if rows < parameters:
-        return f" {parameters - rows:,} of its parameters belong to no layer that a pass runs."
+        return say(
+            " {parameters:,} of its parameters belong to no layer that a pass runs.",
+            parameters=parameters - rows,
+        )
     if rows > parameters:
-        return f" {rows - parameters:,} parameters stand in two rows: layers share them."
+        return say(
+            " {rows:,} parameters stand in two rows: layers share them.", rows=rows - parameters
+        )
     return ""
 
 
 def _row(layer: LayerInfo) -> tuple[str | int, ...]:
     return (
-        layer.name if layer.calls == 1 else f"{layer.name} ({layer.calls} calls)",
+        layer.name
+        if layer.calls == 1
+        else say("{layer} ({calls} calls)", layer=layer.name, calls=layer.calls),
         layer.kind,
         times(layer.kernel_size),
         times(layer.stride),
@@ -61,16 +85,16 @@ def _row(layer: LayerInfo) -> tuple[str | int, ...]:
 
 LENS = Lens(
     slug="summary",
-    title="Summary",
-    question="What is it made of?",
-    sentence="What the network is made of, layer by layer: shapes, weights and work.",
+    title=mark("Summary"),
+    question=mark("What is it made of?"),
+    sentence=mark("What the network is made of, layer by layer: shapes, weights and work."),
     run=run,
     parameters=(
         OneOf(
             name="layers",
-            label="Layers",
-            choices=("all", "convolutions"),
-            help="Which rows the table has.",
+            label=mark("Layers"),
+            choices=(mark("all"), mark("convolutions")),
+            help=mark("Which rows the table has."),
         ),
     ),
 )

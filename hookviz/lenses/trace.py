@@ -12,13 +12,22 @@ import numpy as np
 from hookviz.drawing.arc_diagram import arc_diagram
 from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TextPanel, TreePanel
 from hookviz.explaining.data_flow import IMAGE, BlockCall, DataFlow, LayerStep, data_flow
+from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.wording import number, percent
 
 _MOST_SOURCES = 6  # written out in a row of the table
 _HEAD = (
-    *("layer", "kind", "call", "steps", "from", "input", "output"),
-    *("ms", "of all time", "MB", "of all memory"),
+    *(
+        mark("layer"),
+        mark("kind"),
+        mark("call"),
+        mark("steps"),
+        mark("from"),
+        mark("input"),
+        mark("output"),
+    ),
+    *(mark("ms"), mark("of all time"), mark("MB"), mark("of all memory")),
 )
 
 
@@ -45,8 +54,8 @@ def run(subject: Subject) -> LensOutput:
     panels: tuple[Panel, ...] = (
         TextPanel(_says(subject.model.title, steps, seconds)),
         _tree(flow, seconds, nbytes),
-        _chart("Time of each call", steps, seconds * 1e3, "ms"),
-        _chart("Memory of each call's output", steps, nbytes / 1e6, "MB"),
+        _chart(say("Time of each call"), steps, seconds * 1e3, "ms"),
+        _chart(say("Memory of each call's output"), steps, nbytes / 1e6, "MB"),
         _arcs(steps, edges),
     )
     return panels, {
@@ -62,14 +71,24 @@ def _says(title: str, steps: Sequence[LayerStep], seconds: np.ndarray[Any, Any])
     joins = sum(len(step.sources) > 1 for step in steps)
     joined = ""
     if joins:
-        takes = "of them takes" if joins == 1 else "of them take"
-        joined = f" {joins:,} {takes} in several outputs: there branches or shortcuts meet."
+        takes = say("of them takes") if joins == 1 else say("of them take")
+        joined = say(
+            " {joins:,} {takes} in several outputs: there branches or shortcuts meet.",
+            joins=joins,
+            takes=takes,
+        )
     elif all(step.sources == {at} for at, step in enumerate(steps)):
-        joined = " Each takes in what the one before put out: there are no branches."
-    return (
-        f"{title} makes {len(steps):,} calls of its layers in one pass.{joined} Together they take "
-        f"{number(1e3 * whole)} ms here; the slowest is {steps[slowest].address} with "
-        f"{number(100 * float(seconds[slowest]) / whole)} % of that."
+        joined = say(" Each takes in what the one before put out: there are no branches.")
+    return say(
+        "{title} makes {steps_count:,} calls of its layers in one pass.{joined} "
+        "Together they take {whole} ms here; the slowest is {address} with {seconds} "
+        "% of that.",
+        title=title,
+        steps_count=len(steps),
+        joined=joined,
+        whole=number(1e3 * whole),
+        address=steps[slowest].address,
+        seconds=number(100 * float(seconds[slowest]) / whole),
     )
 
 
@@ -83,7 +102,7 @@ def _tree(flow: DataFlow, seconds: np.ndarray[Any, Any], nbytes: np.ndarray[Any,
     """The calls under those of the blocks that they ran in."""
     calls = list(_in_order(flow))
     return TreePanel(
-        "Every call in order",
+        say("Every call in order"),
         _HEAD,
         tuple(
             (
@@ -99,9 +118,11 @@ def _tree(flow: DataFlow, seconds: np.ndarray[Any, Any], nbytes: np.ndarray[Any,
             )
             for call, inside in calls
         ),
-        "A block has the time and the memory of its steps. “from” names the calls whose outputs "
-        "went in, directly or through functions between layers, such as additions; the time of "
-        "those functions is not counted.",
+        say(
+            "A block has the time and the memory of its steps. “from” names the calls "
+            "whose outputs went in, directly or through functions between layers, such "
+            "as additions; the time of those functions is not counted."
+        ),
         tuple(call.depth for call, _ in calls),
     )
 
@@ -130,9 +151,13 @@ def _cost(values: np.ndarray[Any, Any], inside: range) -> tuple[str, str]:
 
 
 def _written(sources: frozenset[int]) -> str:
-    names = ["image" if source == IMAGE else str(source) for source in sorted(sources)]
+    names = [say("image") if source == IMAGE else str(source) for source in sorted(sources)]
     if len(names) > _MOST_SOURCES:
-        return f"{', '.join(names[: _MOST_SOURCES - 1])}, … ({len(names)} in all)"
+        return say(
+            "{names}, … ({names_count} in all)",
+            names=", ".join(names[: _MOST_SOURCES - 1]),
+            names_count=len(names),
+        )
     return ", ".join(names) or "–"
 
 
@@ -142,19 +167,33 @@ def _arcs(steps: Sequence[LayerStep], edges: Sequence[tuple[int, int]]) -> Image
     joins = {to for to, step in enumerate(steps, 1) if len(step.sources) > 1}
     skips = sum(to - source > 1 for source, to in edges)
     return ImagePanel(
-        "The way of the data",
+        say("The way of the data"),
         arc_diagram(names, edges, joins),
-        f"{len(steps)} calls in a row, and {skips} arc{'' if skips == 1 else 's'} between calls "
-        "that do not follow one another.",
-        "Each dot is a call of a layer, in order from left to right. An arc leads an output past "
-        "other calls; where a dot is orange, several outputs come together.",
+        (
+            say_count(
+                "{steps_count} calls in a row, and {skips} arc between calls that do not "
+                "follow one another.",
+                "{steps_count} calls in a row, and {skips} arcs between calls that do not "
+                "follow one another.",
+                skips,
+                steps_count=len(steps),
+                skips=skips,
+            )
+        ),
+        say(
+            "Each dot is a call of a layer, in order from left to right. An arc leads an "
+            "output past other calls; where a dot is orange, several outputs come "
+            "together."
+        ),
     )
 
 
 LENS = Lens(
     slug="trace",
-    title="Step by step",
-    question="What happens, step by step?",
-    sentence="One pass as a story: every call in order, where its input came from, what it costs.",
+    title=mark("Step by step"),
+    question=mark("What happens, step by step?"),
+    sentence=mark(
+        "One pass as a story: every call in order, where its input came from, what it costs."
+    ),
     run=run,
 )

@@ -16,12 +16,20 @@ from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.recomputation import LayerCheck, recompute
 from hookviz.hooking.forward_pass import Telling
+from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.wording import number
 
 _MOST_BYTES = 512 * 1024**2  # of recorded conv activations that are held for the comparison
 _RECORDING = 0.25  # of the work, for the record that people are shown
-_HEAD = ("layer", "kind", "numbers", "largest difference", "rounding error", "verdict")
+_HEAD = (
+    mark("layer"),
+    mark("kind"),
+    mark("numbers"),
+    mark("largest difference"),
+    mark("rounding error"),
+    mark("verdict"),
+)
 
 
 def run(subject: Subject) -> LensOutput:
@@ -40,8 +48,11 @@ def run(subject: Subject) -> LensOutput:
     listed = tuple(checks.values())
     if not any(check.compared for check in listed):
         raise HookVizError(
-            f"No layer of {subject.model.title} can be checked: none puts out numbers again when "
-            "it is called again. shapesnet can be checked."
+            say(
+                "No layer of {model} can be checked: none puts out numbers again when it is "
+                "called again. shapesnet can be checked.",
+                model=subject.model.title,
+            )
         )
     relative = np.array([check.relative for check in listed])
     rows = tuple(_row(name, check) for name, check in checks.items())
@@ -50,7 +61,7 @@ def run(subject: Subject) -> LensOutput:
         *_unchecked(checks),
         *_chart(checks),
     ]
-    return (*panels, TablePanel("Every layer", _HEAD, rows)), {
+    return (*panels, TablePanel(say("Every layer"), _HEAD, rows)), {
         "difference": np.array([check.difference for check in listed]),
         "relative": relative,
         "compared": np.array([check.compared for check in listed]),
@@ -99,37 +110,64 @@ def _verdict(checks: Mapping[str, LayerCheck], *, too_large: bool) -> TextPanel:
     told = {name: check for name, check in checks.items() if check.verdict != "not checked"}
     wrong = {name: check for name, check in told.items() if not check.agrees}
     exact = sum(check.verdict == "exact" for check in told.values())
-    count = f"{exact:,} of {len(told):,} layers agree exactly"
+    count = say(
+        "{exact:,} of {told_count:,} layers agree exactly", exact=exact, told_count=len(told)
+    )
     if wrong:
         named = "; ".join(
             f"{name} ({check.kind}) {check.problem}" for name, check in list(wrong.items())[:8]
         )
-        more = f"; and {len(wrong) - 8} more" if len(wrong) > 8 else ""
-        does = "does" if len(wrong) == 1 else "do"
-        return TextPanel(f"{count}, and {len(wrong):,} {does} not agree: {named}{more}.", "bad")
+        more = say("; and {wrong_count} more", wrong_count=len(wrong) - 8) if len(wrong) > 8 else ""
+        return TextPanel(
+            say_count(
+                "{exact}, and {count:,} does not agree: {named}{more}.",
+                "{exact}, and {count:,} do not agree: {named}{more}.",
+                len(wrong),
+                exact=count,
+                named=named,
+                more=more,
+            ),
+            "bad",
+        )
     close = len(told) - exact
-    says = f"{count}{f', {close:,} to within rounding' if close else ''}."
+    says = (
+        say("{count}, {close:,} to within rounding.", count=count, close=close)
+        if close
+        else say("{count}.", count=count)
+    )
     numbers = sum(check.compared for check in told.values())
     shown = sum(check.recorded for check in told.values())
-    says += f" {numbers:,} numbers were computed a second time from the recorded inputs."
+    says += say(
+        " {numbers:,} numbers were computed a second time from the recorded inputs.",
+        numbers=numbers,
+    )
     if too_large:
-        says += " What is shown of the conv layers was too much to be held against it, too."
+        says += say(" What is shown of the conv layers was too much to be held against it, too.")
     elif shown:
-        layers = "layer" if shown == 1 else "layers"
-        says += f" What is shown of {shown:,} conv {layers} is the same."
+        layers = say("layer") if shown == 1 else say("layers")
+        says += say(
+            " What is shown of {shown:,} conv {layers} is the same.", shown=shown, layers=layers
+        )
     return TextPanel(says, "note" if too_large else "good")
 
 
 def _unchecked(checks: Mapping[str, LayerCheck]) -> tuple[Panel, ...]:
     left = [
-        f"{name} ({check.kind}) {check.problem or 'puts out no numbers'}"
+        say(
+            "{name} ({kind}) {value}",
+            name=name,
+            kind=check.kind,
+            value=check.problem or say("puts out no numbers"),
+        )
         for name, check in checks.items()
         if check.verdict == "not checked"
     ]
     if not left:
         return ()
-    more = f"; and {len(left) - 4} more" if len(left) > 4 else ""
-    return (TextPanel(f"Not checked: {'; '.join(left[:4])}{more}.", "note"),)
+    more = say("; and {left_count} more", left_count=len(left) - 4) if len(left) > 4 else ""
+    return (
+        TextPanel(say("Not checked: {left}{more}.", left="; ".join(left[:4]), more=more), "note"),
+    )
 
 
 def _chart(checks: Mapping[str, LayerCheck]) -> tuple[Panel, ...]:
@@ -138,25 +176,29 @@ def _chart(checks: Mapping[str, LayerCheck]) -> tuple[Panel, ...]:
         return ()
     return (
         ChartPanel(
-            "How many digits are right",
+            say("How many digits are right"),
             tuple(sums),
-            {"digits": -np.log10(list(sums.values()))},
-            unit="decimal digits",
-            caption="Conv and linear layers against the same sums in double precision, at the "
-            "place where they are furthest apart. Single precision keeps about 7 digits.",
+            {say("digits"): -np.log10(list(sums.values()))},
+            unit=say("decimal digits"),
+            caption=say(
+                "Conv and linear layers against the same sums in double precision, at the "
+                "place where they are furthest apart. Single precision keeps about 7 digits."
+            ),
         ),
     )
 
 
 def _row(name: str, check: LayerCheck) -> tuple[str | int | float, ...]:
     error = "–" if math.isnan(check.relative) else number(check.relative)
-    return name, check.kind, check.compared, number(check.difference), error, check.verdict
+    return name, check.kind, check.compared, number(check.difference), error, say(check.verdict)
 
 
 LENS = Lens(
     slug="verify",
-    title="Computed again",
-    question="Is what is shown true?",
-    sentence="Whether what is shown is what the network computes: every layer is computed again.",
+    title=mark("Computed again"),
+    question=mark("Is what is shown true?"),
+    sentence=mark(
+        "Whether what is shown is what the network computes: every layer is computed again."
+    ),
     run=run,
 )

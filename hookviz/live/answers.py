@@ -16,6 +16,8 @@ from hookviz.drawing.palette import palette_png
 from hookviz.drawing.scales import quantise
 from hookviz.drawing.tile_facts import json_numbers, tile_facts
 from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.language.naming import class_label
+from hookviz.language.saying import say
 from hookviz.live.frames import Clock, Drawn
 from hookviz.live.wishes import Wishes
 from hookviz.types import Model
@@ -36,7 +38,7 @@ def answer(number: int, drawn: Drawn, model: Model, wishes: Wishes, clock: Clock
     """
     grid, capture = drawn.grid, drawn.capture
     with clock.measure("encode"):
-        alt = f"{grid.shown} of layer {grid.title} for this frame."
+        alt = say("{shown} of layer {grid} for this frame.", shown=grid.shown, grid=grid.title)
         facts = tile_facts(grid, alt[0].upper() + alt[1:], grid.sprite)
         facts |= {"title": grid.title, "legend": grid.legend, "shown": grid.shown}
         pictures = [grid.sprite]
@@ -44,7 +46,8 @@ def answer(number: int, drawn: Drawn, model: Model, wishes: Wishes, clock: Clock
         if wishes.channel is not None and wishes.channel < grid.shape[0]:
             picked = _picked(drawn, model, wishes.channel, wishes.cell)
             pictures.append(_map(drawn, wishes.channel))
-        scores = [] if capture.logits is None else [list(each) for each in capture.predictions(5)]
+        top = () if capture.logits is None else capture.likeliest(5)
+        scores = [[class_label(index, capture.categories), chance] for index, chance in top]
         told = {
             "frame": number,
             "grid": facts,

@@ -25,6 +25,7 @@ from hookviz.drawing.grid import Grid
 from hookviz.drawing.held_scale import Held, draw_on_scale, scale_of
 from hookviz.errors import ImageError
 from hookviz.images import formats, reading
+from hookviz.language.saying import say
 from hookviz.live.subject import Subject
 from hookviz.types import Capture, InputImage, Model, Progress
 
@@ -135,16 +136,27 @@ def _check(data: bytes) -> None:
     """
     reader = formats.find_reader(data[: formats.HEAD], "frame")
     if reader not in _FORMATS:
-        raise ImageError("A frame is a JPEG, WebP or PNG file; this is of another format.")
+        raise ImageError(say("A frame is a JPEG, WebP or PNG file; this is of another format."))
     scans = data.count(b"\xff\xda") if reader is JpegImageFile else 0
     if scans > _MOST_SCANS:
-        raise ImageError(f"A frame of {scans} scans is too much work; {_MOST_SCANS} are read.")
+        raise ImageError(
+            say(
+                "A frame of {scans} scans is too much work; {most_scans} are read.",
+                scans=scans,
+                most_scans=_MOST_SCANS,
+            )
+        )
     try:
         width, height = reader(BytesIO(data)).size
     except Exception:  # noqa: BLE001 - decoding it says what is wrong, in words
         return
     if width * height > MOST_PIXELS:
         raise ImageError(
-            f"This frame has {width} × {height} pixels. A stream's have up to "
-            f"{MOST_PIXELS / 1e6:.0f} million; as large as the network's input is enough."
+            say(
+                "This frame has {width} × {height} pixels. A stream's have up to "
+                "{most_pixels:.0f} million; as large as the network's input is enough.",
+                width=width,
+                height=height,
+                most_pixels=MOST_PIXELS / 1e6,
+            )
         )

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 
 from hookviz.drawing.held_scale import Held
 from hookviz.errors import HookVizError
+from hookviz.language.saying import say
+from hookviz.language.speaking import speaking
 from hookviz.live.answers import answer
 from hookviz.live.frames import Clock, draw
 from hookviz.live.subject import Subject
@@ -96,14 +98,18 @@ class Stream:
         other. Which frame it is, is settled when the turn comes.
         """
         subject = self.subject
+        with speaking(subject.language):
+            return self._answered(subject)
+
+    def _answered(self, subject: Subject) -> bytes | str | None:
         try:
             with (
-                out_of_memory.told("This frame"),
+                out_of_memory.told(say("This frame")),
                 subject.use_model() as model,
                 capacity.admission().turn(("live", self.owner), self._go_on, behind=True),
             ):
                 frame = self._take()
-                limit = TimeLimit.from_now("A frame")
+                limit = TimeLimit.from_now(say("A frame"))
                 clock = Clock({"wait": round((time.perf_counter() - frame.at) * 1000, 2)})
                 wishes = self.wishes
                 if not wishes.hold:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from hookviz.drawing.held_scale import Held
+from hookviz.language.saying import mark, say
 from hookviz.live.stream import Over, Stream
 from hookviz.live.subject import Subject
 from hookviz.settings import settings
@@ -14,7 +15,7 @@ from hookviz.settings import settings
 UNKNOWN, OFF, TOO_MANY = 4401, 4404, 4429
 """Codes with which a connection is closed."""
 
-_GONE = "This page may send no frames any more. Load it again to go on."
+_GONE = mark("This page may send no frames any more. Load it again to go on.")
 
 
 @dataclass(eq=False, slots=True)
@@ -76,7 +77,7 @@ class Streams:
                 return
             del self._by_token[offer.token]
         if offer.stream is not None:
-            offer.stream.end(Over(UNKNOWN, "The page shows something else now."))
+            offer.stream.end(Over(UNKNOWN, say("The page shows something else now.")))
 
     def open(
         self, token: str, is_theirs: Callable[[str], bool], told: Callable[[Over], None]
@@ -92,21 +93,26 @@ class Streams:
             Over: streams are switched off, this is nobody's token, or there are too many streams.
         """
         if not self._most:
-            raise Over(OFF, "Streams of frames are switched off on this server (HOOKVIZ_LIVE=0).")
+            raise Over(
+                OFF, say("Streams of frames are switched off on this server (HOOKVIZ_LIVE=0).")
+            )
         with self._lock:
             offer = self._by_token.get(token)
             if offer is None or not is_theirs(offer.cookie):
-                raise Over(UNKNOWN, _GONE)
+                raise Over(UNKNOWN, say(_GONE))
             before = offer.stream
             if before is None and self._live() >= self._most:
                 raise Over(
                     TOO_MANY,
-                    f"{self._most} people are live here, which is the most at once "
-                    "(HOOKVIZ_LIVE). Try again when one of them has stopped.",
+                    say(
+                        "{most} people are live here, which is the most at once (HOOKVIZ_LIVE). "
+                        "Try again when one of them has stopped.",
+                        most=self._most,
+                    ),
                 )
             stream = offer.stream = Stream(offer.owner, offer.subject, told)
         if before is not None:
-            before.end(Over(TOO_MANY, "This session is live on another connection now."))
+            before.end(Over(TOO_MANY, say("This session is live on another connection now.")))
         return stream
 
     def close(self, stream: Stream) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from hookviz.language.catalogs import ENGLISH
 from hookviz.types import Model
 
 
@@ -21,6 +22,7 @@ class Subject:
         scale: as `make_grid` has it; nothing automatic.
         colormap: of a layer that is nowhere below zero, as `make_grid` has it.
         signed_colormap: of maps that have values below zero; None for `colormap`.
+        language: what is said of the frames is said in it.
     """
 
     use_model: Callable[[], AbstractContextManager[Model]]
@@ -32,3 +34,4 @@ class Subject:
     scale: str
     colormap: str
     signed_colormap: str | None = None
+    language: str = ENGLISH

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hookviz.errors import HookVizError, shorten
+from hookviz.language.saying import say
 
 LONGEST = 1024
 """Letters of a message; one of ours has fewer than a hundred."""
@@ -55,7 +56,10 @@ def _counts(value: Any) -> bool:
 
 def _strange(text: str) -> HookVizError:
     return HookVizError(
-        f"{shorten(repr(text), 60)} says nothing to a stream of frames; "
-        '{"channel": 12, "hold": false, "cell": [3, 4]} would, in '
-        f"{LONGEST} letters at most."
+        say(
+            '{text} says nothing to a stream of frames; {{"channel": 12, "hold": false, '
+            '"cell": [3, 4]}} would, in {longest} letters at most.',
+            text=shorten(repr(text), 60),
+            longest=LONGEST,
+        )
     )

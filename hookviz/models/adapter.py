@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import device_and_dtype
+from hookviz.language.saying import say
 from hookviz.wording import times
 
 Example: TypeAlias = tuple[Any, ...] | list[Any] | Mapping[str, Any]
@@ -32,13 +33,19 @@ def adapt(network: nn.Module, example: Example) -> tuple[int, ...]:
     """
     if not isinstance(example, tuple | list | Mapping):
         raise ModelError(
-            f"example={shorten(repr(type(example).__name__))} is neither a tuple of positional "
-            "arguments nor a dict of arguments by name; for one tensor write example=(tensor,)."
+            say(
+                "example={name} is neither a tuple of positional arguments nor a dict of "
+                "arguments by name; for one tensor write example=(tensor,).",
+                name=shorten(repr(type(example).__name__)),
+            )
         )
     if "forward" in vars(network):
         raise ModelError(
-            f"{type(network).__name__} has a forward of its own in place of its class's; define it "
-            "in the class for an example."
+            say(
+                "{name} has a forward of its own in place of its class's; define it in the "
+                "class for an example.",
+                name=type(network).__name__,
+            )
         )
     tensors = [tensor for _, tensor in hooks.tensors_in(example)]
     image = _image(tensors)
@@ -103,13 +110,23 @@ def _image(tensors: list[Tensor]) -> Tensor:
                 if len(tensor) == 1:
                     return tensor
                 raise ModelError(
-                    f"The example's image is {times(tensor.shape)}, {len(tensor)} images; give an "
-                    "example of one, (1, C, H, W)."
+                    say(
+                        "The example's image is {shape}, {tensor_count} images; give an example of "
+                        "one, (1, C, H, W).",
+                        shape=times(tensor.shape),
+                        tensor_count=len(tensor),
+                    )
                 )
-    seen = ", ".join(f"{times(tensor.shape)} of {tensor.dtype}" for tensor in tensors)
+    seen = ", ".join(
+        say("{shape} of {dtype}", shape=times(tensor.shape), dtype=tensor.dtype)
+        for tensor in tensors
+    )
     raise ModelError(
-        f"The example has no image in it ({seen or 'no tensor at all'}); one argument has to be a "
-        "float tensor of (1, C, H, W), or of (1, C, D, H, W) or (1, C, L)."
+        say(
+            "The example has no image in it ({value}); one argument has to be a float "
+            "tensor of (1, C, H, W), or of (1, C, D, H, W) or (1, C, L).",
+            value=seen or say("no tensor at all"),
+        )
     )
 
 
@@ -120,4 +137,6 @@ def _try(network: nn.Module, image: Tensor) -> None:
             replicas.full_copy(network)(image.to(*device_and_dtype(network), copy=True))
     except Exception as error:
         why = shorten(str(error).partition("\n")[0], 200) or type(error).__name__
-        raise ModelError(f"{type(network).__name__} can't take the example: {why}") from error
+        raise ModelError(
+            say("{name} can't take the example: {why}", name=type(network).__name__, why=why)
+        ) from error

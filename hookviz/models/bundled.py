@@ -12,6 +12,7 @@ from typing import Any
 
 from torch import nn
 
+from hookviz.language.saying import mark
 from hookviz.models import shapesnet, torchvision_models
 from hookviz.settings import ASSETS
 from hookviz.types import ModelSpec, Preprocess
@@ -89,7 +90,7 @@ SQUEEZENET = BundledNetwork(
 SHAPESNET = BundledNetwork(
     name="shapesnet",
     title="ShapesNet",
-    trained_on="drawn shapes and textures",
+    trained_on=mark("drawn shapes and textures"),
     image_kind="drawn",
     categories=shapesnet.CATEGORIES,
     preprocess=shapesnet.PREPROCESS,

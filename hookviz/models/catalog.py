@@ -16,6 +16,7 @@ import torch
 from torchvision import models
 
 from hookviz.errors import UnknownModelError
+from hookviz.language.saying import say
 from hookviz.models import timm_models, torchvision_models
 from hookviz.models.bundled import BUNDLED, DEFAULT
 from hookviz.settings import settings
@@ -49,7 +50,7 @@ def find_model(name: str) -> ModelSpec:
     for spec in timm_models.specs() if name.startswith(timm_models.PREFIX) else _specs():
         if spec.name == name:
             return replace(spec, on_disk=is_on_disk(name))
-    raise UnknownModelError("model", name, [spec.name for spec in list_models()])
+    raise UnknownModelError(say("model"), name, [spec.name for spec in list_models()])
 
 
 def first_model() -> ModelSpec:

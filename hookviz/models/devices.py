@@ -3,6 +3,7 @@
 import torch
 
 from hookviz.errors import ModelError, shorten
+from hookviz.language.saying import say
 
 
 def list_devices() -> tuple[str, ...]:
@@ -24,12 +25,19 @@ def find_device(name: str | torch.device, *, half: bool = False) -> torch.device
     device = {"auto": devices[0], "cuda": "cuda:0", "gpu": devices[0]}.get(plain, plain)
     if device not in devices or (plain == "gpu" and device == "cpu"):
         raise ModelError(
-            f"There is no device {shorten(name)!r} here; there is {', '.join(devices)} "
-            f"(auto takes {devices[0]})."
+            say(
+                "There is no device {name!r} here; there is {devices} (auto takes {devices_2}).",
+                name=shorten(name),
+                devices=", ".join(devices),
+                devices_2=devices[0],
+            )
         )
     if half and device == "cpu":
         raise ModelError(
-            "Half precision is for GPUs: on the CPU it is slower than full precision and less "
-            f"exact. Leave it out, or choose another device; there is {', '.join(devices)}."
+            say(
+                "Half precision is for GPUs: on the CPU it is slower than full precision and "
+                "less exact. Leave it out, or choose another device; there is {devices}.",
+                devices=", ".join(devices),
+            )
         )
     return torch.device(device)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.export.unflatten import InterpreterModule
 
 from hookviz.errors import ModelError, shorten
+from hookviz.language.saying import say
 from hookviz.models.adapter import Example
 
 SUFFIX = ".pt2"
@@ -34,17 +35,23 @@ def load_exported(path: Path) -> tuple[nn.Module, Example | None]:
     """
     if path.suffix.casefold() in _SCRIPTS:
         raise ModelError(
-            f"{path.name} is TorchScript, whose layers run outside of Python where no hook sees "
-            "them; export the module that it was made from with torch.export.save, as .pt2."
+            say(
+                "{path} is TorchScript, whose layers run outside of Python where no hook "
+                "sees them; export the module that it was made from with torch.export.save, "
+                "as .pt2.",
+                path=path.name,
+            )
         )
     if not path.is_file():
-        raise ModelError(f"There is no file {shorten(str(path))}.")
+        raise ModelError(say("There is no file {path}.", path=shorten(str(path))))
     try:
         program = torch.export.load(path)
         module: nn.Module = torch.export.unflatten(program)
     except Exception as error:  # a damaged or foreign file can raise anything
         why = shorten(str(error).partition("\n")[0], 200) or type(error).__name__
-        raise ModelError(f"{path.name} is no program of torch.export: {why}") from error
+        raise ModelError(
+            say("{path} is no program of torch.export: {why}", path=path.name, why=why)
+        ) from error
     for name, part in list(module.named_modules()):
         conv = _conv_of(part) if isinstance(part, InterpreterModule) else None
         if conv is not None:

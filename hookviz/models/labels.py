@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hookviz.errors import WeightsError, shorten
+from hookviz.language.saying import say
 from hookviz.paths import fault_of, path_of
 
 _MOST_LABELS = 4_000_000  # bytes of a file of labels; ImageNet-21K's takes 0.5 MB
@@ -24,7 +25,7 @@ def read_labels(source: Path | bytes, name: str = "") -> tuple[str, ...]:
     Raises:
         WeightsError: it can't be read, or its numbers are not 0, 1, 2 and so on.
     """
-    name = shorten(name or (source.name if isinstance(source, Path) else "the file of labels"))
+    name = shorten(name or (source.name if isinstance(source, Path) else say("the file of labels")))
     source = path_of(source) if isinstance(source, Path) else source
     text = _text(source, name)
     labels: Iterable[Any]
@@ -32,7 +33,9 @@ def read_labels(source: Path | bytes, name: str = "") -> tuple[str, ...]:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
         if name.casefold().endswith(".json") and text.strip():
-            raise WeightsError(f"{name} is no JSON: {shorten(str(error), 200)}.") from error
+            raise WeightsError(
+                say("{name} is no JSON: {error}.", name=name, error=shorten(str(error), 200))
+            ) from error
         labels = _lines(text)
     else:
         labels = _listed(content, name) if isinstance(content, dict | list) else _lines(text)
@@ -42,7 +45,7 @@ def read_labels(source: Path | bytes, name: str = "") -> tuple[str, ...]:
         for label in labels
     )
     if not any(tidy):
-        raise WeightsError(f"{name} holds no labels; it should have one per class.")
+        raise WeightsError(say("{name} holds no labels; it should have one per class.", name=name))
     return tidy
 
 
@@ -53,20 +56,35 @@ def _text(source: Path | bytes, name: str) -> str:
         else:
             if fault := fault_of(source):
                 raise WeightsError(
-                    f"{name} can't be read: it is {fault}. Labels come from a text file or JSON."
+                    say(
+                        "{name} can't be read: it is {fault}. Labels come from a text file or "
+                        "JSON.",
+                        name=name,
+                        fault=fault,
+                    )
                 )
             with source.open("rb") as stream:
                 data = stream.read(_MOST_LABELS + 1)
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         reason = getattr(error, "strerror", None) or str(error)
-        raise WeightsError(f"{name} can't be read: {reason}.") from error
+        raise WeightsError(
+            say("{name} can't be read: {reason}.", name=name, reason=reason)
+        ) from error
     if len(data) > _MOST_LABELS:
-        raise WeightsError(f"{name} is larger than {_MOST_LABELS:,} bytes, too large for labels.")
+        raise WeightsError(
+            say(
+                "{name} is larger than {most_labels:,} bytes, too large for labels.",
+                name=name,
+                most_labels=_MOST_LABELS,
+            )
+        )
     wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))  # as Windows' Notepad may save it
     try:
         return data.decode("utf-16" if wide else "utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        raise WeightsError(f"{name} is not text in UTF-8, so it holds no labels.") from error
+        raise WeightsError(
+            say("{name} is not text in UTF-8, so it holds no labels.", name=name)
+        ) from error
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -92,14 +110,24 @@ def _listed(content: Any, name: str) -> Iterable[Any]:
         pairs = [(int(key), label) for key, label in content.items()]
     else:
         raise WeightsError(
-            f'{name} is JSON, but neither a list of labels nor {{"0": "cat"}} nor {{"cat": 0}}.'
+            say(
+                '{name} is JSON, but neither a list of labels nor {{"0": "cat"}} nor {{"cat": 0}}.',
+                name=name,
+            )
         )
     pairs.sort(key=lambda pair: pair[0])
     numbers = [number for number, _ in pairs]
     if numbers != list(range(len(numbers))):
         raise WeightsError(
-            f"{name} numbers its {len(numbers)} labels from {numbers[0]} to {numbers[-1]}; "
-            f"they should be numbered from 0 to {len(numbers) - 1}, each once."
+            say(
+                "{name} numbers its {numbers_count} labels from {numbers} to {numbers_2}; "
+                "they should be numbered from 0 to {numbers_count_2}, each once.",
+                name=name,
+                numbers_count=len(numbers),
+                numbers=numbers[0],
+                numbers_2=numbers[-1],
+                numbers_count_2=len(numbers) - 1,
+            )
         )
     return [label for _, label in pairs]
 
@@ -111,5 +139,7 @@ def _label(item: Any, name: str) -> str:
     if isinstance(item, list) and item:
         item = item[-1]
     if not isinstance(item, str | int | float):
-        raise WeightsError(f"{name} has {shorten(repr(item))} where a label should be.")
+        raise WeightsError(
+            say("{name} has {item} where a label should be.", name=name, item=shorten(repr(item)))
+        )
     return str(item)

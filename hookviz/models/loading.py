@@ -9,6 +9,7 @@ from torchvision import models
 from torchvision.models import WeightsEnum
 
 from hookviz.errors import WeightsError, shorten
+from hookviz.language.saying import say
 from hookviz.models import architectures, catalog, networks, timm_models
 from hookviz.models.bundled import BUNDLED
 from hookviz.models.checkpoints.reading import read_state_dict
@@ -65,8 +66,10 @@ def load_model(
         weights = _of_torchvision(spec, weights)
     if not isinstance(weights, str | Path):
         raise WeightsError(
-            f"weights={shorten(repr(weights))} is none of 'pretrained', 'random' and the path of a "
-            "checkpoint."
+            say(
+                "weights={weights} is none of 'pretrained', 'random' and the path of a checkpoint.",
+                weights=shorten(repr(weights)),
+            )
         )
     if weights == "random":
         network, origin = networks.with_random_weights(spec), "random"
@@ -122,16 +125,21 @@ def _of_torchvision(spec: ModelSpec, weights: WeightsEnum) -> str:
         own = models.get_model_weights(spec.name).DEFAULT
     if weights is own:
         return "pretrained"
-    hint = f"{own} are" if own else "weights='pretrained' is"
+    hint = say("{own} are", own=own) if own else "weights='pretrained' is"
     raise WeightsError(
-        f"{weights} are not the weights that {spec.title} comes with here; {hint}. A file with "
-        "others, downloaded first, can be given by its path."
+        say(
+            "{weights} are not the weights that {spec} comes with here; {hint}. A file "
+            "with others, downloaded first, can be given by its path.",
+            weights=weights,
+            spec=spec.title,
+            hint=hint,
+        )
     )
 
 
 def _pretrained(spec: ModelSpec, progress: downloads.Report | None) -> nn.Module:
     """The network with its own weights, from this machine or downloaded to torch's own folder."""
-    title = f"The pretrained weights of {spec.title}"
+    title = say("The pretrained weights of {spec}", spec=spec.title)
     if spec.name in BUNDLED:
         state_dict = read_state_dict(BUNDLED[spec.name].weights_file)
         return networks.with_weights(spec, state_dict, title)
@@ -143,16 +151,25 @@ def _pretrained(spec: ModelSpec, progress: downloads.Report | None) -> nn.Module
             path = downloads.fetch(catalog.weights_url(spec.name), path, progress)
         except WeightsError as error:
             raise WeightsError(
-                f"{title} ({spec.download_bytes / 1e6:.0f} MB) can't be had: "
-                f"{str(error).rstrip('.')}. Random weights and the bundled models work without "
-                "a network."
+                say(
+                    "{title} ({download_bytes:.0f} MB) can't be had: {rstrip}. Random weights "
+                    "and the bundled models work without a network.",
+                    title=title,
+                    download_bytes=spec.download_bytes / 1e6,
+                    rstrip=str(error).rstrip("."),
+                )
             ) from error
     try:
         return networks.with_weights(spec, read_state_dict(path), path.name)
     except WeightsError as error:
         raise WeightsError(
-            f"{title} can't be used from {path}: {error} `hookviz fetch --check` verifies the "
-            "file; where it is removed, it is downloaded again."
+            say(
+                "{title} can't be used from {path}: {error} `hookviz fetch --check` verifies "
+                "the file; where it is removed, it is downloaded again.",
+                title=title,
+                path=path,
+                error=error,
+            )
         ) from error
 
 
@@ -184,15 +201,21 @@ def _categories(name: str, classes: int, labels: Labels | None) -> tuple[str, ..
     if labels is None:
         own = architectures.categories(name)
         return own if len(own) == classes else ()
-    source = "the list of labels"
+    source = say("the list of labels")
     if isinstance(labels, str):
         labels = path_of(labels)
     if isinstance(labels, Path | bytes):
-        source = shorten(labels.name) if isinstance(labels, Path) else "the file of labels"
+        source = shorten(labels.name) if isinstance(labels, Path) else say("the file of labels")
         labels = read_labels(labels)
     if len(labels) != classes:
         raise WeightsError(
-            f"{source[:1].upper()}{source[1:]} has {len(labels):,} labels, and the network has "
-            f"{classes:,} classes; give one label per class, in the order of its outputs."
+            say(
+                "{upper}{source} has {labels_count:,} labels, and the network has "
+                "{classes:,} classes; give one label per class, in the order of its outputs.",
+                upper=source[:1].upper(),
+                source=source[1:],
+                labels_count=len(labels),
+                classes=classes,
+            )
         )
     return tuple(map(str, labels))

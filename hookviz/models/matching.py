@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from hookviz.language.saying import say
 from hookviz.models.architectures import class_keys, outline, spec_classes
 
 # Layers that torchvision's DenseNet files spell "norm.1", and its code today "norm1".
@@ -148,7 +149,14 @@ def _classes(
 def _difference(tensor: Tensor, expected: Tensor) -> str:
     """Why a tensor can't take the place of another; empty where it can."""
     if tensor.shape != expected.shape:
-        return f"is {tuple(tensor.shape)} and should be {tuple(expected.shape)}"
+        return say(
+            "is {tuple} and should be {tuple_2}",
+            tuple=tuple(tensor.shape),
+            tuple_2=tuple(expected.shape),
+        )
     if expected.is_floating_point() and not tensor.is_floating_point():
-        return f"holds {str(tensor.dtype).removeprefix('torch.')}, not floating point numbers"
+        return say(
+            "holds {removeprefix}, not floating point numbers",
+            removeprefix=str(tensor.dtype).removeprefix("torch."),
+        )
     return ""

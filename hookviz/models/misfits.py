@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from hookviz.errors import WeightsError, shorten
+from hookviz.language.saying import say
 from hookviz.models import catalog
 from hookviz.models.architectures import is_borrowed, spec_classes
 from hookviz.models.matching import Faults, match
@@ -33,11 +34,20 @@ class MisfitError(WeightsError):
         self.misshapen = faults.misshapen
         self.fits = fits
         counts = [
-            _first(self.missing, "is missing", "are missing"),
-            _first(self.unexpected, "is not in the architecture", "are not in the architecture"),
-            _first(self.misshapen, "has another shape", "have another shape"),
+            _first(self.missing, say("is missing"), say("are missing")),
+            _first(
+                self.unexpected,
+                say("is not in the architecture"),
+                say("are not in the architecture"),
+            ),
+            _first(self.misshapen, say("has another shape"), say("have another shape")),
         ]
-        text = f"{source} does not fit {title}: {'; '.join(filter(None, counts))}."
+        text = say(
+            "{source} does not fit {title}: {filter}.",
+            source=source,
+            title=title,
+            filter="; ".join(filter(None, counts)),
+        )
         super().__init__(f"{text} {likely}".rstrip())
 
 
@@ -50,10 +60,12 @@ def misfit(
     for other in _of_similar_size(spec, state_dict):
         others_faults = match(other.name, state_dict).faults
         if not others_faults:
-            likely, fits = f"It fits {other.title}; choose that model.", other.name
+            likely, fits = say("It fits {other}; choose that model.", other=other.title), other.name
             break
         if others_faults.share > max(best, _ALIKE):
-            likely = f"It is most like {other.title}, which it does not fit either."
+            likely = say(
+                "It is most like {other}, which it does not fit either.", other=other.title
+            )
             best = others_faults.share
     return MisfitError(source, spec.title, faults, likely, fits)
 
@@ -99,4 +111,20 @@ def _first(items: tuple[str, ...], one: str, many: str) -> str:
         return ""
     some = ", ".join(shorten(item, 120) for item in items[:3])
     more = ", …" if len(items) > 3 else ""
-    return f"{len(items)} {f'key {one}' if len(items) == 1 else f'keys {many}'} ({some}{more})"
+    return (
+        say(
+            "{items_count} key {one} ({some}{more})",
+            items_count=len(items),
+            one=one,
+            some=some,
+            more=more,
+        )
+        if len(items) == 1
+        else say(
+            "{items_count} keys {many} ({some}{more})",
+            items_count=len(items),
+            many=many,
+            some=some,
+            more=more,
+        )
+    )

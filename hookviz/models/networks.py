@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.errors import ModelError
+from hookviz.language.saying import say
 from hookviz.models import architectures, catalog
 from hookviz.models.matching import match
 from hookviz.models.misfits import misfit
@@ -87,8 +88,16 @@ def refuse_too_large(spec: ModelSpec, parameters: int) -> None:
         return
     small = [other for other in catalog.described_models() if other.parameters * _FLOAT <= limit]
     family = [other for other in small if other.family == spec.family] or small
-    hint = max(family, key=lambda other: other.parameters).title if family else "A smaller model"
+    hint = (
+        max(family, key=lambda other: other.parameters).title if family else say("A smaller model")
+    )
     raise ModelError(
-        f"{spec.title} takes {memory_size(parameters * _FLOAT)} of memory, and loaded models may "
-        f"take {memory_size(limit)} in all (HOOKVIZ_MODELS_MB). {hint} fits."
+        say(
+            "{spec} takes {parameters} of memory, and loaded models may take {limit} in "
+            "all (HOOKVIZ_MODELS_MB). {hint} fits.",
+            spec=spec.title,
+            parameters=memory_size(parameters * _FLOAT),
+            limit=memory_size(limit),
+            hint=hint,
+        )
     )

@@ -6,6 +6,7 @@ writes the weights, the figures and the model card in `assets/`.
 
 from torch import Tensor, nn
 
+from hookviz.language.saying import mark
 from hookviz.settings import ASSETS
 from hookviz.types import Preprocess
 
@@ -14,7 +15,13 @@ SHAPES = (
     *("ring", "heart", "arrow", "crescent", "flower"),
 )
 TEXTURES = (
-    *("horizontal stripes", "vertical stripes", "rising stripes", "falling stripes", "checks"),
+    *(
+        mark("horizontal stripes"),
+        mark("vertical stripes"),
+        mark("rising stripes"),
+        mark("falling stripes"),
+        "checks",
+    ),
     *("dots", "waves", "grid", "gradient", "rainbow"),
 )
 CATEGORIES: tuple[str, ...] = SHAPES + TEXTURES

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torchvision import models
 
 from hookviz.errors import WeightsError, shorten
+from hookviz.language.saying import say
 from hookviz.types import ModelSpec, Preprocess
 
 PREFIX = "timm/"
@@ -71,8 +72,12 @@ def build_pretrained(name: str) -> nn.Module:
     # Behind timm stands a hub client that raises what its own web library raises.
     except Exception as error:
         raise WeightsError(
-            f"The pretrained weights of {name} can't be had by timm: {shorten(str(error), 200)}. "
-            "Random weights and the bundled models work without a network."
+            say(
+                "The pretrained weights of {name} can't be had by timm: {error}. Random "
+                "weights and the bundled models work without a network.",
+                name=name,
+                error=shorten(str(error), 200),
+            )
         ) from error
     return network
 

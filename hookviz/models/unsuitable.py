@@ -8,6 +8,7 @@ from torch.jit._trace import TracedModule
 from torch.nn.parameter import is_lazy
 
 from hookviz.errors import ModelError
+from hookviz.language.saying import say
 
 _QUANTISED = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized", "torch.nn.quantized")
 
@@ -19,19 +20,27 @@ def refuse_unsuitable(module: object) -> None:
         ModelError: it is no module, or a scripted, traced, lazy, meta, sparse or quantised one.
     """
     if not isinstance(module, nn.Module):
-        raise ModelError(f"wrap takes a torch.nn.Module, not {type(module).__name__}.")
+        raise ModelError(
+            say("wrap takes a torch.nn.Module, not {name}.", name=type(module).__name__)
+        )
     kind = type(module).__name__
     if isinstance(module, torch.jit.ScriptModule):
         made = "traced" if isinstance(module, TracedModule) else "scripted"
         name = getattr(module, "original_name", kind)
         raise ModelError(
-            f"{name} is a {made} TorchScript module, whose layers run outside of Python where no "
-            f"hook sees them; wrap the module that it was {made} from, or export that with "
-            "torch.export."
+            say(
+                "{name} is a {made} TorchScript module, whose layers run outside of Python "
+                "where no hook sees them; wrap the module that it was {made} from, or export "
+                "that with torch.export.",
+                name=name,
+                made=made,
+            )
         )
     for name, part in module.named_modules():
         if type(part).__module__.startswith(_QUANTISED):
-            _refuse_quantised(kind, f"layer {name!r}" if name else "its one layer")
+            _refuse_quantised(
+                kind, say("layer {name!r}", name=name) if name else say("its one layer")
+            )
     for name, tensor in (*module.named_parameters(), *module.named_buffers()):
         _refuse_tensor(kind, name, tensor)
 
@@ -39,18 +48,30 @@ def refuse_unsuitable(module: object) -> None:
 def _refuse_tensor(kind: str, name: str, tensor: Tensor) -> None:
     if is_lazy(tensor):
         raise ModelError(
-            f"{kind} is lazy: the shape of {name} is not known before its first pass; run the "
-            "module once on an input, then wrap it."
+            say(
+                "{kind} is lazy: the shape of {name} is not known before its first pass; run "
+                "the module once on an input, then wrap it.",
+                kind=kind,
+                name=name,
+            )
         )
     if tensor.is_meta:
         raise ModelError(
-            f"{kind} is on the meta device, where {name} has a shape and no values; move it with "
-            "to_empty(device='cpu') and load its state dict, then wrap it."
+            say(
+                "{kind} is on the meta device, where {name} has a shape and no values; move "
+                "it with to_empty(device='cpu') and load its state dict, then wrap it.",
+                kind=kind,
+                name=name,
+            )
         )
     if tensor.layout != torch.strided or tensor.is_nested:
         raise ModelError(
-            f"{kind} has a sparse tensor in {name}, which layers do not compute with as with "
-            f"others; put {name}.to_dense() in its place, then wrap it."
+            say(
+                "{kind} has a sparse tensor in {name}, which layers do not compute with as "
+                "with others; put {name}.to_dense() in its place, then wrap it.",
+                kind=kind,
+                name=name,
+            )
         )
     if tensor.is_quantized:
         _refuse_quantised(kind, name)
@@ -58,6 +79,11 @@ def _refuse_tensor(kind: str, name: str, tensor: Tensor) -> None:
 
 def _refuse_quantised(kind: str, where: str) -> NoReturn:
     raise ModelError(
-        f"{kind} is quantised ({where}): its layers put out whole numbers with a scale, not the "
-        "numbers that are shown here; wrap the float module that it was made from."
+        say(
+            "{kind} is quantised ({where}): its layers put out whole numbers with a "
+            "scale, not the numbers that are shown here; wrap the float module that it "
+            "was made from.",
+            kind=kind,
+            where=where,
+        )
     )

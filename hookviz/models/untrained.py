@@ -7,6 +7,7 @@ from torch import nn
 
 from hookviz.errors import ModelError, UnknownModelError, shorten
 from hookviz.hooking import replicas
+from hookviz.language.saying import say
 from hookviz.models import architectures, catalog, networks
 from hookviz.types import Model
 
@@ -24,8 +25,11 @@ def untrained(model: Model) -> Model:
     """
     if model.weights == "random":
         raise ModelError(
-            f"The weights of {model.title} are random already, so there is nothing untrained to "
-            "put beside them."
+            say(
+                "The weights of {model} are random already, so there is nothing untrained to put "
+                "beside them.",
+                model=model.title,
+            )
         )
     network = _of_catalog(model) or _drawn_anew(model)
     example = next(iter(model.network.parameters()), None)
@@ -64,8 +68,13 @@ def _drawn_anew(model: Model) -> nn.Module:
     if kept:
         owner = network.get_submodule(kept[0].rpartition(".")[0])
         raise ModelError(
-            f"{shorten(kept[0])!r} of {model.title} can't be drawn anew: {type(owner).__name__} "
-            "has no reset_parameters, or it leaves that as it is. Give the class one, or compare "
-            "with a copy of the network that you have made yourself and not trained."
+            say(
+                "{name!r} of {model} can't be drawn anew: {kind} has no reset_parameters, or it "
+                "leaves that as it is. Give the class one, or compare with a copy of the network "
+                "that you have made yourself and not trained.",
+                name=shorten(kept[0]),
+                model=model.title,
+                kind=type(owner).__name__,
+            )
         )
     return network

@@ -13,12 +13,13 @@ from types import MappingProxyType
 from torch import nn
 
 from hookviz.errors import ModelError, nearest_names, shorten
+from hookviz.language.saying import mark, say
 from hookviz.models.exported import is_file, load_exported
 from hookviz.models.wrapping import wrap
 from hookviz.settings import settings
 from hookviz.types import Model, ModelSpec
 
-FAMILY = "Your own"
+FAMILY = mark("Your own")
 
 _models: dict[str, Model] = {}
 _lock = threading.Lock()
@@ -48,7 +49,7 @@ def spec(model: Model) -> ModelSpec:
     return ModelSpec(
         name=model.name,
         title=model.title,
-        family=FAMILY,
+        family=say(FAMILY),
         parameters=sum(parameter.numel() for parameter in model.network.parameters()),
         download_bytes=0,
         accuracy=float("nan"),
@@ -81,31 +82,53 @@ def build(path: str) -> Model:
     module_name, _, name = path.partition(":")
     if not (name.isidentifier() and all(module_name.split("."))):
         raise ModelError(
-            f"{shorten(path)!r} is not of the form package.module:factory, such as nets:my_model."
+            say(
+                "{path!r} is not of the form package.module:factory, such as nets:my_model.",
+                path=shorten(path),
+            )
         )
     try:
         module = importlib.import_module(module_name)
     # A person's own code runs here: it may raise anything, and sys.exit would end the program.
     except (Exception, SystemExit) as error:
         raise ModelError(
-            f"The module {module_name!r} can't be imported: {_reason(error)}."
+            say(
+                "The module {module_name!r} can't be imported: {reason}.",
+                module_name=module_name,
+                reason=_reason(error),
+            )
         ) from error
     attribute = getattr(module, name, None)
     if attribute is None:
         own = [known for known in vars(module) if not known.startswith("_")]
         near = nearest_names(name, own)
-        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise ModelError(f"{module_name} has no {name!r}.{hint}")
+        hint = say(" Did you mean {map}?", map=" or ".join(map(repr, near))) if near else ""
+        raise ModelError(
+            say(
+                "{module_name} has no {name!r}.{hint}",
+                module_name=module_name,
+                name=name,
+                hint=hint,
+            )
+        )
     if callable(attribute) and not isinstance(attribute, nn.Module):
         try:
             attribute = attribute()
         except (Exception, SystemExit) as error:
-            raise ModelError(f"{path} failed: {_reason(error)}.") from error
+            raise ModelError(
+                say("{path} failed: {reason}.", path=path, reason=_reason(error))
+            ) from error
     if isinstance(attribute, Model):
         return attribute
     if isinstance(attribute, nn.Module):
         return wrap(attribute, name=name)
-    raise ModelError(f"{path} makes a {type(attribute).__name__}, not a torch.nn.Module.")
+    raise ModelError(
+        say(
+            "{path} makes a {name}, not a torch.nn.Module.",
+            path=path,
+            name=type(attribute).__name__,
+        )
+    )
 
 
 def _reason(error: BaseException) -> str:
@@ -114,6 +137,14 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, SyntaxError | ImportError):
         return said or type(error).__name__  # it names the file, or the module, by itself
     frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    where = (
+        say(
+            " ({path}, line {lineno})",
+            path=Path(frames[-1].filename).name,
+            lineno=frames[-1].lineno,
+        )
+        if frames
+        else ""
+    )
     kind = type(error).__name__
     return f"{kind}: {said}{where}" if said else f"{kind}{where}"

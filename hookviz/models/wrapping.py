@@ -11,6 +11,7 @@ from torch.nn.modules.conv import _ConvNd
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import replicas
 from hookviz.hooking.forward_pass import own_shape, pass_without_data
+from hookviz.language.saying import say
 from hookviz.models.adapter import Example, adapt
 from hookviz.models.digest import network_digest
 from hookviz.models.guessing import Guess, guess_input, guess_of
@@ -61,8 +62,11 @@ def wrap(
     if isinstance(module, Model):
         if example is not None:
             raise ModelError(
-                f"{module.title} is a Model already; an example goes with the torch.nn.Module that "
-                "it was made from."
+                say(
+                    "{module} is a Model already; an example goes with the torch.nn.Module that "
+                    "it was made from.",
+                    module=module.title,
+                )
             )
         arguments: dict[str, Any] = {"preprocess": preprocess, "categories": labels}
         arguments |= {"name": name, "title": name}
@@ -72,7 +76,9 @@ def wrap(
     try:
         network = replicas.full_copy(module)
     except Exception as error:
-        raise ModelError(f"{type(module).__name__} can't be copied: {error}") from error
+        raise ModelError(
+            say("{name} can't be copied: {error}", name=type(module).__name__, error=error)
+        ) from error
     network.eval().requires_grad_(False)
     guess = Guess(preprocess) if isinstance(preprocess, Preprocess) else None
     if example is not None:
@@ -99,15 +105,21 @@ def _labels(categories: Sequence[str]) -> tuple[str, ...]:
     """The labels, each a text."""
     if isinstance(categories, str) or not isinstance(categories, Iterable):
         raise ModelError(
-            f"categories={shorten(repr(categories))} is no sequence of labels; give one label per "
-            "class, such as ['cat', 'dog']."
+            say(
+                "categories={categories} is no sequence of labels; give one label per class, "
+                "such as ['cat', 'dog'].",
+                categories=shorten(repr(categories)),
+            )
         )
     labels = tuple(categories)
     wrong = next((label for label in labels if not isinstance(label, str)), None)
     if wrong is not None:
         raise ModelError(
-            f"categories holds {shorten(repr(wrong))}, which is no text; give one label per class, "
-            "such as ['cat', 'dog']."
+            say(
+                "categories holds {wrong}, which is no text; give one label per class, such "
+                "as ['cat', 'dog'].",
+                wrong=shorten(repr(wrong)),
+            )
         )
     return labels
 
@@ -124,7 +136,12 @@ def _with_a_label_per_class(model: Model) -> Model:
         labels, classes = len(model.categories), output.shape[1]
         if labels != classes:
             raise ModelError(
-                f"categories has {labels:,} labels, and {model.title} puts out {classes:,} classes;"
-                " give one label per class, in the order of its outputs."
+                say(
+                    "categories has {labels:,} labels, and {model} puts out {classes:,} classes; "
+                    "give one label per class, in the order of its outputs.",
+                    labels=labels,
+                    model=model.title,
+                    classes=classes,
+                )
             )
     return model

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hookviz.errors import ModelError
+from hookviz.language.saying import say
 from hookviz.types import Model
 from hookviz.wording import memory_size
 
@@ -90,13 +91,23 @@ class ModelPool:
             ready = self._changed.wait_for(lambda: self._ready(key, size), self._patience)
             if size > self.limit:
                 raise ModelError(
-                    f"{title} takes {memory_size(size)}, more than the {memory_size(self.limit)} "
-                    "that models may take here (HOOKVIZ_MODELS_MB). A smaller one fits."
+                    say(
+                        "{title} takes {size}, more than the {limit} that models may take here "
+                        "(HOOKVIZ_MODELS_MB). A smaller one fits.",
+                        title=title,
+                        size=memory_size(size),
+                        limit=memory_size(self.limit),
+                    )
                 )
             if not ready:
                 raise ModelError(
-                    f"There is no room for {title} ({memory_size(size)}) while others use the "
-                    f"{memory_size(self._used())} of models that are loaded. Try again in a moment."
+                    say(
+                        "There is no room for {title} ({size}) while others use the {used} of "
+                        "models that are loaded. Try again in a moment.",
+                        title=title,
+                        size=memory_size(size),
+                        used=memory_size(self._used()),
+                    )
                 )
             entry = self._entries.get(key)
             if entry is not None:

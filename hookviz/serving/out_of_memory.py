@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from hookviz.errors import HookVizError
+from hookviz.language.saying import say
 from hookviz.machine import memory
 from hookviz.serving import capacity
 
@@ -37,8 +38,11 @@ def told(label: str) -> Iterator[None]:
         if isinstance(error, HookVizError):
             raise
         raise OutOfMemoryError(
-            f"{label} takes more memory than this server has left. What it kept has given way, so "
-            "another try may go well; a smaller input or model takes less."
+            say(
+                "{label} takes more memory than this server has left. What it kept has given "
+                "way, so another try may go well; a smaller input or model takes less.",
+                label=label,
+            )
         ) from error
 
 

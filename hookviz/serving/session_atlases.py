@@ -14,6 +14,8 @@ from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.growing import GrowingAtlas, Grown
 from hookviz.capturing.cache import ByteCache
 from hookviz.errors import HookVizError
+from hookviz.language.saying import mark, say
+from hookviz.language.speaking import current, speak
 from hookviz.serving import capacity, logs, out_of_memory
 from hookviz.types import Model
 
@@ -21,7 +23,9 @@ MOST = 200
 """How many images an atlas of a session can have."""
 
 _TURN = 0.3  # seconds that it computes before others have their turn
-_GAVE_WAY = "It gave way to what needed the memory more. Make it again, perhaps of fewer images."
+_GAVE_WAY = mark(
+    "It gave way to what needed the memory more. Make it again, perhaps of fewer images."
+)
 
 _log = logging.getLogger("hookviz")
 
@@ -140,6 +144,7 @@ class _Work(threading.Thread):
         self._keeping = threading.Lock()  # nothing is kept once it has ended
         self._grown = grown
         self._since = time.monotonic(), self._grown
+        self._language = current()  # of who asked for it
 
     def again(self) -> "_Work":
         """The same, to go on with."""
@@ -163,6 +168,7 @@ class _Work(threading.Thread):
 
     def run(self) -> None:
         """Go on until it is finished, stopped or refused, or has given way."""
+        speak(self._language)
         if self._before is not None:
             self._before.join()  # its last step
             self._before = None
@@ -178,7 +184,10 @@ class _Work(threading.Thread):
                 outcome, self.fault = "refused", str(error)
             except Exception:  # noqa: BLE001 - the thread has nobody else to tell
                 _log.exception("The making of an atlas failed")
-                outcome, self.fault = "failed", "Something went wrong on our side; it was logged."
+                outcome, self.fault = (
+                    "failed",
+                    say("Something went wrong on our side; it was logged."),
+                )
             if self.fault:
                 self._cache.drop(_key(self.digest))
             logs.event("atlas", outcome=outcome, ms=round((time.perf_counter() - started) * 1000))
@@ -190,20 +199,20 @@ class _Work(threading.Thread):
             HookVizError: what was kept so far is gone, or there is no room for more.
         """
         with (
-            out_of_memory.told("This atlas"),
+            out_of_memory.told(say("This atlas")),
             self._use_model() as model,
             capacity.admission().turn(("atlas", self._owner), self._check, behind=True),
         ):
             growing: GrowingAtlas | None = self._cache.get(_key(self.digest))
             self._check()
             if growing is None:
-                raise HookVizError(_GAVE_WAY)
+                raise HookVizError(say(_GAVE_WAY))
             growing.go_on(model, _TURN)
         size = growing.nbytes
         with self._keeping:
             self._check()
             if not self._cache.put(_key(self.digest), growing.atlas or growing, size):
-                raise HookVizError(_GAVE_WAY)
+                raise HookVizError(say(_GAVE_WAY))
             if growing.grown.cutting != self._grown.cutting:
                 self._since = time.monotonic(), growing.grown
             self._grown, self.finished = growing.grown, growing.atlas is not None

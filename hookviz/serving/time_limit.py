@@ -8,6 +8,7 @@ from typing import Any
 
 from hookviz.errors import HookVizError
 from hookviz.hooking.torch_functions import EveryFunction
+from hookviz.language.saying import say
 from hookviz.settings import settings
 from hookviz.types import Progress, ignore
 
@@ -79,9 +80,12 @@ class TimeLimit:
 
     def _error(self) -> TooLongError:
         return TooLongError(
-            f"{self.label} took longer than the {self.seconds} seconds that one run may "
-            "take here (HOOKVIZ_RUN_SECONDS). A smaller input, model or number of steps "
-            "takes less."
+            say(
+                "{label} took longer than the {seconds} seconds that one run may take here "
+                "(HOOKVIZ_RUN_SECONDS). A smaller input, model or number of steps takes less.",
+                label=self.label,
+                seconds=self.seconds,
+            )
         )
 
 

@@ -1,4 +1,7 @@
-"""Pictures that climb: step by step along a goal's gradient, to be stopped and gone on with."""
+"""Pictures that climb: step by step along a goal's gradient, to be stopped and gone on with.
+
+Over 300 lines: its sentences for people stand whole, with a line for each fact.
+"""
 
 import copy
 import math
@@ -14,6 +17,7 @@ from hookviz.capturing.survey import survey
 from hookviz.errors import ModelError, SettingError
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import Telling, backward_pass, device_and_dtype, forward_pass
+from hookviz.language.saying import say
 from hookviz.machine.memory import own_memory
 from hookviz.synthesis.dead_ends import dead_end
 from hookviz.synthesis.diversity import alikeness
@@ -98,9 +102,15 @@ class Ascent:
         """
         method.check()
         if not 0 < len(goals) <= MOST_PICTURES:
-            raise SettingError(f"{len(goals)} pictures: 1 to {MOST_PICTURES} are made at once.")
+            raise SettingError(
+                say(
+                    "{goals_count} pictures: 1 to {most_pictures} are made at once.",
+                    goals_count=len(goals),
+                    most_pictures=MOST_PICTURES,
+                )
+            )
         if len({goal.layer for goal in goals}) > 1:
-            raise SettingError("Pictures that are made at once are of one layer.")
+            raise SettingError(say("Pictures that are made at once are of one layer."))
         self.model, self.goals, self.method = model, tuple(goals), method
         self.layer = goals[0].layer
         own = picture_shape(model, method.size)
@@ -132,7 +142,7 @@ class Ascent:
         if self.method.space == "Fourier":
             return Fourier(self.shape, seeds)
         if self.shape[1] != self.shape[2]:
-            raise SettingError("MACO is for square pictures; space='Fourier' is for all.")
+            raise SettingError(say("MACO is for square pictures; space='Fourier' is for all."))
         return HeldSpectrum(self.shape, seeds)
 
     def _bytes_needed(self) -> int:
@@ -147,9 +157,17 @@ class Ascent:
         most = own_memory().limit // _SHARE
         if needed > most:
             raise ModelError(
-                f"{len(self.goals)} pictures of {self.shape[1]}×{self.shape[2]} take about "
-                f"{byte_size(needed)} with {self.model.title}, and {byte_size(most)} is what one "
-                "run may take here. Fewer or smaller ones take less."
+                say(
+                    "{goals_count} pictures of {shape}×{shape_2} take about {needed} with "
+                    "{model}, and {most} is what one run may take here. Fewer or smaller ones "
+                    "take less.",
+                    goals_count=len(self.goals),
+                    shape=self.shape[1],
+                    shape_2=self.shape[2],
+                    needed=byte_size(needed),
+                    model=self.model.title,
+                    most=byte_size(most),
+                )
             )
         return needed
 
@@ -279,7 +297,13 @@ class Ascent:
             output = forward_pass(self.model, replica, inputs.to(device), Telling(None))
             if self.layer is not None:
                 if not seen:
-                    raise ModelError(f"Layer {self.layer!r} of {self.model.title} did not run.")
+                    raise ModelError(
+                        say(
+                            "Layer {layer!r} of {model} did not run.",
+                            layer=self.layer,
+                            model=self.model.title,
+                        )
+                    )
                 output = seen.pop()
             return by_picture(self.model, self.layer, output, len(inputs))
 

@@ -7,6 +7,7 @@ from hookviz.capturing.survey import survey
 from hookviz.errors import HookVizError, ModelError
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import backward_pass, forward_pass
+from hookviz.language.saying import say
 from hookviz.synthesis.goals import Goal
 from hookviz.types import Model
 
@@ -29,15 +30,24 @@ def dead_end(
     """
     what = goal.says(model)
     if not _is_finite(values) or not _is_finite(gradient):
-        why = f"{what} is no finite number here"
+        why = say("{what} is no finite number here", what=what)
     elif gradient is None:
-        why = f"no gradient gets from {what} to the picture"
+        why = say("no gradient gets from {what} to the picture", what=what)
     else:
-        why = f"{what} stays the same when the picture changes a little"
+        why = say("{what} stays the same when the picture changes a little", what=what)
     other = _working_layer(model, shape, goal.layer)
-    hint = f" Layer {other!r} can be climbed." if other else " No convolution before it has one."
+    hint = (
+        say(" Layer {other!r} can be climbed.", other=other)
+        if other
+        else say(" No convolution before it has one.")
+    )
     return ModelError(
-        f"In {model.title}, {why}, so there is no gradient to climb.{hint} Another seed may help."
+        say(
+            "In {model}, {why}, so there is no gradient to climb.{hint} Another seed may help.",
+            model=model.title,
+            why=why,
+            hint=hint,
+        )
     )
 
 

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from hookviz.errors import ModelError, SettingError
 from hookviz.explaining.scoring import scores_in
+from hookviz.language.naming import class_label
+from hookviz.language.saying import say, say_count
 from hookviz.types import Model
 from hookviz.wording import times
 
@@ -108,7 +110,7 @@ class Objective:
         Raises:
             SettingError: it has no such channel, class or cell, or all weights are 0.
         """
-        what = f"layer {self.layer!r}" if self.layer else model.title
+        what = say("layer {layer!r}", layer=self.layer) if self.layer else model.title
         kind = "channel" if self.layer else "class"
         asked = [(kind, channel, shape[0]) for channel, _ in self.weights]
         if self.cell is not None:
@@ -116,31 +118,55 @@ class Objective:
         for axis, index, count in asked:
             if not 0 <= index < count:
                 raise SettingError(
-                    f"There is no {axis} {index} in {what}: it has {count:,}, 0 to {count - 1}."
+                    say(
+                        "There is no {axis} {index} in {what}: it has {count:,}, 0 to {count_2}.",
+                        axis=axis,
+                        index=index,
+                        what=what,
+                        count=count,
+                        count_2=count - 1,
+                    )
                 )
         if self.weights and not any(weight for _, weight in self.weights):
-            raise SettingError(f"Every {kind} counts 0, so there is nothing to look for.")
+            raise SettingError(
+                say("Every {kind} counts 0, so there is nothing to look for.", kind=kind)
+            )
 
     def says(self, model: Model) -> str:
         """What it is called, to stand within a sentence."""
+        if self.layer is None or not self.weights:
+            return self.says_alone(model)
+        parts, where = self._parts(model), self._where()
+        return say("{parts} of {layer}{where}", parts=parts, layer=self.layer, where=where)
+
+    def says_alone(self, model: Model) -> str:
+        """What it is called where the layer is said elsewhere."""
         if not self.weights:
-            return f"all of {self.layer}"
+            return say("all of {layer}", layer=self.layer)
+        parts = self._parts(model)
+        if self.layer is None:
+            return say("the score of {parts}", parts=parts)
+        return f"{parts}{self._where()}"
+
+    def _parts(self, model: Model) -> str:
+        """The channels or classes with their weights."""
         parts = ""
         for channel, weight in self.weights:
             sign = "−" if weight < 0 else "+"
             parts += f" {sign} " if parts else sign.strip("+")
             parts += "" if abs(weight) == 1 else f"{abs(weight):g} × "
             parts += self._name(model, channel)
-        if self.layer is None:
-            return f"the score of {parts}"
-        where = f", row {self.cell[0]}, column {self.cell[1]}" if self.cell else ""
-        return f"{parts} of {self.layer}{where}"
+        return parts
+
+    def _where(self) -> str:
+        if self.cell is None:
+            return ""
+        return say(", row {cell}, column {cell_2}", cell=self.cell[0], cell_2=self.cell[1])
 
     def _name(self, model: Model, index: int) -> str:
         if self.layer is not None:
-            return f"channel {index}"
-        names = model.categories
-        return names[index] if index < len(names) else f"class {index}"
+            return say("channel {index}", index=index)
+        return class_label(index, model.categories)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +197,7 @@ class Match:
 
     def says(self, model: Model) -> str:  # noqa: ARG002 - as every goal's
         """What it is called, to stand within a sentence."""
-        return f"the distance at {self.layer}"
+        return say("the distance at {layer}", layer=self.layer)
 
 
 def by_picture(model: Model, layer: str | None, output: Any, count: int) -> Tensor:
@@ -190,6 +216,14 @@ def by_picture(model: Model, layer: str | None, output: Any, count: int) -> Tens
             return maps
     kind = times(output.shape) if isinstance(output, Tensor) else type(output).__name__
     raise ModelError(
-        f"Layer {layer!r} of {model.title} puts out {kind} for {count} "
-        f"picture{'s' if count > 1 else ''}, and no maps for each. A convolution's output will do."
+        say_count(
+            "Layer {layer!r} of {model} puts out {kind} for {count} picture, and no maps "
+            "for each. A convolution's output will do.",
+            "Layer {layer!r} of {model} puts out {kind} for {count} pictures, and no "
+            "maps for each. A convolution's output will do.",
+            count,
+            layer=layer,
+            model=model.title,
+            kind=kind,
+        )
     )

@@ -10,13 +10,16 @@ from hookviz.capturing.survey import survey
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.language.saying import mark, say
 from hookviz.synthesis.ascent import Ascent
 from hookviz.synthesis.disturbing import NONE
 from hookviz.synthesis.goals import Match, by_picture
 from hookviz.synthesis.method import SynthesisMethod
 from hookviz.types import Model, ModelInput, Pixels
 
-SMOOTH = SynthesisMethod(size=None, disturbance=NONE, penalty="total variation", strength=1e-4)
+SMOOTH = SynthesisMethod(
+    size=None, disturbance=NONE, penalty=mark("total variation"), strength=1e-4
+)
 """An image is where it is, and neighbouring pixels are mostly alike."""
 
 
@@ -55,7 +58,7 @@ def begin_inversion(
     shape = tuple(model_input.tensor.shape[1:])
     names = {info.name for info in survey(model, shape).every}
     if layer not in names:
-        raise UnknownLayerError(f"layer in {model.title}", layer, names)
+        raise UnknownLayerError(say("layer in {model}", model=model.title), layer, names)
     seen: list[object] = []
 
     def see(call: hooks.Call) -> None:
@@ -66,15 +69,21 @@ def begin_inversion(
     with private_replica(model) as replica, hooks.observe(replica, (layer,), see):
         forward_pass(model, replica, model_input.tensor)
     if not seen:
-        raise ModelError(f"Layer {layer!r} of {model.title} did not run.")
+        raise ModelError(
+            say("Layer {layer!r} of {model} did not run.", layer=layer, model=model.title)
+        )
     activation = by_picture(model, layer, seen[0], 1)[0]
     if not bool(activation.any()) or not bool(activation.isfinite().all()):
         raise ModelError(
-            f"Layer {layer!r} of {model.title} puts out no finite number but 0 for this image, so "
-            "nothing can be rebuilt of it."
+            say(
+                "Layer {layer!r} of {model} puts out no finite number but 0 for this image, "
+                "so nothing can be rebuilt of it.",
+                layer=layer,
+                model=model.title,
+            )
         )
     if method.space != "Fourier":
-        raise SettingError("An inversion has a spectrum of its own: space='Fourier'.")
+        raise SettingError(say("An inversion has a spectrum of its own: space='Fourier'."))
     return Ascent(model, [Match(layer, activation)], method, shape=shape)
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from hookviz.capturing.survey import survey
 from hookviz.errors import SettingError, UnknownLayerError
 from hookviz.hooking.forward_pass import Telling
+from hookviz.language.saying import say
 from hookviz.synthesis.ascent import Ascent
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.method import MOST_STEPS, SynthesisMethod
@@ -91,7 +92,9 @@ def maximize(
     """
     listed = (objective,) if isinstance(objective, Objective) else tuple(objective)
     if pictures < 1:
-        raise SettingError(f"pictures={pictures}: at least one of each is made.")
+        raise SettingError(
+            say("pictures={pictures}: at least one of each is made.", pictures=pictures)
+        )
     ascent = begin(model, listed, method or SynthesisMethod(), pictures)
     return _climbed(
         ascent, tuple(each for each in listed for _ in range(pictures)), steps, progress
@@ -127,7 +130,9 @@ def check(model: Model, objectives: Sequence[Objective], shape: tuple[int, ...])
             if surveyed.scores:
                 objective.check(model, (surveyed.scores, 1, 1))
         elif objective.layer not in shapes:
-            raise UnknownLayerError(f"layer in {model.title}", objective.layer, shapes)
+            raise UnknownLayerError(
+                say("layer in {model}", model=model.title), objective.layer, shapes
+            )
         else:
             objective.check(model, (*shapes[objective.layer], 1, 1)[:3])
 
@@ -136,7 +141,13 @@ def _climbed(
     ascent: Ascent, objectives: tuple[Objective, ...], steps: int, progress: Progress
 ) -> Synthesis:
     if not 1 <= steps <= MOST_STEPS:
-        raise SettingError(f"steps={steps} is not a whole number from 1 to {MOST_STEPS}.")
+        raise SettingError(
+            say(
+                "steps={steps} is not a whole number from 1 to {most_steps}.",
+                steps=steps,
+                most_steps=MOST_STEPS,
+            )
+        )
     telling = Telling(progress)
     ascent.run(steps, lambda now: telling.share(now.steps / steps))
     return synthesis(ascent, objectives)

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from hookviz.errors import SettingError, one_of
+from hookviz.language.saying import mark, say
 from hookviz.synthesis.disturbing import NONE, SLIGHT, Disturbance
 
-SPACES = ("Fourier", "MACO")
-PENALTIES = ("none", "total variation", "L2")
+SPACES = (mark("Fourier"), "MACO")
+PENALTIES = (mark("none"), mark("total variation"), "L2")
 MOST_STEPS, MOST_PICTURES = 4096, 64
 SIZES = 32, 512
 
@@ -31,7 +32,7 @@ class SynthesisMethod:
 
     size: int | None = 128
     seed: int = 0
-    space: str = "Fourier"
+    space: str = mark("Fourier")
     disturbance: Disturbance = SLIGHT
     penalty: str = "none"
     strength: float = 1.0
@@ -44,16 +45,35 @@ class SynthesisMethod:
         Raises:
             SettingError: one does not.
         """
-        one_of("space", self.space, SPACES)
-        one_of("penalty", self.penalty, PENALTIES)
+        one_of(say("space"), self.space, SPACES)
+        one_of(say("penalty"), self.penalty, PENALTIES)
         low, high = SIZES
         if self.size is not None and not low <= self.size <= high:
-            raise SettingError(f"size={self.size}: pictures have {low} to {high} pixels a side.")
+            raise SettingError(
+                say(
+                    "size={size}: pictures have {low} to {high} pixels a side.",
+                    size=self.size,
+                    low=low,
+                    high=high,
+                )
+            )
         if not 0 <= self.seed < 2**31:
-            raise SettingError(f"seed={self.seed} is not a whole number from 0 to {2**31 - 1}.")
+            raise SettingError(
+                say(
+                    "seed={seed} is not a whole number from 0 to {value}.",
+                    seed=self.seed,
+                    value=2**31 - 1,
+                )
+            )
         for name in ("strength", "diversity", "rate"):
             if not 0 <= getattr(self, name) <= 1000:
-                raise SettingError(f"{name}={getattr(self, name)} is not a number from 0 to 1000.")
+                raise SettingError(
+                    say(
+                        "{name}={getattr} is not a number from 0 to 1000.",
+                        name=name,
+                        getattr=getattr(self, name),
+                    )
+                )
 
     @property
     def stands_nothing(self) -> bool:

@@ -11,6 +11,7 @@ from torch import Tensor
 from hookviz.capturing.survey import survey
 from hookviz.errors import HookVizError, ModelError
 from hookviz.hooking.forward_pass import own_shape
+from hookviz.language.saying import say
 from hookviz.types import Model, Pixels, Preprocess
 from hookviz.wording import times
 
@@ -70,8 +71,12 @@ def picture_shape(model: Model, size: int | None) -> tuple[int, int, int]:
     own = own_shape(model)
     if len(own) != 3 or own[0] not in (1, 3):
         raise HookVizError(
-            f"{model.title} takes {times(own)}, which is no picture in grey (1×H×W) or in red, "
-            "green and blue (3×H×W): there is nothing to draw for it."
+            say(
+                "{model} takes {own}, which is no picture in grey (1×H×W) or in red, green "
+                "and blue (3×H×W): there is nothing to draw for it.",
+                model=model.title,
+                own=times(own),
+            )
         )
     if size is None or model.input_shape:
         return own[0], own[1], own[2]

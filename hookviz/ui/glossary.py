@@ -8,51 +8,92 @@ import re
 from functools import cache
 from html import escape
 
+from hookviz.language.saying import mark, say
+from hookviz.language.speaking import current, speaking
 from hookviz.ui.state import plain
 
 WORDS = {
-    "activation": "What a layer puts out for one image: numbers, a map of them for each channel.",
-    "activation function": "A function of single numbers between layers, such as ReLU; without it "
-    "all layers together would be no more than one.",
-    "batch norm": "It shifts and scales each channel, by a mean and a variance from training, so "
-    "that its values stay near zero and about as large as those of the others.",
-    "bias": "One learned number for each channel, added to the sum of products in every cell.",
-    "cell": "One number of a feature map: a channel's answer at one place of the image.",
-    "channel": "One of a layer's detectors; its feature map says where in the image it answers, "
-    "and how strongly.",
-    "conv layer": "A layer that slides small kernels over its input and puts out a feature map "
-    "for each.",
-    "dead channel": "A channel whose map has the same value everywhere, so that it says nothing "
-    "about this image.",
-    "depthwise": "Each channel has one input of its own, instead of a sum over all of them.",
-    "dilation": "How far apart the kernel's weights touch the input; 1 is side by side.",
-    "feature map": "A channel's answers at every place of the image, as a picture.",
-    "groups": "The channels are split into so many parts, and each sees its own part of the input.",
-    "kernel": "The small grid of learned weights that slides over the input; where the input looks "
-    "like it, the answer is large.",
-    "max pooling": "It keeps the largest of each small patch of a map, which gets smaller by it.",
-    "multiply-adds": "How many multiplications, each with an addition, it takes for one image.",
-    "norm": "How large weights are all together: the root of the sum of their squares.",
-    "padding": "What is put around the input, mostly zeros, so that the kernel can reach its edge.",
-    "receptive field": "The part of the image that one cell sees; it grows from layer to layer.",
-    "ReLU": "It keeps what is above zero and turns everything below into zero.",
-    "stride": "How many cells the kernel moves at each step; with 2 the map gets half as wide.",
-    "top-5 probability": "How sure the network is of its five likeliest classes; over all classes "
-    "the shares add up to 100 %.",
-    "weights": "The numbers that a network has learned in training.",
+    mark("activation"): mark(
+        "What a layer puts out for one image: numbers, a map of them for each channel."
+    ),
+    mark("activation function"): mark(
+        "A function of single numbers between layers, such as ReLU; without it all "
+        "layers together would be no more than one."
+    ),
+    mark("batch norm"): mark(
+        "It shifts and scales each channel, by a mean and a variance from training, "
+        "so that its values stay near zero and about as large as those of the others."
+    ),
+    mark("bias"): mark(
+        "One learned number for each channel, added to the sum of products in every cell."
+    ),
+    mark("cell"): mark(
+        "One number of a feature map: a channel's answer at one place of the image."
+    ),
+    mark("channel"): mark(
+        "One of a layer's detectors; its feature map says where in the image it "
+        "answers, and how strongly."
+    ),
+    mark("conv layer"): mark(
+        "A layer that slides small kernels over its input and puts out a feature map for each."
+    ),
+    mark("dead channel"): mark(
+        "A channel whose map has the same value everywhere on this image; one that stays "
+        "so on every image is dead for good."
+    ),
+    mark("depthwise"): mark(
+        "Each channel has one input of its own, instead of a sum over all of them."
+    ),
+    mark("dilation"): mark(
+        "How far apart the kernel's weights touch the input; 1 is side by side."
+    ),
+    mark("feature map"): mark("A channel's answers at every place of the image, as a picture."),
+    mark("groups"): mark(
+        "The channels are split into so many parts, and each sees its own part of the input."
+    ),
+    mark("kernel"): mark(
+        "The small grid of learned weights that slides over the input; where the "
+        "input looks like it, the answer is large."
+    ),
+    mark("max pooling"): mark(
+        "It keeps the largest of each small patch of a map, which gets smaller by it."
+    ),
+    mark("multiply-adds"): mark(
+        "How many multiplications, each with an addition, it takes for one image."
+    ),
+    mark("norm"): mark("How large weights are all together: the root of the sum of their squares."),
+    mark("padding"): mark(
+        "What is put around the input, mostly zeros, so that the kernel can reach its edge."
+    ),
+    mark("receptive field"): mark(
+        "The part of the image that one cell sees; it grows from layer to layer."
+    ),
+    mark("ReLU"): mark("It keeps what is above zero and turns everything below into zero."),
+    mark("stride"): mark(
+        "How many cells the kernel moves at each step; with 2 the map gets half as wide."
+    ),
+    mark("top-5 probability"): mark(
+        "How sure the network is of its five likeliest classes; over all classes the "
+        "shares add up to 100 %."
+    ),
+    mark("weights"): mark("The numbers that a network has learned in training."),
 }
 """Each word, in the order of the alphabet, and what it means."""
 
 _WRITTEN = {
-    "batch norm": r"batch norm|BatchNorm\dd",
-    "channel": "channels?",
-    "conv layer": "conv layers?|convolution",
-    "max pooling": r"max pooling|MaxPool\dd",
-    "multiply-adds": "multiply-adds",
-    "receptive field": "receptive field|sees (?:the whole image|[\\d×]+ px)|what the cell sees",
-    "kernel": "kernel",
+    "batch norm": mark("batch norm|BatchNorm\\dd"),
+    "channel": mark("channels?"),
+    "conv layer": mark("conv layers?|convolution"),
+    "max pooling": mark("max pooling|MaxPool\\dd"),
+    "multiply-adds": mark("multiply-adds"),
+    "receptive field": mark(
+        "receptive field|sees (?:the whole image|[\\d×]+ px)|what the cell sees"
+    ),
+    "kernel": mark("kernel"),
 }
-"""How a word is written on the page, where not as it stands."""
+"""How a word is written on the page, where not as it stands: in each language a pattern."""
+
+_WITHOUT_SPACES = ("zh", "ja")
 
 
 def term(word: str, written: str | None = None) -> str:
@@ -61,9 +102,10 @@ def term(word: str, written: str | None = None) -> str:
     Raises:
         KeyError: the glossary has no such word.
     """
+    sentence = escape(say(WORDS[word]))
     return (
-        f'<span class="hv-term" tabindex="0" role="term" aria-description="{escape(WORDS[word])}">'
-        f"{escape(written or word)}</span>"
+        f'<span class="hv-term" tabindex="0" role="term" aria-description="{sentence}">'
+        f"{escape(written or say(word))}</span>"
     )
 
 
@@ -74,8 +116,9 @@ def pieces(text: str) -> list[tuple[str, str]]:
     [('bias', 'bias'), (' 0.5, and a bias', '')]
     """
     parts, start, met = list[tuple[str, str]](), 0, set[str]()
-    for found in _pattern().finditer(text):
-        word = _longest_first()[(found.lastindex or 1) - 1]
+    words, pattern = _patterns(current())
+    for found in pattern.finditer(text):
+        word = words[(found.lastindex or 1) - 1]
         if word in met:
             continue
         met.add(word)
@@ -96,12 +139,16 @@ def document() -> str:
 
 
 @cache
-def _pattern() -> re.Pattern[str]:
-    """A group for each word in turn."""
-    groups = [f"({_WRITTEN.get(word, re.escape(word))})" for word in _longest_first()]
-    return re.compile(rf"(?<!\w)(?:{'|'.join(groups)})(?!\w)", re.IGNORECASE)
+def _patterns(language: str) -> tuple[list[str], re.Pattern[str]]:
+    """All words, and a pattern with a group for each of them in turn, the longest first."""
+    with speaking(language):
+        words = sorted(WORDS, key=lambda word: len(say(word)), reverse=True)
+        groups = [f"({_written(word)})" for word in words]
+    # Chinese has nothing between two words; what is Latin in it still ends where letters do.
+    edge = "[A-Za-z]" if language.partition("_")[0] in _WITHOUT_SPACES else r"\w"
+    either = "|".join(groups)
+    return words, re.compile(rf"(?<!{edge})(?:{either})(?!{edge})", re.IGNORECASE)
 
 
-@cache
-def _longest_first() -> list[str]:
-    return sorted(WORDS, key=len, reverse=True)
+def _written(word: str) -> str:
+    return say(_WRITTEN[word]) if word in _WRITTEN else re.escape(say(word))

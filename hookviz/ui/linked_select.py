@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
-from hookviz.ui.state import go
+from hookviz.ui.link import go
 
 
 def linked_select(

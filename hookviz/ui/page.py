@@ -11,10 +11,16 @@ from streamlit.delta_generator import DeltaGenerator
 from hookviz.capturing.survey import Survey, survey_input
 from hookviz.drawing.grid import make_grid
 from hookviz.errors import HookVizError
+from hookviz.language.saying import say
 from hookviz.lenses.contract.lens import Lens
+from hookviz.lessons.lesson import Lesson
+from hookviz.lessons.part import Scene as LessonScene
 from hookviz.models import timm_models
 from hookviz.serving import out_of_memory
 from hookviz.types import LayerInfo, Model, ModelInput
+from hookviz.ui.classroom.class_bar import show_class
+from hookviz.ui.classroom.class_code import link_of_taught
+from hookviz.ui.classroom.class_menu import offer_class
 from hookviz.ui.components.files import data_url
 from hookviz.ui.explorer.channels import Scene, show_channels
 from hookviz.ui.explorer.grid_files import download_menu
@@ -22,17 +28,24 @@ from hookviz.ui.explorer.layer_capture import capture_layer
 from hookviz.ui.explorer.layer_choice import pick_list
 from hookviz.ui.explorer.layer_header import show_layer
 from hookviz.ui.explorer.layer_tree import show_tree
-from hookviz.ui.explorer.menu import show_menus
 from hookviz.ui.explorer.pin_button import offer_pin
 from hookviz.ui.explorer.predictions import show_summary
 from hookviz.ui.explorer.recipe_code import code_menu, lens_code_menu
 from hookviz.ui.explorer.share import share_menu
 from hookviz.ui.explorer.silenced_button import offer_silenced
 from hookviz.ui.explorer.view_choice import pick_view, settled
+from hookviz.ui.languages import pick_language, speak_as_asked
 from hookviz.ui.lenses.lens_choice import layers_for, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
+from hookviz.ui.lessons import choosing
+from hookviz.ui.lessons.lesson_list import show_lessons
+from hookviz.ui.lessons.lesson_page import show_lesson
+from hookviz.ui.lessons.lesson_scene import Stage
+from hookviz.ui.link import hold
 from hookviz.ui.live.frozen_frame import held_scale, offer_way_back
 from hookviz.ui.live.stream_view import is_live, leave, say_no_lens, show_stream
+from hookviz.ui.menu import show_menus
+from hookviz.ui.presenting.presenter import show_presenter
 from hookviz.ui.serving import resources, visitor_bounds
 from hookviz.ui.serving.login import let_in
 from hookviz.ui.sidebar.image_choice import ask_for_image, pick_image
@@ -49,21 +62,34 @@ _SIDEBAR = 300  # pixels
 def show() -> None:
     """Draw the page once."""
     st.set_page_config("HookViz", _icon(), layout="wide", initial_sidebar_state=_SIDEBAR)
+    hold()
+    language = speak_as_asked()
     with st.container(key="hv-head"):
-        st.html(head(), unsafe_allow_javascript=True)
+        st.html(head(language), unsafe_allow_javascript=True)
     with st.sidebar:
-        st.title("HookViz", anchor=False)
+        with st.container(horizontal=True, vertical_alignment="center", key="hv-name"):
+            st.title("HookViz", anchor=False)
+            pick_language()
+        ways = st.container(horizontal=True, key="hv-ways", gap="small")
     try:
-        with out_of_memory.told("Drawing this page"):
-            _show()
+        with out_of_memory.told(say("Drawing this page")):
+            _show(ways)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/error:")
 
 
-def _show() -> None:
+def _show(ways: DeltaGenerator) -> None:
     """All of the page, for those who may come in."""
     if not let_in():
         return
+    show_presenter(link_of_taught)
+    show_class()
+    lesson = choosing.asked_lesson()
+    if lesson is not None:
+        choosing.begin(lesson)
+    with ways:
+        choosing.offer_lessons()
+        offer_class()
     with st.sidebar:
         shown = pick_image()
         refusal = visitor_bounds.refusal()
@@ -72,6 +98,9 @@ def _show() -> None:
         if not is_live():
             leave()
         choice = pick_model()
+    if choosing.is_list():
+        show_lessons()
+        return
     if shown is None:
         ask_for_image()
         return
@@ -82,12 +111,15 @@ def _show() -> None:
         return
     elif choice.weights == "yours" and choice.checkpoint is None:
         st.info(
-            f"Upload weights for {choice.spec.title} in the sidebar: a safetensors file, or a "
-            "state dict saved by torch.save.",
+            say(
+                "Upload weights for {spec} in the sidebar: a safetensors file, or a state "
+                "dict saved by torch.save.",
+                spec=choice.spec.title,
+            ),
             icon=":material/upload:",
         )
     else:
-        _show_model(shown, choice)
+        _show_model(shown, choice, lesson)
 
 
 @cache
@@ -97,13 +129,25 @@ def _icon() -> str:
     return data_url(make_grid(values, aspect=1, width=64).png())
 
 
-def _show_model(shown: Shown, choice: ModelChoice) -> None:
+def _show_model(shown: Shown, choice: ModelChoice, lesson: Lesson | None) -> None:
     """The model loaded, and in use until the page is drawn."""
-    loading = partial(st.spinner, f"Loading {choice.spec.title}…")
+    loading = partial(st.spinner, say("Loading {spec}…", spec=choice.spec.title))
     with st.sidebar:
         choice = keep_silent(choice, loading)
     with resources.use_model(choice, loading) as model:
-        _show_network(shown, choice, model)
+        if lesson is not None:
+            _show_lesson(lesson, shown, choice, model)
+        else:
+            _show_network(shown, choice, model)
+
+
+def _show_lesson(lesson: Lesson, shown: Shown, choice: ModelChoice, model: Model) -> None:
+    """A lesson in place of the network."""
+    with st.sidebar:
+        size, whole = pick_input(model)
+    model_input, surveyed = _read(shown, model, size=size, whole=whole)
+    scene = LessonScene(model, model_input, shown.image, surveyed, resources.session_cache())
+    show_lesson(lesson, scene, Stage(shown, choice, size, whole))
 
 
 def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
@@ -137,6 +181,7 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
         return
     with header:
         show_summary(model_input, drawing.capture, model, shown)
+        choosing.offer_way_back()
         offer_way_back()
         offer_pin(drawing, channels)
         of_grid = [download_menu(drawing, model), code_menu(drawing, channels, model)]
@@ -161,6 +206,7 @@ def _show_through(lens: Lens, scene: Scene, model: Model, header: DeltaGenerator
     capture = capture_layer(model, model_input, step.layer)
     with header:
         show_summary(model_input, capture, model, shown)
+        choosing.offer_way_back()
         offer_way_back()
         silenced = st.container(width="content")
         menus = st.container(horizontal=True, width="content")
@@ -186,7 +232,7 @@ def _read(
     """What the network is given, and its layers."""
     read = (model.digest, shown.image.digest, size, whole)
     known = st.session_state.get("_read") == read  # a spinner starts a thread
-    with nullcontext() if known else st.spinner("Reading the network…"):
+    with nullcontext() if known else st.spinner(say("Reading the network…")):
         model_input = resources.prepare(model, shown.image, size=size, whole=whole)
         surveyed = survey_input(model, model_input)
     st.session_state["_read"] = read
@@ -202,8 +248,11 @@ def _some(layers: Sequence[LayerInfo], surveyed: Survey, model: Model) -> Sequen
     if layers:
         return layers
     raise HookVizError(
-        f"{model.title} runs no layer whose channels could be shown. Lenses such as Step by "
-        "step and Summary look at its other layers."
+        say(
+            "{model} runs no layer whose channels could be shown. Lenses such as Step by "
+            "step and Summary look at its other layers.",
+            model=model.title,
+        )
         if surveyed.layers
-        else f"{model.title} runs no layer to look at."
+        else say("{model} runs no layer to look at.", model=model.title)
     )

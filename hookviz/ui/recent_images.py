@@ -11,6 +11,7 @@ import streamlit as st
 from PIL import Image
 
 from hookviz.errors import ImageError
+from hookviz.language.saying import say
 from hookviz.settings import MEGABYTE
 from hookviz.types import InputImage
 from hookviz.ui.components.gallery import Thumbnail, thumbnail
@@ -93,7 +94,9 @@ def look_at(title: str, data: bytes, digest: str = "") -> str:
     name = secrets.token_hex(4)
     image = resources.decode(data, title, name)
     if digest not in ("", image.digest):
-        raise ImageError(f"{title} is another picture than when its atlas was made.")
+        raise ImageError(
+            say("{title} is another picture than when its atlas was made.", title=title)
+        )
     name = remember(name, data, image)
     choose_upload(name)
     return name

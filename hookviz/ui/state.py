@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.errors import nearest_names, shorten
 from hookviz.explaining.silenced_network import Silence
 from hookviz.images.samples import Sample, samples
+from hookviz.language.catalogs import ENGLISH
+from hookviz.language.saying import mark, say
+from hookviz.language.speaking import current
 from hookviz.types import InputImage, ModelSpec
+from hookviz.ui.link import go
 
 Cell = tuple[int, int]
 """Row and column of a map; or how many of them it has."""
@@ -54,9 +57,9 @@ class ModelChoice:
 LISTS = ("conv", "maps")
 """Which layers are listed: convolutions, or whatever puts out maps."""
 
-ALL_FAMILIES = "All families"
-ON_DISK = "On this machine"
-WEIGHTS = ("pretrained", "random", "yours")
+ALL_FAMILIES = mark("All families")
+ON_DISK = mark("On this machine")
+WEIGHTS = (mark("pretrained"), mark("random"), mark("yours"))
 """Where a model's weights can come from."""
 SILENCED = "silenced"
 """What the link calls the channels that are silent."""
@@ -72,32 +75,30 @@ class View:
     colormap: str | None
 
 
-_UPLOAD = "_upload"  # a key of session_state that no widget has can't be set from outside
-
-
-def choose(*, layer: str | None = None, layers: str | None = None, **choices: str) -> None:
+def choose(
+    *,
+    model: str | None = None,
+    layer: str | None = None,
+    layers: str | None = None,
+    **choices: str,
+) -> None:
     """Set widgets by their keys, as a click on them would.
 
     Args:
+        model: a model's title.
         layer: whose output is looked at.
         layers: which of them are listed, one of `LISTS`; without, the list stays, unless `layer`
             is in another one.
-        choices: any other widget's value, by its key.
+        choices: any choice of words (`hookviz.ui.linked_choice`), by its key.
     """
+    if model is not None:  # Streamlit keeps it in the link, and lets nobody else write it there
+        st.session_state["model"] = model
     for key, value in choices.items():
         st.session_state[key] = value
+    if current() != ENGLISH:  # where they are set by the link
+        go(**choices)
     asked = {"layer": layer, "layers": layers}
-    st.query_params.update({name: value for name, value in asked.items() if value is not None})
-
-
-def go(**changes: str | None) -> None:
-    """Change the URL; None leaves a name out.
-
-    However many messages that takes, it is one step of the browser's history (`history.js`).
-    """
-    for key in [name for name, value in changes.items() if value is None]:
-        st.query_params.pop(key, None)
-    st.query_params.update({name: value for name, value in changes.items() if value is not None})
+    go(**{name: value for name, value in asked.items() if value is not None})
 
 
 def chosen_sample() -> Sample:
@@ -110,44 +111,23 @@ def chosen_sample() -> Sample:
 
 def choose_sample(name: str) -> None:
     """Choose a sample and say so in the URL; the first one needs no saying."""
-    if name == samples()[0].name:
-        st.query_params.pop("sample", None)
-    else:
-        st.query_params["sample"] = name
+    go(sample=None if name == samples()[0].name else name)
 
 
 def choose_upload(name: str | None) -> None:
     """Look at one of the session's own images; the link holds its name and nothing of it."""
-    st.session_state[_UPLOAD] = name
-    if name is None:
-        st.query_params.pop("upload", None)
-    else:
-        st.query_params["upload"] = name
+    go(upload=name)
 
 
 def chosen_upload() -> str | None:
-    """The name in the URL of one of the session's own images.
-
-    A click that was on its way when one was chosen comes with the URL before. The browser's Back
-    does so too, and there it is meant.
-    """
-    name = st.query_params.get("upload") or None
-    context = get_script_run_ctx()
-    went_back = context is not None and context.is_history_navigation
-    if name is None and not went_back and st.session_state.get(_UPLOAD) is not None:
-        choose_upload(st.session_state[_UPLOAD])
-        return chosen_upload()
-    st.session_state[_UPLOAD] = name
-    return name
+    """The name in the URL of one of the session's own images."""
+    return st.query_params.get("upload") or None
 
 
 def choose_channel(channel: int | None, layer: str | None = None) -> None:
     """Pick a channel up, of another layer if named, or put it down, and say so in the URL."""
-    if channel is None:
-        st.query_params.pop("channel", None)
-    else:
-        of = {} if layer is None else {"layer": layer}
-        st.query_params.update({"channel": str(channel), **of})
+    of = {} if layer is None or channel is None else {"layer": layer}
+    go(channel=None if channel is None else str(channel), **of)
 
 
 def chosen_channel(shown: Container[int]) -> int | None:
@@ -162,10 +142,10 @@ def choose_cell(cell: Cell, size: Cell, channel: int | None = None) -> None:
 
     All of it goes into the URL at once, so that it is one entry in the browser's history.
     """
-    changes = {"cell": ",".join(map(str, (*cell, *size)))}
+    changes: dict[str, str | None] = {"cell": ",".join(map(str, (*cell, *size)))}
     if channel is not None:
         changes["channel"] = str(channel)
-    st.query_params.update(changes)
+    go(**changes)
 
 
 def chosen_cell(rows: int, columns: int) -> Cell:
@@ -194,9 +174,15 @@ def warn_about_link(parameter: str, known: list[str]) -> None:
     asked = st.query_params.get(parameter)
     if asked is not None and asked not in known:
         near = nearest_names(asked, known, count=2)
-        hint = f" The nearest: {', '.join(near)}." if near else ""
+        hint = say(" The nearest: {near}.", near=", ".join(near)) if near else ""
         st.warning(
-            plain(f"This link asks for the {parameter} {shorten(asked, 60)!r}, which is not here.")
+            plain(
+                say(
+                    "This link asks for the {parameter} {asked!r}, which is not here.",
+                    parameter=say(parameter),
+                    asked=shorten(asked, 60),
+                )
+            )
             + plain(hint),
             icon=":material/link_off:",
         )

@@ -1,21 +1,65 @@
 """The page's style sheet and first scripts, and the colours that drawn pictures have too."""
 
+import json
 from functools import cache
 from pathlib import Path
 
 import streamlit as st
 
-from hookviz.drawing.colormaps import INF_COLOUR, LEVELS, NAN_COLOUR
+from hookviz.drawing.colormaps import (
+    INF_COLOUR,
+    LEVELS,
+    NAN_COLOUR,
+    PROJECTED,
+    PROJECTED_SIGNED,
+)
 from hookviz.drawing.colours import ACCENT
 from hookviz.drawing.palette import palette_of
+from hookviz.language.catalogs import ENGLISH, script_words, signs
+from hookviz.language.saying import mark, say
+from hookviz.language.speaking import speaking
+from hookviz.ui.languages import in_link
 
 _HERE = Path(__file__).parent
+_SHEETS = ("style.css", "presenting/presenting.css")
+_SCRIPTS = (
+    *("early.js", "terms.js", "history.js"),
+    *("presenting/slides.js", "presenting/presenting.js"),  # after history.js, whose keys are first
+)
 _LIGHT, _DARK = "RdBu_r", "berlin"
+_LABELS = {
+    "sort": mark("sort:"),
+    "top": mark("show:"),
+    "scale": mark("scale:"),
+    "colours": mark("colours:"),
+}
+PRESENT = "present"
+"""What the link calls the presenter's view; it is there where that is ``"1"``."""
+
+
+def is_presenting() -> bool:
+    """Whether the page is shown to a class, on a projector."""
+    return st.query_params.get(PRESENT) == "1"
 
 
 def diverging() -> str:
-    """The colormap for signed values: zero fades into the page, be it dark or light."""
+    """The colormap for signed values: zero fades into the page, be it dark or light.
+
+    Before a class it is the one that a projector takes least from.
+    """
+    if is_presenting():
+        return PROJECTED_SIGNED
     return _DARK if st.context.theme.type == "dark" else _LIGHT
+
+
+def sequential() -> str:
+    """The colormap for values that are nowhere negative: zero is the page's own black or white.
+
+    Before a class it is the one that a projector takes least from.
+    """
+    if is_presenting():
+        return PROJECTED
+    return "inferno" if st.context.theme.type == "dark" else "gray_r"
 
 
 def signed_colour(value: float) -> str:
@@ -31,22 +75,45 @@ def style() -> str:
     ``--hv-NAME-below`` and ``--hv-NAME-above`` are its blue and its red, for bars.
     """
     variables = {"accent": ACCENT, "nan": NAN_COLOUR, "inf": INF_COLOUR}
-    for name in (_LIGHT, _DARK):
+    for name in (_LIGHT, _DARK, PROJECTED_SIGNED):
         colours = [f"#{bytes(colour).hex()}" for colour in palette_of(name)[:LEVELS, :3]]
         variables[name] = " ".join(colours)
         variables[f"{name}-below"] = colours[LEVELS // 8]
         variables[f"{name}-above"] = colours[LEVELS - 1 - LEVELS // 8]
     lines = "".join(f"--hv-{name}: {value};" for name, value in variables.items())
-    return f"<style>:root {{{lines}}}\n{(_HERE / 'style.css').read_text('utf-8')}</style>"
+    sheets = "\n".join((_HERE / name).read_text("utf-8") for name in _SHEETS)
+    return f"<style>:root {{{lines}}}\n{sheets}</style>"
 
 
 @cache
-def head() -> str:
+def head(language: str = ENGLISH) -> str:
     """What stands before the page: its style, and scripts that run as soon as it begins.
 
-    Keys that come early are kept, words are explained, and the browser's history takes one step for
-    each thing that a person does.
+    First of all comes what they say in `language`. Keys that come early are kept, words are
+    explained, the browser's history takes one step for each thing that a person does, and the
+    presenter's view has its keys and its slides.
     """
-    files = ("early.js", "terms.js", "history.js")
-    scripts = "".join(f"<script>{(_HERE / name).read_text('utf-8')}</script>" for name in files)
-    return style() + scripts
+    scripts = "".join(f"<script>{(_HERE / name).read_text('utf-8')}</script>" for name in _SCRIPTS)
+    ready = '<script>window.dispatchEvent(new Event("hookviz:head"));</script>'
+    return style() + _labels(language) + _words(language) + scripts + ready
+
+
+def _labels(language: str) -> str:
+    """What stands before a choice above the channels, as style: it takes no room of its own."""
+    rules = []
+    with speaking(language):
+        for key, label in _LABELS.items():
+            rule = f'.st-key-{key} [role="group"]::before'
+            rules.append(
+                f'{rule} {{ content: {json.dumps(say(label), ensure_ascii=False)} / ""; }}'
+            )
+    return f"<style>{''.join(rules)}</style>"
+
+
+def _words(language: str) -> str:
+    """The language for who reads the page aloud; words and decimal point of the scripts."""
+    words = json.dumps(dict(script_words(language))).replace("</", "<\\/")
+    point, _ = signs(language)
+    code = f"document.documentElement.lang = {json.dumps(in_link(language))};"
+    code += f" window.hookvizPoint = {json.dumps(point)};"
+    return f"<script>{code} window.hookvizWords = {words};</script>"

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
+from hookviz.atlas.histograms import Histograms
 from hookviz.atlas.making import AtlasProgress
 from hookviz.errors import HookVizError, ImageError, ModelError, SettingError
 from hookviz.models.shapesnet import CATEGORIES
@@ -20,6 +21,7 @@ from hookviz.types import Model
 from scripts.draw import draw
 from tests.atlas.folders import by_plain_hooks, check_tops, save_folder
 from tests.conftest import Tiny, all_hooks, as_model, picture, random_input, seeded
+from tests.every_network import EVERY_WAY
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -223,6 +225,31 @@ hookviz.make_atlas(model, sys.argv[1], sys.argv[2], top=2, batch=8, progress=sho
 """
 
 
+def test_what_ends_it_inside_a_sum_leaves_no_part_of_one(
+    tiny: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C can come anywhere."""
+    monkeypatch.setattr("hookviz.atlas.plan._SHARD", 8)
+    save_folder(tmp_path / "photos", 40)
+    whole = hookviz.make_atlas(tiny, tmp_path / "photos", tmp_path / "whole.atlas", batch=4)
+    merge, merges = Histograms.merge, itertools.count()
+
+    def ended(histograms: Histograms, other: Histograms) -> None:
+        merge(histograms, other)
+        if next(merges) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Histograms, "merge", ended)
+    for seconds in (0.0, 10.0):  # each sum written down, and none before the end
+        monkeypatch.setattr("hookviz.atlas.making._SECONDS", seconds)
+        merges = itertools.count()
+        path = tmp_path / f"{seconds}.atlas"
+        with pytest.raises(KeyboardInterrupt):
+            hookviz.make_atlas(tiny, tmp_path / "photos", path, batch=4)
+        hookviz.make_atlas(tiny, tmp_path / "photos", path, batch=4)
+        assert files_of(path) == files_of(whole.path)
+
+
 def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
     save_folder(tmp_path / "photos", 96)
 
@@ -384,7 +411,7 @@ def test_progress_tells_images_and_the_time_left(tiny: Model, tmp_path: Path) ->
 
 @pytest.mark.sweep
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", ["shapesnet", "squeezenet", "resnet18"])
+@pytest.mark.parametrize("name", ["shapesnet", "squeezenet", *(["resnet18"] if EVERY_WAY else [])])
 def test_the_top_of_every_channel_over_200_images(name: str, tmp_path: Path) -> None:
     """Each list beside the maxima of plain hooks, one pass an image: values, images and cells."""
     for number in range(200):

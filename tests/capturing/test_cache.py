@@ -125,3 +125,19 @@ def test_the_oldest_of_all_sessions_are_given_back() -> None:
     assert (first.used, second.used, budget.used) == (10, 10, 20)
     assert budget.give_back(1000) == 20
     assert budget.give_back(1) == budget.used == len(first) == 0
+
+
+def test_what_begins_alike_is_handed_over_to_another_cache() -> None:
+    budget = Budget(100)
+    one, other = budget.cache(100), budget.cache(15)
+    for key in (("net", "a"), ("net", "b"), ("net",), ("nets", "a"), "net"):
+        one.put(key, key, 5)
+    one.hand_over(other, ("net",))
+    assert [other.get(("net", name)) for name in "ab"] == [("net", "a"), ("net", "b")]
+    assert other.get(("nets", "a")) is other.get("net") is None
+    assert len(other) == 3
+    assert len(one) == 5
+    assert other.used == 15
+    one.hand_over(other, ("nets",))  # more than there is room for: the oldest goes
+    assert other.get(("nets", "a")) == ("nets", "a")
+    assert other.used == 15

@@ -14,6 +14,7 @@ import hookviz
 from hookviz.capturing import engine, inputs
 from hookviz.capturing.cache import Budget, ByteCache
 from hookviz.errors import UnknownLayerError
+from hookviz.language.speaking import speaking
 from hookviz.types import Model
 from tests.conftest import (
     TINY_SIDE,
@@ -83,6 +84,16 @@ def test_predictions_are_the_softmax_of_the_logits(tiny: Model, noise: Tensor) -
         f"class {index}" for index in chances.argsort(descending=True)[:2].tolist()
     ]
     assert sum(chance for _, chance in cap.predictions(99)) == pytest.approx(1)
+    assert [index for index, _ in cap.likeliest(2)] == chances.argsort(descending=True)[:2].tolist()
+    assert [chance for _, chance in cap.likeliest(2)] == [chance for _, chance in top]
+
+
+def test_what_is_predicted_has_the_names_of_the_weights_in_any_language() -> None:
+    model = hookviz.load_model("shapesnet")
+    with speaking("zh_CN"):
+        cap = hookviz.capture(model, "assets/samples/star.jpg")
+        assert cap.predictions(1)[0][0] == "star"
+        assert "星形" in cap._repr_html_()
 
 
 def test_chosen_layers_come_in_order_of_execution_once_each(tiny: Model, noise: Tensor) -> None:

@@ -91,6 +91,20 @@ def test_atlases_reach_the_server_or_are_refused_at_once(tmp_path: Path) -> None
     assert "a.atlas" in mistake("run", "--atlas", tmp_path / "a.atlas")
 
 
+def test_lessons_reach_the_server_or_are_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "streamlit.py").write_text('import os; print(os.environ["HOOKVIZ_LESSONS"])')
+    (tmp_path / "mine").mkdir()
+    lesson = tmp_path / "mine" / "01-my-lesson.md"
+    lesson.write_text("---\ntitle: Mine\n---\n# Step\nText.\n")
+    run = process("run", "--lessons", "mine", cwd=tmp_path)
+    assert run.stdout.strip() == str(tmp_path / "mine")
+    lesson.write_text("---\ntitle: Mine\n---\n# Step\n\n```live pixel\n```\n")
+    said = mistake("run", "--lessons", tmp_path / "mine")
+    assert "01-my-lesson.md, line 6: There is no live part called 'pixel'." in said
+    assert "Did you mean 'pixels'?" in said
+    assert "no folder" in mistake("run", "--lessons", tmp_path / "none")
+
+
 def test_the_variable_is_the_one_that_the_server_reads() -> None:
     assert f'"{"HOOKVIZ_MODEL"}"' in (ROOT / "hookviz" / "cli" / "run.py").read_text("utf-8")
 

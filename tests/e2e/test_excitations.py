@@ -54,7 +54,7 @@ def test_a_patch_leads_to_its_image_where_the_cell_has_that_value(
     before = wait_for_grid(page)
     first = excitations[0]
     patches(page).first.click()
-    wait_for_grid(page, before)
+    after = wait_for_grid(page, before)
     row, column = first.cell
     query = parse_qs(urlsplit(page.url).query)
     assert query["cell"][0].split(",")[:2] == [str(row), str(column)]
@@ -65,7 +65,7 @@ def test_a_patch_leads_to_its_image_where_the_cell_has_that_value(
     assert said == pytest.approx(first.value, rel=1e-5)
     page.go_back()
     expect(page.get_by_role("heading", name=f"Channel {CHANNEL}")).to_be_visible()
-    assert wait_for_grid(page) == before
+    assert wait_for_grid(page, after) == before
 
 
 def test_a_patch_of_a_sample_leads_to_the_sample(page: Page, server: str) -> None:

@@ -27,6 +27,15 @@ _AWAY = """document => {
 }"""
 
 
+_HOLD = """(() => {
+  const unpack = window.createImageBitmap;
+  window.createImageBitmap = (from, ...more) => !(document.held && from instanceof Blob)
+    ? unpack(from, ...more)
+    : new Promise((done) => document.held.push(() => done(unpack(from, ...more))));
+})()"""
+"""Pictures of an answer wait in `document.held`, once it is there."""
+
+
 def frames_of(page: Page) -> int:
     """The number of the last frame that was painted."""
     return int(page.locator(TILES).get_attribute("data-frame") or 0)
@@ -247,6 +256,24 @@ def test_a_hidden_tab_sends_nothing_and_goes_on_when_it_is_seen(page: Page, serv
     wait_for_grid(page)
     page.wait_for_timeout(300)
     assert all(socket.is_closed() for socket in sockets)
+
+
+def test_an_answer_that_is_still_unpacked_when_the_tab_is_hidden_says_nothing(
+    page: Page, server: str
+) -> None:
+    page.add_init_script(f"({_AWAY})(document)")
+    page.add_init_script(_HOLD)
+    page.goto(f"{server}/{LIVE}")
+    expect_live(page)
+    page.evaluate("document.held = []")
+    page.wait_for_function("document.held.length")
+    page.evaluate("document.away = true; document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator(".live .state")).to_have_text("Stopped while this tab is hidden.")
+    still = frames_of(page)
+    page.evaluate("document.held.splice(0).forEach((unpack) => unpack())")
+    page.wait_for_timeout(300)
+    expect(page.locator(".live .state")).to_have_text("Stopped while this tab is hidden.")
+    assert frames_of(page) == still
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 from websockets.exceptions import ConnectionClosed
 
 from scripts.browsing import wait_for_grid
@@ -31,6 +31,8 @@ from scripts.visitor import arrive
 from tests.conftest import encoded, in_a_loop_of_its_own, picture
 from tests.container.test_running import until_healthy
 from tests.e2e.screen import choose
+from tests.e2e.test_classroom import begin
+from tests.e2e.test_history import settle
 
 pytestmark = [
     pytest.mark.skipif(not shutil.which("caddy"), reason="no Caddy here"),
@@ -171,6 +173,47 @@ def test_one_secret_signs_the_cookies_of_all_and_is_not_on_a_command_line(group:
         assert not secrets & set(_proc(pid, "cmdline").split("\0"))
     (secret,) = secrets
     assert len(secret) >= 64
+
+
+def test_a_class_and_its_short_link_lead_to_their_server(
+    page: Page, browser: Browser, group: Group
+) -> None:
+    code = begin(page, group.address)
+    here = cookie_of(page)
+    (elsewhere,) = group.servers().keys() - {here}
+    typed, short = (browser.new_context() for _ in range(2))
+    for context in (typed, short):  # two pupils whose sessions are at the other server
+        context.add_cookies([{"name": COPY, "value": elsewhere, "url": group.address}])
+    pupil = typed.new_page()
+    pupil.goto(f"{group.address}/?model=ShapesNet")
+    wait_for_grid(pupil)
+    pupil.get_by_role("button", name="Classroom", exact=True).click()
+    pupil.get_by_label("The code of your class").fill(code.lower())
+    pupil.get_by_role("button", name="Follow my teacher").click()
+    expect(page.get_by_text("1 screen follows")).to_be_visible()
+    assert cookie_of(pupil) == here
+
+    choose(page, "Layer", LAYERS[0])
+    pupil.wait_for_url(f"**layer={LAYERS[0]}**")
+    page.get_by_role("button", name="Present this view (F)").click()
+    page.get_by_role("toolbar", name="Presenting").wait_for()
+    page.keyboard.press("q")  # while a class is taught, it is the link that leads there
+    dialog = page.get_by_role("dialog", name="For the class")
+    expect(dialog.get_by_text(f"?follow={code}")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Code", exact=True).click()
+    page.get_by_role("button", name="End the class").click()
+    page.wait_for_url(lambda url: "class=" not in url)
+    expect(page.get_by_test_id("stPopoverBody")).to_have_count(0)  # whose keys they were
+    settle(page)
+    page.keyboard.press("q")
+    link = dialog.get_by_text("/hookviz/go/").inner_text()
+    guest = short.new_page()
+    guest.goto(link)
+    expect(guest.get_by_role("combobox", name="Layer")).to_have_value(SHOWN[0])
+    assert cookie_of(guest) == elsewhere  # it moves nobody
+    for context in (typed, short):
+        context.close()
 
 
 def test_visitors_of_a_killed_server_go_on_at_another_and_nobody_else_notices(

@@ -21,7 +21,10 @@ def nobody(_done: float, _left_out: int) -> None: ...
 
 
 def is_running(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text()[:60]
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text()[:60]
+    except OSError:  # it ended before it was read, or while it was
+        return False
 
 
 def wait_until_gone(pids: set[int]) -> None:

@@ -13,6 +13,7 @@ import hookviz
 from hookviz.capturing import inputs
 from hookviz.explaining.attribution import input_gradient, layer_gradient
 from hookviz.explaining.backward import INPUT, Pass, Quantity
+from hookviz.language.speaking import speaking
 from hookviz.types import ignore
 from tests.conftest import Tiny, as_model, hook_count, random_input, seeded
 
@@ -77,6 +78,8 @@ def test_what_it_says() -> None:
     model = hookviz.load_model("shapesnet", "random")
     assert Quantity(3).says(model) == "the score of star"
     assert Quantity(99).says(model) == "the score of class 99"
+    with speaking("zh_CN"):
+        assert Quantity(3).says(model) == "星形 的得分"
     assert Quantity(layer="stem", channel=2).says(model) == "the mean of channel 2 of stem"
     cell = Quantity(layer="stem", channel=2, cell=(4, 5))
     assert cell.says(model) == "row 4, column 5 of channel 2 of stem"

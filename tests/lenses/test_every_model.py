@@ -9,27 +9,15 @@ from hookviz.lenses.contract import running
 from hookviz.models import catalog
 from hookviz.types import Model
 from tests.conftest import hook_count, picture
-from tests.every_network import IN_EVERY_NETWORK
+from tests.every_network import IN_EVERY_NETWORK, ONE_OF_A_KIND, is_looked_at_closely
 
-_LARGE = 25_000_000
-"""Weights of a network that takes long."""
-
-_LONG = frozenset(
-    {
-        *("across-images", "channels-that-matter", "dream", "effective-receptive-field"),
-        *("gradient-flow", "inversion", "integrated-gradients", "occlusion", "prune-weights"),
-        "verify",  # in every network tests/test_every_model.py computes every layer again
-    }
-)
-"""Lenses of many passes, or that sort all weights."""
+_QUICK = frozenset({"embedding", "grad-cam", "inputs", "kernels", "summary"})
+"""Lenses of one pass, which go through all networks: one forward, one backward."""
 
 
-def _has_like(model: Model) -> bool:
-    """Whether a network is large and its family has a smaller one, built of the same parts."""
-    specs = {spec.name: spec for spec in catalog.described_models()}
-    own = specs[model.name]
-    family = [spec.parameters for spec in specs.values() if spec.family == own.family]
-    return own.parameters > max(_LARGE, min(family))
+def test_a_network_of_every_family_goes_through_every_lens() -> None:
+    family = {spec.name: spec.family for spec in catalog.described_models()}
+    assert {family[name] for name in ONE_OF_A_KIND} == set(family.values())
 
 
 @pytest.mark.sweep
@@ -37,11 +25,10 @@ def _has_like(model: Model) -> bool:
 def test_every_lens_works_on(of_catalog: Model) -> None:
     model, side = of_catalog, max(64, of_catalog.min_size)
     versions = [parameter._version for parameter in model.network.parameters()]
-    has_like = _has_like(model)
     convs = hookviz.list_layers(model)
     for lens in running.list_lenses():
-        if has_like and lens.slug in _LONG:
-            continue  # a network of the same parts goes through them
+        if lens.slug not in _QUICK and not is_looked_at_closely(model.name):
+            continue
         chosen = _short(lens.slug)
         if lens.slug == "maximize":  # 32 steps, to a layer in the middle
             chosen["layer"] = convs[len(convs) // 2].name

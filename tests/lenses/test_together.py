@@ -87,7 +87,7 @@ def test_lenses_begin_at_a_layer_that_is_not_the_classes_themselves() -> None:
         for slug in ("grad-cam", "gradients", "embedding")
     }
     assert begins == {
-        "grad-cam": "features.12.expand3x3_activation",
+        "grad-cam": "features.12",  # all of the last maps, of both convs
         "gradients": "features.12.expand3x3",
-        "embedding": "features.12.expand3x3_activation",
+        "embedding": "features.12",
     }

@@ -11,6 +11,8 @@ from hookviz.drawing.grid import make_grid
 from hookviz.drawing.tile_facts import tile_facts
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.images import reading
+from hookviz.language.naming import class_label
+from hookviz.language.speaking import speaking
 from hookviz.live.answers import answer
 from hookviz.live.frames import Clock, draw
 from hookviz.live.subject import Subject
@@ -42,6 +44,16 @@ def test_the_grid_comes_with_all_that_the_mosaic_is_painted_from() -> None:
     assert [tuple(each) for each in told.told["scores"]] == list(capture.predictions(5))
     assert np.allclose(told.told["maxima"], capture[STEP].values.amax((1, 2)).numpy(), rtol=1e-6)
     assert list(told.told["ms"]) == ["wait", "decode", "shrink", "pass", "grid", "encode"]
+
+
+def test_classes_have_their_names_in_the_language_that_is_spoken() -> None:
+    model, data = shapesnet(), frame(1)
+    with speaking("zh_CN"):
+        told = answered(data, model, subject_of(model)).told["scores"]
+        top = hookviz.capture(model, data, STEP).likeliest(5)
+        names = [class_label(index, model.categories) for index, _ in top]
+    assert [name for name, _ in told] == names
+    assert not any(name.isascii() for name in names)
 
 
 @pytest.mark.parametrize("top", [None, 3])

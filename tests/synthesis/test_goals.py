@@ -2,6 +2,7 @@ import pytest
 import torch
 
 import hookviz
+from hookviz.language.speaking import speaking
 from hookviz.synthesis.goals import Match, Objective, by_picture
 from hookviz.types import Model
 
@@ -34,6 +35,20 @@ def test_value(objective: Objective, value: float) -> None:
 )
 def test_words(objective: Objective, says: str, tiny: Model) -> None:
     assert objective.says(tiny) == says
+
+
+def test_words_without_the_layer(tiny: Model) -> None:
+    with speaking("zh_CN"):
+        said = Objective.of_channel("conv1", 3, (0, 2)).says_alone(tiny)
+    assert said == "通道 3，第 0 行第 2 列"
+    assert Objective.of_class(2).says_alone(tiny) == "the score of class 2"
+    assert Objective("conv1").says_alone(tiny) == "all of conv1"
+
+
+def test_a_class_has_its_name_in_the_language_that_is_spoken() -> None:
+    model = hookviz.load_model("shapesnet", "random")
+    with speaking("zh_CN"):
+        assert Objective.of_class(3).says(model) == "星形 的得分"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import hookviz
+from hookviz.ui import link
 from hookviz.ui import recent_images as recent
 from scripts.servers import ROOT
 from tests.conftest import encoded, picture
@@ -46,6 +47,7 @@ def test_the_last_images_are_kept_and_one_is_gone_back_to() -> None:
     kept = page.session_state[recent._KEY]
     assert page.query_params["upload"] == kept[0].thumbnail.name
     page.query_params["upload"] = kept[-1].thumbnail.name
+    del page.session_state[link._WRITTEN]  # as where the browser's Back brings the link
     page.run()
     assert "of 42×30 pixels" in shown(page)
     give(page, "again.png", encoded(picture(4, 44, 30)))  # known by its pixels: no second tile

@@ -30,6 +30,7 @@ RUBBISH = (
     "\U0001f4a5\u202e\ud7ff\n\r\t[a](javascript:alert(1))",
     "x" * 1_000_000,
 )
+_LONGEST_LINK = 400_000  # Streamlit refuses more than 512 KB
 VIEW = (
     "family", "model", "weights", "size", "whole", "layer", "scale", "colours", "sort", "top",
     "image", "upload", "sample", "channel", "cell", "origin", "lens",
@@ -58,14 +59,13 @@ def shown(**query: str) -> AppTest:
 @pytest.mark.parametrize("value", RUBBISH, ids=range(len(RUBBISH)))
 def test_rubbish_in_every_parameter_of_the_view_leaves_a_page(offline: None, value: str) -> None:
     for name in VIEW:
-        page = shown(**{name: value})
-        assert page.selectbox(key="model").value == "SqueezeNet (photographs)"
+        page = shown(**{"model": "ShapesNet", name: value})  # which is the quickest
+        is_read = name != "model" and len(value) < _LONGEST_LINK
+        model = "ShapesNet" if is_read else "SqueezeNet (photographs)"
+        assert page.selectbox(key="model").value == model
         assert all(len(element.value) < 1000 for element in (*page.warning, *page.error))
     page = shown(**dict.fromkeys(VIEW, value))
     assert page.selectbox(key="layer").value == "features.0"
-
-
-_LONGEST_LINK = 400_000  # Streamlit refuses more than 512 KB
 
 
 def rubbish_by_lens() -> dict[str, list[str]]:
@@ -93,7 +93,7 @@ def test_rubbish_in_every_parameter_of_a_lens_leaves_a_page(
     names = [f"{slug}-{parameter.name}" for parameter in lens.parameters]
     for every in values:
         value = every[: _LONGEST_LINK // max(1, len(names))]
-        page = shown(lens=slug, **dict.fromkeys(names, value))
+        page = shown(model="ShapesNet", lens=slug, **dict.fromkeys(names, value))
         assert page.header[0].value == lens.question
 
 

@@ -15,15 +15,17 @@ from hookviz.comparing.rank_correlation import rank_correlation
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.hooking.forward_pass import Telling
+from hookviz.language.saying import localised, mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import Switch
 from hookviz.models.untrained import untrained
 
 _ALIKE, _APART = 0.5, 0.2  # correlation from which maps are alike, and below which they are not
 _MAP = "map"  # what a lens with this switch calls its map among its values, if it has one
-_BESIDE = (
-    "Beside it is the same for a network that was never trained: what the two have in common comes "
-    "from the architecture and the method, and was not learned."
+_BESIDE = mark(
+    "Beside it is the same for a network that was never trained: what the two "
+    "have in common comes from the architecture and the method, and was not "
+    "learned."
 )
 
 
@@ -32,8 +34,8 @@ class BesideRandom(Switch):
     """Whether the lens looks at the untrained network too. Its ``run`` knows nothing of it."""
 
     name: str = "beside_random"
-    label: str = "Random weights beside it"
-    help: str = "The same with weights that were never trained: what stays was not learned."
+    label: str = mark("Random weights beside it")
+    help: str = mark("The same with weights that were never trained: what stays was not learned.")
 
 
 def looked(lens: Lens, subject: Subject, chosen: Mapping[str, Any]) -> LensOutput:
@@ -47,7 +49,7 @@ def looked(lens: Lens, subject: Subject, chosen: Mapping[str, Any]) -> LensOutpu
     telling.step()
 
     def beside(output: LensOutput) -> None:
-        subject.partial((_beside(panels, output[0], _BESIDE, pairs=len(output[0])), values))
+        subject.partial((_beside(panels, output[0], say(_BESIDE), pairs=len(output[0])), values))
 
     try:
         blank = replace(
@@ -63,12 +65,12 @@ def looked(lens: Lens, subject: Subject, chosen: Mapping[str, Any]) -> LensOutpu
             raise
         return (
             *panels,
-            TextPanel(f"There is no picture with random weights: {error}", "note"),
+            TextPanel(say("There is no picture with random weights: {error}", error=error), "note"),
         ), values
     telling.step()
     if _MAP not in values:
         random = {f"random_{name}": numbers for name, numbers in theirs.items()}
-        return _beside(panels, others, _BESIDE, pairs=len(others)), {**values, **random}
+        return _beside(panels, others, say(_BESIDE), pairs=len(others)), {**values, **random}
     found = _correlations(values[_MAP], theirs[_MAP])
     return _beside(panels, others, _says(found)), {**values, "random_map": theirs[_MAP], **found}
 
@@ -96,8 +98,8 @@ def _beside(
         if isinstance(panel, ImagePanel):
             if blanks:
                 blank = blanks.pop(0)
-                alt = f"{blank.alt}, with random weights"
-                shown.append(replace(blank, title="With random weights", alt=alt))
+                alt = say("{alt}, with random weights", alt=blank.alt)
+                shown.append(replace(blank, title=say("With random weights"), alt=alt))
             last = len(shown)  # pictures that follow each other stand in a row
     return *shown[:last], TextPanel(words, "note"), *shown[last:]
 
@@ -105,25 +107,34 @@ def _beside(
 def _says(found: Mapping[str, NDArray[np.float64]]) -> str:
     alike = float(found["rank_correlation"])
     if not np.isfinite(alike):
-        return (
-            "With random weights beside it: one of the maps has one value everywhere, so the two "
-            "can't be ranked alike or otherwise."
+        return say(
+            "With random weights beside it: one of the maps has one value everywhere, so "
+            "the two can't be ranked alike or otherwise."
         )
     by_size = found.get("rank_correlation_of_sizes")
-    written = f"{alike:.2f}".replace("-", "−")
-    told = f"The maps of the trained and of an untrained network correlate by {written} (Spearman)"
+    written = localised(f"{alike:.2f}").replace("-", "−")
+    told = say(
+        "The maps of the trained and of an untrained network correlate by {written} (Spearman)",
+        written=written,
+    )
     strongest = alike
     if by_size is not None and np.isfinite(by_size):
-        told += f", their sizes by {float(by_size):.2f}".replace("-", "−")
+        told += say(", their sizes by {by_size:.2f}", by_size=float(by_size)).replace("-", "−")
         strongest = max(abs(alike), float(by_size))  # the signs may well be the other way round
     if strongest >= _ALIKE:
-        means = "Much of it was there before any training: it shows the image more than what the "
-        means += "network learned."
+        means = say(
+            "Much of it was there before any training: it shows the image more than what the "
+        )
+        means += say("network learned.")
     elif strongest >= _APART:
-        means = "Part of it was there before any training."
+        means = say("Part of it was there before any training.")
     else:
-        means = "Little of it was there before any training, so it depends on what was learned."
-    return f"{told}. {means} That it depends on it does not make it right."
+        means = say(
+            "Little of it was there before any training, so it depends on what was learned."
+        )
+    return say(
+        "{told}. {means} That it depends on it does not make it right.", told=told, means=means
+    )
 
 
 BESIDE_RANDOM = BesideRandom()

@@ -12,6 +12,8 @@ from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.survey import Survey, survey_input
 from hookviz.drawing.panels import Panel
 from hookviz.errors import ModelError
+from hookviz.language.naming import class_label
+from hookviz.language.saying import say
 from hookviz.lenses.contract.parameters import Parameter
 from hookviz.types import Capture, InputImage, LayerInfo, Model, ModelInput, Progress, ignore
 
@@ -78,8 +80,11 @@ class Subject:
         capture = self.capture([layer.name for layer in self.survey.layers[:1]], logits=True)
         if capture.logits is None:
             raise ModelError(
-                f"{self.model.title} puts out no class scores, so there is no class to ask about. "
-                "Every model of the catalog does, for example shapesnet."
+                say(
+                    "{model} puts out no class scores, so there is no class to ask about. Every "
+                    "model of the catalog does, for example shapesnet.",
+                    model=self.model.title,
+                )
             )
         return capture
 
@@ -90,9 +95,8 @@ class Subject:
         return int(self.scored.logits.argmax())
 
     def label(self, number: int) -> str:
-        """What a class is called."""
-        names = self.model.categories
-        return names[number] if number < len(names) else f"class {number}"
+        """What a class is called in the language that is spoken."""
+        return class_label(number, self.model.categories)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Protocol
 
+from hookviz.capturing.last_maps import IDLE, last_maps
 from hookviz.capturing.survey import Survey
 from hookviz.errors import (
     HookVizError,
@@ -18,10 +19,10 @@ from hookviz.errors import (
     shorten,
 )
 from hookviz.images.samples import samples
+from hookviz.language.saying import mark, say
 from hookviz.types import Capture, LayerInfo, Model
 from hookviz.wording import read_numbers
 
-_IDLE = ("Dropout", "Dropout2d", "Identity")  # pass on what they are given, outside of training
 _MOST_CHANNELS = 100_000  # that are asked for in one go
 
 
@@ -94,7 +95,14 @@ class Parameter:
 
     def refuse(self, value: Any, wanted: str) -> SettingError:
         """The error that names the value and says what this parameter takes: `wanted`, a noun."""
-        return SettingError(f"{self.name}={shorten(repr(value))} is not {wanted}.")
+        return SettingError(
+            say(
+                "{name}={value} is not {wanted}.",
+                name=self.name,
+                value=shorten(repr(value)),
+                wanted=wanted,
+            )
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,11 +114,12 @@ class LayerChoice(Parameter):
             for whatever puts out maps, blocks such as ``layer4`` too, ``"any"`` for all of these.
         default: ``"first"``, ``"last"``, ``"last conv"`` or ``"last map"``, whose output is maps
             of several cells, for the last one whose channels are not the classes themselves
-            (`Survey.hidden`), or ``"none"`` for a choice that can be left open. No block is.
+            (`Survey.hidden`), or ``"none"`` for a choice that can be left open. Of blocks only
+            ``"last map"`` may be one (`last_maps`).
     """
 
     name: str = "layer"
-    label: str = "Layer"
+    label: str = mark("Layer")
     kind: str = "conv"
     default: str = "last"
 
@@ -134,10 +143,13 @@ class LayerChoice(Parameter):
             return names[0]
         hidden = [layer for layer in surveyed.hidden if layer.name in names]
         if self.default == "last map":
+            last = last_maps(surveyed, {layer.name for layer in self.choices(surveyed)})
+            if last is not None:
+                return last
             maps = [
                 layer
                 for layer in reversed(hidden)
-                if len(layer.output_shape) == 3 and layer.kind not in _IDLE
+                if len(layer.output_shape) == 3 and layer.kind not in IDLE
             ]
             larger = (layer.name for layer in maps if min(layer.output_shape[1:]) > 1)
             return next(larger, maps[0].name if maps else names[-1])
@@ -154,14 +166,18 @@ class LayerChoice(Parameter):
         if value is None and self.default == "none":
             return None
         if not names:
-            wanted = "layer that puts out maps" if self.kind == "maps" else "conv layer"
-            raise HookVizError(f"{subject.model.title} has no {wanted} to look at.")
+            wanted = say("layer that puts out maps") if self.kind == "maps" else say("conv layer")
+            raise HookVizError(
+                say("{model} has no {wanted} to look at.", model=subject.model.title, wanted=wanted)
+            )
         if value is None:
             return self.start(subject.survey)
         if value in names:
             return str(value)
-        kind = "conv layer" if self.kind == "conv" else "layer"
-        raise UnknownLayerError(f"{kind} in {subject.model.title}", str(value), names)
+        kind = say("conv layer") if self.kind == "conv" else "layer"
+        raise UnknownLayerError(
+            say("{kind} in {model}", kind=kind, model=subject.model.title), str(value), names
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -173,7 +189,7 @@ class ClassChoice(Parameter):
     """
 
     name: str = "target"
-    label: str = "Class"
+    label: str = mark("Class")
     optional: bool = False
 
     def resolve(self, value: Any, subject: Asked) -> int | None:
@@ -196,8 +212,15 @@ class ClassChoice(Parameter):
             if value in names:
                 return names.index(value)
             near = nearest_names(value, names)
-            hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-            raise SettingError(f"{subject.model.title} knows no class {shorten(value)!r}.{hint}")
+            hint = say(" Did you mean {map}?", map=" or ".join(map(repr, near))) if near else ""
+            raise SettingError(
+                say(
+                    "{model} knows no class {value!r}.{hint}",
+                    model=subject.model.title,
+                    value=shorten(value),
+                    hint=hint,
+                )
+            )
         scores = subject.scored.logits
         assert scores is not None  # or there would be no likeliest class
         try:
@@ -205,7 +228,14 @@ class ClassChoice(Parameter):
         except (TypeError, ValueError, OverflowError):  # Python reads up to 4,300 digits
             number = -1
         if not 0 <= number < len(scores):
-            raise self.refuse(value, f"a class of {subject.model.title}: 0 to {len(scores) - 1}")
+            raise self.refuse(
+                value,
+                say(
+                    "a class of {model}: 0 to {scores_count}",
+                    model=subject.model.title,
+                    scores_count=len(scores) - 1,
+                ),
+            )
         return number
 
 
@@ -232,7 +262,9 @@ class WholeNumber(Parameter):
         if isinstance(value, float) and value != number:
             number = self.low - 1
         if not self.low <= number <= self.high:
-            raise self.refuse(value, f"a whole number from {self.low} to {self.high}")
+            raise self.refuse(
+                value, say("a whole number from {low} to {high}", low=self.low, high=self.high)
+            )
         return number
 
 
@@ -241,7 +273,7 @@ class ChannelChoice(WholeNumber):
     """One channel by its number; whether the chosen layer has it is for the lens to check."""
 
     name: str = "channel"
-    label: str = "Channel"
+    label: str = mark("Channel")
     low: int = 0
     high: int = 999_999
     default: int = 0
@@ -287,7 +319,9 @@ class RealNumber(Parameter):
         except (TypeError, ValueError):
             number = float("nan")
         if not self.low <= number <= self.high:
-            raise self.refuse(value, f"a number from {self.low:g} to {self.high:g}")
+            raise self.refuse(
+                value, say("a number from {low:g} to {high:g}", low=self.low, high=self.high)
+            )
         return number
 
 
@@ -306,7 +340,7 @@ class OneOf(Parameter):
         if value is None:
             return self.choices[0]
         if value not in self.choices:
-            raise self.refuse(value, f"one of {', '.join(map(repr, self.choices))}")
+            raise self.refuse(value, say("one of {map}", map=", ".join(map(repr, self.choices))))
         return str(value)
 
 
@@ -327,7 +361,7 @@ class Switch(Parameter):
         known = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
         state = value if isinstance(value, bool) else known.get(str(value).casefold())
         if state is None:
-            raise self.refuse(value, "yes or no")
+            raise self.refuse(value, say("yes or no"))
         return bool(state)
 
 
@@ -342,7 +376,7 @@ class Channels(Parameter):
     """
 
     name: str = "channels"
-    label: str = "Channels"
+    label: str = mark("Channels")
     example: str = "0, 3-7"
 
     def resolve(self, value: Any, subject: Asked) -> tuple[int, ...]:  # noqa: ARG002
@@ -353,7 +387,7 @@ class Channels(Parameter):
         """
         if value is None:
             return ()
-        wanted = 'channel numbers such as "0, 3-7"'
+        wanted = say('channel numbers such as "0, 3-7"')
         if isinstance(value, str) and len(value) > _MOST_CHANNELS:
             raise self.refuse(value, wanted)
         if isinstance(value, int) and not isinstance(value, bool):
@@ -376,7 +410,7 @@ class MoreImages(Parameter):
     """
 
     name: str = "images"
-    label: str = "More images"
+    label: str = mark("More images")
     samples: bool = False
 
     def resolve(self, value: Any, subject: Asked) -> tuple[Any, ...]:  # noqa: ARG002
@@ -387,5 +421,7 @@ class MoreImages(Parameter):
             value = (value,)
         wrong = next((image for image in value if isinstance(image, int | float | None)), ...)
         if wrong is not ...:
-            raise self.refuse(value, "images or a sequence of them, such as ['cat.jpg', 'dog.jpg']")
+            raise self.refuse(
+                value, say("images or a sequence of them, such as ['cat.jpg', 'dog.jpg']")
+            )
         return tuple(value)

@@ -2,33 +2,46 @@
 
 from hookviz.errors import HookVizError, SettingError
 from hookviz.explaining.backward import Quantity
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, Parameter, WholeNumber
 from hookviz.wording import times
 
 
 def cell_choice(
-    matters_for: tuple[str, tuple[str, ...]], *, label: str = "Its {}", rare: bool = False
+    matters_for: tuple[str, tuple[str, ...]], *, whose: bool = True, rare: bool = False
 ) -> tuple[WholeNumber, WholeNumber]:
     """A row and a column, of which `chosen_cell` makes a cell.
 
     Args:
         matters_for: as of every parameter.
-        label: of each, where ``{}`` stands for its name.
+        whose: whether they are called "its row" and "its column", after a channel.
         rare: as of every parameter.
     """
+    texts = (
+        (
+            "row",
+            mark("Its row") if whose else mark("Row"),
+            mark("With a column: one cell of the channel. −1: the mean of the channel."),
+        ),
+        (
+            "column",
+            mark("Its column") if whose else mark("Column"),
+            mark("With a row: one cell of the channel. −1: the mean of the channel."),
+        ),
+    )
     row, column = (
         WholeNumber(
             name=name,
-            label=label.format(name).capitalize(),
+            label=label,
             matters_for=matters_for,
             low=-1,
             high=100_000,
             default=-1,
-            help=f"With a {other}: one cell of the channel. −1: the mean of the channel.",
+            help=text,
             rare=rare,
         )
-        for name, other in (("row", "column"), ("column", "row"))
+        for name, label, text in texts
     )
     return row, column
 
@@ -36,22 +49,22 @@ def cell_choice(
 QUANTITY: tuple[Parameter, ...] = (
     ClassChoice(
         optional=True,
-        help="Whose score it is about; the likeliest class where nothing is chosen.",
+        help=mark("Whose score it is about; the likeliest class where nothing is chosen."),
     ),
     LayerChoice(
-        label="Ask about layer",
+        label=mark("Ask about layer"),
         kind="any",
         default="none",
-        help="Ask about a channel of this layer, in place of the class.",
+        help=mark("Ask about a channel of this layer, in place of the class."),
     ),
     WholeNumber(
         name="channel",
-        label="Its channel",
+        label=mark("Its channel"),
         matters_for=("layer", ()),
         low=0,
         high=100_000,
         default=0,
-        help="Of the layer asked about.",
+        help=mark("Of the layer asked about."),
     ),
     *cell_choice(("layer", ())),
 )
@@ -88,7 +101,11 @@ def chosen_cell(row: int, column: int) -> tuple[int, int] | None:
     """
     if (row < 0) != (column < 0):
         raise SettingError(
-            f"row={row} and column={column}: choose both for one cell, or neither (−1)."
+            say(
+                "row={row} and column={column}: choose both for one cell, or neither (−1).",
+                row=row,
+                column=column,
+            )
         )
     return None if row < 0 else (row, column)
 
@@ -101,15 +118,23 @@ def check_pixels(subject: Subject) -> None:
     """
     if len(subject.shape) != 3:
         raise HookVizError(
-            f"{subject.model.title} takes {times(subject.shape)}, which has no pixels to weigh: "
-            "this lens needs images, (C, H, W)."
+            say(
+                "{model} takes {shape}, which has no pixels to weigh: this lens needs "
+                "images, (C, H, W).",
+                model=subject.model.title,
+                shape=times(subject.shape),
+            )
         )
 
 
 def first_call_notes(subject: Subject, *layers: str | None) -> list[str]:
     """A sentence for each of the layers that run more than once in a pass."""
     return [
-        f"{name} runs {subject.survey.calls[name]} times in a pass; this is about its first call."
+        say(
+            "{name} runs {calls} times in a pass; this is about its first call.",
+            name=name,
+            calls=subject.survey.calls[name],
+        )
         for name in dict.fromkeys(layers)
         if name is not None and subject.survey.calls[name] > 1
     ]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.errors import SettingError, shorten
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.parameters import Asked, Parameter
 
 Floats = NDArray[np.float64]
@@ -17,9 +18,9 @@ _RECTANGLE = re.compile("rect:" + ",".join([_NUMBER] * 4), re.ASCII)
 _BRUSH = re.compile(r"brush:(\d{1,7})x(\d{1,7}):(\d{1,8}(?:\.\d{1,8})*)", re.ASCII)
 _MOST_CELLS = 1 << 22  # of a mask: a link may ask for any
 _MOST_LETTERS = 8 * _MOST_CELLS
-_WANTED = (
-    'a region such as "rect:0.25,0.25,0.75,0.75" (left, top, right, bottom as shares of the '
-    "picture), or a mask (H, W) of truth values"
+_WANTED = mark(
+    'a region such as "rect:0.25,0.25,0.75,0.75" (left, top, right, bottom as '
+    "shares of the picture), or a mask (H, W) of truth values"
 )
 
 
@@ -74,7 +75,9 @@ class Region(str):
                 marked[-1] = 0
                 marks = np.repeat(marked, runs).reshape(rows, columns).astype(np.float64)
                 return marks, np.linspace(0, 1, rows + 1), np.linspace(0, 1, columns + 1)
-        raise SettingError(f"{shorten(repr(str(self)))} is not {_WANTED}.")
+        raise SettingError(
+            say("{self} is not {wanted}.", self=shorten(repr(str(self))), wanted=say(_WANTED))
+        )
 
 
 NOTHING = Region("rect:0,0,0,0")
@@ -107,7 +110,7 @@ class RegionChoice(Parameter):
     """
 
     name: str = "region"
-    label: str = "Region"
+    label: str = mark("Region")
     default: str = "rect:0.3,0.3,0.7,0.7"
 
     def resolve(self, value: Any, subject: Asked) -> Region:  # noqa: ARG002
@@ -119,8 +122,13 @@ class RegionChoice(Parameter):
         region = self._read(self.default if value is None else value)
         if not region.area > 0:
             raise SettingError(
-                f"{self.name}={shorten(repr(str(region)))} marks nothing of the picture. Mark some "
-                f"of it, for example {self.default}."
+                say(
+                    "{name}={region} marks nothing of the picture. Mark some of it, for example "
+                    "{default}.",
+                    name=self.name,
+                    region=shorten(repr(str(region))),
+                    default=self.default,
+                )
             )
         return region
 
@@ -130,13 +138,21 @@ class RegionChoice(Parameter):
         if isinstance(value, np.ndarray):
             if value.dtype == np.bool_ and value.ndim == 2 and 0 < value.size <= _MOST_CELLS:
                 return region_of(value)
-            kind = f"an array of {value.dtype}, {value.shape}"
-            raise SettingError(f"{self.name} is {kind}, not {_WANTED} of at most {_MOST_CELLS:,}.")
+            kind = say("an array of {dtype}, {shape}", dtype=value.dtype, shape=value.shape)
+            raise SettingError(
+                say(
+                    "{name} is {kind}, not {wanted} of at most {most_cells:,}.",
+                    name=self.name,
+                    kind=kind,
+                    wanted=say(_WANTED),
+                    most_cells=_MOST_CELLS,
+                )
+            )
         if not isinstance(value, str):
-            raise self.refuse(value, _WANTED)
+            raise self.refuse(value, say(_WANTED))
         region = Region(value.strip())
         try:
             region.area  # noqa: B018 - reads it
         except SettingError:
-            raise self.refuse(value, _WANTED) from None
+            raise self.refuse(value, say(_WANTED)) from None
         return region

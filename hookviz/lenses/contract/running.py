@@ -2,7 +2,7 @@
 
 import pkgutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -15,6 +15,7 @@ from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
 from hookviz.errors import SettingError, UnknownNameError, nearest_names
 from hookviz.images import reading
+from hookviz.language.saying import say
 from hookviz.lenses.contract.beside_random import looked
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.result import LensResult
@@ -50,7 +51,7 @@ def find_lens(slug: str) -> Lens:
     """
     known = {lens.slug: lens for lens in list_lenses()}
     if slug not in known:
-        raise UnknownNameError("lens", slug, known)
+        raise UnknownNameError(say("lens"), slug, known)
     return known[slug]
 
 
@@ -95,11 +96,7 @@ def run_lens(
     ['TextPanel', 'ImagePanel']
     """
     lens = find_lens(slug)
-    known = [parameter.name for parameter in lens.parameters]
-    for name in parameters.keys() - set(known):
-        near = nearest_names(name, known, 1)
-        hint = f" Did you mean {near[0]}?" if near else f" It takes {', '.join(known) or 'none'}."
-        raise SettingError(f"The lens {slug} has no parameter {name!r}.{hint}")
+    check_names(lens, parameters)
     started = time.perf_counter()
     source = image if isinstance(image, ModelInput | Tensor) else reading.read(image)
     subject = Subject(
@@ -110,6 +107,32 @@ def run_lens(
         progress=progress,
     )
     return look(lens, subject, parameters, started, partial)
+
+
+def check_names(lens: Lens, names: Iterable[str]) -> None:
+    """Refuse names of parameters that the lens does not declare.
+
+    Raises:
+        SettingError: there is one; it says which is the nearest.
+    """
+    known = [parameter.name for parameter in lens.parameters]
+    for name in names:
+        if name in known:
+            continue
+        near = nearest_names(name, known, 1)
+        hint = (
+            say(" Did you mean {near}?", near=near[0])
+            if near
+            else say(" It takes {value}.", value=", ".join(known) or say("none"))
+        )
+        raise SettingError(
+            say(
+                "The lens {slug} has no parameter {name!r}.{hint}",
+                slug=lens.slug,
+                name=name,
+                hint=hint,
+            )
+        )
 
 
 def look(

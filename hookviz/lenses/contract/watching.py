@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 
 from hookviz.hooking.forward_pass import Telling
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.parameters import WholeNumber
 from hookviz.synthesis.ascent import Ascent
@@ -15,16 +16,18 @@ _EVERY = 0.12  # seconds between two pictures, which take time to make
 def steps_choice(
     default: int,
     high: int = 2048,
-    text: str = "Passes there and back. More of them go on from those that are done.",
+    text: str = mark("Passes there and back. More of them go on from those that are done."),
 ) -> WholeNumber:
     """How many steps a climb has."""
-    return WholeNumber(name="steps", label="Steps", low=1, high=high, default=default, help=text)
+    return WholeNumber(
+        name="steps", label=say("Steps"), low=1, high=high, default=default, help=text
+    )
 
 
 def seed_choice(text: str) -> WholeNumber:
     """The seed of a climb; `text` says of what."""
     return WholeNumber(
-        name="seed", label="Seed", low=0, high=_LAST_SEED, default=0, help=text, rare=True
+        name="seed", label=say("Seed"), low=0, high=_LAST_SEED, default=0, help=text, rare=True
     )
 
 

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.parameters import Asked, Channels
 
 _MOST = 1000  # that are asked for in one go
-_WANTED = 'numbers with weights such as "12, 80:-1", a weight of 1 where none is given'
+_WANTED = mark('numbers with weights such as "12, 80:-1", a weight of 1 where none is given')
 _PART = re.compile(r"\s*(\d{1,6})\s*(?::\s*([+-]?\d{0,9}(?:\.\d{1,9})?))?\s*", re.ASCII)
 
 
@@ -20,7 +21,7 @@ class Weights(Channels):
     """
 
     name: str = "weights"
-    label: str = "Weights"
+    label: str = mark("Weights")
     example: str = "12, 80:-1"
 
     def resolve(self, value: Any, subject: Asked) -> tuple[tuple[int, float], ...]:  # type: ignore[override]
@@ -40,9 +41,9 @@ class Weights(Channels):
         for part in parts:
             found = _PART.fullmatch(part)
             if found is None or len(parts) > _MOST or int(found[1]) in weights:
-                raise self.refuse(value, _WANTED)
+                raise self.refuse(value, say(_WANTED))
             try:
                 weights[int(found[1])] = 1.0 if found[2] is None else float(found[2])
             except ValueError:
-                raise self.refuse(value, _WANTED) from None
+                raise self.refuse(value, say(_WANTED)) from None
         return tuple(sorted(weights.items()))

@@ -7,12 +7,13 @@ import zipfile
 from typing import BinaryIO
 
 from hookviz.errors import WeightsError, shorten
+from hookviz.language.saying import mark, say
 from hookviz.models.checkpoints.file_kinds import archive_kind
 from hookviz.models.checkpoints.refusals import damaged, refused, unreadable
 
 _MOST_INFLATED = 10  # times its size that a zip may unpack to; torch.save does not compress
 _MOST_PICKLE = 4_000_000  # bytes that describe the tensors; 1,000 tensors take 0.1 MB
-_TOO_MANY = "it describes more tensors than any network has"
+_TOO_MANY = mark("it describes more tensors than any network has")
 _MAKERS = re.compile(  # torch's reader calls these for a file; they take memory that nothing fills
     r"(__builtin__|builtins) bytearray$"
     r"|torch[\w.]* (\w*Tensor|\w*ypedStorage|_rebuild_(device|nested|wrapper)\w*)$"
@@ -26,28 +27,40 @@ def check_archive(stream: BinaryIO, size: int, name: str) -> None:
             entries = archive.infolist()
     except Exception as error:  # zipfile raises many kinds over damaged files
         raise unreadable(
-            name, f"it is cut short or damaged: its table of contents is missing ({size:,} bytes)"
+            name,
+            say(
+                "it is cut short or damaged: its table of contents is missing ({size:,} bytes)",
+                size=size,
+            ),
         ) from error
     inside = {entry.filename.partition("/")[2] for entry in entries}
     if "constants.pkl" in inside:
         raise unreadable(
             name,
-            "it is a TorchScript program (torch.jit.save), which is code; "
-            'torch.save(torch.jit.load(file).state_dict(), "weights.pth") saves its weights alone',
+            say(
+                "it is a TorchScript program (torch.jit.save), which is code; "
+                'torch.save(torch.jit.load(file).state_dict(), "weights.pth") saves its '
+                "weights alone"
+            ),
         )
     if "data.pkl" not in inside:
         some = ", ".join(shorten(entry.filename, 40) for entry in entries[:3]) or "nothing"
         kind = archive_kind(entry.filename for entry in entries)
-        raise unreadable(name, kind or f"it is a zip archive that holds {some}")
+        raise unreadable(name, kind or say("it is a zip archive that holds {some}", some=some))
     unpacked = sum(entry.file_size for entry in entries)
     if unpacked > _MOST_INFLATED * size:
         raise unreadable(
-            name, f"it would unpack from {size:,} to {unpacked:,} bytes, which no checkpoint does"
+            name,
+            say(
+                "it would unpack from {size:,} to {unpacked:,} bytes, which no checkpoint does",
+                size=size,
+                unpacked=unpacked,
+            ),
         )
     # torch does not tell capitals from small letters in the names of entries
     pickles = [entry for entry in entries if entry.filename.casefold().endswith("/data.pkl")]
     if len(pickles) != 1 or pickles[0].file_size > _MOST_PICKLE:
-        raise unreadable(name, _TOO_MANY)
+        raise unreadable(name, say(_TOO_MANY))
     try:
         with zipfile.ZipFile(stream) as archive:
             pickled = io.BytesIO(archive.read(pickles[0]))
@@ -65,7 +78,7 @@ def check_pickles(stream: BinaryIO, count: int, name: str) -> None:
         for _ in range(count):  # genops reads a pickle's instructions and follows none of them
             for instruction, argument, _ in pickletools.genops(stream):
                 if stream.tell() > _MOST_PICKLE:
-                    raise unreadable(name, _TOO_MANY)
+                    raise unreadable(name, say(_TOO_MANY))
                 if instruction.name == "GLOBAL" and _MAKERS.match(str(argument)):
                     raise refused(name, f"GLOBAL {str(argument).replace(' ', '.')}")
     except WeightsError:

@@ -12,6 +12,7 @@ from safetensors.torch import load as load_safetensors
 from torch import Tensor
 
 from hookviz.errors import WeightsError, shorten
+from hookviz.language.saying import say
 from hookviz.models.checkpoints.file_kinds import kind_of
 from hookviz.models.checkpoints.guards import check_archive, check_pickles
 from hookviz.models.checkpoints.refusals import damaged, refused, unreadable
@@ -36,19 +37,22 @@ def read_state_dict(source: Path | bytes, name: str = "") -> dict[str, Tensor]:
         WeightsError: there is no such file, it is of another kind, damaged, or holds objects that
             only code could bring back.
     """
-    name = shorten(name or (source.name if isinstance(source, Path) else "the checkpoint"))
+    name = shorten(name or (source.name if isinstance(source, Path) else say("the checkpoint")))
     if isinstance(source, bytes):
         return _read(io.BytesIO(source), name)
     try:
         source = path_of(source)
         if fault := fault_of(source):
-            raise unreadable(name, f"it is {fault}")
+            raise unreadable(name, say("it is {fault}", fault=fault))
         with source.open("rb") as stream:
             return _read(stream, name)
     except FileNotFoundError as error:
         raise WeightsError(
-            f"There is no checkpoint {shorten(str(source), 200)!r}; "
-            'weights are "pretrained", "random" or the path of a file.'
+            say(
+                'There is no checkpoint {source!r}; weights are "pretrained", "random" or '
+                "the path of a file.",
+                source=shorten(str(source), 200),
+            )
         ) from error
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         raise unreadable(name, getattr(error, "strerror", None) or str(error)) from error
@@ -59,7 +63,7 @@ def _read(stream: BinaryIO, name: str) -> dict[str, Tensor]:
     size = stream.seek(0, io.SEEK_END)
     stream.seek(0)
     if not head:
-        raise unreadable(name, "it is empty")
+        raise unreadable(name, say("it is empty"))
     if head.startswith(b"PK"):
         check_archive(stream, size, name)
         return find_state_dict(_from_pickle(stream, name), name)
@@ -76,8 +80,12 @@ def _from_safetensors(stream: BinaryIO, length: int, size: int, name: str) -> Ma
     if length + 8 > size:
         raise unreadable(
             name,
-            f"it is cut short: its header alone should take {length:,} bytes, and the file "
-            f"has {size:,}",
+            say(
+                "it is cut short: its header alone should take {length:,} bytes, and the "
+                "file has {size:,}",
+                length=length,
+                size=size,
+            ),
         )
     try:
         state_dict: Mapping[str, Tensor] = load_safetensors(stream.read())

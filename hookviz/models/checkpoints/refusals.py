@@ -3,19 +3,27 @@
 import re
 
 from hookviz.errors import WeightsError, shorten
+from hookviz.language.saying import mark, say
 
-_WORKS = "HookViz reads .safetensors files, and state dicts saved by torch.save (.pt, .pth)"
+_WORKS = mark("HookViz reads .safetensors files, and state dicts saved by torch.save (.pt, .pth)")
 
 
 def unreadable(name: str, why: str) -> WeightsError:
     """The error for a file that is no checkpoint; `why` follows a colon."""
-    return WeightsError(f"{name} can't be read as a checkpoint: {why}. {_WORKS}.")
+    return WeightsError(
+        say(
+            "{name} can't be read as a checkpoint: {why}. {works}.",
+            name=name,
+            why=why,
+            works=say(_WORKS),
+        )
+    )
 
 
 def damaged(name: str, error: Exception) -> WeightsError:
     """The error for a file that a library fails over, with the first line of what it said."""
     reason = shorten(str(error).strip().partition("\n")[0], 120) or type(error).__name__
-    return unreadable(name, f"it is cut short or damaged ({reason})")
+    return unreadable(name, say("it is cut short or damaged ({reason})", reason=reason))
 
 
 def refused(name: str, reason: str) -> WeightsError:
@@ -23,24 +31,35 @@ def refused(name: str, reason: str) -> WeightsError:
     match = re.search(r"GLOBAL (\S+)|<class '([\w.]+)'>", reason)
     wanted = shorten(match[1] or match[2]) if match else ""
     if wanted:
-        what = (
-            f"{name} is refused: it holds more than tensors. Reading it would run "
-            f"{wanted} from inside the file, and HookViz never runs code from a checkpoint. "
-            f"{_guess(wanted)}"
+        what = say(
+            "{name} is refused: it holds more than tensors. Reading it would run "
+            "{wanted} from inside the file, and HookViz never runs code from a "
+            "checkpoint. {guess}",
+            name=name,
+            wanted=wanted,
+            guess=_guess(wanted),
         )
     elif "Unsupported operand" in reason:
-        what = (
-            f"{name} is refused: its pickle is of another protocol than torch.save's own (2) or "
-            "holds more than tensors, and HookViz never runs code from a checkpoint."
+        what = say(
+            "{name} is refused: its pickle is of another protocol than torch.save's own "
+            "(2) or holds more than tensors, and HookViz never runs code from a "
+            "checkpoint.",
+            name=name,
         )
     else:
         detail = reason.rpartition("WeightsUnpickler error:")[2].strip().partition("\n")[0]
-        what = (
-            f"{name} is refused: it is damaged or holds more than tensors ({shorten(detail, 120)})."
+        what = say(
+            "{name} is refused: it is damaged or holds more than tensors ({detail}).",
+            name=name,
+            detail=shorten(detail, 120),
         )
     return WeightsError(
-        f"{what} Where you trust the file, open it in your own Python and save the weights alone: "
-        'torch.save(model.state_dict(), "weights.pth"), or safetensors.torch.save_file.'
+        say(
+            "{what} Where you trust the file, open it in your own Python and save the "
+            'weights alone: torch.save(model.state_dict(), "weights.pth"), or '
+            "safetensors.torch.save_file.",
+            what=what,
+        )
     )
 
 
@@ -48,9 +67,9 @@ def _guess(wanted: str) -> str:
     """What an object of that class usually does in a checkpoint."""
     package = wanted.partition(".")[0]
     if package in ("numpy", "_codecs"):
-        return "That is a NumPy value, such as a metric kept beside the weights."
+        return say("That is a NumPy value, such as a metric kept beside the weights.")
     if package in ("argparse", "pathlib", "omegaconf", "yacs", "types", "datetime"):
-        return "That belongs to the training options kept beside the weights."
+        return say("That belongs to the training options kept beside the weights.")
     if package in ("getattr", "eval", "exec", "builtins", "os", "posix", "nt", "sys", "subprocess"):
-        return "No network needs that, so take care: the file may be meant to do harm."
-    return "The file is likely a whole model, as torch.save(model) writes it."
+        return say("No network needs that, so take care: the file may be meant to do harm.")
+    return say("The file is likely a whole model, as torch.save(model) writes it.")

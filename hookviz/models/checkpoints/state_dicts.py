@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from hookviz.errors import WeightsError, shorten
+from hookviz.language.saying import say
 
 _DEEPEST = 6  # wrappings around a state dict
 USUAL_KEYS = (
@@ -27,18 +28,29 @@ def find_state_dict(loaded: Any, name: str) -> dict[str, Tensor]:
     """The state dict inside `loaded`, unwrapped and checked."""
     if not isinstance(loaded, Mapping):
         raise WeightsError(
-            f"{name} holds {type(loaded).__name__}, not a state dict (names and tensors)."
+            say(
+                "{name} holds {name_2}, not a state dict (names and tensors).",
+                name=name,
+                name_2=type(loaded).__name__,
+            )
         )
     tensors = _unwrapped(loaded, _DEEPEST, set())
     if not tensors:
         keys = ", ".join(shorten(str(key), 40) for key in list(loaded)[:5]) or "nothing"
-        raise WeightsError(f"{name} holds no tensors with names; it holds {keys}.")
+        raise WeightsError(
+            say("{name} holds no tensors with names; it holds {keys}.", name=name, keys=keys)
+        )
     for key, tensor in tensors.items():
         fault = _why_no_weights(tensor)
         if fault:
             raise WeightsError(
-                f"{name} can't be used: {shorten(key)} {fault}. Save its weights as ordinary "
-                "tensors of floating point numbers."
+                say(
+                    "{name} can't be used: {key} {fault}. Save its weights as ordinary tensors "
+                    "of floating point numbers.",
+                    name=name,
+                    key=shorten(key),
+                    fault=fault,
+                )
             )
     return OrderedDict((key, tensor.detach()) for key, tensor in tensors.items())
 
@@ -77,13 +89,13 @@ def _unwrapped(node: Mapping[Any, Any], depth: int, seen: set[int]) -> dict[str,
 def _why_no_weights(tensor: Tensor) -> str:
     """What keeps a tensor from being weights; empty where nothing does."""
     if tensor.is_nested or tensor.layout != torch.strided:
-        return "is a sparse or nested tensor"
+        return say("is a sparse or nested tensor")
     if tensor.is_quantized:
-        return "is quantised"
+        return say("is quantised")
     if tensor.is_meta:
-        return "has a shape and no values"
+        return say("has a shape and no values")
     if tensor.is_complex():
-        return "holds complex numbers"
+        return say("holds complex numbers")
     if tensor.nbytes > tensor.untyped_storage().nbytes():
-        return f"claims {tensor.numel():,} values, more than the file holds for it"
+        return say("claims {numel:,} values, more than the file holds for it", numel=tensor.numel())
     return ""

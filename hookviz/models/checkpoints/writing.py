@@ -7,6 +7,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from hookviz.errors import WeightsError, shorten
+from hookviz.language.saying import say
 from hookviz.paths import path_of
 from hookviz.types import Model
 
@@ -53,10 +54,18 @@ def save_weights(model: Model, path: str | Path) -> Path:
     """
     file = path_of(path)
     if file.suffix.casefold() != SUFFIX:
-        raise WeightsError(f"{shorten(file.name)!r} does not end in {SUFFIX}, as these files do.")
+        raise WeightsError(
+            say(
+                "{file!r} does not end in {suffix}, as these files do.",
+                file=shorten(file.name),
+                suffix=SUFFIX,
+            )
+        )
     try:
         file.write_bytes(weights_bytes(model))
     except OSError as error:
         why = error.strerror or type(error).__name__
-        raise WeightsError(f"{shorten(str(file), 200)!r} can't be written: {why}.") from error
+        raise WeightsError(
+            say("{file!r} can't be written: {why}.", file=shorten(str(file), 200), why=why)
+        ) from error
     return file

@@ -19,6 +19,7 @@ import requests
 import urllib3.exceptions
 
 from hookviz.errors import WeightsError, shorten
+from hookviz.language.saying import say
 from hookviz.models.fetching.progress import Meter
 from hookviz.models.fetching.timing import Timing
 from hookviz.models.fetching.trouble import TroubleError, no_answer, refusal
@@ -88,17 +89,23 @@ class Transfer:
                 response.raw.shutdown()
 
     def _failure(self, trouble: TroubleError, tries: int) -> WeightsError:
-        tried = f" (tried {tries} times)" if tries > 1 else ""
+        tried = say(" (tried {tries} times)", tries=tries) if tries > 1 else ""
         title = self._meter.read().title
         return WeightsError(
-            f"{title} could not be downloaded from {_shown(self._url)}: {trouble}{tried}."
+            say(
+                "{title} could not be downloaded from {shown}: {trouble}{tried}.",
+                title=title,
+                shown=_shown(self._url),
+                trouble=trouble,
+                tried=tried,
+            )
         )
 
     def _pause(self, trouble: TroubleError, failures: int) -> None:
         pause = max(self._timing.backoff * 2 ** (failures - 1), trouble.pause)
         pause = min(pause, self._timing.longest_pause)
-        logger.info("%s; trying again in %.1f s", self._failure(trouble, 1), pause)
-        self._meter.note(f"{trouble}; trying again")
+        logger.info(say("%s; trying again in %.1f s"), self._failure(trouble, 1), pause)
+        self._meter.note(say("{trouble}; trying again", trouble=trouble))
         self._stopped.wait(pause)
         self._meter.note("")
 
@@ -148,13 +155,19 @@ class Transfer:
         elif status in {HTTPStatus.PARTIAL_CONTENT, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE}:
             if not resumed:
                 self._restart()
-                raise TroubleError(f"the server could not go on where it broke off ({status})")
+                raise TroubleError(
+                    say("the server could not go on where it broke off ({status})", status=status)
+                )
         else:
             raise refusal(response, self._url)
         encoding = headers.get("Content-Encoding", "identity")
         if encoding != "identity":
             raise TroubleError(
-                f"the server sent it packed ({shorten(encoding)}), though asked not to", attempts=1
+                say(
+                    "the server sent it packed ({encoding}), though asked not to",
+                    encoding=shorten(encoding),
+                ),
+                attempts=1,
             )
         free = shutil.disk_usage(Path(self._stream.name).parent).free
         if self._total is not None and self._total - self._size > free:
@@ -191,25 +204,33 @@ class Transfer:
         except (urllib3.exceptions.ReadTimeoutError, TimeoutError) as error:
             amount = self._meter.read().amount
             raise TroubleError(
-                f"it stalled: nothing came for {self._timing.stall:g} s after {amount}"
+                say(
+                    "it stalled: nothing came for {stall:g} s after {amount}",
+                    stall=self._timing.stall,
+                    amount=amount,
+                )
             ) from error
         except (*_NETWORK_ERRORS, ValueError) as error:  # ValueError: TLS, when interrupted
             raise self._cut_off() from error
 
     def _cut_off(self) -> TroubleError:
-        return TroubleError(f"the transfer was cut off after {self._meter.read().amount}")
+        return TroubleError(
+            say("the transfer was cut off after {amount}", amount=self._meter.read().amount)
+        )
 
     def _check(self, resumed: bool, headers: Mapping[str, str]) -> None:
         """Raises where what came is not what the name of the file promises."""
         expected, got = hash_in_name(self._meter.read().file), self._sha256.hexdigest()
         if expected is None or got.startswith(expected):
             return
-        reason = (
-            "what came is not that file; the SHA-256 in its name says "
-            f"expected {expected}, got {got[: len(expected)]}"
+        reason = say(
+            "what came is not that file; the SHA-256 in its name says expected "
+            "{expected}, got {got}",
+            expected=expected,
+            got=got[: len(expected)],
         )
         if headers.get("Content-Type", "").startswith("text/html"):
-            reason += " (it is a web page, perhaps the login page of this network)"
+            reason += say(" (it is a web page, perhaps the login page of this network)")
         self._restart()
         # a server may have put two versions together, so a resumed file gets another chance
         raise TroubleError(reason, attempts=math.inf if resumed else 1)

@@ -9,28 +9,37 @@ from urllib.parse import urlsplit
 import requests
 import urllib3.exceptions
 
+from hookviz.language.saying import mark, say
 from hookviz.models.fetching.timing import Timing
 
 # Why nobody answers: an error or one of its causes, in plain words, and how many attempts it is
 # worth. With no network at all a person should hear so soon, unless it was there before.
 _NO_NETWORK = 2
 _WHY_NO_ANSWER: tuple[tuple[type[Exception], str, float], ...] = (
-    (requests.exceptions.InvalidURL, "that is not an http or https address", 1),
-    (requests.exceptions.InvalidSchema, "that is not an http or https address", 1),
-    (requests.exceptions.MissingSchema, "that is not an http or https address", 1),
-    (requests.TooManyRedirects, "it is redirected in a circle", 1),
-    (requests.exceptions.ProxyError, "the proxy of this network can't be reached", _NO_NETWORK),
+    (requests.exceptions.InvalidURL, mark("that is not an http or https address"), 1),
+    (requests.exceptions.InvalidSchema, mark("that is not an http or https address"), 1),
+    (requests.exceptions.MissingSchema, mark("that is not an http or https address"), 1),
+    (requests.TooManyRedirects, mark("it is redirected in a circle"), 1),
     (
-        socket.gaierror,
-        "the name {host} can't be resolved, perhaps because there is no network",
+        requests.exceptions.ProxyError,
+        mark("the proxy of this network can't be reached"),
         _NO_NETWORK,
     ),
-    (ssl.SSLCertVerificationError, "the TLS certificate of {host} can't be verified", 1),
-    (requests.ConnectTimeout, "{host} took no connection within {connect:g} s", math.inf),
-    (requests.Timeout, "it stalled: nothing came for {stall:g} s", math.inf),
-    (ConnectionRefusedError, "nothing answers at {host} (connection refused)", math.inf),
-    (urllib3.exceptions.NewConnectionError, "there is no way to {host} from here", _NO_NETWORK),
-    (Exception, "the connection to {host} broke off", math.inf),
+    (
+        socket.gaierror,
+        mark("the name {host} can't be resolved, perhaps because there is no network"),
+        _NO_NETWORK,
+    ),
+    (ssl.SSLCertVerificationError, mark("the TLS certificate of {host} can't be verified"), 1),
+    (requests.ConnectTimeout, mark("{host} took no connection within {connect:g} s"), math.inf),
+    (requests.Timeout, mark("it stalled: nothing came for {stall:g} s"), math.inf),
+    (ConnectionRefusedError, mark("nothing answers at {host} (connection refused)"), math.inf),
+    (
+        urllib3.exceptions.NewConnectionError,
+        mark("there is no way to {host} from here"),
+        _NO_NETWORK,
+    ),
+    (Exception, mark("the connection to {host} broke off"), math.inf),
 )
 
 
@@ -66,21 +75,25 @@ def refusal(response: requests.Response, url: str) -> TroubleError:
     status = response.status_code
     sender, asked = urlsplit(response.url).netloc, urlsplit(url).netloc
     host = sender.rpartition("@")[2]
-    who = "the server" if sender == asked else f"{host}, where it was redirected to,"
-    phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "no known status"
+    who = (
+        say("the server")
+        if sender == asked
+        else say("{host}, where it was redirected to,", host=host)
+    )
+    phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else say("no known status")
     code = f"({status} {phrase})"
     if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         after = response.headers.get("Retry-After", "")
         pause = float(after) if after.isdecimal() else 0.0
         busy = status in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
-        fault = "is too busy" if busy else "has a fault of its own"
+        fault = say("is too busy") if busy else say("has a fault of its own")
         return TroubleError(f"{who} {fault} {code}", pause=pause)
-    what = {401: "refused it", 403: "refused it", 404: "has no such file"}
+    what = {401: say("refused it"), 403: say("refused it"), 404: say("has no such file")}
     return TroubleError(f"{who} {what.get(status, 'did not send it')} {code}", attempts=1)
 
 
 def _host(url: str) -> str:
     try:
-        return urlsplit(url).hostname or "the server"
+        return urlsplit(url).hostname or say("the server")
     except ValueError:  # half an IPv6 address; the message shows the whole URL besides
-        return "the server"
+        return say("the server")

@@ -53,7 +53,8 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
 
   const says = (at) => {
     const values = data.series.map((series) => `${series.name} ${series.texts[at]}`).join(" · ");
-    return `${data.picks ? "channel " : ""}${data.labels[at]}: ${values}`;
+    const label = data.picks ? say("channel {channel}", { channel: data.labels[at] }) : data.labels[at];
+    return `${label}: ${values}`;
   };
   const places = data.labels.map((_, at) => {
     const place = make(data.picks ? "button" : "div", "place");

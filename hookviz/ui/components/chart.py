@@ -9,6 +9,7 @@ import streamlit as st
 from hookviz.drawing.charts import COLOURS, axis_of
 from hookviz.drawing.colours import ABOVE, BELOW
 from hookviz.drawing.panels import ChartPanel
+from hookviz.language.saying import say
 from hookviz.ui.components.files import packed, script, source
 from hookviz.wording import number
 
@@ -38,7 +39,7 @@ def _data(panel: ChartPanel, can_be_picked: bool) -> dict[str, Any]:
         "kind": panel.kind,
         "unit": panel.unit,
         "labels": list(panel.labels),
-        "places": panel.places,
+        "places": say(panel.places),
         "picks": can_be_picked,
         "zero": 0.0 if panel.log else max(0.0, axis.share(0.0) or 0.0),
         "ticks": [list(tick) for tick in axis.ticks],

@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hookviz.language.speaking import current
+
 _FOLDER = Path(__file__).parent
+_EXPORT = "export default function"
 
 
 def source(name: str) -> str:
@@ -16,8 +19,13 @@ def source(name: str) -> str:
 
 
 def script(*names: str) -> str:
-    """A component's JavaScript, of one file or more, with what all of them share before it."""
-    return "".join(map(source, ("shared.js", *names)))
+    """A component's JavaScript, of one file or more, with what all of them share before it.
+
+    A browser may have it before the page's head, whose colours and words it draws with; `afterHead`
+    in ``shared.js`` has it wait for that.
+    """
+    joined = "".join(map(source, ("shared.js", *names)))
+    return joined.replace(_EXPORT, "const draw = function") + "\nexport default afterHead(draw);\n"
 
 
 def data_url(picture: bytes, kind: str = "png") -> str:
@@ -31,7 +39,8 @@ def packed(facts: Mapping[str, Any], picture: bytes = b"") -> bytes:
     As bytes, since Streamlit writes a dictionary as JSON twice and looks through it for tables.
     ``unpacked`` in ``shared.js`` reads it.
     """
-    text = json.dumps(facts).encode()
+    # With the language, so that a component is drawn anew in another; facts of its own come first.
+    text = json.dumps({"language": current(), **facts}).encode()
     return struct.pack("<I", len(text)) + text + picture
 
 
@@ -39,3 +48,10 @@ def unpack_picture(data: bytes) -> bytes:
     """The picture in what `packed` made."""
     (length,) = struct.unpack_from("<I", data)
     return data[4 + length :]
+
+
+def unpack_facts(data: bytes) -> dict[str, Any]:
+    """The facts in what `packed` made."""
+    (length,) = struct.unpack_from("<I", data)
+    facts: dict[str, Any] = json.loads(data[4 : 4 + length])
+    return facts

@@ -23,7 +23,7 @@ const run = (root, find) => {
   hold.checked = kept.hold;
 
   const showPlayer = playerBar(find, () => source);
-  const say = (words) => {
+  const report = (words) => {
     if (state.textContent !== words) state.textContent = words;
   };
 
@@ -65,18 +65,20 @@ const run = (root, find) => {
 
   const answered = async (answer) => {
     const shot = settle(answer.frame);
+    const line = wire;
     pump();
     if (!shot) return;
     const pictures = answer.blobs.map((bytes) => createImageBitmap(new Blob([bytes], { type: "image/png" })));
     const [sprite, map = null] = await Promise.all(pictures);
-    if (stopped || frozen || (screen.shown && screen.shown.answer.frame > answer.frame)) {
+    // The tab may have been hidden, or the stream have ended, while the pictures were unpacked.
+    if (wire !== line || frozen || (screen.shown && screen.shown.answer.frame > answer.frame)) {
       for (const each of [sprite, map, shot.bitmap]) each?.close();
       return;
     }
     screen.show({ answer, sprite, map, frame: shot }, data.seen);
     freeze.disabled = false;
     root.classList.add("runs");
-    say("Live");
+    report(say("Live"));
     const now = performance.now();
     paints.push(now);
     delays.push(now - shot.at);
@@ -91,7 +93,7 @@ const run = (root, find) => {
     if (stage.contains(root.getRootNode().activeElement)) find(".again").focus();
     showTrouble(find, kind, words);
     freeze.disabled = true;
-    say("");
+    report("");
     disconnect();
   };
 
@@ -104,7 +106,7 @@ const run = (root, find) => {
   const connect = () => {
     disconnect();
     const token = data.token;
-    const line = openWire(data.path, token, {
+    const line = openWire(data, {
       open: () => {
         line.say(told());
         changed = true;
@@ -137,7 +139,7 @@ const run = (root, find) => {
     showTrouble(find, null);
     const own = ++opened;
     const { file } = kept;
-    say(file ? "Opening the file…" : "Asking for the camera…");
+    report(file ? say("Opening the file…") : say("Asking for the camera…"));
     try {
       const found = await (file ? openFile(video, file, kept.at) : openCamera(video, kept.device));
       if (own !== opened || stopped || document.hidden) return found.stop();
@@ -154,7 +156,7 @@ const run = (root, find) => {
     sent = -1;
     find(".camera").hidden = !file;
     showPlayer();
-    say("Connecting…");
+    report(say("Connecting…"));
     connect();
     find(".cameras").hidden = true;
     if (!file) await offerCameras(find, source.device);
@@ -172,12 +174,12 @@ const run = (root, find) => {
     if (!screen.shown || frozen || freeze.disabled) return;
     const { answer, frame } = screen.shown;
     if (frame.bytes.byteLength > MOST_BYTES) {
-      find(".note").textContent = "This frame is too large to be kept. Choose a smaller input size.";
+      find(".note").textContent = say("This frame is too large to be kept. Choose a smaller input size.");
       return;
     }
     frozen = true;
     link.stop();
-    say("Opening this frame…");
+    report(say("Opening this frame…"));
     const of = answer.picked?.channel === screen.picked ? answer.picked : null;
     const { tile } = answer.grid.geometry;
     trigger("frozen", {
@@ -241,14 +243,14 @@ const run = (root, find) => {
     if (document.hidden) {
       release();
       disconnect();
-      if (!trouble) say("Stopped while this tab is hidden.");
+      if (!trouble) report(say("Stopped while this tab is hidden."));
     } else if (!trouble) begin();
   };
 
   const tick = setInterval(() => {
     if (window.hookviz) window.hookviz.ready = true; // no key has to be kept for the grid
     find(".speed").textContent = root.dataset.rate && wire
-      ? `${Math.round(root.dataset.rate)} frames/s · ${root.dataset.delay} ms`
+      ? say("{rate} frames/s · {delay} ms", { rate: Math.round(root.dataset.rate), delay: root.dataset.delay })
       : "";
     if (performance.now() - spoke > SIGN_OF_LIFE) speak();
     pump();

@@ -56,15 +56,16 @@ const paintTiles = (pen, picture, sprite, count, corner, wide, high) => {
 };
 
 const paintNumbers = (pen, order, corner, wide, family) => {
-  if (wide < NUMBERED || order.length === 1) return;
-  pen.font = `${Math.max(9, Math.min(12, wide / 8))}px ${family}`;
+  const size = typeSize(pen.canvas, Math.max(9, Math.min(12, wide / 8)));
+  if (wide < Math.max(NUMBERED, 4 * size) || order.length === 1) return;
+  pen.font = `${size}px ${family}`;
   order.forEach((channel, at) => {
     const [x, y] = corner(at);
     const text = String(channel);
     pen.fillStyle = "rgba(0, 0, 0, 0.6)";
-    pen.fillRect(x, y, pen.measureText(text).width + 6, 14);
+    pen.fillRect(x, y, pen.measureText(text).width + 6, Math.max(14, size + 2));
     pen.fillStyle = "#fff";
-    pen.fillText(text, x + 3, y + 11);
+    pen.fillText(text, x + 3, y + Math.max(11, size - 1));
   });
 };
 
@@ -131,10 +132,10 @@ const paintHistory = (canvas, moments, channel, now, wide, high, style) => {
   pen.fillStyle = style.color;
   pen.font = `11px ${style.fontFamily}`;
   pen.textAlign = "left";
-  pen.fillText(`${number(high_)} maximum`, 2, 10);
+  pen.fillText(say("{value} maximum", { value: number(high_) }), 2, 10);
   pen.fillText(number(low), 2, high - 2);
   pen.textAlign = "right";
-  pen.fillText("last 10 s", wide - 2, high - 2);
+  pen.fillText(say("last 10 s"), wide - 2, high - 2);
   pen.textAlign = "left";
   return [low, high_];
 };

@@ -9,10 +9,10 @@ const playerBar = (find, current) => {
     scrub.max = player.length;
     scrub.step = player.unit === "s" ? "any" : 1;
     if (!scrub.matches(":active")) scrub.value = player.at;
-    find(".play").textContent = player.paused ? "Play" : "Pause";
+    find(".play").textContent = player.paused ? say("Play") : say("Pause");
     const told = player.unit === "s"
-      ? `${player.at.toFixed(2)} of ${player.length.toFixed(2)} s`
-      : `frame ${player.at + 1} of ${player.length + 1}`;
+      ? say("{at} of {length} s", { at: inSigns(player.at.toFixed(2)), length: inSigns(player.length.toFixed(2)) })
+      : say("frame {at} of {count}", { at: player.at + 1, count: player.length + 1 });
     find(".at").textContent = told;
     scrub.setAttribute("aria-valuetext", told);
   };
@@ -34,6 +34,6 @@ const offerCameras = async (find, device) => {
   const found = devices.filter((each) => each.kind === "videoinput" && each.deviceId);
   find(".cameras").hidden = found.length < 2;
   find(".cameras select").replaceChildren(
-    ...found.map(({ deviceId, label }, at) => new Option(label || `Camera ${at + 1}`, deviceId, false, deviceId === device)),
+    ...found.map(({ deviceId, label }, at) => new Option(label || say("Camera {number}", { number: at + 1 }), deviceId, false, deviceId === device)),
   );
 };

@@ -36,7 +36,7 @@ const watch = (find, root) => {
     stage.dataset.layout = JSON.stringify({ columns: screen.columns, wide, high, gap: GAP, count });
     stage.setAttribute("aria-valuemax", count - 1);
     stage.setAttribute("aria-valuenow", Math.max(0, at));
-    stage.setAttribute("aria-valuetext", at >= 0 ? `channel ${screen.picked}` : "no channel picked");
+    stage.setAttribute("aria-valuetext", at >= 0 ? say("channel {channel}", { channel: screen.picked }) : say("no channel picked"));
   };
 
   // The picked channel's map in the sprite, or by itself where it is not among those shown.
@@ -82,7 +82,7 @@ const watch = (find, root) => {
       const percent = 100 * share;
       row.children[0].textContent = row.title = label;
       row.children[1].firstChild.style.width = `${percent.toFixed(2)}%`;
-      row.children[2].textContent = `${percent >= 10 ? percent.toFixed(0) : percent.toFixed(1)} %`;
+      row.children[2].textContent = `${inSigns(percent.toFixed(percent >= 10 ? 0 : 1))} %`;
     });
     const bar = `${grid.bar} ${grid.ticks}`;
     if (find(".scale").dataset.bar !== bar) {
@@ -93,10 +93,10 @@ const watch = (find, root) => {
     const picked = answer.picked?.channel === screen.picked ? answer.picked : null;
     const numbers = [];
     if (picked) {
-      numbers.push(`min ${number(picked.min)}`);
-      if (at >= 0) numbers.push(`mean ${number(grid.stats.mean[at])}`);
-      numbers.push(`max ${number(picked.max)}`);
-      if (picked.cell) numbers.push(`strongest at row ${picked.cell[0]}, column ${picked.cell[1]}`);
+      numbers.push(say("min {value}", { value: number(picked.min) }));
+      if (at >= 0) numbers.push(say("mean {value}", { value: number(grid.stats.mean[at]) }));
+      numbers.push(say("max {value}", { value: number(picked.max) }));
+      if (picked.cell) numbers.push(say("strongest at row {row}, column {column}", { row: picked.cell[0], column: picked.cell[1] }));
     }
     find(".numbers").textContent = numbers.join(" · ");
   };
@@ -135,10 +135,10 @@ const watch = (find, root) => {
     find(".picked").hidden = channel === null;
     side.classList.toggle("empty", channel === null);
     if (channel !== null) {
-      find("h3").textContent = `Channel ${channel}`;
-      find(".map").setAttribute("aria-label", `The map of channel ${channel}, its strongest cell framed`);
-      find(".over").setAttribute("aria-label", `The map of channel ${channel} on the frame`);
-      find(".history").setAttribute("aria-label", `The maximum of channel ${channel} in the last ten seconds`);
+      find("h3").textContent = say("Channel {channel}", { channel });
+      find(".map").setAttribute("aria-label", say("The map of channel {channel}, its strongest cell framed", { channel }));
+      find(".over").setAttribute("aria-label", say("The map of channel {channel} on the frame", { channel }));
+      find(".history").setAttribute("aria-label", say("The maximum of channel {channel} in the last ten seconds", { channel }));
     }
     if (!screen.shown) return;
     layOut();

@@ -12,10 +12,11 @@ const readAnswer = (buffer) => {
 };
 
 // `on` has open(), answer(answer), refused(words) and end(kind, words).
-const openWire = (path, token, on) => {
+const openWire = ({ path, token, language }, on) => {
   const url = new URL(path, location.origin);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   url.searchParams.set("token", token);
+  url.searchParams.set("lang", language);
   const socket = new WebSocket(url);
   socket.binaryType = "arraybuffer";
   let words = "";

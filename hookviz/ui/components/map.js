@@ -29,8 +29,8 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const show = () => {
     put(cursor, row, column);
     put(selected, ...data.cell);
-    const value = values ? ` · ${values[row * columns + column].toPrecision(6)}` : "";
-    output.textContent = `row ${row}, column ${column}${value.replace("-", "−")}`;
+    const value = values ? ` · ${inSigns(values[row * columns + column].toPrecision(6))}` : "";
+    output.textContent = say("row {row}, column {column}", { row, column }) + value;
   };
   const pick = () => setTriggerValue("picked", [row, column]);
 

@@ -10,6 +10,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from hookviz.drawing.grid import Grid
+from hookviz.language.saying import say
 from hookviz.ui.components.files import data_url, packed, script, source
 
 _MOST_VALUES = 1 << 16  # that travel with the picture: 350 kB as text
@@ -43,7 +44,10 @@ def show_map(
         data=packed(
             {
                 "picture": data_url(grid.channel_png(channel, 1)),
-                "says": f"The map of channel {channel}: arrow keys move, Enter looks at a cell.",
+                "says": say(
+                    "The map of channel {channel}: arrow keys move, Enter looks at a cell.",
+                    channel=channel,
+                ),
                 "rows": rows,
                 "columns": columns,
                 "values": numbers if values.size <= _MOST_VALUES else None,

@@ -28,7 +28,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
       one.title = each.name;
       const pair = document.createElement("span");
       pair.className = "pair";
-      pair.append(picture("picture", each.image, `${each.name}, as the network saw it`), picture("map", each.map, `The map on ${each.name}`));
+      pair.append(picture("picture", each.image, say("{name}, as the network saw it", { name: each.name })), picture("map", each.map, say("The map on {name}", { name: each.name })));
       one.append(pair, words("name", each.name), words("says", each.says));
       if (each.leads) {
         one.type = "button";

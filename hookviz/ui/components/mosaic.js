@@ -30,10 +30,12 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   // Where the cursor is, as a position among the tiles; kept on the element over the runs.
   let position = Math.min(Number(stage.dataset.position ?? 0), count - 1);
   let pointed = false;
-  // The link says which channel is picked, so that a pick need not send the tiles again.
+  // The link says which channel is picked, so that a pick need not send the tiles again; of a grid
+  // among others it is told.
   let chosen = -1;
   const readLink = () => {
-    const channel = data.height ? null : new URLSearchParams(location.search).get("channel");
+    const linked = () => new URLSearchParams(location.search).get("channel");
+    const channel = data.height ? data.chosen : linked();
     chosen = channel === null ? -1 : data.order.indexOf(Number(channel));
     if (chosen >= 0 && stage.dataset.chosen !== channel) position = chosen;
     stage.dataset.chosen = chosen >= 0 ? channel : "";
@@ -56,20 +58,21 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   };
 
   const write = (pen, at, inset) => {
-    if (wide < NUMBERED || count === 1) return;
-    pen.font = `${Math.max(9, Math.min(12, wide / 8))}px ${style.fontFamily}`;
+    const size = typeSize(stage, Math.max(9, Math.min(12, wide / 8)));
+    if (wide < Math.max(NUMBERED, 4 * size) || count === 1) return;
+    pen.font = `${size}px ${style.fontFamily}`;
     const [x, y] = corner(at).map((side) => side + inset);
     const text = String(data.order[at]);
     pen.fillStyle = "rgba(0, 0, 0, 0.6)";
-    pen.fillRect(x, y, pen.measureText(text).width + 6, 14);
+    pen.fillRect(x, y, pen.measureText(text).width + 6, Math.max(14, size + 2));
     pen.fillStyle = "#fff";
-    pen.fillText(text, x + 3, y + 11);
+    pen.fillText(text, x + 3, y + Math.max(11, size - 1));
   };
 
   // The tiles with their numbers; painted again only where they are others, or lie elsewhere.
   const faces = twoFaces(data, find, stage, () => paint());
   const painted = () => {
-    const key = `${data.key} ${data.order} ${stage.dataset.layout} ${devicePixelRatio} ${faces.is()}`;
+    const key = `${data.key} ${data.order} ${stage.dataset.layout} ${devicePixelRatio} ${typeSize(stage, 9)} ${faces.is()}`;
     let board = boards.get(figure);
     if (board?.key === key) return board.canvas;
     board = { key, canvas: document.createElement("canvas") };
@@ -130,27 +133,33 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     for (const part of pages.querySelectorAll("button, span")) part.hidden = page >= count;
     find(".earlier").disabled = first === 0;
     find(".later").disabled = last === count;
-    pages.querySelector("span").textContent = `${first + 1}–${last} of ${count}`;
+    pages.querySelector("span").textContent = say("{first}–{last} of {count}", { first: first + 1, last, count });
     paint();
   };
 
   const describe = () => {
     if (data.pair) {
       const [a, b] = [data.pair.stats, data.stats].map((of) => number(of.mean[position]));
-      return `channel ${data.order[position]} · mean A ${a} · B ${b}`;
+      return say("channel {channel} · mean A {a} · B {b}", { channel: data.order[position], a, b });
     }
     const { lowest, mean, highest, zeros } = data.stats;
-    const range = `min ${number(lowest[position])} · mean ${number(mean[position])} · max ${number(highest[position])}`;
-    return `channel ${data.order[position]} · ${range} · ${Math.round(zeros[position] * 100)} % zeros`;
+    const facts = {
+      channel: data.order[position],
+      low: number(lowest[position]),
+      mean: number(mean[position]),
+      high: number(highest[position]),
+      zeros: Math.round(zeros[position] * 100),
+    };
+    return say("channel {channel} · min {low} · mean {mean} · max {high} · {zeros} % zeros", facts);
   };
 
   const show = (value = "") => {
     stage.dataset.position = position;
     const text = describe();
-    output.textContent = value ? `channel ${data.order[position]} · ${value}` : text;
+    output.textContent = value ? say("channel {channel} · {value}", { channel: data.order[position], value }) : text;
     stage.setAttribute("aria-valuemax", count - 1);
     stage.setAttribute("aria-valuenow", position);
-    stage.setAttribute("aria-valuetext", `${text}${chosen === position ? ", selected" : ""}`);
+    stage.setAttribute("aria-valuetext", chosen === position ? say("{tile}, selected", { tile: text }) : text);
     if (position < first || position >= last) layOut(); // on another page
     else paint();
   };
@@ -213,7 +222,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     [position, pointed] = [hit.at, true];
     const of = (below) => valueAt(hit.at, hit.cell, below);
     const value = data.pair ? `A ${of(faces.below)} · B ${of(0)}` : of(0);
-    show(value && `${value} at row ${hit.cell[0]}, column ${hit.cell[1]}`);
+    show(value && say("{value} at row {row}, column {column}", { value, row: hit.cell[0], column: hit.cell[1] }));
   };
   stage.onpointerleave = () => {
     pointed = false;
@@ -230,12 +239,14 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     if (!touched) return;
     const [across, down] = [finger.clientX - touched[0], finger.clientY - touched[1]];
     touched = null;
+    if (data.chosen) return; // a grid of one layer, beside which there is no other
     if (Math.abs(across) > SWIPE && Math.abs(across) > 2 * Math.abs(down)) changeLayer(-across);
   };
   const turn = (by) => {
     position = Math.min(count - 1, Math.max(0, first + by * page));
     show();
   };
+  find(".pages small").hidden = Boolean(data.chosen);
   find(".earlier").onclick = () => turn(-1);
   find(".later").onclick = () => turn(1);
   stage.onclick = (event) => {
@@ -286,7 +297,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     if (event.key !== "Enter" && event.key !== "Escape") return;
     const wanted = data.order.indexOf(Number(jump.value));
     if (event.key === "Enter" && jump.value.trim() !== "" && wanted < 0) {
-      output.textContent = `There is no channel ${jump.value} among those shown.`;
+      output.textContent = say("There is no channel {channel} among those shown.", { channel: jump.value });
       return;
     }
     label.hidden = true;

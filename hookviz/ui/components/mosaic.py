@@ -37,6 +37,7 @@ def mosaic(
     on_layer: Callable[[str], None] | None = None,
     key: str = "mosaic",
     height: int | None = None,
+    chosen: int | None = None,
     pair: Pair | None = None,
     face: Face = "b",
     patches: PatchSheet | None = None,
@@ -45,10 +46,10 @@ def mosaic(
 
     `on_pick` gets the channel that a person picks up, and the cell where it was by pointer. Without
     a `height` in pixels it is as high as the window, "/" and the arrows reach it from anywhere, and
-    the channel in the link is framed; `on_layer` gets the name of a layer that is picked in the
-    tree at the side, so that it is this part of the page that runs. Of a `pair` of one shape whose
-    B the grid is, each tile shows its `face`, and the key F flips it. With `patches` each channel's
-    tile is one of those, in which no cell is picked.
+    the channel in the link is framed, not the `chosen` one; `on_layer` gets the name of a layer
+    that is picked in the tree at the side, so that it is this part of the page that runs. Of a
+    `pair` of one shape whose B the grid is, each tile shows its `face`, and the key F flips it.
+    With `patches` each channel's tile is one of those, in which no cell is picked.
     """
 
     def picked() -> None:
@@ -67,6 +68,7 @@ def mosaic(
     sprite = patches.png if patches else pair.sprite if pair else grid.sprite
     of_pair = None if pair is None else {"face": face, "stats": channel_facts(pair.a)}
     facts = tile_facts(grid, alt, sprite) | {"height": height, "pair": of_pair}
+    facts["chosen"] = None if chosen is None else str(chosen)
     if patches is not None:  # whose colours are no values
         facts |= {"geometry": geometry_facts(patches.geometry), "palette": []}
     data = packed(facts, sprite)

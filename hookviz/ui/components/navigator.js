@@ -41,7 +41,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     [part.className, head.className, fold.className] = ["block", "head", "fold"];
     inner.className = "parts";
     fold.type = "button";
-    fold.setAttribute("aria-label", `Parts of ${layer.name}`);
+    fold.setAttribute("aria-label", say("Parts of {name}", { name: layer.name }));
     fold.onclick = () => unfold(part, inner.hidden);
     inner.append(...layer.parts.map(branch));
     head.append(fold, row(layer));
@@ -137,7 +137,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   function markIf(button, chosen, moved) {
     button.setAttribute("aria-current", chosen);
     if (!chosen || !moved) return;
-    for (let part = button; part !== tree; part = part.parentElement) {
+    for (let part = button; part && part !== tree; part = part.parentElement) {
       // A block that is chosen itself may stay folded.
       if (part.matches("details, .block") && !part.querySelector(":scope > .head")?.contains(button)) open(part);
     }

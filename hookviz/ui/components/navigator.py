@@ -9,6 +9,7 @@ import streamlit as st
 from hookviz.drawing.grid import Grid
 from hookviz.explaining.layer_facts import amount, field_text, kernel_text
 from hookviz.explaining.receptive_field import ReceptiveField
+from hookviz.language.saying import say
 from hookviz.types import LayerInfo, Model
 from hookviz.ui.components.files import data_url, packed, script, source
 from hookviz.wording import times
@@ -111,8 +112,8 @@ def _nested(rows: _Rows) -> list[_Row]:
 def _row(layer: LayerInfo, field: ReceptiveField | None) -> _Row:
     weights, work = amount(layer.parameters), amount(layer.multiply_adds)
     numbers = [weights] * bool(layer.parameters) + [work] * bool(layer.multiply_adds)
-    facts = [f"{weights} weights"] * bool(layer.parameters)
-    facts += [f"{work} mult-adds"] * bool(layer.multiply_adds)
+    facts = [say("{weights} weights", weights=weights)] * bool(layer.parameters)
+    facts += [say("{work} mult-adds", work=work)] * bool(layer.multiply_adds)
     sees = field_text(field)
     return {
         "name": layer.name,

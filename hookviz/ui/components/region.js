@@ -22,9 +22,9 @@ const GRIP = 12; // pixels around a rectangle's corner that take hold of it
 const PATIENCE = 500; // milliseconds after the last key before it counts
 const NONE = "rect:0,0,0,0";
 const SAYS = {
-  rectangle: "Drag over the picture. Arrow keys move the rectangle, with Shift its lower right corner.",
-  brush: "Paint over the picture. Arrow keys move the cell, Space marks it.",
-  eraser: "Wipe over what is marked. Arrow keys move the cell, Space clears it.",
+  rectangle: () => say("Drag over the picture. Arrow keys move the rectangle, with Shift its lower right corner."),
+  brush: () => say("Paint over the picture. Arrow keys move the cell, Space marks it."),
+  eraser: () => say("Wipe over what is marked. Arrow keys move the cell, Space clears it."),
 };
 const kept = new WeakMap(); // what a person has in hand, over the runs of the page
 
@@ -168,9 +168,9 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
       button.tabIndex = chosen ? 0 : -1;
     }
     const share = area();
-    const marked = share ? `${(100 * share).toFixed(1)} % is marked.` : "Nothing is marked.";
-    output.textContent = `${marked} ${SAYS[hand.tool]}`;
-    stage.setAttribute("aria-label", `${data.label}: ${marked} ${SAYS[hand.tool]}`);
+    const marked = share ? say("{share} % is marked.", { share: inSigns((100 * share).toFixed(1)) }) : say("Nothing is marked.");
+    output.textContent = `${marked} ${SAYS[hand.tool]()}`;
+    stage.setAttribute("aria-label", `${data.label}: ${marked} ${SAYS[hand.tool]()}`);
   };
   const tell = () => {
     clearTimeout(hand.waiting);

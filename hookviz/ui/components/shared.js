@@ -1,5 +1,39 @@
 // What several components use; it is put before each of them.
 
+// A component that draws as soon as the head of the page is there, and ends with the last of it.
+const afterHead = (draw) => (component) => {
+  if (window.hookvizWords) return draw(component);
+  let [ended, end] = [false, undefined];
+  const begin = () => {
+    if (!ended) end = draw(component);
+  };
+  window.addEventListener("hookviz:head", begin, { once: true });
+  return () => {
+    ended = true;
+    end?.();
+  };
+};
+
+// A sentence in the page's language, with its facts in place of the names in braces. The words come
+// from `window.hookvizWords`, which the head of the page sets.
+const say = (text, facts = {}) =>
+  (window.hookvizWords?.[text] ?? text).replace(/\{(\w+)\}/g, (whole, name) => facts[name] ?? whole);
+
+// What a component's frame says by itself, in the page's language.
+const SPOKEN = ["aria-label", "title", "placeholder", "alt"];
+const inLanguage = (element) => {
+  const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const [before, words, after] = texts.currentNode.data.split(/^(\s*)(.*?)(\s*)$/s).slice(1);
+    if (words) texts.currentNode.data = before + say(words) + after;
+  }
+  for (const each of [element, ...element.querySelectorAll("*")]) {
+    for (const name of SPOKEN) {
+      if (each.getAttribute(name)) each.setAttribute(name, say(each.getAttribute(name)));
+    }
+  }
+};
+
 // What the server packed: the length of a text in JSON, that text, and a picture if there is one.
 const unpacked = (bytes) => {
   const end = 4 + new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
@@ -7,13 +41,17 @@ const unpacked = (bytes) => {
   return { picture: bytes.subarray(end), ...JSON.parse(text) };
 };
 
-// A number as people read it: three digits, a real minus sign.
+// A number that was written by JavaScript with the page's decimal point and a real minus sign.
+// The head says which: a browser knows fewer languages than the server.
+const inSigns = (text) => text.replace("-", "−").replace(".", window.hookvizPoint ?? ".");
+
+// A number as people read it: three digits.
 const number = (value) => {
-  if (value === null || Number.isNaN(value)) return "none";
+  if (value === null || Number.isNaN(value)) return say("none");
   const size = Math.abs(value);
   const text =
     size !== 0 && (size < 1e-3 || size >= 1e5) ? value.toExponential(2) : value.toPrecision(3);
-  return text.replace("-", "−");
+  return inSigns(text);
 };
 
 // float32 numbers that came as base64, which keeps them exact and short.
@@ -51,12 +89,17 @@ const explain = (element, parts) =>
     }),
   );
 
-// The component's own elements, built on its first run and kept over the later ones.
+// The component's own elements, built on its first run and kept over the later ones, as long as the
+// page speaks one language.
 const frame = (parent, html) => {
-  if (!parent.querySelector("[data-built]")) {
+  const built = parent.querySelector("[data-built]");
+  const language = document.documentElement.lang;
+  if (built?.dataset.built !== language) {
+    built?.remove();
     const holder = document.createElement("div");
     holder.innerHTML = html.trim();
-    holder.firstElementChild.dataset.built = "yes";
+    holder.firstElementChild.dataset.built = language;
+    inLanguage(holder.firstElementChild);
     parent.appendChild(holder.firstElementChild); // the component's style stands there already
   }
   return (selector) => parent.querySelector(selector);
@@ -95,6 +138,10 @@ const thin = (line) => {
     if (free || rank(mark) === 0) kept.push(box);
   }
 };
+
+// The size in pixels of type that is `usual` pixels large, before a class: 20 at least.
+const typeSize = (element, usual) =>
+  Math.max(usual, parseFloat(getComputedStyle(element).getPropertyValue("--hv-least-type")) || 0);
 
 // To the top of the page, where what a click in a lens leads to is shown.
 const scrollUp = () => document.querySelector("[data-testid='stMain']")?.scrollTo(0, 0);

@@ -6,6 +6,7 @@ from typing import Any
 import streamlit as st
 
 from hookviz.drawing.panels import TreePanel
+from hookviz.language.saying import localised, say
 from hookviz.ui.components.files import script, source
 
 
@@ -20,9 +21,9 @@ def tree(panel: TreePanel, key: str) -> None:
         key=key,
         data={
             "title": panel.title,
-            "columns": list(panel.columns),
+            "columns": list(map(say, panel.columns)),
             "rows": [
-                [cell if isinstance(cell, str) else f"{cell:,}" for cell in row]
+                [cell if isinstance(cell, str) else localised(f"{cell:,}") for cell in row]
                 for row in panel.rows
             ],
             "numbers": [

@@ -11,7 +11,7 @@ const FRAME = `
       <button type="button" class="back" title="One step back" aria-label="One step back">◀</button>
       <button type="button" class="play">▶ Play</button>
       <button type="button" class="forth" title="One step on" aria-label="One step on">▶</button>
-      <label>Step <input class="step" type="range" min="0" step="1" aria-label="Step of the walk"></label>
+      <label>Cell <input class="step" type="range" min="0" step="1" aria-label="Step of the walk"></label>
       <label>Speed <input class="speed" type="range" min="1" max="60" value="4"></label>
     </div>
     <div class="sum">
@@ -25,6 +25,8 @@ const FRAME = `
   </div>`;
 
 const HIGHEST = 220; // pixels that a map is high at most
+const LOWEST = 120; // and in a low window at least
+const AROUND = 580; // pixels of the window's height for what stands above and below the maps
 const WIDEST = 44; // pixels that a cell of the tables is wide at most
 const WRITTEN = 24; // pixels from which a cell has room for its number
 const OPERATORS = 56; // pixels that the two signs between the tables take, with what is around them
@@ -54,6 +56,11 @@ export default function ({ data: bytes, parentElement }) {
   const came = floats(data.output);
   const steps = rows * columns;
   const colour = signedColours(root, data.colours);
+  const greyOf = (value) => {
+    const level = Math.round(255 * Math.max(0, Math.min(1, value))).toString(16).padStart(2, "0");
+    return `#${level}${level}${level}`;
+  };
+  const inputColour = data.grey ? greyOf : colour;
   clearInterval(timers.get(root));
   const start = (data.cell[0] - first[0]) * columns + data.cell[1] - first[1];
   const same = root.dataset.walk === data.name; // as before this run: stay where it was
@@ -62,7 +69,7 @@ export default function ({ data: bytes, parentElement }) {
   let running = false;
 
   // A map in its own cells, painted once.
-  const painted = (values, [height, width], most) => {
+  const painted = (values, [height, width], most, colour) => {
     const canvas = document.createElement("canvas");
     [canvas.width, canvas.height] = [width, height];
     const picture = new ImageData(width, height);
@@ -73,11 +80,12 @@ export default function ({ data: bytes, parentElement }) {
     canvas.getContext("2d").putImageData(picture, 0, 0);
     return canvas;
   };
-  const maps = [painted(given, data.inputSize, mostInput), painted(came, data.size, mostOutput)];
+  const maps = [painted(given, data.inputSize, mostInput, inputColour), painted(came, data.size, mostOutput, colour)];
 
   // As wide as its place, and no higher than the window has room for; [pen, pixels per cell].
   const place = (canvas, map) => {
-    const side = Math.min(canvas.parentElement.clientWidth / map.width, HIGHEST / map.height);
+    const room = Math.min(HIGHEST, Math.max(LOWEST, window.innerHeight - AROUND));
+    const side = Math.min(canvas.parentElement.clientWidth / map.width, room / map.height);
     const [wide, high] = [map.width * side, map.height * side];
     canvas.style.width = `${wide}px`;
     canvas.style.height = `${high}px`;
@@ -113,7 +121,7 @@ export default function ({ data: bytes, parentElement }) {
     outline(pen, x, y, under[1] * side, under[0] * side);
 
     const [brush, size, across, down] = place(output, maps[1]);
-    brush.globalAlpha = 0.2; // what is still to come
+    brush.globalAlpha = data.grey && !running ? 1 : 0.2; // what is still to come
     brush.drawImage(maps[1], 0, 0, across, down);
     brush.globalAlpha = 1;
     brush.save();
@@ -130,12 +138,12 @@ export default function ({ data: bytes, parentElement }) {
   const ruler = document.createElement("canvas").getContext("2d");
   const written = (value, room) => {
     for (const digits of [3, 2, 1]) {
-      const text = String(Number(value.toPrecision(digits))).replace("-", "−");
+      const text = inSigns(String(Number(value.toPrecision(digits))));
       if (ruler.measureText(text).width <= room) return text;
     }
     return "";
   };
-  const fill = (table, values, most, side, inside) => {
+  const fill = (table, values, most, side, inside, shadeOf = colour) => {
     table.replaceChildren(
       ...values.map((row, y) => {
         const line = document.createElement("tr");
@@ -143,7 +151,7 @@ export default function ({ data: bytes, parentElement }) {
           const cell = document.createElement("td");
           if (side >= WRITTEN) cell.textContent = written(value, side - 2);
           cell.title = number(value);
-          const shade = colour(value, most);
+          const shade = shadeOf(value, most);
           [cell.style.background, cell.style.color] = [shade, inkOn(shade)];
           if (inside && !inside[y][x]) cell.className = "padding";
           line.append(cell);
@@ -173,20 +181,20 @@ export default function ({ data: bytes, parentElement }) {
     const room = (root.clientWidth - OPERATORS) / 3 / kernel[0].length;
     const side = Math.max(2, Math.min(WIDEST, Math.floor(room)));
     root.style.setProperty("--side", `${side}px`);
-    ruler.font = `11px ${getComputedStyle(root).fontFamily}`;
-    fill(find(".patch"), patch, mostInput, side, inside);
+    ruler.font = `${typeSize(root, 11)}px ${getComputedStyle(root).fontFamily}`;
+    fill(find(".patch"), patch, mostInput, side, inside, inputColour);
     fill(find(".kernel"), kernel, mostKernel, side);
     const largest = Math.max(...products.flat().map(Math.abs).filter(Number.isFinite), 0);
     fill(find(".products"), products, largest, side);
-    const parts = [`Σ of the products ${number(sum)}`];
-    if (data.others) parts.push(`the other ${data.others} inputs ${number(others)}`);
-    if (data.bias !== null) parts.push(`bias ${number(data.bias)}`);
-    const place = `row ${first[0] + row}, column ${first[1] + column}`;
+    const parts = [say("Σ of the products {sum}", { sum: number(sum) })];
+    if (data.others) parts.push(say("the other {count} inputs {sum}", { count: data.others, sum: number(others) }));
+    if (data.bias !== null) parts.push(say("bias {bias}", { bias: number(data.bias) }));
+    const place = say("row {row}, column {column}", { row: first[0] + row, column: first[1] + column });
     says.textContent = `${place}: ${parts.join(" + ")} = ${number(whole)}`;
     slider.max = steps - 1;
     slider.value = at;
     slider.setAttribute("aria-valuetext", place);
-    play.textContent = running ? "❚❚ Pause" : "▶ Play";
+    play.textContent = running ? say("❚❚ Pause") : say("▶ Play");
   };
 
   const stop = () => {

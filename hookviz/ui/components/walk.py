@@ -9,6 +9,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from hookviz.explaining.layer_call import LayerCall
+from hookviz.language.saying import say
 from hookviz.ui.components.files import packed, script, source
 
 _LARGEST = 256
@@ -21,14 +22,24 @@ def _component() -> Any:
 
 
 def walk(
-    call: LayerCall, channel: int, input_channel: int, cell: tuple[int, int], colormap: str
+    call: LayerCall,
+    channel: int,
+    input_channel: int,
+    cell: tuple[int, int],
+    colormap: str,
+    *,
+    key: str = "walk",
+    grey: tuple[str, str] | None = None,
 ) -> None:
     """Show how `channel` comes from the layer's input channel number `input_channel`.
 
-    It starts at `cell`, (row, column) of the output; `colormap` is a diverging one.
+    It starts at `cell`, (row, column) of the output; `colormap` is a diverging one. An input that
+    is a grey picture, 0 black to 1 white, is drawn as one where `grey` says what the two maps are.
     """
     data = _data(call, channel, input_channel, cell)
-    _component()(key="walk", data=packed({**data, "colours": colormap}))
+    if grey is not None:
+        data = {**data, "grey": True, "says": grey}
+    _component()(key=key, data=packed({**data, "colours": colormap}))
 
 
 def _data(
@@ -65,7 +76,10 @@ def _data(
         "most": [_largest(given), _largest(kernel), _largest(came)],
         "bias": None if call.bias is None else float(call.bias[channel]),
         "others": call.kernel.shape[1] - 1,
-        "says": [f"input {input_channel}, padding grey", f"channel {channel}, cell by cell"],
+        "says": [
+            say("input {input_channel}, padding grey", input_channel=input_channel),
+            say("channel {channel}, cell by cell", channel=channel),
+        ],
     }
 
 

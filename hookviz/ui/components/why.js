@@ -42,7 +42,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     item.setAttribute("role", "listitem");
     if (data.upstream) {
       line.type = "button";
-      line.title = `Go to channel ${row.input} of ${data.upstream}`;
+      line.title = say("Go to channel {channel} of {layer}", { channel: row.input, layer: data.upstream });
       line.onclick = () => setTriggerValue("upstream", row.input);
     }
     const bar = document.createElement("span");
@@ -54,9 +54,9 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     fill.style.background = `var(--hv-${data.colours}-${row.term < 0 ? "below" : "above"})`;
     bar.append(fill);
     line.append(
-      span(`in ${row.input}`, "name"),
-      small(row.patch, data.patchMost, `input ${row.input} under the kernel`), span("×"),
-      small(row.kernel, data.kernelMost, "kernel"), span("="), bar, span(number(row.term), "term"),
+      span(say("in {input}", { input: row.input }), "name"),
+      small(row.patch, data.patchMost, say("input {input} under the kernel", { input: row.input })), span("×"),
+      small(row.kernel, data.kernelMost, say("kernel")), span("="), bar, span(number(row.term), "term"),
     );
     item.append(line);
     return item;

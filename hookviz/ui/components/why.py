@@ -9,6 +9,7 @@ import streamlit as st
 
 from hookviz.explaining.cell_sum import CellSum
 from hookviz.explaining.layer_call import Step
+from hookviz.language.saying import say
 from hookviz.ui.components.files import packed, script, source
 from hookviz.ui.glossary import WORDS, pieces
 from hookviz.wording import number
@@ -44,12 +45,19 @@ def why(
 
 def _data(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:
     largest = cell.order[:_ROWS]
-    bias = "" if cell.bias is None else f" + bias {number(cell.bias)}"
+    bias = "" if cell.bias is None else say(" + bias {bias}", bias=number(cell.bias))
     others = cell.order[_ROWS:]
     rest = float(sum(cell.terms[index] for index in others))
-    verdict = "as the network computed" if cell.agrees else "NOT what the network computed"
+    verdict = (
+        say("as the network computed") if cell.agrees else say("NOT what the network computed")
+    )
     return {
-        "title": f"Why {number(cell.value)} at row {cell.row}, column {cell.column}?",
+        "title": say(
+            "Why {cell} at row {row}, column {column}?",
+            cell=number(cell.value),
+            row=cell.row,
+            column=cell.column,
+        ),
         "rows": [
             {
                 "input": cell.inputs[index],
@@ -64,9 +72,21 @@ def _data(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:
         "kernelMost": _largest(cell.kernel),
         "upstream": upstream,
         "colours": colormap,
-        "rest": f"the other {len(others):,} inputs together: {number(rest)}" if others else "",
+        "rest": say(
+            "the other {others_count:,} inputs together: {rest}",
+            others_count=len(others),
+            rest=number(rest),
+        )
+        if others
+        else "",
         "sum": _explained(
-            f"sum {number(float(cell.terms.sum()))}{bias} = {number(cell.total)}, {verdict}"
+            say(
+                "sum {sum}{bias} = {total}, {verdict}",
+                sum=number(float(cell.terms.sum())),
+                bias=bias,
+                total=number(cell.total),
+                verdict=verdict,
+            )
         ),
         "steps": [_explained(_step(step)) for step in cell.steps],
     }
@@ -81,11 +101,17 @@ def _step(step: Step) -> str:
     """What followed, as a formula with its numbers."""
     title = f"{step.kind} {step.layer}".strip()
     if step.norm is None:
-        return f"{title} gives {number(step.value)}"
+        return say("{title} gives {step}", title=title, step=number(step.value))
     norm = step.norm
-    return (
-        f"{title} (value − {number(norm.mean)}) / √({number(norm.variance)} + {norm.epsilon:g}) "
-        f"× {number(norm.scale)} + {number(norm.shift)} = {number(step.value)}"
+    return say(
+        "{title} (value − {mean}) / √({variance} + {epsilon:g}) × {scale} + {shift} = {step}",
+        title=title,
+        mean=number(norm.mean),
+        variance=number(norm.variance),
+        epsilon=norm.epsilon,
+        scale=number(norm.scale),
+        shift=number(norm.shift),
+        step=number(step.value),
     )
 
 

@@ -8,6 +8,7 @@ import streamlit as st
 from hookviz.atlas.answers import AtlasImage
 from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.known_atlases import atlas_of
+from hookviz.language.saying import say
 from hookviz.serving.session_atlases import SessionAtlases
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import Model
@@ -58,7 +59,7 @@ def make_own(
     listed = [(name, file, uploads.uploaded(file)) for name, file in files]
     there = [(name, file, data) for name, file, data in listed if data is not None]
     if not there:
-        st.toast("These files are not here any more: upload them again.")
+        st.toast(say("These files are not here any more: upload them again."))
         return
     names = session_atlases().make(use_model, digest, [(name, data) for name, _, data in there])
     numbers = {name: file for name, (_, file, _) in zip(names, there, strict=False)}

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from hookviz.atlas.known_atlases import atlas_of
+from hookviz.language.saying import say, say_count
 from hookviz.serving.session_atlases import MOST, Making
 from hookviz.settings import settings
 from hookviz.types import Model
@@ -94,10 +95,10 @@ def _show(line: _Line, before: _Now) -> None:
         if making is not None and making.running:
             _show_running(making)
             return
-        st.markdown("**What excites it**", width="content")
+        st.markdown(say("**What excites it**"), width="content")
         menu = st.popover(
             _label(line, making),
-            help="Among which images, and an atlas of images of your own",
+            help=say("Among which images, and an atlas of images of your own"),
             type="tertiary",
             width="content",
             on_change="rerun",
@@ -110,18 +111,22 @@ def _show(line: _Line, before: _Now) -> None:
 
 def _label(line: _Line, making: Making | None) -> str:
     if making is not None:
-        return "yours: not finished"
+        return say("yours: not finished")
     count = line.own if line.shows_own else line.others
     if count is None:
-        return "among your images…"
-    return f"among {'your ' if line.shows_own else ''}{count:,} images"
+        return say("among your images…")
+    return (
+        say("among your {count:,} images", count=count)
+        if line.shows_own
+        else say("among {count:,} images", count=count)
+    )
 
 
 def _show_running(making: Making) -> None:
     """How far it is, and a way to stop it."""
-    st.caption(f"**Your atlas** {_progress(making)}", width="stretch")
+    st.caption(say("**Your atlas** {progress}", progress=_progress(making)), width="stretch")
     st.button(
-        "Stop",
+        say("Stop"),
         icon=":material/stop:",
         type="tertiary",
         on_click=session_atlases().stop,
@@ -138,25 +143,35 @@ def _fill(line: _Line, making: Making | None) -> None:
         _show_own(line)
     offer = st.container()  # over the files, which can be many
     files = st.file_uploader(
-        "An atlas of your own images",
+        say("An atlas of your own images"),
         resources.IMAGE_TYPES,
         accept_multiple_files=True,
         max_upload_size=settings().upload_mb,
         key=_UPLOADER,
-        help=f"For each channel those that excite it most, of up to {MOST} images",
+        help=say("For each channel those that excite it most, of up to {most} images", most=MOST),
     )
     if files:
         listed = [(file.name, file.file_id) for file in files[:MOST]]
         with offer:
-            _offer(f"Make it of {_images(len(listed))}", line, listed)
+            _offer(say("Make it of {images}", images=_images(len(listed))), line, listed)
             if len(files) > MOST:
-                st.caption(f"These are {len(files)}; the first {MOST} count.")
+                st.caption(
+                    say(
+                        "These are {files_count}; the first {most} count.",
+                        files_count=len(files),
+                        most=MOST,
+                    )
+                )
         return
     before = files_before(line.digest)
     if before and line.own is None:
         with offer:
-            _offer(f"Make it of the {_images(len(before))} from before", line, before)
-    st.caption("They stay in this session and go with it.")
+            _offer(
+                say("Make it of the {images} from before", images=_images(len(before))),
+                line,
+                before,
+            )
+    st.caption(say("They stay in this session and go with it."))
 
 
 def _offer(label: str, line: _Line, files: list[File]) -> None:
@@ -173,9 +188,12 @@ def _show_own(line: _Line) -> None:
     """Which of two is shown, and what is not in the session's own."""
     assert line.own is not None
     if line.others is not None:
-        own, others = f"your {line.own:,}", f"{line.others:,} others"
+        own, others = (
+            say("your {own:,}", own=line.own),
+            say("{others:,} others", others=line.others),
+        )
         st.segmented_control(
-            "Among which images",
+            say("Among which images"),
             (own, others),
             default=own if line.shows_own else others,
             required=True,
@@ -184,34 +202,45 @@ def _show_own(line: _Line) -> None:
         )
     for name, reason in list(line.left_out.items())[:_MOST_NAMED]:
         said = reason if name in reason else f"{name}: {reason}"
-        st.caption(plain(f"Left out: {said}"))
+        st.caption(plain(say("Left out: {said}", said=said)))
     if len(line.left_out) > _MOST_NAMED:
-        st.caption(f"And {len(line.left_out) - _MOST_NAMED} more were left out.")
-    st.button("Drop it", on_click=drop_own, args=(line.digest,), key="hv-drop-atlas")
+        st.caption(
+            say(
+                "And {left_out_count} more were left out.",
+                left_out_count=len(line.left_out) - _MOST_NAMED,
+            )
+        )
+    st.button(say("Drop it"), on_click=drop_own, args=(line.digest,), key="hv-drop-atlas")
 
 
 def _show_ended(line: _Line, making: Making) -> None:
     """Why it ended, or where it was stopped and a way to go on."""
-    st.caption(plain(making.fault) if making.fault else f"Stopped: {_progress(making)}.")
+    st.caption(
+        plain(making.fault)
+        if making.fault
+        else say("Stopped: {progress}.", progress=_progress(making))
+    )
     with st.container(horizontal=True):
         before = files_before(line.digest)
         if not making.fault:
-            st.button("Go on", on_click=session_atlases().go_on, key="hv-go-on-atlas")
+            st.button(say("Go on"), on_click=session_atlases().go_on, key="hv-go-on-atlas")
         elif before:
-            _offer("Make it again", line, before)
-        st.button("Drop it", on_click=drop_own, args=(making.digest,), key="hv-drop-atlas")
+            _offer(say("Make it again"), line, before)
+        st.button(say("Drop it"), on_click=drop_own, args=(making.digest,), key="hv-drop-atlas")
 
 
 def _progress(making: Making) -> str:
     """How far it is, how fast it goes and how long it takes."""
     grown, rate = making.grown, making.per_second
-    what = "patches of " if grown.cutting else ""
-    speed = f"{number(rate)} a second" if rate else ""
+    what = say("patches of ") if grown.cutting else ""
+    speed = say("{rate} a second", rate=number(rate)) if rate else ""
     left = time_left(grown.done / grown.images, grown.done / rate) if rate and grown.done else ""
-    out = f"{grown.left_out:,} left out" if grown.left_out else ""
-    done = f"{what}{grown.done:,} of {_images(grown.images)}"
+    out = say("{left_out:,} left out", left_out=grown.left_out) if grown.left_out else ""
+    done = say(
+        "{what}{done:,} of {images}", what=what, done=grown.done, images=_images(grown.images)
+    )
     return " · ".join(filter(None, (done, speed, left, out)))
 
 
 def _images(count: int) -> str:
-    return f"{count:,} image{'' if count == 1 else 's'}"
+    return say_count("{count:,} image", "{count:,} images", count)

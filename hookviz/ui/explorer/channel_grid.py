@@ -9,6 +9,7 @@ from hookviz.drawing.grid import Grid
 from hookviz.drawing.held_scale import Held, draw_on_scale, scale_of
 from hookviz.drawing.pair import Pair
 from hookviz.drawing.patch_sheet import PatchSheet
+from hookviz.language.saying import mark, say
 from hookviz.types import Activation, Model, ModelInput
 from hookviz.ui.components.mosaic import Face, mosaic
 from hookviz.ui.explorer.view_choice import settled
@@ -16,7 +17,7 @@ from hookviz.ui.glossary import marked
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import Cell, Shown, View, choose_cell, choose_channel
 
-_OF_PATCHES = "Each tile is what excites its channel most among the atlas's images."
+_OF_PATCHES = mark("Each tile is what excites its channel most among the atlas's images.")
 
 
 def draw_grid(
@@ -32,12 +33,11 @@ def draw_grid(
     `held` is the scale that a stream held whose frame this is, for the layer that was looked at
     there.
     """
-    theme = st.context.theme.type
     address = str(activation.address)
     scale, colormap, of_signed = settled(view)
     if held is not None and held.of != scale_of(model, activation, scale):
         held = None
-    shown = (address, view, theme, held is not None)
+    shown = (address, view, colormap, of_signed, held is not None)
     key = ("grid", model.name, model.digest, model_input.digest, *shown)
     cache = session_cache()
     grid: Grid | None = cache.get(key)
@@ -69,11 +69,18 @@ def show_grid(
     `on_layer` gets the name of a layer that is picked in the tree at the side; of a `pair` whose B
     the grid is, each tile shows its `face`. With `patches` each tile is what excites the channel.
     """
-    alt = f"{grid.shown} of layer {grid.title} for: {shown.alt}. {grid.legend}"
+    alt = say(
+        "{shown} of layer {grid} for: {alt}. {legend}",
+        shown=grid.shown,
+        grid=grid.title,
+        alt=shown.alt,
+        legend=grid.legend,
+    )
     picked = partial(_pick, grid.shape[1:])
     mosaic(grid, alt, picked, on_layer=on_layer, pair=pair, face=face, patches=patches)
-    legend = grid.legend if patches is None else _OF_PATCHES
-    words = f"{legend} {grid.shown[0].upper()}{grid.shown[1:]}."
+    legend = grid.legend if patches is None else say(_OF_PATCHES)
+    how_many = say("{meaning}.", meaning=f"{grid.shown[0].upper()}{grid.shown[1:]}")
+    words = f"{legend} {how_many}"
     st.caption(marked(words), unsafe_allow_html=True)
 
 

@@ -9,6 +9,7 @@ import streamlit as st
 
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.pair import Pair
+from hookviz.language.saying import say
 from hookviz.ui.components.map import show_map
 from hookviz.ui.explorer.comparison import PinnedPair
 from hookviz.ui.state import Cell, choose_cell, choose_channel, chosen_cell, chosen_channel, plain
@@ -46,19 +47,21 @@ def show_pinned_channel(comparison: PinnedPair, grid: Grid) -> None:
     channel = chosen_channel(grid.order)
     if channel is None:
         with st.container(key="hv-hints"):
-            st.markdown("**Click a tile** for the channel's map in A.")
+            st.markdown(say("**Click a tile** for the channel's map in A."))
         return
     values = comparison.a[channel]
     rows, columns = values.shape
     with st.container(key="hv-picked"):
         with st.container(horizontal=True, vertical_alignment="center", key="hv-channel"):
-            st.subheader(f"Channel {channel} of A", anchor=False, width="stretch")
+            st.subheader(
+                say("Channel {channel} of A", channel=channel), anchor=False, width="stretch"
+            )
             st.button(
-                "Close",
+                say("Close"),
                 icon=":material/close:",
                 on_click=choose_channel,
                 args=(None,),
-                help="Back to all channels",
+                help=say("Back to all channels"),
                 key="hv-close",
             )
         cell = chosen_cell(rows, columns)
@@ -87,10 +90,14 @@ def show_changes(comparison: PinnedPair) -> None:
     """What A and B have in common as a whole, and the channels that changed most."""
     common = comparison.channels
     known = common.correlation[np.isfinite(common.correlation)]
-    mean = f"the channels' correlation is {number(known.mean())} on average" if known.size else ""
+    mean = (
+        say("the channels' correlation is {mean} on average", mean=number(known.mean()))
+        if known.size
+        else ""
+    )
     st.markdown(
-        "**Click a tile** for its map in A and in B. Hold **F** to flip between the two. "
-        + (f"Cell against cell {mean}." if mean else "")
+        say("**Click a tile** for its map in A and in B. Hold **F** to flip between the two. ")
+        + (say("Cell against cell {mean}.", mean=mean) if mean else "")
     )
     rows = "".join(
         f"<tr><td>{channel}</td><td>{number(common.mean_absolute_difference[channel])}</td>"
@@ -98,7 +105,7 @@ def show_changes(comparison: PinnedPair) -> None:
         "</tr>"
         for channel in common.most_changed[:_MOST].tolist()
     )
-    heads = ("channel", "mean |B − A|", "correlation", "cosine")
+    heads = ("channel", say("mean |B − A|"), "correlation", "cosine")
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-    st.caption("The channels that changed most; sort: change brings them to the front.")
+    st.caption(say("The channels that changed most; sort: change brings them to the front."))
     st.html(f'<table class="hv-changes"><tr>{head}</tr>{rows}</table>')

@@ -19,6 +19,7 @@ from hookviz.drawing.pair import Pair
 from hookviz.errors import HookVizError
 from hookviz.explaining.layer_facts import facts
 from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.language.saying import say
 from hookviz.serving import out_of_memory
 from hookviz.types import Activation, Capture, LayerInfo, Model, ModelInput
 from hookviz.ui.explorer.channel_grid import draw_grid, show_grid
@@ -41,6 +42,7 @@ from hookviz.ui.explorer.patch_tiles import offer_patches, patch_tiles
 from hookviz.ui.explorer.pinned_view import image_title, model_title
 from hookviz.ui.explorer.view_choice import pick_view
 from hookviz.ui.glossary import marked
+from hookviz.ui.link import hold
 from hookviz.ui.recent_images import is_brought
 from hookviz.ui.serving import resources
 from hookviz.ui.state import ModelChoice, Shown, chosen_channel, plain
@@ -130,12 +132,16 @@ def _show(scene: Scene, before: Asked, drawings: list[Drawing]) -> None:
 
     `before` is what was asked for when the page last ran.
     """
+    hold()
     layer, *rest = _asked()
     offered = layer in (None, before.layer, *(each.name for each in scene.layers))
     if rest != list(before[1:]) or not offered:  # a click in here led to what all of the page shows
         st.rerun()
     try:
-        with out_of_memory.told("Drawing the channels"), resources.use_model(scene.choice) as model:
+        with (
+            out_of_memory.told(say("Drawing the channels")),
+            resources.use_model(scene.choice) as model,
+        ):
             _draw(scene, model, drawings)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/error:")
@@ -185,8 +191,14 @@ def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
     seconds = time.perf_counter() - started
     # after all else: it takes a while for a network that is seen first
     field = receptive_fields(model, _shape(scene)).get(layer.name)
-    kind = "conv layer" if scene.listed == "conv" else "layer"
-    said = f"{kind} {layer.index + 1} of {len(scene.layers)} · {facts(layer, field)}"
+    kind = say("conv layer") if scene.listed == "conv" else say("layer")
+    said = say(
+        "{kind} {index} of {layers_count} · {facts}",
+        kind=kind,
+        index=layer.index + 1,
+        layers_count=len(scene.layers),
+        facts=facts(layer, field),
+    )
     line.caption(marked(said), unsafe_allow_html=True)
     _show_cost(capture, seconds)
     if later is not None:
@@ -240,8 +252,15 @@ def _shape(scene: Scene) -> tuple[int, ...]:
 def _show_cost(capture: Capture, seconds: float) -> None:
     """What the drawing cost."""
     cache = resources.session_cache()
-    how = "one forward pass" if capture.forward_passes else "from this session's cache"
+    how = say("one forward pass") if capture.forward_passes else say("from this session's cache")
     st.caption(
-        f"{how} {capture.seconds * 1000:.0f} ms · drawn in {seconds * 1000:.0f} ms · "
-        f"{cache.used / 1e6:.0f} of {cache.limit / 1e6:.0f} MB kept"
+        say(
+            "{how} {seconds:.0f} ms · drawn in {seconds_2:.0f} ms · {used:.0f} of "
+            "{limit:.0f} MB kept",
+            how=how,
+            seconds=capture.seconds * 1000,
+            seconds_2=seconds * 1000,
+            used=cache.used / 1e6,
+            limit=cache.limit / 1e6,
+        )
     )

@@ -12,16 +12,18 @@ from hookviz.comparing.channels import ChannelComparison, compare_maps
 from hookviz.drawing.pair import Pair, draw_pair, why_unlike
 from hookviz.drawing.statistics import SORTS
 from hookviz.errors import HookVizError
+from hookviz.language.saying import mark, say
 from hookviz.ui.components.mosaic import Face
 from hookviz.ui.explorer.channel_grid import show_grid
 from hookviz.ui.explorer.pinned_view import PinnedView, pinned_maps, pinned_view, unpin
 from hookviz.ui.explorer.view_choice import settled
+from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import Shown, View, plain
 from hookviz.ui.theme import diverging
 
 _FACES: dict[str, Face] = {"A": "a", "B": "b", "Split": "split"}
-_DIFFERENCE, _CHANGE = "Difference", "change"
+_DIFFERENCE, _CHANGE = mark("Difference"), "change"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -126,17 +128,18 @@ def show_comparison(
     a, b = pinned.numpy(), maps.numpy()
     alike = a.shape == b.shape
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="hv-compare"):
-        shown = st.segmented_control(
-            "What is shown of the two",
-            ("A", "B", "Split", _DIFFERENCE) if alike else ("A", "B"),
-            default="B",
+        shown = linked_choice(
+            st.segmented_control,
+            say("What is shown of the two"),
+            ("A", "B", mark("Split"), _DIFFERENCE) if alike else ("A", "B"),
+            "compare",
+            first="B",
+            english={"default": "B"},
             required=True,
-            key="compare",
-            bind="query-params",
             label_visibility="collapsed",
             width="content",
             wrap=False,
-            help="Hold F to flip between the two." if alike else None,
+            help=say("Hold F to flip between the two.") if alike else None,
         )
         comparison = PinnedPair(view, a, b, shown or "B", (view.link, *key))
         st.caption(_says(comparison, scene))
@@ -150,7 +153,9 @@ def _says(comparison: PinnedPair, scene: Sequence[str]) -> str:
     of_a = (view.image, view.title, view.step)
     others = [mine for theirs, mine in zip(of_a, scene, strict=True) if theirs != mine]
     if not others:
-        return "**A** is what you look at: choose another image, model or layer, and that is B."
+        return say(
+            "**A** is what you look at: choose another image, model or layer, and that is B."
+        )
     said = f"**A** {plain(' · '.join(of_a))} **B** {plain(' · '.join(others))}"
     if not comparison.alike:
         said += f". {plain(why_unlike(comparison.a.shape, comparison.b.shape))}"
@@ -171,9 +176,9 @@ def show_pair(
 
 def _offer_unpinning() -> None:
     st.button(
-        "Unpin A",
+        say("Unpin A"),
         icon=":material/close:",
         on_click=unpin,
-        help="Look at one thing again",
+        help=say("Look at one thing again"),
         key="hv-unpin",
     )

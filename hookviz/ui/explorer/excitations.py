@@ -11,6 +11,7 @@ from hookviz.atlas.atlas import Atlas
 from hookviz.errors import HookVizError
 from hookviz.images import reading
 from hookviz.images.samples import samples
+from hookviz.language.saying import say
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import Activation, Model
 from hookviz.ui.components.files import data_url
@@ -54,13 +55,13 @@ def show_excitations(
     rows, columns = (int(side) for side in activation.values.shape[1:])
     show_patches(
         "excitations",
-        f"What excites channel {channel} most, strongest first",
-        _patches(atlas, excitations, (layer, channel)),
+        say("What excites channel {channel} most, strongest first", channel=channel),
+        patches_of(atlas, excitations, (layer, channel)),
         lambda rank: _look_at(atlas, excitations[rank], channel, (rows, columns)),
     )
 
 
-def _patches(
+def patches_of(
     atlas: Atlas, excitations: tuple[Excitation, ...], of: tuple[str, int]
 ) -> tuple[Patch, ...]:
     """The patches as small pictures, from the session's cache; of one that is lost, its title."""
@@ -74,7 +75,13 @@ def _patches(
 
 def _title(excitation: Excitation) -> str:
     row, column = excitation.cell
-    return f"{excitation.image.name}: {number(excitation.value)} at row {row}, column {column}"
+    return say(
+        "{image}: {excitation} at row {row}, column {column}",
+        image=excitation.image.name,
+        excitation=number(excitation.value),
+        row=row,
+        column=column,
+    )
 
 
 def _url(excitation: Excitation) -> str:
@@ -96,7 +103,9 @@ def _look_at(atlas: Atlas, excitation: Excitation, channel: int, size: Cell) -> 
         bring(image.name, own, image.digest)
         choose(image="Upload")
     elif path is None or path.stat().st_size > settings().upload_mb * MEGABYTE:
-        st.toast(plain(f"{image.name} is not here any more; its patch is all there is."))
+        st.toast(
+            plain(say("{image} is not here any more; its patch is all there is.", image=image.name))
+        )
         return
     else:
         bring(image.name, path.read_bytes(), image.digest)

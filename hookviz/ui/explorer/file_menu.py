@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from hookviz.ui.explorer.menu import Menu
+from hookviz.ui.menu import Menu
 
 
 class File(NamedTuple):
@@ -21,10 +21,11 @@ def file_menu(
     label: str, list_files: Callable[[], Sequence[File]], hint: str | None = None
 ) -> Menu:
     """A menu of the files, which are told when it is opened and made when they are asked for."""
-    return Menu(label, "download", f"menu-{label}", lambda: _offer(list_files()), hint)
+    return Menu(label, "download", f"menu-{label}", lambda: offer(list_files()), hint)
 
 
-def _offer(files: Sequence[File]) -> None:
+def offer(files: Sequence[File]) -> None:
+    """A button for each file, which is made when it is asked for."""
     for file in files:
         st.download_button(
             file.label,

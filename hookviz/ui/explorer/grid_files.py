@@ -5,15 +5,16 @@ from functools import partial
 
 from hookviz.capturing.export import npz
 from hookviz.drawing.pair import Pair
+from hookviz.language.saying import say
 from hookviz.types import Model
 from hookviz.ui.explorer.channels import Drawing
 from hookviz.ui.explorer.file_menu import File, file_menu
-from hookviz.ui.explorer.menu import Menu
+from hookviz.ui.menu import Menu
 
 
 def download_menu(drawing: Drawing, model: Model) -> Menu:
     """The grid, the figure for print and the numbers themselves, made when asked for."""
-    return file_menu("Download", partial(_files, drawing, model.name, model.title))
+    return file_menu(say("Download"), partial(_files, drawing, model.name, model.title))
 
 
 def _files(drawing: Drawing, name: str, title: str) -> Sequence[File]:
@@ -24,11 +25,11 @@ def _files(drawing: Drawing, name: str, title: str) -> Sequence[File]:
     figure = partial(grid.figure_bytes, title=f"{title} · {grid.title}")
     return (
         *_files_of_pair(drawing.pair, stem),
-        File("Grid as PNG", grid.png, f"{stem}.png", "image/png"),
-        File("Figure as PNG", partial(figure, "png"), f"{stem}-figure.png", "image/png"),
-        File("Figure as PDF", partial(figure, "pdf"), f"{stem}-figure.pdf", "application/pdf"),
+        File(say("Grid as PNG"), grid.png, f"{stem}.png", "image/png"),
+        File(say("Figure as PNG"), partial(figure, "png"), f"{stem}-figure.png", "image/png"),
+        File(say("Figure as PDF"), partial(figure, "pdf"), f"{stem}-figure.pdf", "application/pdf"),
         File(
-            "Activations as NPZ",
+            say("Activations as NPZ"),
             partial(npz, drawing.capture),
             f"{stem}.npz",
             "application/octet-stream",
@@ -42,7 +43,12 @@ def _files_of_pair(pair: Pair | None, stem: str) -> Sequence[File]:
         return ()
     grids = {"A": pair.a, "B": pair.b, "B − A": pair.difference}
     return tuple(
-        File(f"{name} as PNG", grid.png, f"{stem}-{name.replace(' − ', '-')}.png", "image/png")
+        File(
+            say("{name} as PNG", name=name),
+            grid.png,
+            f"{stem}-{name.replace(' − ', '-')}.png",
+            "image/png",
+        )
         for name, grid in grids.items()
         if grid is not None
     )

@@ -14,14 +14,16 @@ from hookviz.drawing.histogram import histogram
 from hookviz.drawing.overlay import laid_over, shrunk
 from hookviz.drawing.pair import Pair
 from hookviz.explaining.receptive_field import ReceptiveField
+from hookviz.language.saying import mark, say
 from hookviz.types import Activation, Capture, InputImage, Pixels
 from hookviz.ui.components.map import show_map
 from hookviz.ui.explorer.channel_pair import show_changes, show_channel_pair
 from hookviz.ui.explorer.comparison import PinnedPair
 from hookviz.ui.explorer.file_menu import File, file_menu
-from hookviz.ui.explorer.menu import show_menus
 from hookviz.ui.explorer.trail import show_trail
 from hookviz.ui.glossary import WORDS, marked, term
+from hookviz.ui.link import go
+from hookviz.ui.menu import show_menus
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import (
     Cell,
@@ -30,7 +32,6 @@ from hookviz.ui.state import (
     choose_channel,
     chosen_cell,
     chosen_channel,
-    go,
 )
 from hookviz.ui.theme import signed_colour
 from hookviz.wording import number
@@ -41,6 +42,7 @@ ACROSS = "across-images"
 _OPACITY = 60  # percent
 _OVERLAY = 480  # pixels of its longer side, twice what it takes on a laptop's screen
 _AXES = ("row", "column")
+_LABELS = mark("Row"), mark("Column")
 
 
 def show_inspector(
@@ -65,22 +67,22 @@ def show_inspector(
             show_changes(compared[0])
         return None
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="hv-channel"):
-        st.subheader(f"Channel {channel}", anchor=False, width="stretch")
+        st.subheader(say("Channel {channel}", channel=channel), anchor=False, width="stretch")
         _offer_files(grid, channel, activation, capture, shown)
         st.button(
-            "Across images",
+            say("Across images"),
             icon=":material/grid_view:",
             on_click=go,
             kwargs={"lens": ACROSS, "layer": activation.layer, "channel": str(channel)},
-            help="This channel on the samples and on your images",
+            help=say("This channel on the samples and on your images"),
             key="hv-across",
         )
         st.button(
-            "Close",
+            say("Close"),
             icon=":material/close:",
             on_click=choose_channel,
             args=(None,),
-            help="Back to all channels",
+            help=say("Back to all channels"),
             key="hv-close",
         )
     show_trail()
@@ -108,7 +110,7 @@ def show_numbers(grid: Grid, activation: Activation, channel: int) -> None:
     with st.container(horizontal=True):
         for axis in _AXES:
             _coordinate(axis, cell, (rows, columns))
-    st.slider("Opacity of the map", 0, 100, _OPACITY, format="%d %%", key="opacity")
+    st.slider(say("Opacity of the map"), 0, 100, _OPACITY, format="%d %%", key="opacity")
     _show_numbers(grid, channel, values)
 
 
@@ -123,7 +125,7 @@ def _coordinate(name: str, cell: Cell, size: Cell) -> None:
         choose_cell((moved[0], moved[1]), size)
 
     st.number_input(
-        name.capitalize(),
+        say(_LABELS[axis]),
         0,
         size[axis] - 1,
         cell[axis],
@@ -137,19 +139,24 @@ def _coordinate(name: str, cell: Cell, size: Cell) -> None:
 def _show_hints(grid: Grid) -> None:
     """What a tile is, and three things to do: what stands here before anything is picked."""
     st.markdown(
-        f"**Each tile is a {term('channel')}**: the answer of one of this layer's "
-        f"{grid.shape[0]:,} detectors at every place of the image.",
+        say(
+            "**Each tile is a {term}**: the answer of one of this layer's {shape:,} "
+            "detectors at every place of the image.",
+            term=term("channel"),
+            shape=grid.shape[0],
+        ),
         unsafe_allow_html=True,
     )
     with st.container(key="hv-first", gap="small"):  # hidden for good once a tile was picked up
         st.markdown(
-            "1. **Click a tile** to see it large, on the photograph, and why a cell has its "
-            "value.\n"
-            "2. **N** and **P**, on a phone a swipe over the tiles, lead through the layers, from "
-            "edges to whole things.\n"
-            "3. **Your own photograph** or another network: in the sidebar at the left."
+            say(
+                "1. **Click a tile** to see it large, on the photograph, and why a cell has "
+                "its value.\n2. **N** and **P**, on a phone a swipe over the tiles, lead "
+                "through the layers, from edges to whole things.\n3. **Your own photograph** "
+                "or another network: in the sidebar at the left."
+            )
         )
-        st.caption("Arrow keys move between tiles, Enter picks one up, / jumps to a number.")
+        st.caption(say("Arrow keys move between tiles, Enter picks one up, / jumps to a number."))
 
 
 def _offer_files(
@@ -165,14 +172,19 @@ def _offer_files(
         values,
         image=shown.image.pixels,
         crop=capture.model_input.crop,
-        title=f"{capture.model} · {grid.title} · channel {channel}",
+        title=say(
+            "{model} · {grid} · channel {channel}",
+            model=capture.model,
+            grid=grid.title,
+            channel=channel,
+        ),
     )
     files = (
-        File("Channel as PNG", partial(draw, format="png"), f"{stem}.png", "image/png"),
-        File("Channel as PDF", partial(draw, format="pdf"), f"{stem}.pdf", "application/pdf"),
-        File("Numbers as CSV", partial(channel_csv, values), f"{stem}.csv", "text/csv"),
+        File(say("Channel as PNG"), partial(draw, format="png"), f"{stem}.png", "image/png"),
+        File(say("Channel as PDF"), partial(draw, format="pdf"), f"{stem}.pdf", "application/pdf"),
+        File(say("Numbers as CSV"), partial(channel_csv, values), f"{stem}.csv", "text/csv"),
     )
-    show_menus(file_menu("Keep", lambda: files, "This channel as a file"))
+    show_menus(file_menu(say("Keep"), lambda: files, say("This channel as a file")))
 
 
 def _show_overlay(
@@ -187,19 +199,25 @@ def _show_overlay(
     """The map over the photograph, and framed on it what the chosen cell sees."""
     crop = capture.model_input.crop
     if crop is None:
-        st.caption("Where this lies on the image is not known.")
+        st.caption(say("Where this lies on the image is not known."))
         return
     opacity = st.session_state.get("opacity", _OPACITY) / 100
     picture = laid_over(
         _small(shown.image), coloured, crop, shown.image.pixels.shape, opacity=opacity
     )
-    said = "on the image"
+    said = say("on the image")
     if field is not None:
         box = field.box(*cell)
         picture = framed(picture, on_picture(box, crop, shown.image, picture.shape[:2]))
-        size = f"{field.size[0]}×{field.size[1]} px" if field.size else "all of the image"
-        said = f"framed: what the cell sees, {size}"
-    alt = f"The map of channel {channel} laid over the image: {shown.alt}"
+        size = (
+            say("{size}×{size_2} px", size=field.size[0], size_2=field.size[1])
+            if field.size
+            else say("all of the image")
+        )
+        said = say("framed: what the cell sees, {size}", size=size)
+    alt = say(
+        "The map of channel {channel} laid over the image: {alt}", channel=channel, alt=shown.alt
+    )
     st.image(picture, width="stretch", output_format="JPEG", alt=alt)
     st.caption(marked(said), unsafe_allow_html=True)
 
@@ -218,11 +236,11 @@ def _show_numbers(grid: Grid, channel: int, values: NDArray[np.float32]) -> None
     stats = grid.stats
     finite = values[np.isfinite(values)].astype(np.float64)
     if not finite.size:
-        st.caption("No cell of this map is a finite number.")
+        st.caption(say("No cell of this map is a finite number."))
         return
     if values.size > 1 and stats.minimum[channel] == stats.maximum[channel]:
         st.badge(
-            "dead: every cell has the same value",
+            say("dead: every cell has the same value"),
             icon=":material/block:",
             color="gray",
             help=WORDS["dead channel"],
@@ -243,7 +261,11 @@ def _histogram(values: NDArray[np.float64]) -> str:
         f'background:{below if middle < 0 else above}"></span>'
         for count, middle in zip(counts, bins.middles, strict=True)
     )
-    says = escape(f"Histogram of {values.size:,} cells from {low} to {high}")
+    says = escape(
+        say(
+            "Histogram of {size:,} cells from {low} to {high}", size=values.size, low=low, high=high
+        )
+    )
     return (
         f'<div class="hv-histogram" role="img" aria-label="{says}">{bars}</div>'
         f'<div class="hv-ends"><span>{low}</span><span>{high}</span></div>'

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from hookviz.drawing.grid import make_grid
 from hookviz.explaining import ranking
 from hookviz.explaining.layer_call import LayerCall
+from hookviz.language.saying import say
 from hookviz.types import LayerInfo, Model, Pixels
 from hookviz.ui.components.walk import walk
 from hookviz.ui.glossary import marked
@@ -26,36 +27,45 @@ def show_kernel(model: Model, call: LayerCall, layer: LayerInfo, channel: int) -
     norm = float(np.sqrt(np.square(kernel, dtype=np.float64).sum()))
     st.markdown(
         marked(
-            f"{count:,} × {height} × {width} weights, one {height}×{width} slice for each of "
-            f"{'the' if call.groups == 1 else 'its group’s'} {count:,} input channels"
-            f"{'' if count > 1 else ' (depthwise)' * (call.groups > 1)}. "
-            f"Norm (root of the sum of squares): {number(norm)}."
+            say(
+                "{count:,} × {height} × {width} weights, one {height}×{width} slice for each of "
+                "{whose}. Norm (root of the sum of squares): {norm}.",
+                count=count,
+                height=height,
+                width=width,
+                whose=_inputs(count, call.groups),
+                norm=number(norm),
+            )
         ),
         unsafe_allow_html=True,
     )
     slices, colours = st.columns([3, 1]) if _sees_colours(model, layer) else (st.container(), None)
     with slices:
-        show_slices(kernel, "The kernel's slices, one for each input channel")
+        show_slices(kernel, say("The kernel's slices, one for each input channel"))
     if colours is not None:
         with colours:
             st.image(
-                _in_colour(kernel), alt=f"The kernel of channel {channel} in colour.", width=220
+                _in_colour(kernel),
+                alt=say("The kernel of channel {channel} in colour.", channel=channel),
+                width=220,
             )
-            st.caption("the three slices as red, green and blue; grey is 0")
+            st.caption(say("the three slices as red, green and blue; grey is 0"))
     by_weight, by_contribution = st.columns(2, gap="medium")
     source = ranking.source_of(model, layer.name)
     with by_weight:
-        st.caption("Inputs with the largest weights (norm of the slice):")
+        st.caption(say("Inputs with the largest weights (norm of the slice):"))
         _show_links("weight", source, ranking.strongest_by_weight(call, channel))
     with by_contribution:
-        st.caption("Inputs that add most to this very map (mean over its cells):")
+        st.caption(say("Inputs that add most to this very map (mean over its cells):"))
         _show_links("added", source, ranking.strongest_by_contribution(call, channel))
     if source is None:
         st.caption(
-            "They are the image's own channels."
+            say("They are the image's own channels.")
             if layer.index == 0
-            else "Several maps were added or joined before this layer, so that its inputs are not "
-            "the channels of one conv layer, and lead to none."
+            else say(
+                "Several maps were added or joined before this layer, so that its inputs are "
+                "not the channels of one conv layer, and lead to none."
+            )
         )
 
 
@@ -64,13 +74,26 @@ def show_walk(call: LayerCall, channel: int, cell: Cell) -> None:
     strongest = ranking.strongest_by_contribution(call, channel)[:_MOST_CHOICES]
     most = strongest[0][0]
     input_channel = st.selectbox(
-        "Input channel",
+        say("Input channel"),
         [index for index, _ in strongest],
-        format_func=lambda name: f"input {name}{', which adds most' if name == most else ''}",
+        format_func=lambda name: (
+            say("input {name}, which adds most", name=name)
+            if name == most
+            else say("input {name}", name=name)
+        ),
         label_visibility="collapsed",
         width=240,
     )
     walk(call, channel, input_channel, cell, diverging())
+
+
+def _inputs(count: int, groups: int) -> str:
+    """Which input channels a kernel of a layer of so many groups has a slice for."""
+    if groups == 1:
+        return say("the {count:,} input channels", count=count)
+    if count > 1:
+        return say("its group’s {count:,} input channels", count=count)
+    return say("its group’s {count:,} input channels (depthwise)", count=count)
 
 
 def show_slices(values: NDArray[np.float32], says: str) -> None:
@@ -79,8 +102,15 @@ def show_slices(values: NDArray[np.float32], says: str) -> None:
     grid = make_grid(values, scale="symmetric", colormap=diverging(), aspect=aspect, width=640)
     st.image(grid.png(), width="stretch", alt=f"{says}. {grid.legend}")
     high = float(grid.limits.high[0])
-    st.caption(plain(f"{says}; from {grid.colormap.low} {number(-high)} to "
-                     f"{grid.colormap.high} {number(high)}"))  # fmt: skip
+    ends = say(
+        "{says}; from {blue} {low} to {red} {high}",
+        says=says,
+        blue=say(grid.colormap.low),
+        low=number(-high),
+        red=say(grid.colormap.high),
+        high=number(high),
+    )
+    st.caption(plain(ends))
 
 
 def _sees_colours(model: Model, layer: LayerInfo) -> bool:
@@ -103,10 +133,20 @@ def _show_links(name: str, source: str | None, strongest: ranking.Ranking) -> No
     with st.container(horizontal=True):
         for input_channel, amount in strongest[:_MOST_LINKS]:
             st.button(
-                f"input {input_channel} · {number(amount)}",
+                say(
+                    "input {input_channel} · {amount}",
+                    input_channel=input_channel,
+                    amount=number(amount),
+                ),
                 key=f"{name} {input_channel}",
                 disabled=source is None,
-                help=f"channel {input_channel} of {plain(source)}" if source else None,
+                help=say(
+                    "channel {input_channel} of {source}",
+                    input_channel=input_channel,
+                    source=plain(source),
+                )
+                if source
+                else None,
                 on_click=_go_to,
                 args=(source, input_channel),
             )

@@ -5,12 +5,14 @@ from collections.abc import Collection, Sequence
 import streamlit as st
 
 from hookviz.capturing.survey import Survey
+from hookviz.language.saying import mark, say
 from hookviz.types import LayerInfo
+from hookviz.ui.link import go
 from hookviz.ui.state import LISTS, choose, plain, warn_about_link
 from hookviz.wording import times
 
 _SEEN = "_layers"  # those that were looked at; a key that no widget has can't be set from outside
-_TITLES = {"conv": "Conv", "maps": "All maps"}
+_TITLES = {"conv": mark("Conv"), "maps": mark("All maps")}
 
 
 def pick_list(surveyed: Survey) -> str:
@@ -22,9 +24,9 @@ def pick_list(surveyed: Survey) -> str:
     listed = "maps" if beyond or st.query_params.get("layers") == "maps" else "conv"
     _show("_list", listed)
     st.segmented_control(
-        "Layers",
+        say("Layers"),
         LISTS,
-        format_func=_TITLES.__getitem__,
+        format_func=lambda name: say(_TITLES[name]),
         required=True,
         key="_list",
         on_change=_list_chosen,
@@ -32,7 +34,7 @@ def pick_list(surveyed: Survey) -> str:
         disabled=not convs,
         label_visibility="collapsed",
         width="stretch",
-        help="Conv layers, or whatever puts out maps: norms, activations, pooling, blocks.",
+        help=say("Conv layers, or whatever puts out maps: norms, activations, pooling, blocks."),
     )
     return listed
 
@@ -55,14 +57,14 @@ def pick_layer(layers: Sequence[LayerInfo], surveyed: Survey, listed: str | None
     if asked is not None and asked not in surveyed.calls:
         if asked not in seen:  # and not where another model was chosen here
             warn_about_link("layer", list(by_name))
-        del st.query_params["layer"]
+        go(layer=None)
     elif listed and asked is not None and asked not in {*surveyed.map_outputs, *seen}:
         _warn_of_no_maps(asked, surveyed)
     name = _before(asked, tuple(surveyed.calls), by_name) or layers[0].name
     seen.add(name)
     _show("layer", name)
     st.selectbox(
-        "Layer",
+        say("Layer"),
         list(by_name),
         format_func=lambda each: f"{by_name[each].index + 1} · {each}",
         key="layer",
@@ -77,10 +79,17 @@ def pick_layer(layers: Sequence[LayerInfo], surveyed: Survey, listed: str | None
 def _warn_of_no_maps(asked: str, surveyed: Survey) -> None:
     """Say why a link to such a layer leads to another one."""
     shape = next((each.output_shape for each in surveyed.layers if each.name == asked), ())
-    numbers = f"{times(shape)} numbers, no maps" if shape else "no maps"
+    numbers = say("{shape} numbers, no maps", shape=times(shape)) if shape else say("no maps")
     st.warning(
-        plain(f"{asked} puts out {numbers}: this is the layer before it. Summary and other lenses ")
-        + "look at all layers.",
+        plain(
+            say(
+                "{asked} puts out {numbers}: this is the layer before it. Summary and other "
+                "lenses ",
+                asked=asked,
+                numbers=numbers,
+            )
+        )
+        + say("look at all layers."),
         icon=":material/link_off:",
     )
 

@@ -1,13 +1,18 @@
 """The second row: which layer is looked at, what followed it, and the way to its neighbours."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
 from hookviz.capturing.survey import Survey, steps_after
+from hookviz.language.saying import mark, say
 from hookviz.types import Address, LayerInfo
 from hookviz.ui.explorer.layer_choice import choose_layer, pick_layer
+from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.state import plain
+
+_BEFORE, _AFTER = mark("Previous"), mark("Next")
 
 
 def show_layer(
@@ -26,8 +31,8 @@ def show_layer(
         before = st.container(width="content")
         layer = pick_layer(layers, surveyed, listed)
         with before:
-            _neighbour("Previous", "chevron_left", "P", layers[: layer.index][-1:], listed)
-        _neighbour("Next", "chevron_right", "N", layers[layer.index + 1 :][:1], listed)
+            _neighbour(_BEFORE, "chevron_left", "P", layers[: layer.index][-1:], listed)
+        _neighbour(_AFTER, "chevron_right", "N", layers[layer.index + 1 :][:1], listed)
         step = Address(layer.name)
         if listed is not None:
             outputs = surveyed.map_outputs[layer.name]
@@ -46,8 +51,8 @@ def _pick_step(layer: LayerInfo, surveyed: Survey) -> Address:
         steps[_unlike(kinds[address.layer], steps)] = address
     if len(steps) == 1:
         return Address(layer.name)
-    says = "The layer's own output, or what the steps after it made of that."
-    return _switch("What is shown", steps, "after", says)
+    says = say("The layer's own output, or what the steps after it made of that.")
+    return _switch(say("What is shown"), steps, "after", says)
 
 
 def _pick_output(outputs: Sequence[Address]) -> Address:
@@ -55,20 +60,22 @@ def _pick_output(outputs: Sequence[Address]) -> Address:
     by_name = {_name(address): address for address in outputs}
     if len(by_name) == 1:
         return outputs[0]
-    says = "This layer runs several times in a pass, or puts out several tensors."
-    return _switch("Which output", by_name, "output", says)
+    says = say("This layer runs several times in a pass, or puts out several tensors.")
+    return _switch(say("Which output"), by_name, "output", says)
 
 
 def _switch(label: str, outputs: Mapping[str, Address], key: str, hint: str) -> Address:
     """One of the outputs, by its name; the first where none is chosen."""
     first = next(iter(outputs))
-    chosen = st.segmented_control(
+    chosen = linked_choice(
+        st.segmented_control,
         label,
         list(outputs),
-        default=first,
+        key,
+        first=first,
+        shown=_said,
+        english={"default": first},
         required=True,
-        key=key,
-        bind="query-params",
         label_visibility="collapsed",
         width="content",
         wrap=False,
@@ -96,12 +103,20 @@ def _neighbour(
     """The way to the one neighbour, or to none at the end."""
     names = [layer.name for layer in neighbour]
     st.button(
-        label,
+        say(label),
         icon=f":material/{icon}:",
         key=f"hv-{label.lower()}",
         shortcut=key,
         disabled=not names,
-        help=f"{label} layer: {plain(names[0])}" if names else None,
+        help=say("{neighbour} layer: {name}", neighbour=say(label), name=plain(names[0]))
+        if names
+        else None,
         on_click=choose_layer,
         args=(*names, names, listed),
     )
+
+
+def _said(name: str) -> str:
+    """An output's name in the language; links have it in English."""
+    call = re.fullmatch(r"call (\d+)(.*)", name)
+    return say("call {number}", number=int(call[1])) + call[2] if call else say(name)

@@ -9,17 +9,19 @@ from hookviz.explaining.cell_sum import explain
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.explaining.layer_effect import effect_of
 from hookviz.explaining.layer_recorder import record_input
+from hookviz.language.saying import mark, say
 from hookviz.types import Activation, LayerInfo, Model, ModelInput
 from hookviz.ui.components.why import why
 from hookviz.ui.explorer.inspector import show_numbers
 from hookviz.ui.explorer.kernel_view import show_kernel, show_walk
 from hookviz.ui.explorer.trail import follow
+from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.turns import turn
 from hookviz.ui.state import chosen_cell, plain
 from hookviz.ui.theme import diverging
 
-_KERNEL, _WALK, _NUMBERS = "Kernel", "Walk", "Numbers"
+_KERNEL, _WALK, _NUMBERS = mark("Kernel"), mark("Walk"), mark("Numbers")
 
 
 def show_origin(
@@ -54,15 +56,16 @@ def show_origin(
             diverging(),
             lambda input_channel: follow(layer.name, channel, str(upstream), input_channel),
         )
-    chosen = st.segmented_control(
-        "More about this channel",
+    chosen = linked_choice(
+        st.segmented_control,
+        say("More about this channel"),
         (_KERNEL, _WALK, _NUMBERS) if call is not None else (_NUMBERS,),
-        default=_NUMBERS,
+        "origin",
+        first=_NUMBERS,
+        english={"default": _NUMBERS},
         required=True,
-        key="origin",
-        bind="query-params",
         label_visibility="collapsed",
-        help="The kernel that made this map, its walk over the input, or the map in numbers.",
+        help=say("The kernel that made this map, its walk over the input, or the map in numbers."),
     )
     if call is not None and chosen == _KERNEL:
         show_kernel(model, call, layer, channel)
@@ -78,8 +81,8 @@ def _recorded(model: Model, model_input: ModelInput, layer: str) -> LayerCall:
     call: LayerCall | None = cache.get(key)
     if call is None:
         with (
-            turn("Recording the input", "input", model=model.name, layer=layer) as held,
-            st.spinner("Recording what the layer was given…"),
+            turn(say("Recording the input"), "input", model=model.name, layer=layer) as held,
+            st.spinner(say("Recording what the layer was given…")),
             held.limit.over_torch(),
         ):
             call = record_input(model, model_input, layer)

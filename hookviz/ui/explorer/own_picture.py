@@ -14,6 +14,7 @@ import streamlit as st
 
 from hookviz.drawing.enlarging import enlarged
 from hookviz.errors import HookVizError
+from hookviz.language.saying import say
 from hookviz.lenses.maximize import SEVERAL
 from hookviz.synthesis.ascent import Ascent
 from hookviz.synthesis.goals import Objective
@@ -21,9 +22,10 @@ from hookviz.synthesis.maximizing import STEPS, begin
 from hookviz.synthesis.method import SynthesisMethod
 from hookviz.synthesis.resuming import run_resumed
 from hookviz.types import Activation, Model, Pixels
+from hookviz.ui.link import go
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.serving.turns import turn
-from hookviz.ui.state import choose, go, plain
+from hookviz.ui.state import choose, plain
 from hookviz.wording import number
 
 LENS = "maximize"
@@ -91,11 +93,19 @@ class _Place:
             enlarged(picture.pixels, _SIDE),
             width="stretch",
             output_format="JPEG",
-            alt=f"A picture that the network made for channel {channel}, step {picture.steps}",
+            alt=say(
+                "A picture that the network made for channel {channel}, step {steps}",
+                channel=channel,
+                steps=picture.steps,
+            ),
         )
         self._line.caption(
-            f"step {picture.steps} · mean {number(picture.value)}. One thing that it answers to, "
-            "not all; untrained channels have pictures too."
+            say(
+                "step {steps} · mean {picture}. One thing that it answers to, not all; "
+                "untrained channels have pictures too.",
+                steps=picture.steps,
+                picture=number(picture.value),
+            )
         )
 
     def say(self, text: str) -> None:
@@ -105,58 +115,64 @@ class _Place:
     def offer_stop(self, unit: _Unit, seed: int) -> None:
         """A button that ends the run, and keeps what there is."""
         self._row.button(
-            "Stop", key="hv-made-stop", icon=":material/stop:", on_click=_stop, args=(unit, seed)
+            say("Stop"),
+            key="hv-made-stop",
+            icon=":material/stop:",
+            on_click=_stop,
+            args=(unit, seed),
         )
 
     def offer_more(self, unit: _Unit, wish: _Wish, others: Sequence[int]) -> None:
         """What can be done with a picture that is there."""
         with self._row.container(gap="small"):
             st.button(
-                "More steps",
+                say("More steps"),
                 key="hv-made-more",
                 icon=":material/add:",
                 on_click=go,
                 kwargs={_PARAM: str(_Wish(min(wish.steps + STEPS, _MOST_STEPS), wish.seed))},
                 disabled=wish.steps >= _MOST_STEPS,
-                help="Go on from here",
+                help=say("Go on from here"),
                 type="tertiary",
             )
             st.button(
-                "Another",
+                say("Another"),
                 key="hv-made-another",
                 icon=":material/casino:",
                 on_click=go,
                 kwargs={_PARAM: str(_Wish(STEPS, wish.seed + 1))},
-                help="A picture from another seed",
+                help=say("A picture from another seed"),
                 type="tertiary",
             )
             st.button(
-                "Random weights",
+                say("Random weights"),
                 key="hv-made-random",
                 icon=":material/compare:",
                 on_click=_look_closer,
                 args=(unit, wish),
                 kwargs={"beside_random": "true"},
-                help="The same beside it for a network that was never trained, and more settings",
+                help=say(
+                    "The same beside it for a network that was never trained, and more settings"
+                ),
                 type="tertiary",
             )
             st.button(
-                f"{len(others)} side by side",
+                say("{others_count} side by side", others_count=len(others)),
                 key="hv-made-others",
                 icon=":material/grid_view:",
                 on_click=_look_closer,
                 args=(unit, wish),
                 kwargs={"of": SEVERAL, "channels": ", ".join(map(str, others))},
-                help="Pictures of channels as the grid begins, made together",
+                help=say("Pictures of channels as the grid begins, made together"),
                 type="tertiary",
             )
             st.button(
-                "No picture",
+                say("No picture"),
                 key="hv-made-none",
                 icon=":material/close:",
                 on_click=go,
                 kwargs={_PARAM: None},
-                help="Make none for the channels that are picked up",
+                help=say("Make none for the channels that are picked up"),
                 type="tertiary",
             )
 
@@ -178,19 +194,19 @@ def offer_own_picture(
     wish = _Wish.of_link()
     if wish is None:
         st.button(
-            "What does it look for?",
+            say("What does it look for?"),
             icon=":material/auto_awesome:",
             key="hv-make",
             type="tertiary",
             on_click=go,
             kwargs={_PARAM: str(_Wish())},
-            help="A picture that excites this channel, made by the network itself in seconds",
+            help=say("A picture that excites this channel, made by the network itself in seconds"),
         )
         return None
-    st.markdown("**What it looks for**")
+    st.markdown(say("**What it looks for**"))
     place, address = _Place(), activation.address
     if address.call or address.path:
-        place.say("Pictures are made for the first call of a layer that puts out one tensor.")
+        place.say(say("Pictures are made for the first call of a layer that puts out one tensor."))
         return None
     unit = _Unit(model, address.layer, channel)
     picture: _Picture | None = session_cache().get((*unit.key(wish.seed), "pixels"))
@@ -208,7 +224,7 @@ def _grow(unit: _Unit, wish: _Wish, place: _Place, others: Sequence[int]) -> Non
     due = 0.0
     method = SynthesisMethod(seed=wish.seed)
     try:
-        with turn("The channel's picture", "own-picture", model=unit.model.name) as held:
+        with turn(say("The channel's picture"), "own-picture", model=unit.model.name) as held:
             ascent = begin(unit.model, [Objective.of_channel(unit.layer, unit.channel)], method)
             report = held.giving_way()
             place.offer_stop(unit, wish.seed)

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from hookviz.language.saying import say
 from hookviz.ui.explorer.channels import Drawing, Scene
 from hookviz.ui.explorer.pinned_view import pin
 
@@ -9,11 +10,11 @@ from hookviz.ui.explorer.pinned_view import pin
 def offer_pin(drawing: Drawing, scene: Scene) -> None:
     """A button that pins the drawing as A, as it is when the button is pressed."""
     st.button(
-        "Compare",
+        say("Compare"),
         icon=":material/compare:",
         on_click=_pin,
         args=(drawing, scene),
-        help="Keep this as A: the image, model or layer that you choose next is B",
+        help=say("Keep this as A: the image, model or layer that you choose next is B"),
         key="hv-pin",
         disabled=drawing.grid is None,
     )

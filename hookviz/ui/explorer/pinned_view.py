@@ -10,12 +10,14 @@ from hookviz.drawing.dimensions import middle_maps
 from hookviz.errors import HookVizError, shorten
 from hookviz.explaining.silenced_network import Silence, read_silence
 from hookviz.images.samples import samples
+from hookviz.language.saying import say
 from hookviz.models import catalog, user_models
 from hookviz.types import Address, ModelSpec
 from hookviz.ui.explorer.layer_capture import capture_layer
+from hookviz.ui.link import go
 from hookviz.ui.recent_images import recent_images
 from hookviz.ui.serving import resources
-from hookviz.ui.state import WEIGHTS, ModelChoice, Shown, choose, chosen_upload, go
+from hookviz.ui.state import WEIGHTS, ModelChoice, Shown, choose, chosen_upload
 
 PIN = "a"
 """What the link calls the pinned view."""
@@ -94,8 +96,8 @@ def image_title(shown: Shown) -> str:
 
 def model_title(title: str, weights: str, silence: Silence | None = None) -> str:
     """What a model is called, with its weights where they are not the ones it came with."""
-    said = {"random": ", random weights", "yours": ", your weights"}
-    without = "" if silence is None else f" without {silence.words}"
+    said = {"random": say(", random weights"), "yours": say(", your weights")}
+    without = "" if silence is None else say(" without {words}", words=silence.words)
     return title + said.get(weights, "") + without
 
 
@@ -134,8 +136,11 @@ def _parts(link: str) -> dict[str, str]:
     if names <= set(parts) and number:
         return parts
     raise HookVizError(
-        f"The view A in this link, {shorten(link, 60)!r}, names no image, model and layer. Unpin "
-        "it, and pin another view."
+        say(
+            "The view A in this link, {link!r}, names no image, model and layer. Unpin "
+            "it, and pin another view.",
+            link=shorten(link, 60),
+        )
     )
 
 
@@ -143,16 +148,24 @@ def _image(parts: dict[str, str]) -> Shown:
     sample = next((each for each in samples() if each.name == parts.get("sample")), None)
     if sample is not None:
         data = sample.path.read_bytes()
-        return Shown(resources.decode(data, sample.path.name, sample.name), sample.alt, sample.path)
+        return Shown(
+            resources.decode(data, sample.path.name, sample.name), say(sample.alt), sample.path
+        )
     own = (each for each in recent_images() if each.thumbnail.name == parts.get("upload"))
     kept = next(own, None)
     if kept is None:
         raise HookVizError(
-            "A is of somebody's own photograph, which no link holds: it stayed in its own session, "
-            "or newer images have taken its place. Unpin it, and pin another view."
+            say(
+                "A is of somebody's own photograph, which no link holds: it stayed in its "
+                "own session, or newer images have taken its place. Unpin it, and pin "
+                "another view."
+            )
         )
     title = kept.thumbnail.title
-    return Shown(resources.decode(kept.data, title, kept.thumbnail.name), f"Your image {title}")
+    return Shown(
+        resources.decode(kept.data, title, kept.thumbnail.name),
+        say("Your image {title}", title=title),
+    )
 
 
 def _choice(link: str, parts: dict[str, str]) -> ModelChoice:
@@ -167,13 +180,19 @@ def _choice(link: str, parts: dict[str, str]) -> ModelChoice:
     spec = _spec(title)
     if weights not in WEIGHTS or weights == "yours":
         raise HookVizError(
-            f"A is {title} with somebody's own weights, which no link holds. Unpin it, choose "
-            "those weights at the left, and pin it again."
+            say(
+                "A is {title} with somebody's own weights, which no link holds. Unpin it, "
+                "choose those weights at the left, and pin it again.",
+                title=title,
+            )
         )
     if weights == "pretrained" and not spec.on_disk:
         raise HookVizError(
-            f"A is {title}, whose weights are not on this machine yet. Unpin it, choose that model "
-            "at the left, which offers to load them, and pin it again."
+            say(
+                "A is {title}, whose weights are not on this machine yet. Unpin it, choose "
+                "that model at the left, which offers to load them, and pin it again.",
+                title=title,
+            )
         )
     return ModelChoice(spec, weights, silence=_silence(parts))
 
@@ -196,7 +215,10 @@ def _spec(title: str) -> ModelSpec:
     spec = next((each for each in catalog.list_models() if each.title == title), None)
     if spec is None:
         raise HookVizError(
-            f"A is of the model {shorten(title, 60)!r}, which is not here. Unpin it, and pin a "
-            "view of a model in the list at the left."
+            say(
+                "A is of the model {title!r}, which is not here. Unpin it, and pin a view of "
+                "a model in the list at the left.",
+                title=shorten(title, 60),
+            )
         )
     return spec

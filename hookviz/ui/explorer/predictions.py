@@ -7,6 +7,8 @@ import streamlit as st
 from PIL import Image
 
 from hookviz.images.samples import samples
+from hookviz.language.naming import class_label
+from hookviz.language.saying import mark, say
 from hookviz.models.bundled import BUNDLED
 from hookviz.types import Capture, Model, ModelInput, Pixels
 from hookviz.ui.components.files import data_url
@@ -33,7 +35,7 @@ def _show_input(model_input: ModelInput, shown: Shown) -> None:
     if small is None:
         small = data_url(_shrunk(model_input.picture))
         cache.put(key, small, len(small))
-    st.image(small, width=_SIDE, alt=f"What the model sees: {shown.alt}")
+    st.image(small, width=_SIDE, alt=say("What the model sees: {alt}", alt=shown.alt))
 
 
 def _shrunk(picture: Pixels) -> bytes:
@@ -50,18 +52,19 @@ def _show_predictions(capture: Capture, model: Model, shown: Shown) -> None:
     """The five likeliest classes as bars; of random weights they mean nothing, and it says so."""
     if model.weights.partition(",")[0] == "random":  # with or without silent channels
         st.badge(
-            "random weights: these predictions mean nothing",
+            say("random weights: these predictions mean nothing"),
             icon=":material/casino:",
             color="orange",
         )
     if capture.logits is None:
-        st.caption("This network puts out no class scores.")
+        st.caption(say("This network puts out no class scores."))
         return
+    names = capture.categories
     rows = "".join(
-        f'<div class="class"><span class="label">{escape(label)}</span>'
+        f'<div class="class"><span class="label">{escape(class_label(index, names))}</span>'
         f'<span class="track"><span class="bar" style="width:{chance:.2%}"></span></span>'
         f'<span class="share">{escape(percent(chance))}</span></div>'
-        for label, chance in capture.predictions(5)
+        for index, chance in capture.likeliest(5)
     )
     st.html(f'<div class="hv-classes" title="{escape(_about(capture, shown))}">{rows}</div>')
     _offer_another(model, shown)
@@ -78,24 +81,34 @@ def _offer_another(model: Model, shown: Shown) -> None:
         return
     other = next(network for network in BUNDLED.values() if network.image_kind == kind)
     st.button(
-        f"{other.title.partition(' (')[0]} knows {_NOUNS[kind]}",
+        say(
+            "{model} knows {nouns}",
+            model=other.title.partition(" (")[0],
+            nouns=say(_NOUNS[kind]),
+        ),
         icon=":material/swap_horiz:",
         type="tertiary",
-        help=f"{model.title} knows {_NOUNS[bundled.image_kind]} alone.",
+        help=say(
+            "{model} knows {nouns} alone.", model=model.title, nouns=say(_NOUNS[bundled.image_kind])
+        ),
         on_click=choose,
         kwargs={"family": ALL_FAMILIES, "model": other.title, "weights": "pretrained"},
     )
 
 
-_NOUNS = {"photo": "photographs", "drawn": "drawings"}
+_NOUNS = {"photo": mark("photographs"), "drawn": mark("drawings")}
 
 
 def _about(capture: Capture, shown: Shown) -> str:
     picture = capture.model_input.picture
     if picture is None:
-        return "The five likeliest classes"
+        return say("The five likeliest classes")
     height, width = picture.shape[:2]
-    return (
+    return say(
         "The five likeliest classes, by the softmax of the scores. The model sees "
-        f"{width}×{height} of {shown.image.width:,}×{shown.image.height:,} pixels."
+        "{width}×{height} of {width_2:,}×{height_2:,} pixels.",
+        width=width,
+        height=height,
+        width_2=shown.image.width,
+        height_2=shown.image.height,
     )

@@ -6,17 +6,18 @@ from pathlib import Path
 
 import streamlit as st
 
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.result import LensResult
 from hookviz.models.bundled import BUNDLED
 from hookviz.recipe.lens_script import lens_recipe_of, lens_script
 from hookviz.recipe.script import recipe_of, script
 from hookviz.types import Model
 from hookviz.ui.explorer.channels import Drawing, Scene
-from hookviz.ui.explorer.menu import Menu
+from hookviz.ui.menu import Menu
 from hookviz.ui.serving import resources
 from hookviz.ui.state import Shown
 
-_WHERE = "run it in a folder that has the image, and the weights if they are no download."
+_WHERE = mark("run it in a folder that has the image, and the weights if they are no download.")
 
 
 def code_menu(drawing: Drawing, scene: Scene, model: Model) -> Menu:
@@ -29,16 +30,22 @@ def code_menu(drawing: Drawing, scene: Scene, model: Model) -> Menu:
 
 def _no_script() -> Menu:
     """The menu where channels are silent, of which a script would know nothing."""
-    return Menu("Copy as code", "code", "code", _show_no_script)
+    return Menu(say("Copy as code"), "code", "code", _show_no_script)
 
 
 def _show_no_script() -> None:
-    st.caption("There is no script for a network with silent channels: bring them back first.")
+    st.caption(say("There is no script for a network with silent channels: bring them back first."))
 
 
 def _says(drawing: Drawing) -> str:
-    what = "the same picture" if drawing.pair is None else "B by itself, on a scale of its own,"
-    return f"This draws {what} without HookViz, pixel for pixel: {_WHERE}"
+    what = (
+        say("the same picture")
+        if drawing.pair is None
+        else say("B by itself, on a scale of its own,")
+    )
+    return say(
+        "This draws {what} without HookViz, pixel for pixel: {where}", what=what, where=say(_WHERE)
+    )
 
 
 def _write(drawing: Drawing, scene: Scene) -> str:
@@ -65,7 +72,10 @@ def lens_code_menu(result: LensResult, scene: Scene, model: Model) -> Menu:
         size=scene.size,
         whole=scene.whole,
     )
-    says = f"This computes the same numbers without HookViz, and writes them as NPZ: {_WHERE}"
+    says = say(
+        "This computes the same numbers without HookViz, and writes them as NPZ: {where}",
+        where=say(_WHERE),
+    )
     write = partial(lens_script, recipe)
     return _menu(lambda: says, write, f"hookviz_{result.lens}.py", scene.shown, model)
 
@@ -80,7 +90,7 @@ def _menu(
     shipped = BUNDLED.get(model.name) if model.weights == "pretrained" else None
     weights = shipped.weights_file if shipped else None
     fill = partial(_show_script, says, write, name, shown.file, weights)
-    return Menu("Copy as code", "code", "code", fill)
+    return Menu(say("Copy as code"), "code", "code", fill)
 
 
 def _show_script(
@@ -94,10 +104,10 @@ def _show_script(
     code = write()
     st.code(code, "python", height=420)
     with st.container(horizontal=True):
-        st.download_button("The script", code, name, "text/x-python", on_click="ignore")
+        st.download_button(say("The script"), code, name, "text/x-python", on_click="ignore")
         for label, file, mime in (
-            ("The image", image_file, "image/jpeg"),
-            ("The weights", weights_file, "application/octet-stream"),
+            (say("The image"), image_file, "image/jpeg"),
+            (say("The weights"), weights_file, "application/octet-stream"),
         ):
             if file is not None:
                 st.download_button(label, file.read_bytes, file.name, mime, on_click="ignore")

@@ -5,13 +5,15 @@ import streamlit as st
 from hookviz.drawing.panels import GridPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.silenced_network import Silence, new_bytes
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Address, Model
 from hookviz.ui.explorer.channels import Scene
 from hookviz.ui.explorer.pinned_view import pin
-from hookviz.ui.state import SILENCED, choose, go
+from hookviz.ui.link import go
+from hookviz.ui.state import SILENCED, choose
 
-_LENS, _MODE = "ablate", "switch off"
+_LENS, _MODE = "ablate", mark("switch off")
 
 
 def offer_silenced(result: LensResult, scene: Scene, model: Model) -> None:
@@ -24,12 +26,12 @@ def offer_silenced(result: LensResult, scene: Scene, model: Model) -> None:
     layer = str(result.chosen["layer"])
     silence = Silence(layer, tuple(map(int, result.values["channels"])))
     st.button(
-        "Compare in the explorer",
+        say("Compare in the explorer"),
         icon=":material/compare:",
         on_click=_compare,
         args=(scene, silence, _watched(result) or layer),
         help=(why := _why_not(scene, silence, model))
-        or "Keep the network as it is as A, and look at the one without these channels, B",
+        or say("Keep the network as it is as A, and look at the one without these channels, B"),
         key="hv-pin-silenced",
         disabled=bool(why),
     )
@@ -45,7 +47,9 @@ def _why_not(scene: Scene, silence: Silence, model: Model) -> str:
     """Why there is no such network; empty where there is one."""
     before = scene.choice.silence
     if before is not None:
-        return f"{before.words} are silent already: bring them back at the left first."
+        return say(
+            "{words} are silent already: bring them back at the left first.", words=before.words
+        )
     try:
         new_bytes(model, silence)
     except HookVizError as error:

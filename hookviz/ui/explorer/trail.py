@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from hookviz.language.saying import say
 from hookviz.ui.state import choose_channel, plain
 
 _KEY = "_trail"  # a key of session_state that no widget has can't be set from outside
@@ -22,7 +23,7 @@ def show_trail() -> None:
     if trail:
         layer, channel = trail[-1]
         st.button(
-            plain(f"channel {channel} of {layer}"),
+            plain(say("channel {channel} of {layer}", channel=channel, layer=layer)),
             icon=":material/arrow_back:",
             type="tertiary",
             on_click=_back,

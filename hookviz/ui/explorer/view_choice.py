@@ -7,21 +7,23 @@ import streamlit as st
 from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.drawing.scales import SCALES
 from hookviz.drawing.statistics import SORTS
+from hookviz.language.saying import mark, say
+from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.state import View
-from hookviz.ui.theme import diverging
+from hookviz.ui.theme import diverging, sequential
 
-AUTOMATIC = "automatic"
-_EVERY = "all"
+AUTOMATIC = mark("automatic")
+_EVERY = mark("all")
 
 
 def pick_view(channels: int, sorts: Sequence[str] = tuple(SORTS)) -> View:
     """Order, one of `sorts`, number of channels, scale and colours, as chosen or `AUTOMATIC`."""
     with st.container(horizontal=True, key="hv-view", gap="small"):
-        sort = _choice("Sort by", tuple(sorts), "sort")
+        sort = _choice(say("Sort by"), tuple(sorts), "sort")
         counts = (_EVERY, *(str(count) for count in (16, 64, 256) if count < channels))
-        top = _choice("Channels", counts, "top")
-        scale = _choice("Scale", (AUTOMATIC, *SCALES), "scale")
-        colours = _choice("Colours", (AUTOMATIC, *COLORMAPS), "colours")
+        top = _choice(say("Channels"), counts, "top")
+        scale = _choice(say("Scale"), (AUTOMATIC, *SCALES), "scale")
+        colours = _choice(say("Colours"), (AUTOMATIC, *COLORMAPS), "colours")
     return View(
         sort=sort,
         top=None if top == _EVERY else int(top),
@@ -39,20 +41,18 @@ def settled(view: View) -> tuple[str, str, str]:
     scale = "balanced" if view.scale == AUTOMATIC else view.scale
     if view.colormap is not None:
         return scale, view.colormap, view.colormap
-    dark = st.context.theme.type == "dark"
-    return scale, "inferno" if dark else "gray_r", diverging()
+    return scale, sequential(), diverging()
 
 
 def _choice(label: str, options: tuple[str, ...], key: str) -> str:
-    """One of the options; what it is a choice of stands before it by the style sheet alone.
-
-    With a `format_func` the link would hold what is shown in place of the option.
-    """
-    return st.selectbox(
+    """One of the options; what it is a choice of stands before it by the style sheet alone."""
+    chosen = linked_choice(
+        st.selectbox,
         label,
         options,
-        key=key,
-        bind="query-params",
+        key,
+        first=options[0],
         label_visibility="collapsed",
         width=158,
     )
+    return chosen or options[0]

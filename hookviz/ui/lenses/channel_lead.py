@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from hookviz.capturing.survey import Survey, steps_after
-from hookviz.ui.state import Cell, choose, go
+from hookviz.ui.link import go
+from hookviz.ui.state import Cell, choose
 
 
 def lead_to(surveyed: Survey, layer: str) -> Callable[[int, Cell | None, Cell], None] | None:

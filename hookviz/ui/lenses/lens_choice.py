@@ -3,12 +3,14 @@
 import streamlit as st
 
 from hookviz.capturing.survey import Survey
+from hookviz.language.saying import say
 from hookviz.lenses.contract import parameters as kinds
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.running import list_lenses
 from hookviz.types import LayerInfo, Model
+from hookviz.ui.link import go, hold
 from hookviz.ui.linked_select import linked_select
-from hookviz.ui.state import choose, go, warn_about_link
+from hookviz.ui.state import choose, warn_about_link
 
 _LOOKED, _SURVEYED = "_looked", "_surveyed"  # which lens and model, and its layers, were shown last
 CHANNELS = ""
@@ -25,13 +27,13 @@ def pick_lens() -> Lens | None:
         if by_title is None:
             warn_about_link("lens", list(lenses))
         else:
-            st.query_params["lens"] = by_title
+            go(lens=by_title)
     chosen = linked_select(
-        "Look at",
-        {CHANNELS: "Channels"}
-        | {slug: f"{lens.question} · {lens.title}" for slug, lens in lenses.items()},
+        say("Look at"),
+        {CHANNELS: say("Channels")}
+        | {slug: f"{say(lens.question)} · {say(lens.title)}" for slug, lens in lenses.items()},
         "lens",
-        hint="The channels themselves, or what else the hooks can show of this run.",
+        hint=say("The channels themselves, or what else the hooks can show of this run."),
         on_pick=_look,
     )
     return lenses.get(chosen or CHANNELS)
@@ -60,6 +62,7 @@ def start_at(lens: Lens | None, model: Model, surveyed: Survey) -> None:
 
 def _look(slug: str | None) -> None:
     """Open a lens, or close all, together with the layer where that begins: one step for Back."""
+    hold()
     surveyed: Survey | None = st.session_state.get(_SURVEYED)
     if surveyed is None or not surveyed.layers:
         go(lens=slug)

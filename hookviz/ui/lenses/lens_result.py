@@ -21,6 +21,7 @@ from hookviz.drawing.panels import (
     TextPanel,
     TreePanel,
 )
+from hookviz.language.saying import say
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model
 from hookviz.ui.components.chart import chart
@@ -97,7 +98,7 @@ def _flipped(states: Sequence[GridPanel], lens: str) -> GridPanel:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(plain(states[0].title), anchor=False, width="content")
         chosen = st.segmented_control(
-            "State",
+            say("State"),
             names,
             default=names[-1],
             required=True,
@@ -150,7 +151,9 @@ def _show_pictures(panel: PicturesPanel) -> None:
         for picture, name, note in zip(panel.pictures, panel.names, panel.notes, strict=True):
             with st.container(width=_PICTURE):
                 if picture is None:
-                    st.image(np.full((_PICTURE, _PICTURE, 3), 128, np.uint8), alt="No picture here")
+                    st.image(
+                        np.full((_PICTURE, _PICTURE, 3), 128, np.uint8), alt=say("No picture here")
+                    )
                 else:
                     st.image(picture, width=_PICTURE, alt=name)
                 st.caption(f"**{plain(note)}** {plain(name)}")
@@ -160,7 +163,7 @@ def _show_pictures(panel: PicturesPanel) -> None:
 
 def _show_table(panel: TablePanel) -> None:
     _title(panel.title)
-    columns = {name: [row[at] for row in panel.rows] for at, name in enumerate(panel.columns)}
+    columns = {say(name): [row[at] for row in panel.rows] for at, name in enumerate(panel.columns)}
     st.dataframe(columns, hide_index=True, width="stretch", key=f"table {panel.title}")
     if panel.caption:
         st.caption(plain(panel.caption))

@@ -14,6 +14,8 @@ from streamlit.delta_generator import DeltaGenerator
 from hookviz.capturing.cache import ByteCache
 from hookviz.drawing.panels import GridPanel, ImagePanel, MapsPanel, Panel, PicturesPanel
 from hookviz.errors import HookVizError
+from hookviz.language.saying import say
+from hookviz.language.speaking import current
 from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import look
@@ -25,6 +27,7 @@ from hookviz.ui.lenses.lens_result import Ways, show_result
 from hookviz.ui.lenses.lens_widgets import draw_parameters, drawn_parameters, pick_parameters
 from hookviz.ui.lenses.run_bar import RunBar
 from hookviz.ui.serving import resources
+from hookviz.ui.serving.class_cache import class_cache, computed_once
 from hookviz.ui.serving.turns import turn
 from hookviz.ui.state import Shown, plain
 
@@ -39,22 +42,28 @@ class _Request:
     lens: Lens
     subject: Subject
     chosen: dict[str, Any]
+    of_class: ByteCache | None = None
 
     @cached_property
     def key(self) -> tuple[str, ...]:
         """Where the session's cache has the result."""
         model, model_input = self.subject.model, self.subject.model_input
         asked = (model.name, model.digest, model_input.digest, _fingerprint(self.chosen))
-        return ("lens", self.lens.slug, *asked)
+        return ("lens", current(), self.lens.slug, *asked)
 
     def kept(self) -> Found | None:
-        """What the session has of it."""
+        """What the session has of it, or its class."""
         found: Found | None = self._cache.get(self.key)
+        if self.of_class is not None and (found is None or not found.whole):
+            self.of_class.hand_over(self._cache, self.key)
+            found = self._cache.get(self.key)
         return found
 
     def keep(self, found: Found) -> Found:
-        """Have the session keep it."""
+        """Have the session keep it, and its class what is whole."""
         self._cache.put(self.key, found, _nbytes(found.result))
+        if self.of_class is not None and found.whole:
+            self._cache.hand_over(self.of_class, self.key)
         return found
 
     @property
@@ -74,8 +83,8 @@ def show_lens(
     lens: Lens, model: Model, model_input: ModelInput, shown: Shown, layer: LayerInfo
 ) -> LensResult | None:
     """The lens's widgets, its run with progress and a way to stop it, and its result, if any."""
-    st.header(lens.question, anchor=False)
-    st.caption(f"**{plain(lens.title)}** · {plain(lens.sentence)}")
+    st.header(say(lens.question), anchor=False)
+    st.caption(f"**{plain(say(lens.title))}** · {plain(say(lens.sentence))}")
     subject = Subject(model, model_input, shown.image, resources.session_cache())
     chosen = pick_parameters(lens, subject, layer)
     place: AbstractContextManager[Any] = nullcontext()
@@ -84,7 +93,7 @@ def show_lens(
         with beside:
             chosen |= draw_parameters(lens, subject)
     with place:
-        found = _show_found(_Request(lens, subject, chosen))
+        found = _show_found(_Request(lens, subject, chosen, class_cache()))
         return found.result if found is not None else None
 
 
@@ -97,8 +106,8 @@ def _show_found(request: _Request) -> Found | None:
     below = Redrawn(clear=found is None)
     if found is None and stopped:
         with above.container():
-            st.info("Stopped.", icon=":material/pause:")
-            st.button("Run it", on_click=_go_on)
+            st.info(say("Stopped."), icon=":material/pause:")
+            st.button(say("Run it"), on_click=_go_on)
         return None
     if found is None or not (found.whole or stopped):
         try:
@@ -144,19 +153,19 @@ def _show_end(request: _Request, found: Found, why: str = "") -> None:
     if not found.whole:
         words = f":material/info: {why}" if why else ""
         st.markdown(
-            words or f":material/pause: Stopped at {100 * found.share:.0f} %",
+            words or ":material/pause: " + say("Stopped at {share:.0f} %", share=100 * found.share),
             width="stretch" if words else "content",
         )
-        st.button("Go on", on_click=_go_on, icon=":material/play_arrow:")
+        st.button(say("Go on"), on_click=_go_on, icon=":material/play_arrow:")
     st.download_button(
-        "The numbers as NPZ",
+        say("The numbers as NPZ"),
         found.result.npz,
         f"{request.subject.model.name}-{request.lens.slug}.npz",
         "application/octet-stream",
         icon=":material/download:",
         on_click="ignore",
     )
-    st.caption(f"took {found.result.seconds * 1000:,.0f} ms", width="content")
+    st.caption(say("took {seconds:,.0f} ms", seconds=found.result.seconds * 1000), width="content")
 
 
 def _run(request: _Request, below: Redrawn, before: Found | None) -> Found:
@@ -168,7 +177,7 @@ def _run(request: _Request, below: Redrawn, before: Found | None) -> Found:
         before: what there was when an earlier run was ended.
     """
     lens = request.lens
-    bar = RunBar(lens.title, partial(_stop, request.key), before.share if before else 0.0)
+    bar = RunBar(say(lens.title), partial(_stop, request.key), before.share if before else 0.0)
 
     def draw(result: LensResult) -> None:
         bar.show()  # before the picture, which it would move if it came later
@@ -183,10 +192,14 @@ def _run(request: _Request, below: Redrawn, before: Found | None) -> Found:
         growth.take(result)
 
     with (
-        turn(lens.title, lens.slug, model=request.subject.model.name) as held,
+        computed_once(request.key, request.of_class),
+        turn(say(lens.title), lens.slug, model=request.subject.model.name) as held,
         ExitStack() as until,
     ):
-        until.enter_context(st.spinner(f"{lens.title}…", show_time=False))
+        found = request.kept()
+        if found is not None and found.whole:  # another screen of the class has computed it
+            return found
+        until.enter_context(st.spinner(f"{say(lens.title)}…", show_time=False))
         bar.start(held, until.close)
         if before is not None:
             draw(before.result)

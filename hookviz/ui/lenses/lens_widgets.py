@@ -13,6 +13,8 @@ from hookviz.capturing import engine
 from hookviz.drawing.overlay import input_picture
 from hookviz.errors import HookVizError, ImageError
 from hookviz.images.samples import samples
+from hookviz.language.naming import listed_label
+from hookviz.language.saying import say
 from hookviz.lenses.contract import parameters as kinds
 from hookviz.lenses.contract import regions
 from hookviz.lenses.contract.lens import Lens, Subject
@@ -21,11 +23,12 @@ from hookviz.settings import settings
 from hookviz.types import InputImage, LayerInfo
 from hookviz.ui.components.region import mark_region
 from hookviz.ui.lenses.lens_choice import layers_at_side
+from hookviz.ui.link import go
+from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.linked_select import linked_select
 from hookviz.ui.recent_images import recent_images
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.turns import turn
-from hookviz.ui.state import go
 from hookviz.wording import percent
 
 _IN_A_ROW = 4
@@ -54,7 +57,7 @@ def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str,
         if rare:
             with (
                 free.pop(0) if free else next(rows).container(),
-                st.popover("More settings", icon=":material/tune:"),
+                st.popover(say("More settings"), icon=":material/tune:"),
             ):
                 for parameter in rare:
                     if parameter.matters(chosen):
@@ -93,7 +96,7 @@ def _region(parameter: regions.RegionChoice, key: str, subject: Subject) -> str:
     mark_region(
         input_picture(subject.model_input),
         shown,
-        parameter.label,
+        say(parameter.label),
         key,
         lambda marked: go(**{key: None if marked == parameter.default else marked}),
     )
@@ -102,12 +105,12 @@ def _region(parameter: regions.RegionChoice, key: str, subject: Subject) -> str:
 
 def _layer(parameter: kinds.LayerChoice, key: str, subject: Subject) -> str | None:
     return st.selectbox(
-        parameter.label,
+        say(parameter.label),
         [layer.name for layer in parameter.choices(subject.survey)],
         index=None,
-        placeholder="automatic",
+        placeholder=say("automatic"),
         key=key,
-        help=parameter.help or None,
+        help=say(parameter.help) or None,
         bind="query-params",
     )
 
@@ -127,11 +130,11 @@ def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | No
         return None  # the lens itself says what is missing
     names = _class_names(subject)
     chosen = linked_select(
-        parameter.label,
+        say(parameter.label),
         {name: shown for name, (_, shown) in names.items()},
         key,
-        placeholder=f"the likeliest: {top}",
-        hint=parameter.help or None,
+        placeholder=say("the likeliest: {top}", top=top),
+        hint=say(parameter.help) or None,
     )
     return None if chosen is None else names[chosen][0]
 
@@ -140,15 +143,16 @@ def _class_names(subject: Subject) -> dict[str, tuple[int, str]]:
     """Each class's number and what is shown of it, by its name in a link; the likeliest first."""
     logits = subject.scored.logits
     assert logits is not None
-    labels = [subject.label(number) for number in range(len(logits))]
+    known = subject.model.categories
+    labels = [*known[: len(logits)], *(f"class {at}" for at in range(len(known), len(logits)))]
     twice = {label for label, count in Counter(labels).items() if count > 1}
     chances = logits.softmax(0)
     top = chances.argsort(descending=True, stable=True)[:_LIKELIEST].tolist()
     names = {}
     for number in dict.fromkeys((*top, *range(len(labels)))):
-        name = f"{labels[number]} ({number})" if labels[number] in twice else labels[number]
+        which = f" ({number})" if labels[number] in twice else ""
         share = f" · {percent(float(chances[number]))}" if number in top else ""
-        names[name] = number, f"{name}{share}"
+        names[f"{labels[number]}{which}"] = number, f"{listed_label(number, known)}{which}{share}"
     return names
 
 
@@ -160,12 +164,12 @@ def _real_number(
 ) -> float:
     return float(
         st.number_input(
-            parameter.label,
+            say(parameter.label),
             float(parameter.low),
             float(parameter.high),
             float(parameter.default),
             key=key,
-            help=parameter.help or None,
+            help=say(parameter.help) or None,
             bind="query-params",
             **({"format": "%g"} | looks),
         )
@@ -183,54 +187,56 @@ def _channel(parameter: kinds.ChannelChoice, key: str, _subject: Subject) -> int
     number = int(asked) if re.fullmatch(r"\d{1,6}", asked, re.ASCII) else parameter.default
     st.session_state[key] = number
     return st.number_input(
-        parameter.label,
+        say(parameter.label),
         parameter.low,
         parameter.high,
         step=1,
         key=key,
-        help=parameter.help or None,
+        help=say(parameter.help) or None,
         on_change=lambda: go(channel=str(st.session_state[key])),
     )
 
 
 def _one_of(parameter: kinds.OneOf, key: str, _subject: Subject) -> str:
-    return st.selectbox(
-        parameter.label,
+    chosen = linked_choice(
+        st.selectbox,
+        say(parameter.label),
         parameter.choices,
-        key=key,
-        help=parameter.help or None,
-        bind="query-params",
+        key,
+        first=parameter.choices[0],
+        help=say(parameter.help) or None,
     )
+    return chosen or parameter.choices[0]
 
 
 def _switch(parameter: kinds.Switch, key: str, _subject: Subject) -> bool:
     return st.toggle(
-        parameter.label,
+        say(parameter.label),
         parameter.default,
         key=key,
-        help=parameter.help or None,
+        help=say(parameter.help) or None,
         bind="query-params",
     )
 
 
 def _channels(parameter: kinds.Channels, key: str, _subject: Subject) -> str:
     return st.text_input(
-        parameter.label,
+        say(parameter.label),
         key=key,
-        placeholder=f"such as {parameter.example}",
-        help=parameter.help or None,
+        placeholder=say("such as {example}", example=parameter.example),
+        help=say(parameter.help) or None,
         bind="query-params",
     )
 
 
 def _images(parameter: kinds.MoreImages, key: str, subject: Subject) -> list[InputImage]:
     files = st.file_uploader(
-        parameter.label,
+        say(parameter.label),
         resources.IMAGE_TYPES,
         accept_multiple_files=True,
         max_upload_size=settings().upload_mb,
         key=key,
-        help=parameter.help or None,
+        help=say(parameter.help) or None,
     )
     images: list[InputImage] = []
     pixels, most = 0, settings().max_pixels  # they are all in memory at once
@@ -239,10 +245,13 @@ def _images(parameter: kinds.MoreImages, key: str, subject: Subject) -> list[Inp
         pixels += images[-1].width * images[-1].height
         if pixels > most:
             raise ImageError(
-                f"Together these images have more than {most / 1e6:,.1f} million pixels "
-                "(HOOKVIZ_MAX_PIXELS); give fewer of them, or smaller versions."
+                say(
+                    "Together these images have more than {most:,.1f} million pixels "
+                    "(HOOKVIZ_MAX_PIXELS); give fewer of them, or smaller versions.",
+                    most=most / 1e6,
+                )
             )
-    if st.toggle("Samples and recent images too", True, key=f"{key}-samples"):
+    if st.toggle(say("Samples and recent images too"), True, key=f"{key}-samples"):
         recent = [
             resources.decode(each.data, each.thumbnail.title, each.thumbnail.name)
             for each in recent_images()

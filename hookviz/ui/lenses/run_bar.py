@@ -5,10 +5,12 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from hookviz.language.saying import say
 from hookviz.serving.held_turn import HeldTurn
 from hookviz.wording import time_left
 
 _PATIENCE = 0.5  # seconds after which a person wants to know how far it is
+_SLOTS = 4  # as many as the row has things in it after a run
 _EVERY = 0.1  # seconds between two looks of the bar; a click ends the run in one of them
 
 
@@ -28,7 +30,8 @@ class RunBar:
             from_share: where the run goes on from, if it does.
         """
         self.share = from_share
-        self._bar, self._button = st.empty(), st.empty()
+        # The others take away at once what stood there when a run before was stopped.
+        self._bar, self._button, *_ = (st.empty() for _ in range(_SLOTS))
         self._title, self._stop, self._from_share = title, stop, from_share
         self._held: HeldTurn | None = None
         self._started = self._looked = self._waits_since = 0.0
@@ -52,7 +55,7 @@ class RunBar:
             self._shown = True
             self._instead()
             self._look(self._title + "…")
-            self._button.button("Stop", on_click=self._stop, icon=":material/stop:")
+            self._button.button(say("Stop"), on_click=self._stop, icon=":material/stop:")
 
     def report(self, share: float) -> None:
         """The run is so far."""
@@ -75,7 +78,13 @@ class RunBar:
             self._look(self._words)  # whatever is drawn lets a click end the wait
             return
         self.show()
-        self._look(f"{self._title}… waits for others, number {place} in the queue")
+        self._look(
+            say(
+                "{title}… waits for others, number {place} in the queue",
+                title=self._title,
+                place=place,
+            )
+        )
 
     def end(self) -> None:
         """Take both away."""

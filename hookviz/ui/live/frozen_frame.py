@@ -10,6 +10,7 @@ import streamlit as st
 
 from hookviz.drawing.held_scale import Held
 from hookviz.errors import HookVizError
+from hookviz.language.saying import mark, say
 from hookviz.live.streams import streams
 from hookviz.ui.recent_images import look_at
 from hookviz.ui.serving.turns import session
@@ -22,7 +23,7 @@ from hookviz.ui.state import (
     plain,
 )
 
-LIVE = "Live"
+LIVE = mark("Live")
 """The image source of that name."""
 
 MOST_BYTES = 1_000_000
@@ -65,7 +66,7 @@ def read_frame(message: Any) -> Frame | None:
     known = isinstance(at, str) and _TIME.fullmatch(at)
     channel, cell = message.get("channel"), message.get("cell")
     return Frame(
-        name=f"Frame {at}" if known else "Frame",
+        name=say("Frame {at}", at=at) if known else say("Frame"),
         data=data,
         channel=channel if _is_index(channel) else None,
         cell=tuple(cell)
@@ -121,10 +122,10 @@ def offer_way_back() -> None:
     """Beside a frame that was frozen, a button that goes on with the stream."""
     if _is_shown():
         st.button(
-            "Back to live",
+            say("Back to live"),
             icon=":material/play_arrow:",
             on_click=go_on,
-            help="Go on with the camera or the video; the space bar does so too",
+            help=say("Go on with the camera or the video; the space bar does so too"),
             key="hv-go-on",
         )
 

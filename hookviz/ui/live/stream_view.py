@@ -6,6 +6,8 @@ from functools import partial
 import streamlit as st
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
+from hookviz.language.saying import say
+from hookviz.language.speaking import current
 from hookviz.live.streams import streams
 from hookviz.live.subject import Subject
 from hookviz.types import Address, Model, Preprocess
@@ -27,8 +29,10 @@ def is_live() -> bool:
 def say_no_lens() -> None:
     """Where the lenses are chosen, why there are none now."""
     st.caption(
-        "**Look at:** the channels, live. The other ways to look take one image: freeze a frame, "
-        "and they are here."
+        say(
+            "**Look at:** the channels, live. The other ways to look take one image: "
+            "freeze a frame, and they are here."
+        )
     )
 
 
@@ -64,11 +68,22 @@ def show_stream(
         scale=scale,
         colormap=colormap,
         signed_colormap=signed_colormap,
+        language=current(),
     )
     cookie = st.context.cookies.get(XSRF_COOKIE_NAME, "")  # the stream's socket has it too
     token = streams().offer(session(), cookie, subject)
     st.session_state[_OFFERED] = True
-    drawn = (model.name, model.digest, size, whole, step, view, colormap, signed_colormap)
+    drawn = (
+        model.name,
+        model.digest,
+        size,
+        whole,
+        step,
+        view,
+        colormap,
+        signed_colormap,
+        current(),
+    )
     side, seen = frame_geometry(model, size=size, whole=whole)
     live(
         {

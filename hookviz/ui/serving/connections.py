@@ -7,6 +7,7 @@ from streamlit.runtime.runtime import RuntimeState
 
 from hookviz.serving import capacity
 from hookviz.ui.serving import slow_readers
+from hookviz.ui.serving.cached_messages import CachedMessages
 from hookviz.ui.serving.interruption import Interruption
 from hookviz.ui.serving.pace import Pace
 from hookviz.ui.serving.resumption import LastRequests, Resumption
@@ -43,7 +44,8 @@ class Connections:
         in_time = slow_readers.in_time(
             send, end, lambda: _is_given_up(page.session), slow_readers.PATIENCE
         )
-        runs = Interruption(pace.next, in_time)
+        cached = CachedMessages(pace.next, in_time)
+        runs = Interruption(cached.receive, cached.send)
         page = Resumption(scope, runs.receive, runs.send, self._last)
         try:
             await self._app(scope, page.receive, page.send)

@@ -1,12 +1,14 @@
-"""What a page says over its connection: waited for with patience, and its requests to be run."""
+"""What a page says over its connection and is told of its runs, and the patience to wait for it."""
 
 import asyncio
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from starlette.types import Message, Receive
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
+_LONGEST = 1 << 11  # bytes of the messages that tell of a run's begin and end
 _CLICKS = {"trigger_value", "string_trigger_value", "chat_input_value", "json_trigger_value"}
 
 
@@ -48,6 +50,18 @@ def read_request(message: Message) -> BackMsg | None:
     except DecodeError:
         return None
     return request if request.WhichOneof("type") == "rerun_script" else None
+
+
+def told_of(message: Message) -> str | None:
+    """What a message tells the page, as Streamlit names it; None of a large one.
+
+    Those of a run's begin (``"new_session"``) and end (``"script_finished"``) never are.
+    """
+    data: bytes = message.get("bytes") or b""
+    if not data or len(data) >= _LONGEST:
+        return None
+    kind: str | None = ForwardMsg.FromString(data).WhichOneof("type")
+    return kind
 
 
 def is_click(state: WidgetState | None) -> bool:

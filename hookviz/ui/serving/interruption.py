@@ -8,12 +8,10 @@ part becomes one for the page, which draws the part too.
 import time
 
 from starlette.types import Message, Receive, Send
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from hookviz.ui.serving.incoming import read_request
+from hookviz.ui.serving.incoming import read_request, told_of
 
 _LONG = 0.3  # seconds after which a person who clicks does not mean to wait
-_LONGEST = 1 << 11  # bytes of the messages that tell of a run's begin and end
 
 
 class Interruption:
@@ -44,11 +42,9 @@ class Interruption:
 
     async def send(self, message: Message) -> None:
         """Send a message to the page, and note what it tells of a run."""
-        data: bytes = message.get("bytes") or b""
-        if data and len(data) < _LONGEST:
-            kind = ForwardMsg.FromString(data).WhichOneof("type")
-            if kind == "new_session":
-                self._running_since = time.monotonic()
-            elif kind == "script_finished":
-                self._running_since = None
+        kind = told_of(message)
+        if kind == "new_session":
+            self._running_since = time.monotonic()
+        elif kind == "script_finished":
+            self._running_since = None
         await self._send(message)

@@ -16,16 +16,17 @@ from hookviz.capturing import engine
 from hookviz.drawing.grid import make_grid
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.images.samples import samples
+from hookviz.language.saying import say
 from hookviz.models import catalog, user_models
 from hookviz.serving import capacity, logs
 from hookviz.settings import host_names, settings
-from hookviz.ui.serving import deep_health, live_route, resources
+from hookviz.ui.serving import class_route, deep_health, go_route, live_route, resources
 from hookviz.ui.state import ModelChoice
 
 SCRIPT = Path(__file__).parent.with_name("main.py")
 """The page's script."""
 
-ROUTES = [deep_health.route(), live_route.route()]
+ROUTES = [deep_health.route(), live_route.route(), go_route.route(), class_route.route()]
 """What the server answers beside the page."""
 
 _FIRST_PAGE = 5.0  # seconds
@@ -110,8 +111,10 @@ def on_script_error(error: Exception) -> bool:
     if metrics is not None:
         metrics.failed()
     st.error(
-        "Something went wrong on our side, and it has been logged. Your image and choices are "
-        "still here: try again, or choose another model or layer.",
+        say(
+            "Something went wrong on our side, and it has been logged. Your image and "
+            "choices are still here: try again, or choose another model or layer."
+        ),
         icon=":material/error:",
     )
     return True

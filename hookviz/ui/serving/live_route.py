@@ -24,12 +24,15 @@ from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_N
 from streamlit.web.server.starlette.starlette_websocket import _is_origin_allowed
 
 from hookviz.errors import HookVizError
+from hookviz.language.saying import say
+from hookviz.language.speaking import speaking
 from hookviz.live import frames
 from hookviz.live.stream import Over, Stream
 from hookviz.live.streams import streams
 from hookviz.live.wishes import read_wishes
 from hookviz.serving import capacity, logs
 from hookviz.settings import settings
+from hookviz.ui.languages import language_of
 from hookviz.ui.serving.incoming import Incoming
 
 PATH = "/hookviz/live"
@@ -50,7 +53,10 @@ class Live:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a connection until it ends, which its hooks, frames and turn do not outlive."""
         socket = WebSocket(scope, receive, send)  # for its headers
-        incoming = Incoming(receive)
+        with speaking(language_of(socket)):
+            await self._until_it_ends(socket, Incoming(receive), send)
+
+    async def _until_it_ends(self, socket: WebSocket, incoming: Incoming, send: Send) -> None:
         await incoming.next()  # it asks to be let in
         over: asyncio.Future[Over] = asyncio.get_running_loop().create_future()
         try:
@@ -74,7 +80,7 @@ def _open(socket: WebSocket, over: asyncio.Future[Over]) -> Stream:
         Over: they get none.
     """
     if not _is_origin_allowed(socket.headers.get("origin"), socket.headers.get("host")):
-        raise Over(FOREIGN, "Frames are taken from this server's own page alone.")
+        raise Over(FOREIGN, say("Frames are taken from this server's own page alone."))
     loop, come = asyncio.get_running_loop(), socket.cookies.get(XSRF_COOKIE_NAME)
 
     def settle(why: Over) -> None:
@@ -152,13 +158,16 @@ async def _read(stream: Stream, incoming: Incoming, tally: _Tally) -> Over | Non
         if message is None:
             if tally.computing:
                 continue
-            return Over(SILENT, "No frame has come for a minute, so this stream is over.")
+            return Over(SILENT, say("No frame has come for a minute, so this stream is over."))
         if message["type"] != "websocket.receive":
             return None
         now = time.monotonic()
         room, at = min(_MESSAGES, room + (now - at) * _MESSAGES) - 1, now
         if room < 0:
-            return Over(TOO_FAST, f"More than {_MESSAGES:.0f} messages came in a second.")
+            return Over(
+                TOO_FAST,
+                say("More than {messages:.0f} messages came in a second.", messages=_MESSAGES),
+            )
         text, data = message.get("text"), message.get("bytes")
         if text is not None:
             try:
@@ -170,8 +179,12 @@ async def _read(stream: Stream, incoming: Incoming, tally: _Tally) -> Over | Non
         if len(data) > frames.MOST_BYTES:
             return Over(
                 TOO_LARGE,
-                f"A frame of {len(data):,} bytes came, and {frames.MOST_BYTES:,} is the most. As "
-                "large as the network's input is enough.",
+                say(
+                    "A frame of {data_count:,} bytes came, and {most_bytes:,} is the most. As "
+                    "large as the network's input is enough.",
+                    data_count=len(data),
+                    most_bytes=frames.MOST_BYTES,
+                ),
             )
         (number,) = struct.unpack("<I", data[:4].ljust(4, b"\0"))
         tally.skipped += stream.put(number, data[4:])
@@ -193,7 +206,7 @@ async def _answer(stream: Stream, send: Send, tally: _Tally) -> Over | None:
             _log.exception("A frame failed")
             if metrics is not None:
                 metrics.failed()
-            return Over(_OURS, "Something went wrong on our side, and it has been logged.")
+            return Over(_OURS, say("Something went wrong on our side, and it has been logged."))
         if made is None:
             return None
         if isinstance(made, bytes):

@@ -18,7 +18,7 @@ from hookviz.errors import HookVizError
 from hookviz.models import user_models
 from hookviz.models.wrapping import wrap
 from hookviz.types import Model
-from hookviz.ui.serving import connections, lifecycle, live_route
+from hookviz.ui.serving import connections, go_route, lifecycle, live_route
 
 _START = 60.0  # seconds that the server may take to come up
 _starting = threading.Lock()
@@ -100,7 +100,7 @@ def _start(port: int) -> int:
         middleware=connections.MIDDLEWARE,
         lifespan=lifecycle.guest_lifespan,
         on_script_error=lifecycle.on_script_error,
-        routes=[live_route.route()],
+        routes=[live_route.route(), go_route.route()],
     )
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)

@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.errors import StreamlitAuthError
 
 from hookviz.errors import SettingError
+from hookviz.language.saying import say
 from hookviz.serving import logs
 from hookviz.settings import settings
 
@@ -31,19 +32,21 @@ def let_in() -> bool:
 def _logged_in() -> bool:
     if "is_logged_in" not in st.user:
         raise SettingError(
-            "HOOKVIZ_LOGIN=1 asks everybody to log in, and there is no [auth] in "
-            ".streamlit/secrets.toml that says where. docs/hosting.md shows one."
+            say(
+                "HOOKVIZ_LOGIN=1 asks everybody to log in, and there is no [auth] in "
+                ".streamlit/secrets.toml that says where. docs/hosting.md shows one."
+            )
         )
     if st.user.is_logged_in:
         with st.sidebar:
-            st.button("Log out", on_click=st.logout, icon=":material/logout:")
+            st.button(say("Log out"), on_click=st.logout, icon=":material/logout:")
         return True
     st.header("HookViz", anchor=False)
-    if st.button("Log in", type="primary", icon=":material/login:"):
+    if st.button(say("Log in"), type="primary", icon=":material/login:"):
         try:
             st.login()
         except StreamlitAuthError as error:
-            raise SettingError(f"The login is not set up: {error}") from error
+            raise SettingError(say("The login is not set up: {error}", error=error)) from error
     return False
 
 
@@ -54,20 +57,20 @@ def _knows_the_code(code: str) -> bool:
     with st.form("class-code", border=False):
         st.header("HookViz", anchor=False)
         typed = st.text_input(
-            "Class code", type="password", max_chars=_LONGEST_CODE, autocomplete="off"
+            say("Class code"), type="password", max_chars=_LONGEST_CODE, autocomplete="off"
         )
-        submitted = st.form_submit_button("Come in", type="primary")
+        submitted = st.form_submit_button(say("Come in"), type="primary")
     if not submitted:
         return False
     if guesses().are_too_many():
-        st.error("Too many wrong codes were given here. Try again in a minute.")
+        st.error(say("Too many wrong codes were given here. Try again in a minute."))
     elif hmac.compare_digest(typed.strip().encode(), code.encode()):
         st.session_state["_came_in"] = True
         st.rerun()
     else:
         guesses().count()
         logs.event("wrong class code")
-        st.error("This is not the code. Your teacher has it.")
+        st.error(say("This is not the code. Your teacher has it."))
     return False
 
 

@@ -12,6 +12,7 @@ from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
 from hookviz.explaining.silenced_network import new_bytes, silenced
 from hookviz.images import reading
+from hookviz.language.saying import say
 from hookviz.models import loading, user_models
 from hookviz.serving import capacity, out_of_memory
 from hookviz.serving.time_limit import TimeLimit
@@ -52,13 +53,13 @@ def use_model(
         if silence is None:
             yield model
             return
-        title = f"{model.title} without {silence.words}"
+        title = say("{model} without {words}", model=model.title, words=silence.words)
         silence_it = partial(silenced, model, silence)
         silent = capacity.model_pool().use(
             ("silenced", *key, model.digest, str(silence)),
             title,
             new_bytes(model, silence),
-            lambda: out_of_memory.with_another_try(f"Loading {title}", silence_it),
+            lambda: out_of_memory.with_another_try(say("Loading {title}", title=title), silence_it),
         )
         with silent as found:
             yield found
@@ -82,9 +83,9 @@ def _use_whole(
         load = partial(_load_checkpoint, choice.checkpoint, spec.name, labels)
 
     def load_in_time() -> Model:
-        limit = TimeLimit.from_now(f"Loading {spec.title}")
+        limit = TimeLimit.from_now(say("Loading {spec}", spec=spec.title))
         with while_loading(), limit.over_torch():
-            return out_of_memory.with_another_try(f"Loading {spec.title}", load)
+            return out_of_memory.with_another_try(say("Loading {spec}", spec=spec.title), load)
 
     size = spec.parameters * _FLOAT_BYTES
     with capacity.model_pool().use(key, spec.title, size, load_in_time) as model:
@@ -140,7 +141,7 @@ def decode(data: bytes, name: str, key: str) -> InputImage:
     """
     image: InputImage | None = session_cache().get(("image", key))
     if image is None:
-        with turn("Reading the image", "decode") as held:
+        with turn(say("Reading the image"), "decode") as held:
             image = reading.decode(data, name)
             held.limit.check()  # inside it nothing can be ended; its pixels are bounded
         session_cache().put(("image", key), image, image.pixels.nbytes)

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 
 import streamlit as st
 
+from hookviz.classroom.classes import classes
 from hookviz.errors import HookVizError
+from hookviz.language.saying import say
 from hookviz.live.streams import streams
 from hookviz.serving import capacity, logs, out_of_memory
 from hookviz.serving.held_turn import HeldTurn
@@ -43,7 +45,9 @@ def turn(
         nonlocal shown
         shown = True
         line.info(
-            f"You are number {position} in the queue. This starts by itself.",
+            say(
+                "You are number {position} in the queue. This starts by itself.", position=position
+            ),
             icon=":material/hourglass_top:",
         )
 
@@ -99,6 +103,7 @@ def session() -> str:
 
 def _ended(name: str) -> None:
     streams().withdraw(name)
+    classes().part(name)
 
 
 @st.cache_resource(scope="session", on_release=_ended, show_spinner=False)

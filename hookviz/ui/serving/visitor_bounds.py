@@ -18,8 +18,9 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.runtime import get_instance
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from hookviz.language.saying import mark, say
 from hookviz.settings import MEGABYTE, settings
-from hookviz.ui.serving import live_route
+from hookviz.ui.serving import class_route, live_route
 
 _UPLOAD = re.compile(r"/_stcore/upload_file/([^/]+)/[^/]+/?$")
 _MESSAGES = {"rerun_script", "stop_script", "file_urls_request", "app_heartbeat"}
@@ -44,7 +45,8 @@ class VisitorBounds:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what is within the bounds."""
         if scope["type"] == "websocket":
-            own = scope["path"] == live_route.PATH  # whose frames are no messages of Streamlit's
+            # what comes there is no message of Streamlit's
+            own = scope["path"] in (live_route.PATH, class_route.PATH)
             await self._app(scope, receive if own else _for_visitors(receive), send)
             return
         upload = _UPLOAD.search(scope["path"]) if scope["type"] == "http" else None
@@ -53,7 +55,7 @@ class VisitorBounds:
             return
         length = dict(scope["headers"]).get(b"content-length", b"")
         if not length.isdigit():
-            answer = PlainTextResponse("An upload has to say how long it is.", 411)
+            answer = PlainTextResponse(say("An upload has to say how long it is."), 411)
             await answer(scope, receive, send)
             return
         session, size = upload[1], int(length)
@@ -74,11 +76,19 @@ class VisitorBounds:
         total += self._bytes[session]
         most, limit = settings().uploads, settings().uploads_mb
         if number >= most:
-            return f"This session has uploaded {number} files, and {most} is the most. " + _ANEW
+            return say(
+                "This session has uploaded {number} files, and {most} is the most. {anew}",
+                number=number,
+                most=most,
+                anew=say(_ANEW),
+            )
         if total + size > limit * MEGABYTE:
-            return (
-                f"With this file the session would have uploaded {(total + size) / MEGABYTE:,.0f} "
-                f"MB, and {limit:,} MB is the most. " + _ANEW
+            return say(
+                "With this file the session would have uploaded {total:,.0f} MB, and "
+                "{limit:,} MB is the most. {anew}",
+                total=(total + size) / MEGABYTE,
+                limit=limit,
+                anew=say(_ANEW),
             )
         return ""
 
@@ -118,7 +128,7 @@ def _tell(session: str, text: str) -> None:
 
 
 _refusals: dict[str, tuple[float, str]] = {}
-_ANEW = "Take files out, or load the page anew; that also empties the row of recent images."
+_ANEW = mark("Take files out, or load the page anew; that also empties the row of recent images.")
 
 
 def _kept(session: str) -> tuple[int, int]:

@@ -10,9 +10,12 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from hookviz.errors import HookVizError
 from hookviz.images import reading
 from hookviz.images.samples import samples
+from hookviz.language.saying import mark, say
+from hookviz.language.speaking import current, speaking
 from hookviz.settings import settings
 from hookviz.types import InputImage
 from hookviz.ui.components.gallery import Thumbnail, gallery, thumbnail
+from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.live.frozen_frame import LIVE, take_frame
 from hookviz.ui.recent_images import RecentImage, look_at, recent_images, take_brought
 from hookviz.ui.serving import resources
@@ -26,7 +29,7 @@ from hookviz.ui.state import (
     plain,
 )
 
-_SAMPLES = "Samples"
+_SAMPLES = mark("Samples")
 _LAST = "_last-file"  # a key of session_state that no widget has can't be set from outside
 
 
@@ -37,32 +40,38 @@ def pick_image() -> Shown | None:
     a link or a reload asks for somebody's own photograph, which no link holds, until one is given.
     """
     arrived_with = st.session_state.setdefault("_arrived", st.query_params.get("image", _SAMPLES))
-    origin = st.segmented_control(
-        "Image",
-        (_SAMPLES, "Upload", "Camera", *((LIVE,) if settings().live else ())),
-        default=None if "image" in st.session_state else _SAMPLES,  # else Streamlit warns
+    origin = linked_choice(
+        st.segmented_control,
+        say("Image"),
+        (_SAMPLES, mark("Upload"), mark("Camera"), *((LIVE,) if settings().live else ())),
+        "image",
+        first=_SAMPLES,
+        # else Streamlit warns
+        english={"default": None if "image" in st.session_state else _SAMPLES},
         required=True,
         width="stretch",
-        key="image",
-        bind="query-params",
     )
     if origin == LIVE:  # the layers are read with a sample, whose pixels nobody sees
         return _shown_sample()
     if origin not in ("Upload", "Camera"):  # an empty word in a link clears the choice
         st.session_state["_arrived"] = _SAMPLES
         gallery(
-            "gallery", "Sample image", _sample_thumbnails(), chosen_sample().name, choose_sample
+            "gallery",
+            say("Sample image"),
+            _sample_thumbnails(current()),
+            chosen_sample().name,
+            choose_sample,
         )
         return _shown_sample()
     if origin == "Upload":
         file = st.file_uploader(
-            "An image file",
+            say("An image file"),
             resources.IMAGE_TYPES,
             max_upload_size=settings().upload_mb,
             label_visibility="collapsed",
         )
     else:
-        file = st.camera_input("A photograph", label_visibility="collapsed")
+        file = st.camera_input(say("A photograph"), label_visibility="collapsed")
     if file is not None:
         _take(file)
     take_frame()
@@ -70,9 +79,9 @@ def pick_image() -> Shown | None:
     chosen = _pick_recent()
     if chosen is not None:
         name = chosen.thumbnail.title
-        with st.spinner("Reading the image…"):
+        with st.spinner(say("Reading the image…")):
             image = resources.decode(chosen.data, name, chosen.thumbnail.name)
-        return Shown(image, f"Your image {name}")
+        return Shown(image, say("Your image {name}", name=name))
     if chosen_upload() is not None or (arrived_with == origin and not recent_images()):
         return None
     return _shown_sample()
@@ -80,7 +89,7 @@ def pick_image() -> Shown | None:
 
 def _shown_sample() -> Shown:
     sample = chosen_sample()
-    return Shown(_decoded(sample.path), sample.alt, sample.path)
+    return Shown(_decoded(sample.path), say(sample.alt), sample.path)
 
 
 @cache  # of the few samples that there are
@@ -89,11 +98,13 @@ def _decoded(path: Path) -> InputImage:
 
 
 @cache
-def _sample_thumbnails() -> tuple[Thumbnail, ...]:
+def _sample_thumbnails(language: str) -> tuple[Thumbnail, ...]:
+    """Small pictures of the samples, with their titles in that language."""
     made = []
     for sample in samples():
-        with Image.open(sample.path) as picture:
-            made.append(Thumbnail(sample.name, sample.title, thumbnail(picture.convert("RGB"))))
+        with Image.open(sample.path) as picture, speaking(language):
+            small = thumbnail(picture.convert("RGB"))
+            made.append(Thumbnail(sample.name, say(sample.title), small))
     return tuple(made)
 
 
@@ -106,7 +117,7 @@ def _take(file: UploadedFile) -> None:
     if file_id != file.file_id:
         complaint = ""
         try:
-            with st.spinner("Reading the image…"):
+            with st.spinner(say("Reading the image…")):
                 look_at(file.name, file.getvalue())
         except HookVizError as error:
             complaint = str(error)
@@ -121,7 +132,7 @@ def _take_brought() -> None:
     if brought is None:
         return
     try:
-        with st.spinner("Reading the image…"):
+        with st.spinner(say("Reading the image…")):
             look_at(Path(brought.name).name, brought.data, brought.digest)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/broken_image:")
@@ -133,7 +144,11 @@ def _pick_recent() -> RecentImage | None:
     name = chosen_upload()
     if kept:
         gallery(
-            "recent", "Your recent images", [each.thumbnail for each in kept], name, choose_upload
+            "recent",
+            say("Your recent images"),
+            [each.thumbnail for each in kept],
+            name,
+            choose_upload,
         )
     return next((each for each in kept if each.thumbnail.name == name), None)
 
@@ -141,9 +156,11 @@ def _pick_recent() -> RecentImage | None:
 def ask_for_image() -> None:
     """Say that the photograph is not in the link, and what to do."""
     st.info(
-        "This view is of somebody's own photograph, which is in no link: it stayed in its own "
-        "session, and that is over, or another person's. Upload it again at the left, take another "
-        "one, or look at a sample.",
+        say(
+            "This view is of somebody's own photograph, which is in no link: it stayed "
+            "in its own session, and that is over, or another person's. Upload it again "
+            "at the left, take another one, or look at a sample."
+        ),
         icon=":material/no_photography:",
     )
-    st.button("Look at a sample", on_click=choose, kwargs={"image": _SAMPLES})
+    st.button(say("Look at a sample"), on_click=choose, kwargs={"image": _SAMPLES})

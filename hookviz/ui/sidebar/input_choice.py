@@ -2,10 +2,12 @@
 
 import streamlit as st
 
+from hookviz.language.saying import mark, say
 from hookviz.settings import settings
 from hookviz.types import Model, Preprocess
+from hookviz.ui.linked_choice import linked_choice
 
-_OWN = "as trained"  # for every model, or a link would keep the size of the one before
+_OWN = mark("as trained")  # for every model, or a link would keep the size of the one before
 _SIZES = (64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 1024)
 
 
@@ -18,13 +20,13 @@ def pick_input(model: Model) -> tuple[int | None, bool]:
         for size in _SIZES
         if model.min_size <= size <= settings().max_input and size != model.preprocess.crop
     }
-    with st.expander("Input size and crop"):
-        label = f"Input size (trained on {model.preprocess.crop} px)"
-        size = st.selectbox(label, list(sizes), key="size", bind="query-params")
+    with st.expander(say("Input size and crop")):
+        label = say("Input size (trained on {crop} px)", crop=model.preprocess.crop)
+        size = linked_choice(st.selectbox, label, list(sizes), "size", first=_OWN) or _OWN
         whole = st.toggle(
-            "Whole image",
+            say("Whole image"),
             key="whole",
             bind="query-params",
-            help="Models are trained on the centre of an image. This shows them all of it.",
+            help=say("Models are trained on the centre of an image. This shows them all of it."),
         )
     return sizes[size], whole

@@ -2,8 +2,10 @@
 
 import streamlit as st
 
+from hookviz.language.saying import localised, say
 from hookviz.models import catalog, timm_models, user_models
 from hookviz.types import ModelSpec
+from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.sidebar.weights_upload import pick_own_weights, remember_shown
 from hookviz.ui.state import ALL_FAMILIES, ON_DISK, WEIGHTS, ModelChoice, warn_about_link
 
@@ -12,7 +14,8 @@ def pick_model() -> ModelChoice:
     """A model by family and name, and where its weights come from."""
     specs = [*map(user_models.spec, user_models.models().values()), *_catalog()]
     families = [ALL_FAMILIES, ON_DISK, *dict.fromkeys(spec.family for spec in specs)]
-    family = st.selectbox("Model", families, key="family", bind="query-params")
+    family = linked_choice(st.selectbox, say("Model"), families, "family", first=families[0])
+    family = family or families[0]
     chosen = st.session_state.get("model", st.query_params.get("model"))
     listed = {spec.title: spec for spec in specs if _belongs(spec, family, chosen)}
     warn_about_link("model", [spec.title for spec in specs])
@@ -21,7 +24,7 @@ def pick_model() -> ModelChoice:
     if family != ALL_FAMILIES or user_models.models():
         first = next(iter(listed))
     title = st.selectbox(
-        "Model of this family",
+        say("Model of this family"),
         titles,
         # Not what happens to be downloaded, so that a link without a model opens the same one.
         titles.index(first),
@@ -32,15 +35,21 @@ def pick_model() -> ModelChoice:
     )
     spec = listed[title]
     if spec.family == user_models.FAMILY:
-        st.caption(f"{_millions(spec)} parameters · as it was when HookViz was started")
+        st.caption(
+            say(
+                "{millions} parameters · as it was when HookViz was started",
+                millions=_millions(spec),
+            )
+        )
         return ModelChoice(spec, "own")
-    weights = st.segmented_control(
-        "Weights",
+    weights = linked_choice(
+        st.segmented_control,
+        say("Weights"),
         WEIGHTS,
-        default="pretrained",
+        "weights",
+        first="pretrained",
+        english={"default": "pretrained"},
         required=True,
-        key="weights",
-        bind="query-params",
         label_visibility="collapsed",
         width="stretch",
         wrap=False,
@@ -73,14 +82,31 @@ def _belongs(spec: ModelSpec, family: str, chosen: str | None) -> bool:
 
 def _about(spec: ModelSpec, weights: str) -> str:
     if spec.name.startswith(timm_models.PREFIX):
-        return "from timm, with its own preprocessing"
+        return say("from timm, with its own preprocessing")
     if weights == "yours":
-        return f"{_millions(spec)} parameters · with weights of your own"
+        return say("{millions} parameters · with weights of your own", millions=_millions(spec))
     if weights == "random":
-        return f"{_millions(spec)} parameters · never trained, so look at the architecture alone"
-    where = "on this machine" if spec.on_disk else f"{spec.download_bytes / 1e6:,.0f} MB download"
-    quality = f"{spec.accuracy:.1f} % top-1 on {spec.trained_on}"
-    return f"{_icon(spec)} {where} · {_millions(spec)} parameters · {quality}"
+        return say(
+            "{millions} parameters · never trained, so look at the architecture alone",
+            millions=_millions(spec),
+        )
+    where = (
+        say("on this machine")
+        if spec.on_disk
+        else say("{download_bytes:,.0f} MB download", download_bytes=spec.download_bytes / 1e6)
+    )
+    quality = say(
+        "{accuracy:.1f} % top-1 on {trained_on}",
+        accuracy=spec.accuracy,
+        trained_on=say(spec.trained_on),
+    )
+    return say(
+        "{icon} {where} · {millions} parameters · {quality}",
+        icon=_icon(spec),
+        where=where,
+        millions=_millions(spec),
+        quality=quality,
+    )
 
 
 def _icon(spec: ModelSpec) -> str:
@@ -90,5 +116,5 @@ def _icon(spec: ModelSpec) -> str:
 
 def _millions(spec: ModelSpec) -> str:
     if spec.parameters >= 1e6:
-        return f"{spec.parameters / 1e6:,.1f} M"
+        return localised(f"{spec.parameters / 1e6:,.1f} M")
     return f"{spec.parameters / 1e3:.0f} k"

@@ -8,8 +8,10 @@ import streamlit as st
 
 from hookviz.errors import SettingError, UnknownLayerError
 from hookviz.explaining.silenced_network import read_silence
+from hookviz.language.saying import say
+from hookviz.ui.link import go
 from hookviz.ui.serving import resources
-from hookviz.ui.state import SILENCED, ModelChoice, go, plain
+from hookviz.ui.state import SILENCED, ModelChoice, plain
 from hookviz.wording import numbers_listed
 
 
@@ -32,16 +34,26 @@ def keep_silent(
         with resources.use_model(silent, while_loading):
             pass  # it stays in memory for the page
     except (SettingError, UnknownLayerError) as error:
-        st.warning(plain(f"No channel is silenced: {error}"), icon=":material/link_off:")
-        del st.query_params[SILENCED]
+        st.warning(
+            plain(say("No channel is silenced: {error}", error=error)), icon=":material/link_off:"
+        )
+        go(**{SILENCED: None})
         return choice
     listed = numbers_listed(silence.channels).replace(",", ", ")
-    st.caption(plain(f"Silent: {silence.words} ({listed if len(listed) < 60 else '…'})"))
+    st.caption(
+        plain(
+            say(
+                "Silent: {words} ({listed})",
+                words=silence.words,
+                listed=listed if len(listed) < 60 else "…",
+            )
+        )
+    )
     st.button(
-        "Bring it back" if len(silence.channels) == 1 else "Bring them back",
+        say("Bring it back") if len(silence.channels) == 1 else say("Bring them back"),
         icon=":material/volume_up:",
         on_click=_bring_back,
-        help="Look at the network with all its channels",
+        help=say("Look at the network with all its channels"),
         key="hv-bring-back",
     )
     return silent

@@ -3,6 +3,7 @@
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from hookviz.language.saying import say
 from hookviz.models import catalog
 from hookviz.models.fetching import downloads
 from hookviz.types import ModelSpec
@@ -24,7 +25,7 @@ def wait_for_weights(spec: ModelSpec) -> None:
         return
     download = own[spec.name]
     if download is None:
-        _offer(spec, "You cancelled the download.")
+        _offer(spec, say("You cancelled the download."))
     elif download.error is not None:
         _offer(spec, str(download.error))
     else:
@@ -38,11 +39,14 @@ def may_load(spec: ModelSpec) -> bool:
         return True
     st.info(
         plain(
-            f"timm downloads the weights of {spec.title} unless they are on this machine already."
+            say(
+                "timm downloads the weights of {spec} unless they are on this machine already.",
+                spec=spec.title,
+            )
         ),
         icon=":material/download:",
     )
-    st.button("Get the weights", type="primary", on_click=allowed.add, args=(spec.name,))
+    st.button(say("Get the weights"), type="primary", on_click=allowed.add, args=(spec.name,))
     return False
 
 
@@ -66,9 +70,16 @@ def _watch(spec: ModelSpec, download: downloads.Download) -> None:
         st.rerun()
     download.watch(_session_id())
     progress = download.progress
-    st.progress(progress.share or 0.0, f"Downloading the weights of {spec.title}: {progress.text}")
-    st.caption("Everybody on this server gets them from this one download. It happens only once.")
-    if st.button("Cancel", icon=":material/close:"):
+    st.progress(
+        progress.share or 0.0,
+        say(
+            "Downloading the weights of {spec}: {progress}", spec=spec.title, progress=progress.text
+        ),
+    )
+    st.caption(
+        say("Everybody on this server gets them from this one download. It happens only once.")
+    )
+    if st.button(say("Cancel"), icon=":material/close:"):
         download.cancel(_session_id())
         _session_downloads()[spec.name] = None
         st.rerun()
@@ -81,25 +92,30 @@ def _begin(spec: ModelSpec) -> None:
 
 def _offer(spec: ModelSpec, why: str = "") -> None:
     """That the weights are not here, why if it was tried, and in one click what works now."""
-    size = f"{spec.download_bytes / 1e6:,.0f} MB"
-    text = f"The pretrained weights of {spec.title} ({size}) are not on this machine. {why}"
+    size = say("{download_bytes:,.0f} MB", download_bytes=spec.download_bytes / 1e6)
+    text = say(
+        "The pretrained weights of {spec} ({size}) are not on this machine. {why}",
+        spec=spec.title,
+        size=size,
+        why=why,
+    )
     if why:
         st.error(plain(text), icon=":material/cloud_off:")
     else:
         st.info(plain(text.strip()), icon=":material/download:")
         st.button(
-            f"Download {size}",
+            say("Download {size}", size=size),
             type="primary",
             icon=":material/download:",
             on_click=_begin,
             args=(spec,),
         )
-    st.caption("What works now:")
+    st.caption(say("What works now:"))
     with st.container(horizontal=True):
         if why:
-            st.button("Try again", icon=":material/refresh:", on_click=_begin, args=(spec,))
+            st.button(say("Try again"), icon=":material/refresh:", on_click=_begin, args=(spec,))
         st.button(
-            f"{spec.title} with random weights",
+            say("{spec} with random weights", spec=spec.title),
             icon=":material/casino:",
             on_click=choose,
             kwargs={"weights": "random"},
@@ -112,7 +128,7 @@ def _offer(spec: ModelSpec, why: str = "") -> None:
                 kwargs={"family": ALL_FAMILIES, "model": other.title, "weights": "pretrained"},
             )
         st.button(
-            "Upload a checkpoint",
+            say("Upload a checkpoint"),
             icon=":material/upload:",
             on_click=choose,
             kwargs={"weights": "yours"},

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from hookviz.errors import WeightsError
+from hookviz.language.saying import say
 from hookviz.settings import settings
 from hookviz.types import ModelSpec
 from hookviz.ui.serving import resources
@@ -22,17 +23,19 @@ def pick_own_weights(spec: ModelSpec) -> ModelChoice:
         ModelError: there is no room for the model.
     """
     checkpoint = st.file_uploader(
-        f"Weights for {spec.title}",
+        say("Weights for {spec}", spec=spec.title),
         ("safetensors", "pth", "pt", "bin", "ckpt"),
         max_upload_size=settings().checkpoint_mb,
-        help="A safetensors file, or a state dict saved by torch.save. Nothing in it is executed.",
+        help=say(
+            "A safetensors file, or a state dict saved by torch.save. Nothing in it is executed."
+        ),
     )
     said = st.container()  # between the two, and so beside either
     labels = st.file_uploader(
-        "Class names, if they are your own",
+        say("Class names, if they are your own"),
         ("txt", "json"),
         max_upload_size=1,
-        help="A text file with one name a line, or JSON: a list, or numbers and names.",
+        help=say("A text file with one name a line, or JSON: a list, or numbers and names."),
     )
     choice = ModelChoice(spec, "yours", checkpoint, labels)
     if checkpoint is None:
@@ -42,7 +45,7 @@ def pick_own_weights(spec: ModelSpec) -> ModelChoice:
     if last != files:
         complaint = ""
         try:
-            with st.spinner("Reading the weights…"), resources.use_model(choice):
+            with st.spinner(say("Reading the weights…")), resources.use_model(choice):
                 pass  # it stays in memory for the page
         except WeightsError as error:
             complaint = str(error)
@@ -64,6 +67,12 @@ def _before(choice: ModelChoice) -> ModelChoice:
     before: ModelChoice | None = st.session_state.get(_BEFORE)
     if before is None or before.spec.name != choice.spec.name:
         return ModelChoice(choice.spec, "yours")
-    weights = "your last weights" if before.checkpoint is not None else f"{before.weights} weights"
-    st.caption(f"Shown until then: {choice.spec.title} with {weights}.")
+    weights = (
+        say("your last weights")
+        if before.checkpoint is not None
+        else say("{weights} weights", weights=before.weights)
+    )
+    st.caption(
+        say("Shown until then: {spec} with {weights}.", spec=choice.spec.title, weights=weights)
+    )
     return before

@@ -41,9 +41,10 @@ def test_a_block_is_taken_where_the_lens_takes_any_layer() -> None:
     assert sorted(names) == sorted(runs)
     assert names.index("stage1") < names.index("stage1.first.conv")
     assert takes_any.resolve("stage2.first", subject) == "stage2.first"
-    for default in ("first", "last", "last conv", "last map"):
+    for default in ("first", "last", "last conv"):
         chosen = replace(takes_any, default=default).resolve(None, subject)
         assert chosen in [layer.name for layer in subject.survey.layers], "no block by default"
+    assert takes_any.resolve(None, subject) == "stage3.relu_out"
     assert replace(takes_any, default="last conv").resolve(None, subject) == (
         parameters.LayerChoice().resolve(None, subject)
     )

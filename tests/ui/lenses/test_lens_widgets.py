@@ -5,6 +5,7 @@ from dataclasses import replace
 import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.images.samples import samples
+from hookviz.language.speaking import speaking
 from hookviz.lenses.contract.lens import Subject
 from hookviz.ui.components.gallery import Thumbnail
 from hookviz.ui.lenses.lens_widgets import _class_names
@@ -73,3 +74,21 @@ def test_of_two_classes_of_one_name_either_can_be_chosen(tiny: hookviz.Model) ->
         "kite": 3,
         "wren": 4,
     }
+
+
+def test_a_class_has_one_name_in_links_whatever_language_it_is_listed_in() -> None:
+    model = hookviz.load_model("shapesnet")
+    for known in (model, replace(model, categories=model.categories[:3])):
+        subject = Subject(known, prepare(known, picture()), None)
+        english = _class_names(subject)
+        with speaking("zh_CN"):
+            chinese = _class_names(subject)
+        assert list(chinese) == list(english)
+        assert chinese["circle"][1].startswith("圆形 · circle")
+        assert english["circle"][1].startswith("circle")
+
+
+def test_a_link_in_chinese_chooses_the_class_that_it_names_in_english() -> None:
+    page = opened(model="ShapesNet", lens=GRAD_CAM, lang="zh-CN", **{"grad-cam-target": "star"})
+    assert texts(page.markdown).startswith("星形")
+    assert page.selectbox(key="grad-cam-target").value == "star"

@@ -1,7 +1,5 @@
 """Which requests for a part of the page become requests for the page."""
 
-import asyncio
-
 import pytest
 from starlette.types import Message
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -9,6 +7,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from hookviz.ui.serving.incoming import read_request
 from hookviz.ui.serving.interruption import Interruption
+from tests.conftest import in_a_loop_of_its_own
 
 
 def _click() -> Message:
@@ -46,7 +45,7 @@ def _asked_after(*kinds: str, long: float = 0.0) -> BackMsg:
             await runs.send(_told(kind))
         return await runs.receive()
 
-    request = read_request(asyncio.run(run()))
+    request = read_request(in_a_loop_of_its_own(run()))
     assert request is not None
     assert sent == [_told(kind) for kind in kinds]  # and all of it reached the page
     return request

@@ -500,15 +500,17 @@ def test_a_server_without_streams_says_so() -> None:
     ) as server:
         served = Served(server, "")
 
-        async def knock() -> tuple[int, str]:
+        async def knock(language: str) -> tuple[int, str]:
             async with arrive(server, {"live": "1"}) as tab:
                 await tab.run()
                 assert tab.texts == []  # who does not know the class code is offered no token
-                async with live(server, tab, token="x" * 32) as stream:
+                async with live(server, tab, token="x" * 32, language=language) as stream:
                     return await end_of(stream)
 
-        code, words = in_a_loop_of_its_own(knock())
-        assert (code, "HOOKVIZ_LIVE=0" in words) == (4404, True)
+        told = {"en": "switched off", "zh_CN": "关闭"}
+        for language, words in told.items():
+            code, heard = in_a_loop_of_its_own(knock(language))
+            assert (code, "HOOKVIZ_LIVE=0" in heard, words in heard) == (4404, True, True)
         assert served.probe()["live"] == 0
 
 

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import streamlit as st
 
+from hookviz.ui.link import hold
+
 
 class Menu(NamedTuple):
     """A button, and what it opens.
@@ -34,6 +36,7 @@ def show_menus(*menus: Menu) -> None:
 
 @st.fragment
 def _show(menus: tuple[Menu, ...]) -> None:
+    hold()
     with st.container(horizontal=True, width="content"):
         for menu in menus:
             with st.popover(

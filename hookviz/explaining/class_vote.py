@@ -1,0 +1,117 @@
+"""A class score as a weighted vote of channels, of networks that end with a mean and a matrix.
+
+Many networks bring the last maps to one number a channel, their mean, and multiply these numbers by
+a matrix: the score of a class is ``Σ_c weight[class, c] · mean_c + bias[class]``. Whether a network
+ends so is not read from its code but tried: the means have to be what the matrix was given, and the
+sum what came out.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hookviz.capturing import engine
+from hookviz.capturing.cache import ByteCache
+from hookviz.capturing.survey import survey_input
+from hookviz.errors import ModelError
+from hookviz.language.saying import say
+from hookviz.types import LayerInfo, Model, ModelInput
+
+_MOST_TRIED = 4  # last layers of maps whose means are held against what the matrix was given
+_ALIKE = 1e-4  # of the largest number, as float32 sums in another order are
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ClassVote:
+    """How the channels of the last maps vote.
+
+    Attributes:
+        layer: whose maps are brought to their means.
+        rectified: whether the network puts them through a ReLU of its own in between, as some do
+            without a module.
+        head: the linear layer.
+        maps: what is brought to its mean, ``(C, H, W)``.
+        means: one number a channel, ``(C,)``.
+        weights: ``(classes, C)``.
+        bias: ``(classes,)``; zeros where the layer adds none.
+        scores: before the softmax, ``(classes,)``.
+    """
+
+    layer: str
+    rectified: bool
+    head: str
+    maps: Tensor = field(repr=False)
+    means: Tensor = field(repr=False)
+    weights: Tensor = field(repr=False)
+    bias: Tensor = field(repr=False)
+    scores: Tensor = field(repr=False)
+
+    def contributions(self, target: int) -> Tensor:
+        """What each channel adds to the score of a class, ``(C,)``; with the bias they sum to it.
+
+        Raises:
+            IndexError: there is no such class.
+        """
+        return self.weights[target] * self.means
+
+
+def class_vote(
+    model: Model, model_input: ModelInput, *, cache: ByteCache | None = None
+) -> ClassVote | None:
+    """How the last channels vote on this input; None where the network does not end in this way.
+
+    Args:
+        model: the model.
+        model_input: what the network is given.
+        cache: a session's cache, used for captures.
+
+    Raises:
+        ModelError: the network can't take this input, or puts out no class scores.
+    """
+    surveyed = survey_input(model, model_input)
+    if not surveyed.scores or not surveyed.layers:
+        raise ModelError(
+            say(
+                "{model} puts out no class scores. Every model of the catalog does, for example "
+                "shapesnet.",
+                model=model.title,
+            )
+        )
+    head = surveyed.layers[-1]
+    module = model.network.get_submodule(head.name)
+    if not isinstance(module, nn.Linear) or head.calls > 1 or len(head.input_shape) != 1:
+        return None
+    weights = module.weight.detach().float().cpu()
+    none = torch.zeros(len(weights))
+    bias = none if module.bias is None else module.bias.detach().float().cpu()
+    fitting = {info.name for info in surveyed.maps if _fits(info, head)}
+    names = [name for name in surveyed.calls if name in fitting][-_MOST_TRIED:]  # the last to end
+    capture = engine.capture(model, model_input, [*names, head.name], cache=cache)
+    scores = capture[head.name].values
+    if capture.logits is None or not torch.equal(scores, capture.logits):
+        return None  # something is done with them after it
+    for name in reversed(names):
+        for rectified, maps in _ways(capture[name].values):
+            means = maps.mean((1, 2))
+            if _alike(weights @ means + bias, scores):
+                return ClassVote(name, rectified, head.name, maps, means, weights, bias, scores)
+    return None
+
+
+def _fits(info: LayerInfo, head: LayerInfo) -> bool:
+    """Whether a layer's maps could be what the head's numbers are the means of."""
+    shape = info.output_shape
+    return info.calls == 1 and shape[:1] == head.input_shape and min(shape[1:]) > 1
+
+
+def _ways(maps: Tensor) -> Iterator[tuple[bool, Tensor]]:
+    yield False, maps
+    if (maps < 0).any():
+        yield True, F.relu(maps)
+
+
+def _alike(one: Tensor, other: Tensor) -> bool:
+    return bool((one - other).abs().max() <= _ALIKE * other.abs().max())

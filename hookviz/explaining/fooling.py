@@ -1,0 +1,60 @@
+"""A picture changed a little, by the gradient, so that a network takes it for something else.
+
+The basic iterative method: steps by the sign of the gradient of the loss of the class that the
+network says, each of one level of 255 (Kurakin, Goodfellow & Bengio, "Adversarial Examples in the
+Physical World", 2017, after Goodfellow et al., "Explaining and Harnessing Adversarial Examples",
+2015). The picture stays one of whole levels, 0 to 255, that a file could hold.
+"""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hookviz.explaining.scoring import class_scores
+from hookviz.hooking import replicas
+from hookviz.hooking.forward_pass import Telling, backward_pass, device_and_dtype
+from hookviz.images.repainting import check_repaints, repainted
+from hookviz.types import Model, ModelInput, Progress, ignore
+
+
+def fooled(
+    model: Model, model_input: ModelInput, target: int, levels: int, progress: Progress = ignore
+) -> ModelInput:
+    """The input after `levels` steps away from a class; no number of its picture moved by more.
+
+    Args:
+        model: the model.
+        model_input: the input, with its picture.
+        target: the class whose probability is to fall.
+        levels: how many steps, each of one level of 255.
+        progress: told the share done after every step; what it raises ends the run.
+
+    Raises:
+        HookVizError: the model makes its input by a function of its own.
+        ModelError: it puts out no class scores, or can't be differentiated.
+    """
+    _, picture = check_repaints(model, model_input)
+    telling = Telling(progress, levels)
+    changed, current = picture, model_input
+    for _ in range(levels):
+        up = _rising(model, current, target, telling)
+        changed = np.clip(changed.astype(np.int16) + up, 0, 255).astype(np.uint8)
+        current = repainted(model, model_input, changed)
+        telling.step()
+    return current
+
+
+def _rising(
+    model: Model, model_input: ModelInput, target: int, telling: Telling
+) -> NDArray[np.int16]:
+    """Which way each number of the picture makes the loss grow: −1, 0 or 1, ``(H, W, 1 or 3)``."""
+    with torch.inference_mode(mode=False), torch.enable_grad():
+        replica = replicas.for_gradients(model.network)
+        images = model_input.tensor.to(*device_and_dtype(replica), copy=True).requires_grad_()
+        scores = class_scores(model, replica, images, telling).float()
+        loss = -torch.log_softmax(scores, 1)[0, target]
+        (gradient,) = backward_pass(model, loss, [images], telling)
+    if gradient is None:
+        return np.zeros((1, 1, 1), np.int16)
+    signs: NDArray[np.int16] = gradient[0].sign().to("cpu", torch.int16).numpy()
+    return signs.transpose(1, 2, 0)

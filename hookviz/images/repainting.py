@@ -1,0 +1,50 @@
+"""What a network would be given of a picture that was changed after it was cut to size."""
+
+from dataclasses import replace
+
+import numpy as np
+from PIL import Image
+from torchvision.transforms import functional as F  # its name everywhere
+
+from hookviz.errors import HookVizError
+from hookviz.images.preprocess import from_tensor
+from hookviz.language.saying import say
+from hookviz.types import Model, ModelInput, Pixels, Preprocess
+
+
+def check_repaints(model: Model, model_input: ModelInput) -> tuple[Preprocess, Pixels]:
+    """The model's own steps and the picture of its input, where it has both.
+
+    Raises:
+        HookVizError: the model makes its input by a function of its own, or there is no picture.
+    """
+    steps, picture = model.preprocess, model_input.picture
+    if not isinstance(steps, Preprocess) or picture is None:
+        raise HookVizError(
+            say(
+                "{model} makes its input by a function of its own, so a changed picture can't be "
+                "given to it. The models of the list can take one.",
+                model=model.title,
+            )
+        )
+    return steps, picture
+
+
+def repainted(model: Model, model_input: ModelInput, picture: Pixels) -> ModelInput:
+    """The input with `picture`, RGB uint8 ``(H, W, 3)``, in place of its own, of any size.
+
+    The same picture gives the same tensor to the bit: what is left of the model's own steps once an
+    image is cut is to divide by 255 and to normalise.
+
+    Raises:
+        HookVizError: as `check_repaints` does.
+    """
+    steps, _ = check_repaints(model, model_input)
+    image = Image.fromarray(picture)
+    if steps.channels == 1:
+        image = image.convert("L")
+    levels = F.convert_image_dtype(F.pil_to_tensor(image))
+    made = from_tensor(F.normalize(levels, mean=list(steps.mean), std=list(steps.std)))
+    shown = np.array(picture)
+    shown.setflags(write=False)
+    return replace(made, picture=shown, crop=model_input.crop)

@@ -1,0 +1,116 @@
+"""The languages there are: English in the code itself, and one PO file for each other.
+
+A file beside this one, or in the folder that HOOKVIZ_LANGUAGES names, is a language by being there:
+``zh_CN.po`` is Simplified Chinese. What classes are called in it is a second file, which a language
+can do without, in a folder ``class_names`` beside it.
+"""
+
+import gettext
+import io
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from babel.messages.catalog import Catalog
+
+ENGLISH = "en"
+SETTING = "HOOKVIZ_LANGUAGES"
+"""Read here and not in `hookviz.settings`, whose errors are said in a language themselves."""
+CLASS_NAMES = "class_names"
+"""The folder with the files of what classes are called, see `hookviz.language.naming`."""
+
+_HERE = Path(__file__).parent
+
+
+@cache
+def files(inside: str = "") -> Mapping[str, Path]:
+    """The PO file of each language by its code, such as ``"zh_CN"``; English has none.
+
+    Args:
+        inside: `CLASS_NAMES` for the files of these.
+    """
+    more = os.environ.get(SETTING, "")
+    folders = [_HERE, *([Path(more).expanduser()] if more else [])]
+    found = {
+        file.stem: file for folder in folders for file in sorted((folder / inside).glob("*.po"))
+    }
+    return MappingProxyType(found)
+
+
+def languages() -> tuple[str, ...]:
+    """The codes of all languages, English first."""
+    return ENGLISH, *files()
+
+
+@cache
+def read(language: str, inside: str = "") -> "Catalog | None":
+    """The messages of a language's file, see `files`; None where there is none."""
+    file = files(inside).get(language)
+    if file is None:
+        return None
+    from babel.messages import pofile  # noqa: PLC0415 - English needs none of it
+
+    with file.open("rb") as source:
+        return pofile.read_po(source, locale=language)
+
+
+@cache
+def catalog(language: str) -> gettext.NullTranslations:
+    """What is said in a language; what it does not have stays English.
+
+    The PO file is compiled in memory, once a process, so that it is all that a language is.
+    """
+    messages = read(language)
+    if messages is None:
+        return gettext.NullTranslations()
+    from babel.messages import mofile  # noqa: PLC0415 - as above
+
+    compiled = io.BytesIO()
+    mofile.write_mo(compiled, messages)
+    compiled.seek(0)
+    return gettext.GNUTranslations(compiled)
+
+
+@cache
+def script_words(language: str) -> Mapping[str, str]:
+    """What the page's scripts say, English on the left: whatever a file in JavaScript says."""
+    return MappingProxyType(
+        {
+            str(message.id): str(message.string)
+            for message in read(language) or ()
+            if message.string and any(name.endswith(".js") for name, _ in message.locations)
+        }
+    )
+
+
+@cache
+def signs(language: str) -> tuple[str, str]:
+    """The decimal point of a language and what it groups thousands with."""
+    if language == ENGLISH:
+        return ".", ","
+    from babel import Locale, UnknownLocaleError  # noqa: PLC0415 - as above
+
+    try:
+        locale = Locale.parse(language)
+    except (UnknownLocaleError, ValueError):
+        return ".", ","
+    latin = locale.number_symbols.get("latn", {})
+    return latin.get("decimal", "."), latin.get("group", ",")
+
+
+@cache
+def own_name(language: str) -> str:
+    """What a language calls itself: ``"简体中文"``."""
+    from babel import Locale, UnknownLocaleError  # noqa: PLC0415 - as above
+
+    try:
+        locale = Locale.parse(language)
+    except (UnknownLocaleError, ValueError):
+        return language
+    if language == "zh_CN":
+        return "简体中文"  # which Babel would name with the country
+    return (locale.get_language_name(language) or language).capitalize()

@@ -1,0 +1,61 @@
+"""What classes are called: by the name that the weights know them by, or by that of a language.
+
+A language's names are a file of their own, ``class_names/zh_CN.po``, which it can do without: each
+entry has the class's number as its context, and its English name. Both must fit, since a number
+means another class with other weights, and a name can: *crane* is a bird there and a machine here.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+
+from hookviz.language.catalogs import CLASS_NAMES, ENGLISH, read
+from hookviz.language.saying import say
+from hookviz.language.speaking import current
+
+
+def class_name(index: int, name: str) -> str:
+    """The name of a class in the language that is spoken; `name` where that has none of its own.
+
+    Args:
+        index: the class's number among those that the weights know.
+        name: what the weights call it.
+
+    >>> from hookviz.language.speaking import speaking
+    >>> with speaking("zh_CN"):
+    ...     class_name(0, "circle"), class_name(1, "circle")
+    ('圆形', 'circle')
+    """
+    language = current()
+    return name if language == ENGLISH else _names(language).get((str(index), name), name)
+
+
+def class_label(index: int, names: Sequence[str]) -> str:
+    """What to call a class of weights with those `names`, which may be none, or too few."""
+    return (
+        class_name(index, names[index]) if index < len(names) else say("class {index}", index=index)
+    )
+
+
+def listed_label(index: int, names: Sequence[str]) -> str:
+    """As `class_label`, for a list in which people look for a class: by its English name too.
+
+    >>> from hookviz.language.speaking import speaking
+    >>> with speaking("zh_CN"):
+    ...     listed_label(0, ("circle",))
+    '圆形 · circle'
+    """
+    said = class_label(index, names)
+    return " · ".join(dict.fromkeys((said, *names[index : index + 1])))
+
+
+@cache
+def _names(language: str) -> Mapping[tuple[str, str], str]:
+    """The names that a language has of its own, by number and English name."""
+    return MappingProxyType(
+        {
+            (message.context, str(message.id)): str(message.string)
+            for message in read(language, CLASS_NAMES) or ()
+            if message.context and message.string
+        }
+    )

@@ -1,0 +1,67 @@
+"""Sentences with facts in them, in the language that is spoken.
+
+A sentence is written once, in English, whole, with a name in braces for each fact: whoever
+translates it sees all of it, and can put the facts in another order.
+"""
+
+from numbers import Real
+from string import Formatter
+from typing import Any
+
+from hookviz.language.catalogs import catalog, signs
+from hookviz.language.speaking import current
+
+
+def mark(text: str) -> str:
+    """`text` as it stands: to be translated, when it is said.
+
+    For what is written down before anybody reads it: the constant of a module, a declaration.
+    """
+    return text
+
+
+def say(text: str, /, **facts: Any) -> str:
+    """`text` in the language that is spoken, with its facts.
+
+    Args:
+        text: the English sentence, a literal, or one that was given to `mark`.
+        facts: what stands for ``{name}`` in it, formatted as ``str.format`` does; numbers are
+            written as the language writes them.
+
+    >>> say("{count:,} channels of {layer}", count=1234, layer="conv1")
+    '1,234 channels of conv1'
+    """
+    if not text:  # for which gettext has the catalog's own header
+        return text
+    language = current()
+    said = catalog(language).gettext(text)
+    return _FORMATTER.vformat(said, (), facts) if facts else said
+
+
+def say_count(one: str, many: str, count: int, /, **facts: Any) -> str:
+    """`one` or `many`, as the language says so many; ``{count}`` is among the facts.
+
+    >>> say_count("{count} map", "{count:,} maps", 1), say_count("{count} map", "{count} maps", 2)
+    ('1 map', '2 maps')
+    """
+    said = catalog(current()).ngettext(one, many, count)
+    return _FORMATTER.vformat(said, (), {"count": count, **facts})
+
+
+class _InTheLanguage(Formatter):
+    """``str.format``, with a language's decimal point and thousands."""
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        written = super().format_field(value, format_spec)
+        return written if not isinstance(value, Real) else localised(written)
+
+
+_FORMATTER = _InTheLanguage()
+
+
+def localised(written: str) -> str:
+    """A number written the English way, as the language writes it: ``"12,300.5"``."""
+    point, group = signs(current())
+    if (point, group) == (".", ","):
+        return written
+    return written.translate({ord("."): point, ord(","): group})

@@ -1,0 +1,5 @@
+"""Lessons: text with live parts and questions, one Markdown file each.
+
+Here belong what a lesson is, how its file is read and refused, what its live parts compute, and the
+sheet for print; not how a part looks on the page (`hookviz.ui.lessons`).
+"""

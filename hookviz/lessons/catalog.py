@@ -1,0 +1,81 @@
+"""Which lessons there are: ours, then those of the folder that HOOKVIZ_LESSONS names."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from hookviz.errors import LessonError
+from hookviz.language.saying import say
+from hookviz.lessons.faults import fault
+from hookviz.lessons.lesson import Lesson, Question, Text
+from hookviz.lessons.reading import read_lesson
+from hookviz.paths import path_of
+from hookviz.settings import ASSETS, settings
+
+FOLDER = ASSETS / "lessons"
+"""The lessons that ship with HookViz."""
+_MOST = 200
+
+
+@cache
+def lessons() -> tuple[Lesson, ...]:
+    """All lessons in their order; those of the folder in the settings come after ours.
+
+    Raises:
+        LessonError: a file can't be used.
+    """
+    return read_lessons(settings().lessons)
+
+
+def read_lessons(more: str = "") -> tuple[Lesson, ...]:
+    """Our lessons and those of another folder, numbered from 1.
+
+    Raises:
+        LessonError: there is no such folder, it has no lesson, or a file can't be used.
+    """
+    files = sorted(FOLDER.glob("*.md"))
+    if more:
+        files += _files_of(path_of(more))
+    found: dict[str, Lesson] = {}
+    for file in files:
+        lesson = read_lesson(file)
+        if lesson.slug in found:
+            what = say(
+                "There is a lesson {slug} already, in {other}. Another name of the file works.",
+                slug=lesson.slug,
+                other=found[lesson.slug].file.name,
+            )
+            raise fault(file, 1, what)
+        found[lesson.slug] = replace(lesson, number=len(found) + 1)
+    return tuple(found.values())
+
+
+def _files_of(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise LessonError(say("There is no folder {folder}.", folder=str(folder)))
+    files = sorted(folder.glob("*.md"))
+    if not files:
+        what = say("{folder} has no lesson: a file whose name ends with .md.", folder=str(folder))
+        raise LessonError(what)
+    if len(files) > _MOST:
+        what = say("{folder} has more than {count} lessons.", folder=str(folder), count=_MOST)
+        raise LessonError(what)
+    return files
+
+
+def words_of(lesson: Lesson) -> Iterator[tuple[str, int]]:
+    """All that is translated of a lesson, block by block, with its line in the file."""
+    yield lesson.title, 1
+    yield lesson.summary, 1
+    for step in lesson.steps:
+        yield step.title, step.line
+        for block in step.blocks:
+            match block:
+                case Text(words, line) if not words.startswith(("```", "~~~")):
+                    yield words, line
+                case Question(words, answers, line):
+                    yield words, line
+                    for answer in answers:
+                        yield answer.words, line
+                        yield answer.why, line

@@ -1,0 +1,123 @@
+"""All channels of a layer as a grid, and the one that is picked: find the one that is sought."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from hookviz.language.saying import say
+from hookviz.lessons.checks import choice
+from hookviz.lessons.kernels import PRESETS, TITLES, applied
+from hookviz.lessons.layers import layer_of
+from hookviz.lessons.looking import (
+    STRONGEST,
+    Map,
+    channel_of,
+    check_channel,
+    correlation,
+    maps_of,
+    resized,
+)
+from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.pictures import grey_of
+from hookviz.types import LayerInfo, Pixels
+from hookviz.wording import times
+
+CLOSEST = "closest"
+"""What a lesson writes for the channel that is most alike to what it seeks."""
+
+_COLOURS = 3
+_SIDE = 512  # cells of the picture that a kernel made by hand is slid over, at most
+
+
+def sought(scene: Scene, name: str, size: tuple[int, ...]) -> Map:
+    """The map that the kernel of that name makes of the image, as large as a layer's maps."""
+    return resized(applied(PRESETS[name], grey_of(scene, _SIDE)), (size[0], size[1]))
+
+
+def wanted_of(scene: Scene, options: Options, maps: Map) -> Map | None:
+    """What the lesson has sought among maps, as large as they are; None where it seeks nothing."""
+    return sought(scene, options["seek"], maps.shape[1:]) if options["seek"] else None
+
+
+def matches(maps: Map, wanted: Map) -> tuple[float, ...]:
+    """How alike each channel's map and the wanted one are: the size of their correlation, 0…1.
+
+    Its sign is left out: a channel that answers to the same edges with values below zero finds
+    them as well.
+    """
+    return tuple(abs(correlation(each, wanted)) for each in maps)
+
+
+def picked_first(maps: Map, asked: str, wanted: Map | None) -> int:
+    """The channel that is picked at first; `CLOSEST` is the most alike to what is wanted."""
+    if asked == CLOSEST:
+        return int(np.argmax(matches(maps, wanted))) if wanted is not None else 0
+    return channel_of(maps, asked)
+
+
+def kernel_in_colour(scene: Scene, layer: LayerInfo, channel: int) -> Pixels | None:
+    """A channel's kernel as a picture, RGB uint8 ``(h, w, 3)``: 0 is middle grey.
+
+    None where it does not look at three colours.
+    """
+    weights = getattr(scene.model.network.get_submodule(layer.name), "weight", None)
+    if layer.kind != "Conv2d" or weights is None or weights.shape[1] != _COLOURS:
+        return None
+    kernel = weights[channel].detach().float().cpu().numpy()
+    most = float(np.abs(kernel).max()) or 1.0
+    picture: Pixels = np.rint((kernel / most + 1) * 127.5).astype(np.uint8).transpose(1, 2, 0)
+    return picture
+
+
+def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
+    layer = layer_of(scene, options["layer"])
+    maps = maps_of(scene, layer.name)
+    facts: dict[str, Fact] = {
+        "layer": layer.name,
+        "channels": len(maps),
+        "rows": maps.shape[1],
+        "columns": maps.shape[2],
+        "kernel": times(layer.kernel_size),
+        "inputs": layer.input_shape[0] // layer.groups,
+    }
+    wanted = wanted_of(scene, options, maps)
+    facts["channel"] = picked_first(maps, options["channel"], wanted)
+    if wanted is not None:
+        found = matches(maps, wanted)
+        best = int(np.argmax(found))
+        facts |= {
+            "sought": say(TITLES[options["seek"]]),
+            "best": best,
+            "best_match": found[best],
+            "middle_match": float(np.median(found)),
+        }
+    return facts
+
+
+def _link(scene: Scene, options: Options) -> Mapping[str, str]:
+    layer = layer_of(scene, options["layer"])
+    return {"layer": layer.name}
+
+
+PART = Part(
+    name="channels",
+    sentence="All channels of a layer; a click on one shows it large and on the photograph, and "
+    "with seek how alike it is to the map of a kernel made by hand.",
+    options=(
+        Option("layer", "first", "Whose channels."),
+        Option(
+            "channel",
+            STRONGEST,
+            f"The one picked at first: a number, {STRONGEST}, or {CLOSEST} to what is sought.",
+            lambda value: "" if value == CLOSEST else check_channel(value),
+        ),
+        Option(
+            "seek",
+            "",
+            f"The kernel whose map is sought among them, one of {', '.join(PRESETS)}.",
+            lambda value: choice(PRESETS)(value) if value else "",
+        ),
+    ),
+    facts=_facts,
+    link=_link,
+)

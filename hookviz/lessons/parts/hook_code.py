@@ -1,0 +1,39 @@
+"""A short plain-PyTorch script beside what it prints and draws; its constants can be chosen."""
+
+from collections.abc import Mapping
+
+from hookviz.errors import UnknownNameError
+from hookviz.language.saying import mark
+from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.scripts import read_script, run_script
+
+
+def _fault(name: str) -> str:
+    try:
+        read_script(name)
+    except UnknownNameError as error:
+        return str(error)
+    return ""
+
+
+def _facts(_scene: Scene, options: Options) -> Mapping[str, Fact]:
+    """What the script's own names hold at its end, as its file is."""
+    return run_script(read_script(options["script"]), {}).facts
+
+
+PART = Part(
+    name="hook-code",
+    sentence=mark(
+        "A short plain-PyTorch script with what it prints and draws; its constants can be chosen. "
+        "Its numbers and words are facts under the names that they have in the script."
+    ),
+    options=(
+        Option(
+            "script",
+            None,
+            mark("A file of assets/lessons/code, without its ending, such as see."),
+            _fault,
+        ),
+    ),
+    facts=_facts,
+)

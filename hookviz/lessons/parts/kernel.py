@@ -1,0 +1,116 @@
+"""A kernel whose numbers can be edited, and the map that it makes of the image in grey."""
+
+from collections.abc import Mapping
+
+from hookviz.errors import HookVizError
+from hookviz.language.saying import mark, say
+from hookviz.lessons.checks import choice, whole
+from hookviz.lessons.kernels import PRESETS, Kernel, cells, map_of
+from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.pictures import grey_of
+
+SIDE = 96
+"""Cells on a side that the grey picture has at most, so that each of them can be seen."""
+OWN = "layer"
+"""What `kernel` is for a kernel that the network has learned."""
+LARGEST = 7
+"""Numbers on a side that can be edited at most."""
+
+
+def own_kernels(scene: Scene) -> tuple[str, list[Kernel]]:
+    """The first conv layer's name, and what each of its kernels is for a grey picture.
+
+    In grey all colours of a pixel are the same number, so that a kernel's slices act as their sum.
+
+    Raises:
+        HookVizError: it has no such kernels.
+    """
+    first = scene.survey.convs[0] if scene.survey.convs else None
+    weight = None
+    if first is not None and first.input_shape[0] == 3 and first.groups == 1:
+        weight = dict(scene.model.network.named_parameters()).get(f"{first.name}.weight")
+    if (
+        first is None
+        or weight is None
+        or weight.ndim != 4
+        or weight.shape[2] != weight.shape[3]
+        or weight.shape[2] > LARGEST
+    ):
+        raise HookVizError(
+            say(
+                "The first layer of {model} has no kernels of up to {count} numbers on a side that "
+                "see colours.",
+                model=scene.model.title,
+                count=LARGEST,
+            )
+        )
+    summed = weight.detach().float().cpu().sum(1)
+    return first.name, [tuple(map(tuple, kernel)) for kernel in summed.tolist()]
+
+
+def start_of(scene: Scene, options: Options) -> Kernel:
+    """The kernel that the part begins with.
+
+    Raises:
+        HookVizError: it is to be the network's own, which has none that could be shown.
+    """
+    if options["kernel"] != OWN:
+        return PRESETS[options["kernel"]]
+    _, kernels = own_kernels(scene)
+    return kernels[min(int(options["channel"]), len(kernels) - 1)]
+
+
+def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
+    grey = grey_of(scene, SIDE)
+    kernel = start_of(scene, options)
+    stride, padding = int(options["stride"]), int(options["padding"])
+    made = map_of(grey, kernel, stride, padding).output[0]
+    rows, columns = grey.shape
+    side = len(kernel)
+    found: dict[str, Fact] = {
+        "height": rows,
+        "width": columns,
+        "side": side,
+        "weights": side * side,
+        "stride": stride,
+        "padding": padding,
+        "rows": int(made.shape[0]),
+        "columns": int(made.shape[1]),
+        "lowest": float(made.min()),
+        "highest": float(made.max()),
+        "sum": float(sum(map(sum, kernel))),
+    }
+    for row, weights in enumerate(kernel, 1):
+        found |= {f"weight_{row}_{column}": weight for column, weight in enumerate(weights, 1)}
+    for other in (1, 2):
+        found[f"rows_at_stride_{other}"] = cells(rows, side, other, padding)
+        found[f"columns_at_stride_{other}"] = cells(columns, side, other, padding)
+    found["rows_without_padding"] = cells(rows, side, stride, 0)
+    found["columns_without_padding"] = cells(columns, side, stride, 0)
+    return found
+
+
+PART = Part(
+    "kernel",
+    mark(
+        "A kernel on the image in grey: its numbers can be edited, with stride and padding; the "
+        "map that it makes, and the products behind any cell of it."
+    ),
+    options=(
+        Option(
+            "kernel",
+            "vertical",
+            mark(
+                "vertical, horizontal, blur, sharpen, copy, or layer for one of the network's own."
+            ),
+            choice((*PRESETS, OWN)),
+        ),
+        Option("channel", "0", mark("Which of the network's own kernels."), whole(0, 100_000)),
+        Option("stride", "1", mark("Cells that it moves at each step, 1 to 4."), whole(1, 4)),
+        Option("padding", "0", mark("Cells of zero around the image, 0 to 3."), whole(0, 3)),
+    ),
+    facts=_facts,
+    link=lambda scene, _options: (
+        {"layer": scene.survey.convs[0].name} if scene.survey.convs else {}
+    ),
+)

@@ -1,0 +1,58 @@
+"""A small window of the image, enlarged until each pixel shows its three numbers."""
+
+from collections.abc import Mapping
+
+from hookviz.language.saying import mark
+from hookviz.lessons.checks import whole
+from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.pictures import picture_of
+
+
+def start_of(scene: Scene, options: Options) -> tuple[int, int]:
+    """Row and column of the pixel that is picked at first, from 0: the options are percentages."""
+    height, width = picture_of(scene).shape[:2]
+    row = int(options["down"]) * (height - 1) // 100
+    return row, int(options["across"]) * (width - 1) // 100
+
+
+def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
+    picture, given = picture_of(scene), scene.model_input.tensor
+    row, column = start_of(scene, options)
+    red, green, blue = picture[row, column].tolist()
+    found: dict[str, Fact] = {
+        "width": int(picture.shape[1]),
+        "height": int(picture.shape[0]),
+        "pixels": int(picture.shape[0] * picture.shape[1]),
+        "numbers": int(picture.size),
+        "image_width": scene.image.width,
+        "image_height": scene.image.height,
+        "row": row,
+        "column": column,
+        "red": red,
+        "green": green,
+        "blue": blue,
+        "levels": 256,
+        "most": 255,
+    }
+    if given.ndim == 4 and given.shape[1:] == (3, *picture.shape[:2]):
+        inputs = given[0, :, row, column].tolist()
+        found |= dict(zip(("red_input", "green_input", "blue_input"), inputs, strict=True))
+    return found
+
+
+PART = Part(
+    "pixels",
+    mark(
+        "The image as the network gets it, and a small window of it, enlarged: each pixel with its "
+        "numbers for red, green and blue. A click or the arrow keys move the window."
+    ),
+    options=(
+        Option("window", "8", mark("Pixels on a side of the window, 4 to 12."), whole(4, 12)),
+        Option("across", "50", mark("Where it begins, in percent from the left."), whole(0, 100)),
+        Option("down", "50", mark("Where it begins, in percent from the top."), whole(0, 100)),
+    ),
+    facts=_facts,
+    link=lambda scene, _options: (
+        {"layer": scene.survey.convs[0].name} if scene.survey.convs else {}
+    ),
+)

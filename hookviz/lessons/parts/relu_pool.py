@@ -1,0 +1,138 @@
+"""One map on its way through ReLU and pooling, and the cells that one number came from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from hookviz.capturing.survey import steps_after
+from hookviz.errors import HookVizError
+from hookviz.language.saying import mark, say
+from hookviz.lessons.checks import choice, whole
+from hookviz.lessons.layers import layer_of
+from hookviz.lessons.looking import STRONGEST, Map, channel_of, check_channel, maps_of
+from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.types import Address
+
+POOLS = {"max": mark("Largest"), "average": mark("Average")}
+"""The kinds of pooling, as a lesson writes them and as people read them."""
+
+SHOWN = ("before", "relu", "pool")
+"""How far a map can be followed."""
+
+LARGEST = 6
+"""Cells along a window's side, at most."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Stages:
+    """One map on its way.
+
+    Attributes:
+        before: as it comes from the convolution and its norm, if there is one, ``(H, W)``.
+        rectified: after ReLU, ``(H, W)``.
+        pooled: after pooling, ``(H // window, W // window)``.
+        window: how many cells each pooled one is made of, along either side.
+    """
+
+    before: Map = field(repr=False)
+    rectified: Map = field(repr=False)
+    pooled: Map = field(repr=False)
+    window: int
+
+    def cells(self, row: int, column: int) -> tuple[Map, Map]:
+        """What a pooled cell was made of, before ReLU and after it, ``(window, window)`` each."""
+        rows = slice(row * self.window, (row + 1) * self.window)
+        columns = slice(column * self.window, (column + 1) * self.window)
+        return self.before[rows, columns], self.rectified[rows, columns]
+
+
+def stages(before: Map, pool: str, window: int) -> Stages:
+    """A map, ``(H, W)``, after ReLU and then after pooling in windows side by side.
+
+    Rows and columns at the end that fill no window are left out, as torch does it.
+
+    Raises:
+        HookVizError: the map is smaller than a window.
+    """
+    if min(before.shape) < window:
+        raise HookVizError(
+            say(
+                "A map of {rows}×{columns} cells has no room for a window of {window}×{window}. "
+                "A layer further ahead has larger maps.",
+                rows=before.shape[0],
+                columns=before.shape[1],
+                window=window,
+            )
+        )
+    rectified = F.relu(torch.from_numpy(np.ascontiguousarray(before)))
+    pooling = F.max_pool2d if pool == "max" else F.avg_pool2d
+    pooled = pooling(rectified[None, None], window)[0, 0]
+    return Stages(before, rectified.numpy(), pooled.numpy(), window)
+
+
+def before_relu(scene: Scene, layer: str) -> Address:
+    """What the activation after a conv layer is given: its norm's output, else its own."""
+    kinds = {info.name: info.kind for info in scene.survey.layers}
+    found = Address(layer)
+    for step in steps_after(scene.survey, layer):
+        if "Norm" not in kinds[step.layer]:
+            break
+        found = step
+    return found
+
+
+def window_of(value: str) -> int:
+    """The side of the window that a lesson asks for."""
+    return int(value)
+
+
+def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
+    layer = layer_of(scene, options["layer"])
+    maps = maps_of(scene, before_relu(scene, layer.name))
+    channel = channel_of(maps, options["channel"])
+    found = stages(maps[channel], options["pool"], window_of(options["window"]))
+    rows, columns = found.before.shape
+    return {
+        "layer": layer.name,
+        "channel": channel,
+        "channels": len(maps),
+        "rows": rows,
+        "columns": columns,
+        "pooled_rows": found.pooled.shape[0],
+        "pooled_columns": found.pooled.shape[1],
+        "window": found.window,
+        "in_window": found.window**2,
+        "negative": float((found.before < 0).mean()),
+        "zeros": float((found.rectified == 0).mean()),
+        "layer_zeros": float((maps <= 0).mean()),
+        "lowest": float(found.before.min()),
+        "highest": float(found.before.max()),
+        "pooled_highest": float(found.pooled.max()),
+    }
+
+
+def _link(scene: Scene, options: Options) -> Mapping[str, str]:
+    layer = layer_of(scene, options["layer"])
+    maps = maps_of(scene, before_relu(scene, layer.name))
+    return {"layer": layer.name, "channel": str(channel_of(maps, options["channel"]))}
+
+
+PART = Part(
+    name="relu-pool",
+    sentence="A channel's map before ReLU, after it, and after pooling in windows; a click on a "
+    "cell shows the numbers that it came from.",
+    options=(
+        Option("layer", "first", "Whose channel."),
+        Option("channel", STRONGEST, "A number, or strongest.", check_channel),
+        Option(
+            "shown", "pool", "How far the map is followed: before, relu or pool.", choice(SHOWN)
+        ),
+        Option("pool", "max", "Which pooling at first: max or average.", choice(POOLS)),
+        Option("window", "2", "Cells along the window's side at first.", whole(2, LARGEST)),
+    ),
+    facts=_facts,
+    link=_link,
+)

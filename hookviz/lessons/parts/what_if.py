@@ -1,0 +1,200 @@
+"""The network or its picture changed by a slider, and the classes before and after."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hookviz.drawing.statistics import Levels
+from hookviz.explaining.fooling import fooled
+from hookviz.images.repainting import check_repaints, repainted
+from hookviz.language.saying import mark, say
+from hookviz.lessons.checks import choice, whole
+from hookviz.lessons.kept import kept
+from hookviz.lessons.layers import layer_of
+from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.picture_changes import brightened, noisy, shifted, turned
+from hookviz.lessons.scores import (
+    Scores,
+    by_effect,
+    effects,
+    own_scores,
+    scores_of,
+    scores_without,
+)
+from hookviz.types import LayerInfo, ModelInput, Pixels
+from hookviz.wording import numbers_listed, percent
+
+SILENCE, SHIFT, TURN, LIGHT, NOISE, FOOL = CHANGES = (
+    *("silence", "shift", "turn", "light", "noise"),
+    "fool",
+)
+"""What can be changed: channels switched off, or the picture."""
+
+ORDERS = ("most", "least")
+"""Which channels are switched off first: those that speak most for the class, or matter least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How far a change can go: from `low` to `high`, at first `start`."""
+
+    low: int
+    high: int
+    start: int
+    step: int = 1
+
+
+AMOUNTS = {
+    SHIFT: Amount(-40, 40, 8),
+    TURN: Amount(-180, 180, 30, 5),
+    LIGHT: Amount(0, 200, 30, 5),
+    NOISE: Amount(0, 64, 16),
+    FOOL: Amount(0, 8, 1),
+}
+"""Of each change of a picture: pixels to the right, degrees, hundredths, levels of 255."""
+
+
+def amount_of(change: str, asked: str, channels: int = 0) -> Amount:
+    """How far a change can go; `asked` is where it starts, if anything.
+
+    Of channels that are switched off it is how many, at first an eighth of all.
+    """
+    known = Amount(0, channels, max(1, channels // 8)) if change == SILENCE else AMOUNTS[change]
+    start = int(asked) if asked else known.start
+    return Amount(known.low, known.high, min(known.high, max(known.low, start)), known.step)
+
+
+def changed_input(scene: Scene, change: str, amount: int) -> ModelInput:
+    """The scene's input with its picture changed so far.
+
+    Raises:
+        HookVizError: the model makes its input by a function of its own.
+    """
+    _, picture = check_repaints(scene.model, scene.model_input)
+    if amount == {LIGHT: 100}.get(change, 0):
+        return scene.model_input
+    if change == FOOL:
+        size = scene.model_input.tensor.nbytes + picture.nbytes
+        return kept(scene, (change, amount), lambda: _fooled(scene, amount), size)
+    changed = _CHANGED[change](picture, amount)
+    return repainted(scene.model, scene.model_input, changed)
+
+
+def _fooled(scene: Scene, levels: int) -> ModelInput:
+    return fooled(scene.model, scene.model_input, own_scores(scene).best, levels)
+
+
+def _shifted(picture: Pixels, amount: int) -> Pixels:
+    return shifted(picture, amount, 0)
+
+
+_CHANGED = {SHIFT: _shifted, TURN: turned, LIGHT: brightened, NOISE: noisy}
+
+
+def silent_channels(scene: Scene, layer: LayerInfo, count: int, order: str) -> tuple[int, ...]:
+    """Which channels of a conv layer are switched off, in order of their numbers."""
+    return tuple(sorted(by_effect(effects(scene, layer), order)[:count]))
+
+
+def after_change(scene: Scene, options: Options, amount: int, order: str) -> Scores:
+    """What the network says after the change that the options name."""
+    change = options["change"]
+    if change == SILENCE:
+        layer = layer_of(scene, options["layer"])
+        return scores_without(scene, layer, silent_channels(scene, layer, amount, order))
+    return scores_of(scene.model, changed_input(scene, change, amount))
+
+
+def difference(before: Pixels, after: Pixels, times: int) -> Levels:
+    """What was added to a picture, enlarged, about a middle grey, uint8 ``(H, W, 3)``."""
+    moved = (after.astype(int) - before) * times + 128
+    shown: Levels = moved.clip(0, 255).astype("uint8")
+    return shown
+
+
+def outcome(before: Scores, after: Scores) -> str:
+    """Whether the prediction holds, in a sentence."""
+    if before.best == after.best:
+        return say("The prediction stays {label}.", label=before.name(before.best))
+    return say(
+        "The prediction changes from {old} to {new}.",
+        old=before.name(before.best),
+        new=after.name(after.best),
+    )
+
+
+def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
+    """The likeliest class before and after, and how likely that class is in both, as words."""
+    change, order = options["change"], options["order"]
+    layer = layer_of(scene, options["layer"]) if change == SILENCE else None
+    channels = layer.output_shape[0] if layer else 0
+    amount = amount_of(change, options["amount"], channels).start
+    before = own_scores(scene)
+    after = after_change(scene, options, amount, order)
+    facts: dict[str, Fact] = {
+        "amount": amount,
+        "levels": 255,
+        "label": before.name(before.best),
+        "chance": percent(float(before.chances[before.best])),
+        "after_label": after.name(after.best),
+        "after_chance": percent(float(after.chances[before.best])),
+        "outcome": outcome(before, after),
+    }
+    if layer is not None:
+        other = ORDERS[order == ORDERS[0]]
+        opposite = after_change(scene, options, amount, other)
+        facts |= {
+            "layer": layer.name,
+            "channels": channels,
+            "other_chance": percent(float(opposite.chances[before.best])),
+            "other_outcome": outcome(before, opposite),
+        }
+    if change == FOOL:
+        random = scores_of(scene.model, changed_input(scene, NOISE, amount))
+        facts |= {
+            "random_chance": percent(float(random.chances[before.best])),
+            "random_outcome": outcome(before, random),
+        }
+    return facts
+
+
+def _link(scene: Scene, options: Options) -> Mapping[str, str]:
+    if options["change"] == FOOL:
+        return {"lens": "saliency"}
+    if options["change"] != SILENCE:
+        return {}
+    layer = layer_of(scene, options["layer"])
+    count = amount_of(SILENCE, options["amount"], layer.output_shape[0]).start
+    silent = silent_channels(scene, layer, count, options["order"])
+    return {"layer": layer.name, "silenced": f"{layer.name}:{numbers_listed(silent)}"}
+
+
+PART = Part(
+    name="what-if",
+    sentence=mark(
+        "A slider that switches channels off, or shifts, turns, darkens or disturbs the picture, "
+        "or makes a picture that fools the network; the likeliest classes before and after."
+    ),
+    options=(
+        Option(
+            "change",
+            None,
+            mark("What is changed: silence, shift, turn, light, noise or fool."),
+            choice(CHANGES),
+        ),
+        Option(
+            "amount",
+            "",
+            mark("Where the slider stands at first: channels, pixels, degrees, percent or levels."),
+            whole(-100_000, 100_000),
+        ),
+        Option("layer", "late", mark("Of silence: the conv layer, by its name or place.")),
+        Option(
+            "order",
+            "most",
+            mark("Of silence: which channels go first, most or least for what they matter."),
+            choice(ORDERS),
+        ),
+    ),
+    facts=_facts,
+    link=_link,
+)

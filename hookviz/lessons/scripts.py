@@ -1,0 +1,190 @@
+"""The short plain-PyTorch scripts of lessons: read, changed where they allow it, and run.
+
+A script is a file of ours in ``assets/lessons/code`` that runs by itself, too. What can be chosen
+are constants at its top, each with its values in a comment: ``DEPTH = 10  # from 2 to 20`` or
+``CLONE = False  # one of False, True``. A choice takes the place of the constant's value, and of
+nothing else, so the code that is shown is the code that is run; no visitor's code ever is.
+
+What a script's names hold at its end is what comes of it: numbers and words under lower-case names
+are facts for the text, as the constants are; ``pictures`` are maps by their titles, and ``bars``
+are numbers by theirs.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hookviz.errors import SettingError, UnknownNameError
+from hookviz.language.saying import say
+from hookviz.models.networks import same_random_numbers
+from hookviz.settings import ASSETS
+
+FOLDER = ASSETS / "lessons" / "code"
+
+Value = str | int | float | bool
+
+_CONSTANT = re.compile(
+    r"^(?P<name>[A-Z][A-Z_]*) = (?P<value>[^#]+?)  # (?:from (?P<low>\d+) to (?P<high>\d+)"
+    r"|one of (?P<listed>.+))$",
+    re.MULTILINE,
+)
+_RUNS = 512  # kept; every choice of every script there is
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A constant of a script that can be chosen.
+
+    Attributes:
+        name: of the constant.
+        values: what it can be, in order.
+        start: what it is in the file.
+    """
+
+    name: str
+    values: tuple[Value, ...]
+    start: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script as its file has it."""
+
+    name: str
+    text: str = field(repr=False)
+    controls: tuple[Control, ...]
+
+    def with_choices(self, choices: Mapping[str, Value]) -> str:
+        """The script with what was chosen in place of the constants' values.
+
+        Raises:
+            SettingError: a constant can't be chosen, or can't be that.
+        """
+        controls = {control.name: control for control in self.controls}
+        for name, value in choices.items():
+            if name not in controls:
+                raise SettingError(
+                    say("{name} can't be chosen in {script}.py.", name=name, script=self.name)
+                )
+            if not any(_same(value, known) for known in controls[name].values):
+                allowed = ", ".join(map(written, controls[name].values))
+                raise SettingError(
+                    say(
+                        "{name} of {script}.py can't be {value}: it is one of {allowed}.",
+                        name=name,
+                        script=self.name,
+                        value=written(value),
+                        allowed=allowed,
+                    )
+                )
+
+        def changed(found: re.Match[str]) -> str:
+            if found["name"] not in choices:
+                return found[0]
+            start, end = (at - found.start() for at in found.span("value"))
+            return f"{found[0][:start]}{written(choices[found['name']])}{found[0][end:]}"
+
+        return _CONSTANT.sub(changed, self.text)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Run:
+    """What came of a script.
+
+    Attributes:
+        printed: its lines.
+        facts: its numbers and words by their names, and the constants by theirs in small letters.
+        pictures: maps ``(H, W)`` by their titles.
+        bars: numbers by the name of their series, all of one length.
+    """
+
+    printed: tuple[str, ...]
+    facts: Mapping[str, str | int | float]
+    pictures: Mapping[str, NDArray[np.float32]] = field(repr=False)
+    bars: Mapping[str, NDArray[np.float64]] = field(repr=False)
+
+
+def script_names() -> tuple[str, ...]:
+    """The scripts there are."""
+    return tuple(sorted(file.stem for file in FOLDER.glob("*.py")))
+
+
+@cache
+def read_script(name: str) -> Script:
+    """The script of that name.
+
+    Raises:
+        UnknownNameError: there is none; the nearest names are named.
+    """
+    if name not in script_names():
+        raise UnknownNameError("script for lessons", name, script_names())
+    text = Path(FOLDER, f"{name}.py").read_text("utf-8")
+    return Script(name, text, tuple(_control(found) for found in _CONSTANT.finditer(text)))
+
+
+def run_script(script: Script, choices: Mapping[str, Value]) -> Run:
+    """What comes of a script with those choices; each is run once and kept.
+
+    Raises:
+        SettingError: as `Script.with_choices` does.
+    """
+    run = _run(script.name, script.with_choices(choices))
+    chosen = {
+        control.name.lower(): choices.get(control.name, control.start)
+        for control in script.controls
+    }
+    return replace(run, facts=chosen | dict(run.facts))
+
+
+@lru_cache(_RUNS)
+def _run(name: str, text: str) -> Run:
+    """What comes of a script of ours; `text` differs from its file in chosen constants alone."""
+    printed: list[str] = []
+
+    def keep(*words: object) -> None:
+        printed.extend(" ".join(map(str, words)).splitlines())
+
+    held: dict[str, Any] = {"__name__": "__main__", "print": keep}
+    # one script at a time, since each seeds torch's only generator
+    with same_random_numbers(), torch.inference_mode(mode=False), torch.enable_grad():
+        exec(compile(text, f"{name}.py", "exec"), held)  # noqa: S102 - a file of ours, see above
+    return Run(
+        tuple(printed),
+        {
+            key: value
+            for key, value in held.items()
+            if key.islower() and not key.startswith("_") and type(value) in (str, int, float)
+        },
+        {
+            title: np.asarray(values.detach(), np.float32)
+            for title, values in held.get("pictures", {}).items()
+        },
+        {title: np.asarray(values, np.float64) for title, values in held.get("bars", {}).items()},
+    )
+
+
+def written(value: Value) -> str:
+    """A constant as code has it, with double quotes around words."""
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+def _control(found: re.Match[str]) -> Control:
+    if found["low"] is not None:
+        values: tuple[Value, ...] = tuple(range(int(found["low"]), int(found["high"]) + 1))
+    else:
+        values = ast.literal_eval(f"({found['listed']},)")
+    return Control(found["name"], values, ast.literal_eval(found["value"]))
+
+
+def _same(one: Value, other: Value) -> bool:
+    """Whether they are the same and written alike: 1 is not True, nor 1.0."""
+    return type(one) is type(other) and one == other

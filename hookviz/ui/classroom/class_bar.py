@@ -1,0 +1,114 @@
+"""The bar above the page of who is in a class."""
+
+from functools import partial
+
+import streamlit as st
+
+from hookviz.classroom.classes import classes
+from hookviz.classroom.codes import shown_code
+from hookviz.classroom.school_class import SchoolClass
+from hookviz.classroom.shared_state import OF_ONE
+from hookviz.language.saying import mark, say
+from hookviz.language.speaking import current
+from hookviz.ui.classroom import membership
+from hookviz.ui.classroom.asking import ask_menu
+from hookviz.ui.classroom.class_code import code_menu
+from hookviz.ui.components.class_bars import follower_bar, teacher_bar
+from hookviz.ui.languages import in_link
+from hookviz.ui.link import go
+from hookviz.ui.menu import show_menus
+from hookviz.ui.serving import class_route
+from hookviz.ui.state import plain
+
+_FAREWELLS = {
+    "ended": mark("The class has ended. What you look at is yours now."),
+    "unknown": mark("The class is over, or this page is not of it any more."),
+}
+
+
+def show_class() -> None:
+    """The bar of the teacher or of who follows; nothing for everybody else."""
+    if not classes().are_on:
+        return
+    why = membership.farewell()
+    if why:
+        st.toast(say(_FAREWELLS.get(why, _FAREWELLS["unknown"])), icon=":material/school:")
+    taught = membership.taught()
+    if taught is not None or membership.TEACH in st.query_params:
+        with st.container(key="hv-class", horizontal=True, vertical_alignment="center"):
+            _show_teacher()
+        return
+    joined = membership.joined()
+    if joined is None:
+        return
+    if joined.token:
+        with st.container(key="hv-class"):
+            _show_follower(joined.code, joined.token)
+        return
+    st.warning(plain(joined.refusal), icon=":material/school:")
+    with st.container(horizontal=True):
+        if joined.elsewhere:
+            st.link_button(say("Go to the class"), f"?{membership.FOLLOW}={joined.code}")
+        st.button(
+            say("Go on without a class"),
+            on_click=go,
+            kwargs={membership.FOLLOW: None},
+            key="hv-no-class",
+        )
+
+
+def _show_follower(code: str, token: str) -> None:
+    follower_bar(
+        {
+            "path": class_route.PATH,
+            "code": code,
+            "token": token,
+            "ofOne": sorted(OF_ONE),
+            "words": {
+                "follows": say("You follow your teacher."),
+                "alone": say("You look on your own."),
+                "lost": say("The line to the class is lost. It is tried again."),
+                "apart": say("Let go"),
+                "back": say("Back to the teacher"),
+                "leave": say("Leave the class"),
+                "question": say("A question to the class"),
+                "choose": say("Choose an answer."),
+                "chosen": say("Your answer is counted. You can change it."),
+            },
+        },
+        on_over=membership.leave,
+    )
+
+
+def _show_teacher() -> None:
+    taught = membership.taught()
+    held, secret = taught if taught is not None else (None, "")
+    teacher_bar(
+        {
+            "path": class_route.PATH,
+            "code": held.code if held else st.query_params.get(membership.TEACH, ""),
+            "token": secret,
+            "shown": shown_code(held.code) if held else "",
+            "language": in_link(current()),
+            "words": {
+                "follow": {
+                    "one": say("{count} screen follows"),
+                    "many": say("{count} screens follow"),
+                },
+                "answered": {"one": say("{count} answer"), "many": say("{count} answers")},
+                "close": say("Close the question"),
+                "question": say("What the class answers"),
+                "lost": say("The line to the server is lost. It is tried again."),
+                "elsewhere": say("This class is taught in another window now."),
+            },
+        },
+        on_over=membership.stop_teaching,
+        on_taken=membership.take_up,
+    )
+    if held is not None:
+        show_menus(code_menu(held.code), ask_menu(partial(_ask_of_session)))
+
+
+def _ask_of_session() -> SchoolClass | None:
+    taught = membership.taught()
+    return taught[0] if taught else None

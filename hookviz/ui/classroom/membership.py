@@ -1,0 +1,139 @@
+"""The session's part in a class: its teacher, one who follows, or neither.
+
+The link says which class (``follow`` and ``class``); what it takes to be in one, a pass or the
+teacher's secret, is the session's and the browser tab's.
+"""
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from hookviz.classroom.classes import ElsewhereError, classes
+from hookviz.classroom.codes import read_code
+from hookviz.classroom.school_class import SchoolClass
+from hookviz.errors import ClassroomError
+from hookviz.ui.link import go
+from hookviz.ui.serving.turns import session
+
+FOLLOW, TEACH = "follow", "class"
+"""What the link calls the class that is followed, and the one that is taught."""
+
+# Keys of session_state that no widget has can't be set from outside.
+_TAUGHT, _JOINED, _FAREWELL = "_taught", "_joined", "_farewell"
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What became of a code.
+
+    Attributes:
+        typed: the code as the link has it.
+        code: the class's, as it is known.
+        token: the session's pass; empty where it got none.
+        refusal: why not, in words.
+        elsewhere: whether another server has the class.
+    """
+
+    typed: str
+    code: str
+    token: str = ""
+    refusal: str = ""
+    elsewhere: bool = False
+
+
+def begin() -> None:
+    """Begin a class and teach it.
+
+    Raises:
+        ClassroomError: there are too many.
+    """
+    begun = classes().begin()
+    _teach(begun.code, begun.secret_for_the_teacher())
+
+
+def _teach(code: str, secret: str) -> None:
+    st.session_state[_TAUGHT] = code, secret
+    go(**{TEACH: code, FOLLOW: None})
+
+
+def taught() -> tuple[SchoolClass, str] | None:
+    """The class that this session teaches and its secret; None where it is over or there is none.
+
+    One that is over leaves the link too.
+    """
+    code, secret = st.session_state.get(_TAUGHT, ("", ""))
+    found = classes().taught(code, secret)
+    if found is not None:
+        return found, secret
+    if code:
+        stop_teaching("ended")
+    return None
+
+
+def take_up(secret: str) -> None:
+    """Teach the link's class again after the page was loaded anew, with what the tab has kept."""
+    code = read_code(st.query_params.get(TEACH, ""))
+    if classes().taught(code, secret) is None:
+        stop_teaching("unknown")
+    else:
+        _teach(code, secret)
+
+
+def stop_teaching(why: str) -> None:
+    """Forget the class that this session taught, which goes on until it is ended."""
+    had = st.session_state.pop(_TAUGHT, None)
+    go(**{TEACH: None})
+    if had is not None:
+        st.session_state[_FAREWELL] = why
+
+
+def end() -> None:
+    """End the class that this session teaches, for all."""
+    found = taught()
+    if found is not None:
+        classes().end(found[0])
+        stop_teaching("ended")
+
+
+def join(typed: str) -> Joined:
+    """Follow the class of a code, where there is one."""
+    st.session_state.pop(_JOINED, None)
+    joined = _admitted(typed)
+    if joined.token:
+        st.session_state[_JOINED] = joined
+        go(**{FOLLOW: joined.code, TEACH: None})
+    return joined
+
+
+def joined() -> Joined | None:
+    """The class that the link says is followed, or why it is not; None where it says nothing."""
+    typed = st.query_params.get(FOLLOW)
+    if not typed:
+        return None
+    known: Joined | None = st.session_state.get(_JOINED)
+    if known is None or typed not in (known.typed, known.code):
+        known = st.session_state[_JOINED] = _admitted(typed)
+    return known
+
+
+def leave(why: str) -> None:
+    """Follow no more."""
+    if st.session_state.pop(_JOINED, None) is not None and why != "left":
+        st.session_state[_FAREWELL] = why
+    classes().leave(session())
+    go(**{FOLLOW: None})
+
+
+def farewell() -> str:
+    """Why the class that this session was in is over, said once; empty where nothing is to say."""
+    why: str = st.session_state.pop(_FAREWELL, "")
+    return why
+
+
+def _admitted(typed: str) -> Joined:
+    try:
+        found = classes().find(typed, session())
+        return Joined(typed, found.code, found.admit(session()))
+    except ClassroomError as error:
+        elsewhere = isinstance(error, ElsewhereError)
+        return Joined(typed, read_code(typed), refusal=str(error), elsewhere=elsewhere)

@@ -1,0 +1,189 @@
+// The bar of a page that follows its teacher, and the question that the class is asked.
+// A new state is gone to as the browser's Back goes: the link changes, and the page follows it.
+
+const followers = new WeakMap(); // bars and what runs on them
+const OWN_IMAGE = ["Upload", "Camera", "Live"];
+
+const FOLLOWER = `
+  <section class="class">
+    <div class="bar">
+      <span class="sign" aria-hidden="true"></span>
+      <span class="says" role="status"></span>
+      <button type="button" class="back" hidden></button>
+      <button type="button" class="apart" hidden></button>
+      <button type="button" class="leave"><span></span></button>
+    </div>
+    <section class="card" hidden><details open>
+      <summary></summary>
+      <div class="answers" role="group"></div>
+      <p class="voted" role="status"></p>
+    </details></section>
+  </section>`;
+
+// The link of who follows: the teacher's choices, and of one's own what nobody shares.
+const followedLink = (state, ofOne) => {
+  const now = new URLSearchParams(location.search);
+  const next = new URLSearchParams(state.query);
+  for (const name of ofOne) {
+    next.delete(name);
+    for (const value of now.getAll(name)) next.append(name, value);
+  }
+  const own = OWN_IMAGE.includes(now.get("image"));
+  if (own || !state.sample) {
+    next.delete("sample");
+    for (const value of now.getAll("sample")) next.append("sample", value);
+  }
+  return next;
+};
+
+const alike = (one, other) => {
+  const sorted = (query) => [...query].map(String).sort().join("&");
+  return sorted(one) === sorted(other);
+};
+
+const followTeacher = (root, find) => {
+  let [data, trigger, wire, state, question, mine] = [null, null, null, null, null, null];
+  let [apart, astray, acted, lost] = [false, false, false, false];
+  const [card, answers] = [find(".card"), find(".answers")];
+
+  const words = (name) => data.words[name];
+  const show = () => {
+    const says = lost ? "lost" : apart ? "alone" : "follows";
+    find(".says").textContent = words(says);
+    root.dataset.state = says;
+    find(".back").hidden = !(apart || astray);
+    find(".apart").hidden = apart;
+  };
+
+  const go = () => {
+    astray = acted = false;
+    if (!state) return;
+    const next = followedLink(state, data.ofOne);
+    if (alike(next, new URLSearchParams(location.search))) return;
+    hookvizGo(next.toString(), "replace");
+  };
+
+  const ask = () => {
+    card.hidden = !question;
+    if (!question) return;
+    find("details").open = true;
+    find("summary").textContent = question.words;
+    answers.setAttribute("aria-label", question.words);
+    answers.replaceChildren(
+      ...question.answers.map((answer, index) => {
+        const button = document.createElement("button");
+        button.type = "button";
+        button.textContent = answer;
+        button.setAttribute("aria-pressed", mine === index);
+        button.onclick = () => wire?.say({ vote: index, question: question.number });
+        return button;
+      }),
+    );
+  };
+
+  const mark = () => {
+    for (const [index, button] of [...answers.children].entries()) {
+      button.setAttribute("aria-pressed", mine === index);
+    }
+    find(".voted").textContent = words(mine === null ? "choose" : "chosen");
+  };
+
+  const news = (view) => {
+    if ("question" in view) {
+      const another = view.question?.number !== question?.number;
+      [question, mine] = [view.question, view.question?.mine ?? null];
+      if (another) ask();
+      if (question) mark();
+    }
+    if ("state" in view) {
+      state = view.state;
+      if (!apart) go();
+    }
+    show();
+  };
+
+  // A page that was loaded again has another pass, and its vote goes with it.
+  const connect = () => {
+    const kept = keptOfClass(data.code);
+    const before = kept.token === data.token ? "" : (kept.token ?? "");
+    keepOfClass({ code: data.code, token: data.token, apart });
+    wire = openClass({ ...data, before }, {
+      news,
+      state: (now, why) => {
+        lost = now === "lost";
+        if (now === "over") {
+          keepOfClass(null);
+          trigger("over", why);
+        } else show();
+      },
+    });
+  };
+
+  const goApart = (chosen) => {
+    apart = chosen;
+    keepOfClass({ code: data.code, token: data.token, apart });
+    if (!apart) go();
+    show();
+    find(apart ? ".back" : ".apart").focus();
+  };
+
+  // What a pupil does by hand while following: the way back is offered until the teacher goes on.
+  const strayed = () => {
+    if (!state || apart) return;
+    const next = followedLink(state, data.ofOne);
+    astray = acted && !alike(next, new URLSearchParams(location.search));
+    show();
+  };
+  const act = (event) => {
+    if (!event.composedPath().includes(root)) acted = true;
+  };
+  const acts = ["pointerdown", "keydown"];
+
+  find(".apart").onclick = () => goApart(true);
+  find(".back").onclick = () => goApart(false);
+  find(".leave").onclick = () => {
+    keepOfClass(null);
+    trigger("over", "left");
+  };
+
+  // On a phone the menu in which the code was typed lies over all that the class is shown.
+  const showThePage = () => {
+    if (innerWidth > 768) return;
+    document.querySelector("[data-testid=stSidebarCollapseButton] [aria-expanded=true]")?.click();
+  };
+
+  const stop = () => {
+    wire?.close();
+    removeEventListener("hookviz:link", strayed);
+    for (const kind of acts) removeEventListener(kind, act, true);
+    followers.delete(root);
+  };
+
+  const update = (newest, setTriggerValue) => {
+    const other = data && (newest.code !== data.code || newest.token !== data.token);
+    const first = !data;
+    [data, trigger] = [newest, setTriggerValue];
+    if (first) {
+      apart = keptOfClass(data.code).apart === true;
+      addEventListener("hookviz:link", strayed);
+      for (const kind of acts) addEventListener(kind, act, true);
+      showThePage();
+    }
+    for (const name of ["apart", "back", "leave span"]) find(`.${name}`).textContent = words(name.split(" ")[0]);
+    find(".leave").title = words("leave");
+    card.setAttribute("aria-label", words("question"));
+    if (other) wire.close();
+    if (first || other) connect();
+    show();
+  };
+  return { update, stop };
+};
+
+export default function ({ data: bytes, parentElement, setTriggerValue }) {
+  const find = frame(parentElement, FOLLOWER);
+  const root = find(".class");
+  let follower = followers.get(root);
+  if (!follower) followers.set(root, (follower = followTeacher(root, find)));
+  follower.update(unpacked(bytes), setTriggerValue);
+  return follower.stop;
+}

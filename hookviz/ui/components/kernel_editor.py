@@ -1,0 +1,106 @@
+"""A kernel whose numbers can be typed over, with kernels to begin from, stride and padding."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import streamlit as st
+
+from hookviz.language.saying import say
+from hookviz.lessons.kernels import Kernel
+from hookviz.ui.components.files import packed, script, source
+
+_LARGEST = 100.0
+_MOST_STRIDE, _MOST_PADDING = 4, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A kernel and how it moves; `preset` is the one that it is, ``""`` for one of nobody's."""
+
+    kernel: Kernel
+    stride: int
+    padding: int
+    preset: str
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component(
+        "hookviz_kernel_editor", css=source("kernel_editor.css"), js=script("kernel_editor.js")
+    )
+
+
+def edit_kernel(
+    now: Edited,
+    presets: Mapping[str, str],
+    size: str,
+    on_change: Callable[[Edited], None],
+    *,
+    key: str,
+) -> None:
+    """Show it.
+
+    Args:
+        now: what is shown.
+        presets: titles of the kernels to begin from, by name.
+        size: what is said beside it of the map.
+        on_change: gets what was changed; of a preset its name alone counts, and not the kernel.
+        key: of the widget.
+    """
+
+    def changed() -> None:
+        edited = _read(st.session_state[key].get("changed"), len(now.kernel), presets)
+        if edited is not None:
+            on_change(edited)
+
+    data = {
+        "kernel": now.kernel,
+        "stride": now.stride,
+        "padding": now.padding,
+        "preset": now.preset,
+        "presets": [{"name": name, "title": title} for name, title in presets.items()],
+        "size": size,
+        "words": {
+            "label": say("The kernel"),
+            "presets": say("Kernels to begin from"),
+            "numbers": say("The kernel's numbers"),
+            "number": say("Row {row}, column {column}", row="{row}", column="{column}"),
+            "stride": say("Stride"),
+            "padding": say("Padding"),
+        },
+    }
+    _component()(key=key, data=packed(data), on_changed_change=changed)
+
+
+def _read(sent: Any, side: int, presets: Mapping[str, str]) -> Edited | None:
+    """What the browser sent, where it is what this component sends."""
+    match sent:
+        case {
+            "kernel": [*rows],
+            "stride": int(stride),
+            "padding": int(padding),
+            "preset": str(preset),
+        } if (
+            1 <= stride <= _MOST_STRIDE
+            and 0 <= padding <= _MOST_PADDING
+            and (preset in presets or not preset)
+            and len(rows) == side
+            and all(_is_row(row, side) for row in rows)
+        ):
+            kernel = tuple(tuple(float(value) for value in row) for row in rows)
+            return Edited(kernel, stride, padding, preset)
+    return None
+
+
+def _is_row(row: object, side: int) -> bool:
+    return (
+        isinstance(row, list)
+        and len(row) == side
+        and all(
+            isinstance(value, int | float) and math.isfinite(value) and abs(value) <= _LARGEST
+            for value in row
+        )
+    )

@@ -1,0 +1,54 @@
+"""The lessons to choose from, with what was done of each, which the browser alone remembers."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import streamlit as st
+
+from hookviz.language.saying import say, say_count
+from hookviz.lessons.lesson import Lesson, Question
+from hookviz.lessons.prose import translated
+from hookviz.ui.components.files import packed, script, source
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component(
+        "hookviz_lesson_list",
+        css=source("lesson_list.css"),
+        js=script("progress.js", "lesson_list.js"),
+    )
+
+
+def show_list(lessons: Sequence[Lesson], on_pick: Callable[[str], None]) -> None:
+    """Show a card for each lesson; `on_pick` gets the slug of the one chosen."""
+    key = "lesson-list"
+
+    def picked() -> None:
+        match st.session_state[key].get("picked"):
+            case str(slug) if slug in {lesson.slug for lesson in lessons}:
+                on_pick(slug)
+
+    data = {"done": say("done"), "lessons": list(map(_card, lessons))}
+    _component()(key=key, data=packed(data), on_picked_change=picked)
+
+
+def _card(lesson: Lesson) -> dict[str, Any]:
+    count = len(lesson.steps)
+    return {
+        "slug": lesson.slug,
+        "number": lesson.number,
+        "title": translated(lesson.title),
+        "summary": translated(lesson.summary),
+        "steps": count,
+        "questions": [
+            block.line
+            for step in lesson.steps
+            for block in step.blocks
+            if isinstance(block, Question)
+        ],
+        "facts": say_count("{count} minute", "{count} minutes", lesson.minutes),
+        # The browser knows how many, of each number of them what it says.
+        "begun": [say("{seen} of {count} steps", seen=seen, count=count) for seen in range(count)],
+    }

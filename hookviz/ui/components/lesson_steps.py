@@ -1,0 +1,67 @@
+"""The steps of a lesson as dots, with what was done of it, which the browser alone remembers."""
+
+from collections.abc import Callable, Collection
+from functools import cache
+from typing import Any
+
+import streamlit as st
+
+from hookviz.language.saying import say
+from hookviz.lessons.lesson import Lesson, Question
+from hookviz.ui.components.files import packed, script, source
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component(
+        "hookviz_lesson_steps",
+        css=source("lesson_steps.css"),
+        js=script("progress.js", "lesson_steps.js"),
+    )
+
+
+def show_steps(
+    lesson: Lesson,
+    titles: list[str],
+    *,
+    step: int,
+    furthest: int,
+    answered: Collection[int],
+    on_pick: Callable[[int], None],
+) -> None:
+    """Show a dot for each step, from 1.
+
+    Args:
+        lesson: whose.
+        titles: of the steps, as they are read.
+        step: which of them is shown.
+        furthest: the last one that can be gone to before a question is answered.
+        answered: lines of the questions that were answered in this session.
+        on_pick: gets the step that was picked.
+    """
+    key = "lesson-steps"
+
+    def picked() -> None:
+        match st.session_state[key].get("picked"):
+            case int(number) if 1 <= number <= len(titles):
+                on_pick(number)
+
+    steps = [
+        {
+            "number": number,
+            "title": title,
+            "says": say("Step {number}: {title}", number=number, title=title),
+            "saysDone": say("Step {number}, done: {title}", number=number, title=title),
+            "questions": [each.line for each in one.blocks if isinstance(each, Question)],
+        }
+        for number, (one, title) in enumerate(zip(lesson.steps, titles, strict=True), 1)
+    ]
+    data = {
+        "label": say("Steps of the lesson"),
+        "slug": lesson.slug,
+        "steps": steps,
+        "step": step,
+        "furthest": furthest,
+        "answered": list(answered),
+    }
+    _component()(key=key, data=packed(data), on_picked_change=picked)

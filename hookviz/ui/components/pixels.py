@@ -1,0 +1,48 @@
+"""A picture with a small window of it, enlarged, and the numbers of each pixel in it."""
+
+import hashlib
+import io
+from functools import cache
+from typing import Any
+
+import streamlit as st
+from PIL import Image
+
+from hookviz.language.saying import say
+from hookviz.types import Pixels
+from hookviz.ui.components.files import packed, script, source
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component(
+        "hookviz_pixels", css=source("pixels.css"), js=script("pixels.js")
+    )
+
+
+def show_pixels(picture: Pixels, start: tuple[int, int], side: int, *, key: str) -> None:
+    """Show the pixels of a picture ``(H, W, 3)``, its window of `side` pixels around `start`."""
+    file = io.BytesIO()
+    Image.fromarray(picture).save(file, "PNG", compress_level=1)
+    name = f"{hashlib.blake2b(file.getvalue(), digest_size=8).hexdigest()} {start} {side}"
+    says = say(
+        "Row {row}, column {column}: red {red}, green {green}, blue {blue}",
+        **{each: f"{{{each}}}" for each in ("row", "column", "red", "green", "blue")},
+    )
+    data = {
+        "name": name,
+        "height": picture.shape[0],
+        "width": picture.shape[1],
+        "row": start[0],
+        "column": start[1],
+        "side": side,
+        "words": {
+            "label": say("The image and a window of it, enlarged"),
+            "keys": say("The image: the arrow keys move the window, with Shift by its width."),
+            "window": say("The window, pixel by pixel."),
+            "shades": say("Which numbers are shown"),
+            "shade": [say("All three"), say("Red"), say("Green"), say("Blue")],
+            "says": says,
+        },
+    }
+    _component()(key=key, data=packed(data, file.getvalue()))

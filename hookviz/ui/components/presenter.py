@@ -1,0 +1,48 @@
+"""The presenter's buttons, slide list and link for the class, as the browser shows them."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import streamlit as st
+
+from hookviz.ui.components.files import packed, script, source
+
+_KEY = "presenter"
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component(
+        "hookviz_presenter", css=source("presenter.css"), js=script("presenter.js")
+    )
+
+
+def presenter(
+    words: Mapping[str, str],
+    version: int,
+    answer: Mapping[str, Any] | None,
+    on_asked: Callable[[str, str], None],
+    on_brought: Callable[[str, str], None],
+) -> None:
+    """Show them.
+
+    Args:
+        words: what is written on them, by what it is for.
+        version: of the files of slides that are exported.
+        answer: to what was asked last, with its ``number``: a link, slides, or a ``fault``.
+        on_asked: gets a link's query string and a number, to make a link for the class of it.
+        on_brought: gets the text of a file and a number, where slides are imported.
+    """
+
+    def told(name: str, part: str, act: Callable[[str, str], None]) -> None:
+        said = st.session_state[_KEY].get(name)
+        if isinstance(said, Mapping) and {part, "number"} <= set(said):
+            act(str(said[part]), str(said["number"])[:80])
+
+    _component()(
+        key=_KEY,
+        data=packed({"words": dict(words), "version": version, "answer": answer}),
+        on_asked_change=lambda: told("asked", "query", on_asked),
+        on_brought_change=lambda: told("brought", "text", on_brought),
+    )

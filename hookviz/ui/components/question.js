@@ -1,0 +1,39 @@
+// A question with an answer to pick: what was picked, whether it is right, and why or why not. One
+// can try again as often as one likes.
+
+const FRAME = `
+  <section class="question">
+    <div class="words"></div>
+    <div class="answers" role="group"></div>
+    <div class="reason" role="status"></div>
+  </section>`;
+
+export default function ({ data: bytes, parentElement, setTriggerValue }) {
+  const data = unpacked(bytes);
+  const find = frame(parentElement, FRAME);
+  const [words, answers, reason] = [".words", ".answers", ".reason"].map(find);
+  // HTML that the server made of Markdown without HTML; it holds nothing of anybody else's.
+  words.innerHTML = data.words;
+  answers.setAttribute("aria-label", words.textContent);
+  const buttons = data.answers.map((answer, index) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.innerHTML = `<b aria-hidden="true"></b><span>${answer.words}</span>`;
+    button.firstElementChild.textContent = String.fromCharCode(65 + index);
+    button.setAttribute("aria-pressed", index === data.picked);
+    if (index === data.picked) button.className = answer.right ? "right" : "wrong";
+    button.onclick = () => {
+      buttons.forEach((each) => each.setAttribute("aria-pressed", each === button));
+      setTriggerValue("picked", index);
+    };
+    return button;
+  });
+  const focused = [...answers.children].indexOf(parentElement.activeElement ?? document.activeElement?.shadowRoot?.activeElement);
+  answers.replaceChildren(...buttons);
+  if (focused >= 0) buttons[focused]?.focus();
+
+  const picked = data.answers[data.picked];
+  reason.className = picked ? (picked.right ? "reason right" : "reason wrong") : "reason";
+  reason.innerHTML = picked ? `<strong></strong> ${picked.why}` : "";
+  if (picked) reason.firstElementChild.textContent = picked.right ? data.right : data.wrong;
+}

@@ -1,0 +1,61 @@
+"""A question whose answers are large buttons; the reason for the one that was picked below them."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from hookviz.language.saying import say
+from hookviz.ui.components.files import packed, script, source
+
+
+class AnswerHtml(NamedTuple):
+    """An answer and its reason as HTML without anybody's own tags, and whether it is right."""
+
+    words: str
+    why: str
+    right: bool
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component(
+        "hookviz_question", css=source("question.css"), js=script("question.js")
+    )
+
+
+def show_question(
+    words: str,
+    answers: Sequence[AnswerHtml],
+    picked: int | None,
+    on_pick: Callable[[int], None],
+    *,
+    key: str,
+) -> None:
+    """Show it; reasons of answers that were not picked do not leave the server.
+
+    Args:
+        words: what is asked, as HTML.
+        answers: what can be picked.
+        picked: the position of the answer that was, if any.
+        on_pick: gets the position of the one that is picked.
+        key: of the widget.
+    """
+
+    def chosen() -> None:
+        match st.session_state[key].get("picked"):
+            case int(position) if 0 <= position < len(answers):
+                on_pick(position)
+
+    data = {
+        "words": words,
+        "answers": [
+            {"words": each.words, **(each._asdict() if position == picked else {})}
+            for position, each in enumerate(answers)
+        ],
+        "picked": picked,
+        "right": say("Right."),
+        "wrong": say("Not quite."),
+    }
+    _component()(key=key, data=packed(data), on_picked_change=chosen)

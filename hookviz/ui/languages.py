@@ -1,0 +1,118 @@
+"""The language of the page: by the link, by the switch, else by the browser."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+from starlette.requests import HTTPConnection
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from hookviz.language import catalogs
+from hookviz.language.catalogs import ENGLISH, languages
+from hookviz.language.speaking import ask_where_silent, speak
+from hookviz.ui.link import go
+
+PARAMETER = "lang"
+"""What the link calls it."""
+_KEY, _KEPT, _SWITCH = "_language", "_kept-choices", "_switch"  # of the session
+
+
+def in_link(language: str) -> str:
+    """How a link writes a language: ``"zh-CN"``."""
+    return language.replace("_", "-")
+
+
+def nearest(asked: str, known: Sequence[str]) -> str | None:
+    """The one of the `known` languages for whoever reads `asked`; None without one.
+
+    Whoever reads another kind of it would rather have this one than another language.
+
+    >>> nearest("zh-Hans-SG", ("en", "zh_CN")), nearest("de", ("en", "zh_CN"))
+    ('zh_CN', None)
+    """
+    folded = asked.replace("_", "-").casefold()
+    alike = {language.replace("_", "-").casefold(): language for language in known}
+    if folded in alike:
+        return alike[folded]
+    base = folded.partition("-")[0]
+    return next((each for name, each in alike.items() if name.partition("-")[0] == base), None)
+
+
+def language_of(request: HTTPConnection) -> str:
+    """The language of a request that comes beside the page: by its link, else by its browser."""
+    browsers = request.headers.get("accept-language", "").partition(",")[0].partition(";")[0]
+    asked = request.query_params.get(PARAMETER) or browsers.strip()
+    return nearest(asked, languages()) or ENGLISH
+
+
+def speak_as_asked() -> str:
+    """Speak the language of the page from here on, and remember it; which one that is."""
+    known = languages()
+    asked = st.query_params.get(PARAMETER) or st.context.locale or ""
+    language = nearest(asked, known) or ENGLISH
+    st.session_state[_KEY] = language
+    speak(language)
+    if st.session_state.pop(_SWITCH, None) == "ahead":
+        st.session_state[_SWITCH] = "now"
+    elif _KEPT in st.session_state:  # else each run would send the link anew
+        go(**kept_choices())
+    return language
+
+
+def pick_language() -> None:
+    """The switch, where there is more than one language."""
+    known = languages()
+    if len(known) < 2:
+        return
+    spoken = st.session_state.get(_KEY, ENGLISH)
+    chosen = st.segmented_control(
+        "Language · 语言",
+        known,
+        default=spoken,
+        format_func=catalogs.own_name,
+        required=True,
+        key=f"language {spoken}",
+        label_visibility="collapsed",
+    )
+    if chosen is not None and chosen != spoken:
+        go(**{PARAMETER: in_link(chosen)})
+        st.session_state[_KEPT] = {}
+        st.session_state[_SWITCH] = "ahead"
+        st.rerun()
+
+
+def is_just_switched() -> bool:
+    """Whether this is the first run in another language than that of the run before."""
+    return st.session_state.get(_SWITCH) == "now"
+
+
+def choice_in_link(key: str) -> str | None:
+    """What the link says of a choice of words, or said before the switch to this language.
+
+    Streamlit takes out of the link what a widget wrote that it does not bind any more, as it binds
+    those of words in English alone (`hookviz.ui.linked_choice`). So what they were is kept over the
+    first run in another language, and put back at the next one.
+    """
+    asked = st.query_params.get(key)
+    kept: dict[str, str] | None = st.session_state.get(_KEPT)
+    if kept is None:
+        return asked
+    if asked is not None:
+        kept[key] = asked
+    return kept.get(key)
+
+
+def kept_choices() -> dict[str, str]:
+    """What `choice_in_link` has kept, to be written into the link; it is kept no longer."""
+    kept: dict[str, str] = st.session_state.pop(_KEPT, {})
+    return {key: value for key, value in kept.items() if key not in st.query_params}
+
+
+def _of_session() -> str | None:
+    """The language of the session whose run this thread carries out: of a part that runs alone."""
+    if get_script_run_ctx(suppress_warning=True) is None:
+        return None
+    spoken: str | None = st.session_state.get(_KEY)
+    return spoken
+
+
+ask_where_silent(_of_session)

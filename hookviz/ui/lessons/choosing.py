@@ -1,0 +1,142 @@
+"""Which lesson and step the link names, and the ways there, on, and back to the explorer."""
+
+from collections.abc import Mapping
+from functools import partial
+
+import streamlit as st
+
+from hookviz.errors import shorten
+from hookviz.language.saying import say
+from hookviz.lessons.catalog import lessons
+from hookviz.lessons.faults import nearest
+from hookviz.lessons.lesson import Lesson, Question
+from hookviz.ui.link import go, hold
+from hookviz.ui.state import SILENCED, WEIGHTS, choose, choose_sample, plain
+
+ALL = "all"
+"""What the link says instead of a lesson's name for the list of them."""
+_IN, _GAVE, _LEFT = "_lesson", "_lesson-gave", "_lesson-left"  # of the session
+_OF_NETWORK = {"weights", SILENCED}  # what the link to a live part may change for the lesson too
+
+
+def offer_lessons() -> None:
+    """A way to the lessons, beside the page's name."""
+    st.button(
+        say("Learn"),
+        icon=":material/school:",
+        key="hv-learn",
+        help=say("Lessons of a few minutes, with everything in them live."),
+        on_click=partial(go, lesson=ALL, step=None),
+        disabled=st.query_params.get("lesson") == ALL,
+    )
+
+
+def is_list() -> bool:
+    """Whether the list of lessons is asked for."""
+    return st.query_params.get("lesson") == ALL
+
+
+def asked_lesson() -> Lesson | None:
+    """The lesson in the link; None without one. A name that is none leads to the list."""
+    asked = st.query_params.get("lesson")
+    if not asked or asked == ALL:
+        if not asked:
+            st.session_state.pop(_IN, None)
+        return None
+    known = {lesson.slug: lesson for lesson in lessons()}
+    if asked not in known:
+        what = say("There is no lesson {name!r}.", name=shorten(asked, 60))
+        st.warning(plain(f"{what} {nearest(asked, known)}"), icon=":material/link_off:")
+        go(lesson=ALL, step=None)
+        return None
+    return known[asked]
+
+
+def begin(lesson: Lesson) -> None:
+    """Choose the lesson's own model and image where nobody chose, before their widgets are there.
+
+    What an earlier lesson chose was nobody's choice.
+    """
+    if st.session_state.get(_IN) == lesson.slug:
+        return
+    st.session_state[_IN] = lesson.slug
+    gave: dict[str, str] = st.session_state.setdefault(_GAVE, {})
+    for name, value in lesson.defaults.items():
+        if st.query_params.get(name) not in (None, gave.get(name)) or _own_image(name):
+            continue
+        gave[name] = value
+        if name == "sample":
+            choose_sample(value)
+            continue
+        if name not in st.session_state:  # a widget that is not there yet writes no link
+            st.query_params[name] = value
+        choose(**{name: value})
+
+
+def _own_image(name: str) -> bool:
+    """Whether a sample would be in the way of a photograph of somebody's own."""
+    return name == "sample" and bool(st.query_params.get("upload"))
+
+
+def step_of(lesson: Lesson) -> int:
+    """The step in the link, from 1; the first where it names none."""
+    asked = st.query_params.get("step", "")
+    step = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 5 else 1
+    return min(max(1, step), len(lesson.steps))
+
+
+def go_to_step(step: int) -> None:
+    """Show another step of the same lesson; the first needs no saying."""
+    go(step=str(step) if step > 1 else None)
+
+
+def go_to_lesson(slug: str) -> None:
+    """Begin a lesson."""
+    go(lesson=slug, step=None)
+
+
+def open_in_explorer(link: Mapping[str, str]) -> None:
+    """Leave the lesson for the explorer, in the state that a live part shows."""
+    hold()
+    kept = {"lesson", "step", *(_OF_NETWORK & link.keys())}
+    st.session_state[_LEFT] = {name: st.query_params.get(name) for name in kept}
+    if "weights" in link:  # whose widget is on this page as well
+        choose(weights=link["weights"])
+    others = {name: value for name, value in link.items() if name != "weights"}
+    go(lesson=None, step=None, **{"lens": None, **others})
+    st.rerun()  # widgets that come now begin at what the link says when a run begins
+
+
+def offer_way_back() -> None:
+    """In the explorer, the way back to the step of the lesson that led there."""
+    if _LEFT not in st.session_state:
+        return
+    st.button(
+        say("Back to the lesson"),
+        icon=":material/school:",
+        key="hv-to-lesson",
+        on_click=_back,
+        width="content",
+    )
+
+
+def _back() -> None:
+    left: dict[str, str | None] = st.session_state.pop(_LEFT, {})
+    if "weights" in left:
+        choose(weights=left.pop("weights") or WEIGHTS[0])
+    go(lens=None, **left)
+
+
+def question_key(lesson: Lesson, question: Question) -> str:
+    """What an answer to it is kept under in the session."""
+    return f"_answer {lesson.slug} {question.line}"
+
+
+def is_answered(lesson: Lesson, question: Question) -> bool:
+    """Whether any answer was picked in this session."""
+    return question_key(lesson, question) in st.session_state
+
+
+def leave() -> None:
+    """To the explorer."""
+    go(lesson=None, step=None)

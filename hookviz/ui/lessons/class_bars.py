@@ -1,0 +1,38 @@
+"""The likeliest classes before and after a change, as two lists of bars beside each other."""
+
+from functools import cache
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+
+from hookviz.language.saying import say
+from hookviz.lessons.scores import Scores
+from hookviz.wording import percent
+
+_SHOWN = 5
+
+
+def show_before_and_after(before: Scores, after: Scores) -> None:
+    """Five classes each, so that nothing moves; the class that was first before stands out."""
+    lists = _list(say("Before"), before, before.best) + _list(say("After"), after, before.best)
+    st.html(f'<style>{_style()}</style><div class="hv-two-lists">{lists}</div>')
+
+
+def _list(title: str, scores: Scores, first: int) -> str:
+    chances = scores.chances
+    rows = "".join(
+        f"<li{' class=first' if target == first else ''}>"
+        f'<span class="label" title="{escape(scores.name(target))}">'
+        f"{escape(scores.name(target))}</span>"
+        f"<span>{escape(percent(float(chances[target])))}</span>"
+        f'<span class="track"><span class="bar" style="width:{chances[target]:.2%}"></span></span>'
+        "</li>"
+        for target in scores.first(_SHOWN)
+    )
+    return f'<div><p>{escape(title)}</p><ol aria-label="{escape(title)}">{rows}</ol></div>'
+
+
+@cache
+def _style() -> str:
+    return Path(__file__).with_suffix(".css").read_text("utf-8")

@@ -1,0 +1,194 @@
+"""A lesson on the page: one step at a time, its text beside its live parts."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import streamlit as st
+
+from hookviz.errors import HookVizError
+from hookviz.language.saying import say
+from hookviz.lessons import prose
+from hookviz.lessons.catalog import lessons
+from hookviz.lessons.lesson import Block, Lesson, Live, Question, Step, Text
+from hookviz.lessons.part import Dotted, Fact, Scene
+from hookviz.ui.components.lesson_steps import show_steps
+from hookviz.ui.components.question import AnswerHtml, show_question
+from hookviz.ui.lessons import choosing
+from hookviz.ui.lessons.class_question import offer_to_ask
+from hookviz.ui.lessons.lesson_scene import Stage, facts_of
+from hookviz.ui.lessons.live_part import show_live
+from hookviz.ui.lessons.sheet_menu import sheet_menu
+from hookviz.ui.menu import show_menus
+from hookviz.ui.state import plain
+
+
+def show_lesson(lesson: Lesson, scene: Scene, stage: Stage) -> None:
+    """Draw the step of the lesson that the link names, on the scene of the stage."""
+    number = choosing.step_of(lesson)
+    step = lesson.steps[number - 1]
+    _show_head(lesson, number, stage)
+    facts = facts_of(step, scene)
+    blocks = _until_unanswered(lesson, step)
+    with st.container(key="hv-lesson"):
+        st.html(
+            f'<h2 class="hv-step-title" tabindex="-1" data-step="{lesson.slug} {number}">'
+            f"{_title(step, facts, lesson)}</h2>"
+        )
+        if scene.model.weights == "random":
+            note = say("These weights are random: what the text says of training is not so here.")
+            st.html(f'<p class="hv-untrained">{escape(note)}</p>')
+        if any(isinstance(block, Live) for block in step.blocks):
+            words, live = st.columns([2, 3], gap="medium")
+        else:
+            words = live = st.container(key="hv-lesson-alone")
+        for position, block in enumerate(blocks):
+            place = live if isinstance(block, Live) else words
+            with place, st.container(key=f"hv-block-{position + 1}"):
+                _show_block(lesson, block, facts, stage, f"{lesson.slug}-{number}-{position}")
+        if number == len(lesson.steps) and not _open(lesson, step):
+            with words:
+                _offer_next(lesson)
+        waiting = step.blocks[len(blocks) :]
+        if live is not words and any(isinstance(block, Live) for block in waiting):
+            with live:
+                waits = say("This waits for your answer.")
+                st.html(f'<p class="hv-waits">{escape(waits)}</p>')
+
+
+def _show_head(lesson: Lesson, number: int, stage: Stage) -> None:
+    """Which lesson it is, its steps, and the ways back and on."""
+    titles = [prose.as_plain(step.title, Dotted(), lesson.file, step.line) for step in lesson.steps]
+    with st.container(horizontal=True, vertical_alignment="center", key="hv-lesson-head"):
+        with st.container(width="content", key="hv-lesson-back"):
+            st.button(
+                say("All lessons"),
+                icon=":material/school:",
+                key="hv-all-lessons",
+                type="tertiary",
+                on_click=choosing.go_to_lesson,
+                args=(choosing.ALL,),
+            )
+        st.html(f'<p class="hv-lesson-name">{escape(_name(lesson))}</p>', width="stretch")
+        show_menus(sheet_menu(lesson, stage))
+        furthest = _furthest(lesson, number)
+        with st.container(width="content", key="hv-lesson-steps"):
+            show_steps(
+                lesson,
+                titles,
+                step=number,
+                furthest=furthest,
+                answered=_answered(lesson),
+                on_pick=choosing.go_to_step,
+            )
+        _neighbour(say("Back"), "previous", "P", number - 1, disabled=number == 1)
+        last = number == len(lesson.steps)
+        _neighbour(say("Next"), "next", "N", number + 1, disabled=last or number >= furthest)
+
+
+def _neighbour(label: str, key: str, shortcut: str, step: int, *, disabled: bool) -> None:
+    icons = {"previous": "chevron_left", "next": "chevron_right"}
+    st.button(
+        label,
+        icon=f":material/{icons[key]}:",
+        key=f"hv-{key}",
+        shortcut=shortcut,
+        disabled=disabled,
+        on_click=choosing.go_to_step,
+        args=(step,),
+    )
+
+
+def _name(lesson: Lesson) -> str:
+    return say(
+        "Lesson {number}: {title}", number=lesson.number, title=prose.translated(lesson.title)
+    )
+
+
+def _title(step: Step, facts: Mapping[str, Fact], lesson: Lesson) -> str:
+    try:
+        return prose.inline_html(step.title, facts, lesson.file, step.line)
+    except HookVizError as error:
+        return escape(str(error))
+
+
+def _until_unanswered(lesson: Lesson, step: Step) -> Sequence[Block]:
+    """What is shown of a step: whatever follows a question waits for an answer."""
+    for position, block in enumerate(step.blocks):
+        if isinstance(block, Question) and not choosing.is_answered(lesson, block):
+            return step.blocks[: position + 1]
+    return step.blocks
+
+
+def _answered(lesson: Lesson) -> list[int]:
+    return [
+        block.line
+        for step in lesson.steps
+        for block in step.blocks
+        if isinstance(block, Question) and choosing.is_answered(lesson, block)
+    ]
+
+
+def _open(lesson: Lesson, step: Step) -> bool:
+    """Whether a question of the step has no answer."""
+    return any(
+        isinstance(block, Question) and not choosing.is_answered(lesson, block)
+        for block in step.blocks
+    )
+
+
+def _offer_next(lesson: Lesson) -> None:
+    """The way to the lesson after this one, at its end."""
+    following = next((each for each in lessons() if each.number == lesson.number + 1), None)
+    if following is None:
+        return
+    st.button(
+        say("Go on with: {title}", title=prose.translated(following.title)),
+        icon=":material/arrow_forward:",
+        key="hv-next-lesson",
+        on_click=choosing.go_to_lesson,
+        args=(following.slug,),
+    )
+
+
+def _furthest(lesson: Lesson, number: int) -> int:
+    """The last step that can be gone to: that with the first question without an answer."""
+    later = enumerate(lesson.steps[number - 1 :], number)
+    return next((at for at, step in later if _open(lesson, step)), len(lesson.steps))
+
+
+def _show_block(
+    lesson: Lesson, block: Block, facts: Mapping[str, Fact], stage: Stage, key: str
+) -> None:
+    try:
+        match block:
+            case Text():
+                html = prose.as_html(block.words, facts, lesson.file, block.line)
+                st.html(f'<div class="hv-lesson-text">{html}</div>')
+            case Question():
+                _ask(lesson, block, facts, key)
+            case Live():
+                show_live(stage, block, key)
+    except HookVizError as error:
+        st.error(plain(str(error)), icon=":material/error:")
+
+
+def _ask(lesson: Lesson, question: Question, facts: Mapping[str, Fact], key: str) -> None:
+    def html(words: str) -> str:
+        return prose.inline_html(words, facts, lesson.file, question.line)
+
+    def text(words: str) -> str:
+        return prose.as_plain(words, facts, lesson.file, question.line)
+
+    kept = choosing.question_key(lesson, question)
+
+    def take(position: int) -> None:
+        st.session_state[kept] = position
+
+    show_question(
+        html(question.words),
+        [AnswerHtml(html(each.words), html(each.why), each.right) for each in question.answers],
+        st.session_state.get(kept),
+        take,
+        key=f"question-{key}",
+    )
+    offer_to_ask(question, text, key=f"hv-ask-{key}")

@@ -1,0 +1,53 @@
+"""A live part in its place: drawn by itself, with the way to what it shows in the explorer."""
+
+from collections.abc import Mapping
+from functools import partial
+from importlib import import_module
+
+import streamlit as st
+
+from hookviz.errors import HookVizError
+from hookviz.language.saying import say
+from hookviz.lessons.known_parts import module_of, parts
+from hookviz.lessons.lesson import Live
+from hookviz.ui.lessons.choosing import open_in_explorer
+from hookviz.ui.lessons.lesson_scene import Stage
+from hookviz.ui.lessons.picks import remembered_link
+from hookviz.ui.state import plain
+
+
+def show_live(stage: Stage, live: Live, key: str) -> None:
+    """Draw a live part. What it can't show of this model or image it says, and the lesson goes on.
+
+    Whatever is done in it, the rest of the page stands as it is.
+    """
+    with st.container(key=f"hv-live-{key}"):
+        _alone(stage, live, key)
+        try:
+            with stage.scene() as scene:
+                link = parts()[live.part].link(scene, live.options)
+        except HookVizError:
+            return  # the part has said it
+        if link:
+            st.button(
+                say("Open in the explorer"),
+                icon=":material/open_in_new:",
+                key=f"open {key}",
+                type="tertiary",
+                on_click=partial(_open, link, key),
+            )
+
+
+def _open(link: Mapping[str, str], key: str) -> None:
+    """Go to what the part shows now: what its lesson says, with what was picked in it."""
+    open_in_explorer({**link, **remembered_link(key)})
+
+
+@st.fragment
+def _alone(stage: Stage, live: Live, key: str) -> None:
+    module = import_module(f"hookviz.ui.lessons.parts.{module_of(live.part)}")
+    try:
+        with stage.scene() as scene:
+            module.show(scene, live.options, key)
+    except HookVizError as error:
+        st.warning(plain(str(error)), icon=":material/info:")

@@ -1,0 +1,41 @@
+"""Maps in the page's colours, for live parts."""
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from hookviz.drawing.grid import Grid, make_grid
+from hookviz.drawing.scales import Limits
+from hookviz.lessons.looking import Map
+from hookviz.ui.theme import diverging
+
+
+def grid_of(
+    maps: Map, title: str = "", *, top: int | None = None, limits: Limits | None = None
+) -> Grid:
+    """Maps ``(C, H, W)`` as the explorer draws them: blue below zero, red above, zero neutral.
+
+    Args:
+        maps: one or more.
+        title: what they are called.
+        top: how many channels to show, the strongest first; None shows all in their order.
+        limits: those of another grid of as many channels, so that colours mean the same.
+    """
+    return make_grid(
+        maps,
+        sort="index" if top is None else "max",
+        top=top,
+        scale="balanced",
+        colormap=colours_of(maps if limits is None else limits.low),
+        title=title,
+        limits=limits,
+    )
+
+
+def colours_of(values: NDArray[np.floating[Any]]) -> str:
+    """The colormap for such values, by whether any is below zero."""
+    if bool((values < 0).any()):
+        return diverging()
+    return "inferno" if st.context.theme.type == "dark" else "gray_r"

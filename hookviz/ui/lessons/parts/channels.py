@@ -1,0 +1,110 @@
+"""The channels of a layer as a grid, and the picked one below it: large, and on the photograph."""
+
+from functools import partial
+
+import numpy as np
+import streamlit as st
+
+from hookviz.drawing.grid import Grid
+from hookviz.language.saying import say
+from hookviz.lessons.kernels import TITLES
+from hookviz.lessons.layers import layer_of
+from hookviz.lessons.looking import Map, maps_of
+from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.parts.channels import kernel_in_colour, matches, picked_first, wanted_of
+from hookviz.lessons.photograph import photograph
+from hookviz.types import LayerInfo
+from hookviz.ui.components.map import show_map
+from hookviz.ui.components.mosaic import mosaic
+from hookviz.ui.lessons.maps import grid_of
+from hookviz.ui.lessons.picks import pick, picked, remember_link
+from hookviz.ui.state import Cell
+
+_HEIGHT = 300  # pixels of the grid
+_MAGNIFIED = 40  # pixels of the picture for each weight of a kernel
+
+
+def show(scene: Scene, options: Options, key: str) -> None:
+    """The grid; below it what is sought, the picked channel, and where that lies on the image."""
+    layer = layer_of(scene, options["layer"])
+    maps = maps_of(scene, layer.name)
+    grid = grid_of(maps, layer.name)
+    wanted = wanted_of(scene, options, maps)
+    channel = picked(key, "channel", picked_first(maps, options["channel"], wanted))
+    channel = min(channel, len(maps) - 1)
+    cell = _cell(maps, channel, key)
+    remember_link(key, {"layer": layer.name, "channel": str(channel)})
+
+    def take(number: int, at: Cell | None) -> None:
+        pick(key, "channel", number)
+        if at is not None:
+            pick(key, "cell", at)
+
+    mosaic(
+        grid,
+        say("All channels of layer {layer}.", layer=layer.name),
+        take,
+        key=f"{key}-grid",
+        height=_HEIGHT,
+        chosen=channel,
+    )
+    first, second, third = st.columns(3, gap="small", wrap=False)
+    take_cell = partial(pick, key, "cell")
+    with first if wanted is None else second:
+        st.caption(say("Channel {channel}", channel=channel))
+        show_map(grid, channel, maps[channel], cell, take_cell, key=f"{key}-map")
+    with second if wanted is None else third:
+        st.caption(say("On the image"))
+        _show_photograph(scene, grid, channel)
+    if wanted is None:
+        with third:
+            _show_kernel(scene, layer, channel)
+    else:
+        with first:
+            st.caption(say("Sought: {kind}", kind=say(TITLES[options["seek"]])))
+            pictured = grid_of(wanted[None])
+            show_map(pictured, 0, wanted, cell, take_cell, key=f"{key}-sought")
+    if wanted is not None:
+        _show_match(matches(maps, wanted), channel)
+
+
+def _cell(maps: Map, channel: int, key: str) -> Cell:
+    """The cell that was picked, else the channel's strongest."""
+    rows, columns = maps.shape[1:]
+    strongest = divmod(int(np.argmax(maps[channel])), columns)
+    row, column = picked(key, "cell", strongest)
+    return min(row, rows - 1), min(column, columns - 1)
+
+
+def _show_photograph(scene: Scene, grid: Grid, channel: int) -> None:
+    st.image(
+        photograph(scene, grid.channel_pixels(channel)),
+        width="stretch",
+        output_format="JPEG",
+        alt=say("The map of channel {channel} laid over the image.", channel=channel),
+    )
+
+
+def _show_kernel(scene: Scene, layer: LayerInfo, channel: int) -> None:
+    """The kernel in its colours, where it looks at colours."""
+    kernel = kernel_in_colour(scene, layer, channel)
+    if kernel is None:
+        return
+    st.caption(say("Its kernel; grey is zero"))
+    st.image(
+        kernel.repeat(_MAGNIFIED, 0).repeat(_MAGNIFIED, 1),
+        width="stretch",
+        alt=say("The kernel of channel {channel} in its colours.", channel=channel),
+    )
+
+
+def _show_match(found: tuple[float, ...], channel: int) -> None:
+    """How alike the picked channel is to what is sought, and whether another is more so."""
+    better = sum(match > found[channel] for match in found)
+    words = say("Alike to what is sought: {match:.2f} of at most one.", match=found[channel])
+    others = (
+        say("Other channels that come closer: {count}.", count=better)
+        if better
+        else say("No other channel comes closer.")
+    )
+    st.html(f'<p class="hv-match {"" if better else "found"}" role="status">{words} {others}</p>')

@@ -1,0 +1,76 @@
+"""A kernel to edit, its walk over the image in grey, and the map that it makes."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from hookviz.errors import HookVizError
+from hookviz.language.saying import say
+from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, map_of
+from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.parts.kernel import OWN, SIDE, own_kernels, start_of
+from hookviz.lessons.pictures import grey_of
+from hookviz.ui.components.kernel_editor import Edited, edit_kernel
+from hookviz.ui.components.walk import walk
+from hookviz.ui.theme import diverging
+
+
+def show(scene: Scene, options: Options, key: str) -> None:
+    """Draw it; what was edited is kept for as long as the session."""
+    kept = f"_kernel {key}"
+    chosen = f"_kernel-channel {key}"
+    layer, own = _own(scene)
+    name, channel = options["kernel"], int(options["channel"])
+    now: Edited = st.session_state.setdefault(
+        kept,
+        Edited(start_of(scene, options), int(options["stride"]), int(options["padding"]), name),
+    )
+    channel = min(st.session_state.get(chosen, channel), max(0, len(own) - 1))
+    if now.preset == OWN:  # of whatever model is chosen by now
+        now = replace(now, kernel=own[channel]) if own else replace(now, preset="")
+
+    def take(edited: Edited) -> None:
+        if edited.preset == OWN and own:
+            edited = replace(edited, kernel=own[channel])
+        elif edited.preset:
+            edited = replace(edited, kernel=PRESETS[edited.preset])
+        st.session_state[kept] = edited
+
+    grey = grey_of(scene, SIDE)
+    call = map_of(grey, now.kernel, now.stride, now.padding)
+    rows, columns = (int(length) for length in call.output.shape[1:])
+    presets = {each: say(title) for each, title in TITLES.items()}
+    if own:
+        presets[OWN] = say("The network's own")
+    size = say(
+        "{height} × {width} pixels make a map of {rows} × {columns} cells.",
+        height=grey.shape[0],
+        width=grey.shape[1],
+        rows=rows,
+        columns=columns,
+    )
+    edit_kernel(now, presets, size, take, key=f"kernel-{key}")
+    if now.preset == OWN and len(own) > 1:
+        picked = st.slider(
+            say("Channel of {layer}", layer=layer), 0, len(own) - 1, channel, key=f"channel {key}"
+        )
+        if picked != channel:
+            st.session_state[chosen] = picked
+            st.rerun(scope="fragment")
+    walk(
+        call,
+        0,
+        0,
+        (rows // 2, columns // 2),
+        diverging(),
+        key=f"walk-{key}",
+        grey=(say("the image in grey"), say("the map: blue below zero, red above")),
+    )
+
+
+def _own(scene: Scene) -> tuple[str, list[Kernel]]:
+    """The network's own kernels; none where it has none that could be shown."""
+    try:
+        return own_kernels(scene)
+    except HookVizError:
+        return "", []

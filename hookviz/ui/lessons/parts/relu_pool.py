@@ -1,0 +1,158 @@
+"""A map before ReLU, after it and after pooling, and the numbers that a picked cell came from."""
+
+from collections.abc import Callable
+from functools import partial
+from html import escape
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from hookviz.language.saying import say
+from hookviz.lessons.layers import layer_of
+from hookviz.lessons.looking import Map, channel_of, maps_of
+from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.parts.relu_pool import LARGEST, POOLS, Stages, before_relu, stages, window_of
+from hookviz.ui.components.map import show_map
+from hookviz.ui.lessons.maps import grid_of
+from hookviz.ui.lessons.picks import pick, picked, remember_link
+from hookviz.ui.state import Cell
+from hookviz.wording import number, times
+
+
+def show(scene: Scene, options: Options, key: str) -> None:
+    """The maps side by side in the same colours, and below them the picked cell in numbers."""
+    layer = layer_of(scene, options["layer"])
+    maps = maps_of(scene, before_relu(scene, layer.name))
+    channel = channel_of(maps, options["channel"])
+    pools = options["shown"] == "pool"
+    kind, window = _controls(options, key, maps.shape[1:]) if pools else ("max", 1)
+    found = stages(maps[channel], kind, window)
+    cell = _cell(found, key)
+    remember_link(
+        key,
+        {
+            "layer": layer.name,
+            "channel": str(channel),
+            "cell": ",".join(map(str, (*cell, *found.before.shape))),
+        },
+    )
+    _show_maps(found, cell, key, options["shown"])
+    if options["shown"] == "relu":
+        _show_cell(found, cell)
+    elif pools:
+        _show_window(found, cell, kind)
+
+
+def _controls(options: Options, key: str, size: tuple[int, ...]) -> tuple[str, int]:
+    """Which pooling, and in windows of which side."""
+    with st.container(horizontal=True, vertical_alignment="bottom", key=f"{key}-controls"):
+        kind = st.segmented_control(
+            say("Pooling"),
+            list(POOLS),
+            default=options["pool"],
+            format_func=lambda name: say(POOLS[name]),
+            required=True,
+            key=f"{key}-pool",
+        )
+        most = max(2, min(LARGEST, *size))
+        window = st.slider(
+            say("Cells along the window's side"),
+            1,
+            most,
+            min(most, window_of(options["window"])),
+            key=f"{key}-window",
+        )
+    return kind or options["pool"], window
+
+
+def _cell(found: Stages, key: str) -> Cell:
+    """The picked cell of the map before ReLU; else its highest."""
+    rows, columns = found.before.shape
+    row, column = picked(key, "cell", divmod(int(found.before.argmax()), columns))
+    row, column = min(row, rows - 1), min(column, columns - 1)
+    return row, column
+
+
+def _pooled(found: Stages, cell: Cell) -> Cell:
+    """The pooled cell that a cell goes into; of one that fills no window, the nearest."""
+    row, column = (
+        min(at // found.window, count - 1)
+        for at, count in zip(cell, found.pooled.shape, strict=True)
+    )
+    return row, column
+
+
+def _show_maps(found: Stages, cell: Cell, key: str, shown: str) -> None:
+    """As many of the three maps as are wanted, each as large as beside the others."""
+    before = grid_of(found.before[None])
+    take = partial(pick, key, "cell")
+
+    def take_pooled(at: Cell) -> None:
+        """Pick the cell that counts most in the window."""
+        _, rectified = found.cells(*at)
+        down, across = divmod(int(rectified.argmax()), found.window)
+        take((at[0] * found.window + down, at[1] * found.window + across))
+
+    def one(title: str, values: Map, at: Cell, on_pick: Callable[[Cell], None], name: str) -> None:
+        grid = grid_of(values[None], limits=before.limits)
+        st.caption(f"**{title}** · {times(values.shape)}")
+        show_map(grid, 0, values, at, on_pick, key=f"{key}-{name}")
+
+    columns = st.columns(3 if shown == "pool" else 2, gap="small", wrap=False)
+    with columns[0]:
+        one(say("Before"), found.before, cell, take, "before")
+    if shown != "before":
+        with columns[1]:
+            one(say("After ReLU"), found.rectified, cell, take, "rectified")
+    if shown == "pool":
+        with columns[2]:
+            one(say("Pooled"), found.pooled, _pooled(found, cell), take_pooled, "pooled")
+
+
+def _show_cell(found: Stages, cell: Cell) -> None:
+    """What ReLU makes of the picked cell."""
+    words = say(
+        "Row {row}, column {column}: ReLU makes {after} of {before}.",
+        row=cell[0],
+        column=cell[1],
+        before=number(float(found.before[cell])),
+        after=number(float(found.rectified[cell])),
+    )
+    st.html(f'<p class="hv-came-from">{escape(words)}</p>')
+
+
+def _show_window(found: Stages, cell: Cell, kind: str) -> None:
+    """All cells of the window that the picked number came from, before ReLU and after it."""
+    row, column = _pooled(found, cell)
+    before_window, window = found.cells(row, column)
+    value = number(float(found.pooled[row, column]))
+    result = (
+        say("The largest of {count} is {value}.", count=window.size, value=value)
+        if kind == "max"
+        else say("The average of {count} is {value}.", count=window.size, value=value)
+    )
+    taken = int(window.argmax()) if kind == "max" else -1
+    st.html(
+        '<div class="hv-came-from">'
+        + _table(before_window, say("Before"), gone=before_window < 0)
+        + '<span aria-hidden="true">→</span>'
+        + _table(window, say("After ReLU"), taken=taken)
+        + f'<span aria-hidden="true">→</span><b>{escape(result)}</b></div>'
+    )
+
+
+def _table(
+    values: Map, title: str, *, taken: int = -1, gone: NDArray[np.bool_] | None = None
+) -> str:
+    """Numbers as they lie in the window; what ReLU removes is struck through."""
+    rows = []
+    for row, line in enumerate(values):
+        cells = ""
+        for column, value in enumerate(line):
+            is_gone = gone is not None and bool(gone[row, column])
+            kind = "taken" if row * len(line) + column == taken else "gone" if is_gone else ""
+            cells += f'<td class="{kind}">{number(float(value))}</td>'
+        rows.append(f"<tr>{cells}</tr>")
+    caption = f"<caption>{escape(title)}</caption>"
+    return f'<table class="hv-weights">{caption}{"".join(rows)}</table>'

@@ -1,0 +1,62 @@
+"""One channel under several scales beside each other, and all channels under the one chosen."""
+
+from functools import partial
+
+import streamlit as st
+
+from hookviz.drawing.grid import Grid, make_grid
+from hookviz.language.saying import say
+from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.parts.scales import SCALES, weakest
+from hookviz.types import Activation
+from hookviz.ui.components.mosaic import mosaic
+from hookviz.ui.lessons.picked_channel import keep, picked
+from hookviz.ui.state import plain
+from hookviz.ui.theme import diverging
+
+_GRID_HEIGHT = 250  # pixels
+
+
+def show(scene: Scene, options: Options, key: str) -> None:
+    """The channel that was picked, at first the weakest, and the grid that it is picked in."""
+    found = weakest(scene, options)
+    channel = picked(key, len(found.maps.values), found.channel)
+    names = _names()
+    grids = {scale: _drawn(found.maps, scale) for scale in SCALES}
+    st.markdown(
+        plain(
+            say(
+                "**Channel {channel} of {layer}**, the same numbers each time:",
+                channel=channel,
+                layer=found.layer.name,
+            )
+        ).replace(r"\*\*", "**")
+    )
+    for column, (scale, grid) in zip(st.columns(len(grids)), grids.items(), strict=True):
+        with column:
+            st.image(grid.channel_png(channel, 8), width="stretch", alt=names[scale])
+            st.caption(names[scale])
+    scale = st.segmented_control(
+        say("All channels"),
+        SCALES,
+        format_func=names.__getitem__,
+        default=SCALES[0],
+        required=True,
+        key=f"{key} scale",
+    )
+    grid = grids[scale or SCALES[0]]
+    said = say("The channels of {layer}: a click shows one above.", layer=found.layer.name)
+    mosaic(grid, said, partial(keep, key), key=f"{key} grid", height=_GRID_HEIGHT)
+    st.caption(plain(grid.legend))
+
+
+def _names() -> dict[str, str]:
+    return {
+        "layer": say("one scale for the layer"),
+        "channel": say("each channel its own"),
+        "symmetric": say("zero in the middle"),
+    }
+
+
+def _drawn(maps: Activation, scale: str) -> Grid:
+    return make_grid(maps, scale=scale, colormap=diverging() if scale == "symmetric" else None)

@@ -1,0 +1,93 @@
+"""What no widget writes into the link: changed here alone, and held until the browser has it.
+
+A click comes with the link as the browser has it. Of two clicks close together the second may have
+set out before the change that the first one made was there, and Streamlit takes the newest link for
+the true one: without what is held here, the first choice would be lost.
+
+One case is left: where Streamlit puts a click together with the browser's Back, it does not say
+that there was a Back (`script_requests.py` calls it an accepted limitation), and what Back changed
+of these names is put back.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+HELD = frozenset({"a", "cell", "channel", "class", "follow", "lang", "layer", "layers", "lens",
+                  "lesson", "made", "sample", "silenced", "step", "upload"})  # fmt: skip
+"""Names that no widget binds on any page: what is bound is the browser's to change."""
+
+_WRITTEN = "_written"  # a key of session_state that no widget has can't be set from outside
+_LATEST = 30.0  # seconds after a change in which a click may still come with the link before
+
+
+@dataclass(slots=True)
+class _Written:
+    """What a name of the link stands at, None for left out.
+
+    Attributes:
+        value: what was written last.
+        before: what it stood at earlier, and when that ended by `time.monotonic`.
+    """
+
+    value: str | None
+    before: dict[str | None, float] = field(default_factory=dict)
+
+
+def go(**changes: str | None) -> None:
+    """Change the link; None leaves a name out.
+
+    However many messages that takes, it is one step of the browser's history (`history.js`). What a
+    widget of the page writes by ``bind="query-params"`` is not for this: Streamlit lets nobody else
+    do it.
+    """
+    if not _went_back():
+        hold()
+    before = {name: st.query_params.get(name) for name in HELD & changes.keys()}
+    _write(changes)
+    written, now = _written(), time.monotonic()
+    for name, was in before.items():
+        one = written.setdefault(name, _Written(was))
+        one.before[was] = now
+        one.value = changes[name]
+        one.before.pop(one.value, None)
+
+
+def hold() -> None:
+    """Put back what a click has undone that was on its way when it was written.
+
+    To be called before the link is read, once a run. The browser's Back comes with an earlier link
+    too, and there it is meant.
+    """
+    written = _written()
+    if _went_back():
+        written.clear()
+        return
+    oldest = time.monotonic() - _LATEST
+    undone = {}
+    for name, one in written.items():
+        one.before = {value: ended for value, ended in one.before.items() if ended > oldest}
+        if st.query_params.get(name) in one.before:
+            undone[name] = one.value
+    _write(undone)
+
+
+def _went_back() -> bool:
+    context = get_script_run_ctx()
+    return context is not None and context.is_history_navigation
+
+
+def _written() -> dict[str, _Written]:
+    written: dict[str, _Written] = st.session_state.setdefault(_WRITTEN, {})
+    return written
+
+
+def _write(changes: Mapping[str, str | None]) -> None:
+    for name in [name for name, value in changes.items() if value is None]:
+        st.query_params.pop(name, None)
+    said = {name: value for name, value in changes.items() if value is not None}
+    if said:
+        st.query_params.update(said)

@@ -1,0 +1,59 @@
+"""The link to the view on the screen, short enough to be typed, and its QR code."""
+
+import io
+from typing import NamedTuple
+
+import segno
+
+from hookviz.serving.short_links import short_links
+from hookviz.ui.presenting.known_link import for_the_class
+from hookviz.ui.serving import go_route
+
+SHORT = 60
+"""Letters of a link that need no code: so many are typed from the wall."""
+
+
+class ClassLink(NamedTuple):
+    """A link and its QR code.
+
+    Attributes:
+        link: a whole URL.
+        is_code: whether it has a short code, which holds for a while.
+        picture: the QR code, as a URL of an SVG picture.
+    """
+
+    link: str
+    is_code: bool
+    picture: str
+
+
+def link_for(base: str, query: dict[str, str], owner: str) -> ClassLink:
+    """The link to what a query string says, under the page's own address `base`."""
+    said = for_the_class(query)
+    base = base.partition("?")[0].partition("#")[0]
+    link = f"{base}?{said}" if said else base
+    is_code = len(link) > SHORT
+    if is_code:
+        code = short_links().code_for(said, owner)
+        link = f"{base.rstrip('/')}{go_route.PATH}/{code}"
+    return ClassLink(link, is_code, qr_code(link))
+
+
+def link_into_class(link: str) -> ClassLink:
+    """The link by which pupils follow, as it is."""
+    return ClassLink(link, False, qr_code(link))
+
+
+def qr_code(text: str) -> str:
+    """A QR code as a URL of an SVG picture, black on white with its margin whatever the page is."""
+    held = io.BytesIO()
+    segno.make(text, error="m", micro=False).save(
+        held, kind="svg", border=4, dark="#000", light="#fff", scale=8
+    )
+    return "data:image/svg+xml;charset=utf-8," + _escaped(held.getvalue().decode())
+
+
+def _escaped(svg: str) -> str:
+    """As a URL of data: it may have no sign that ends one."""
+    signs = {"%": "%25", "#": "%23", "<": "%3C", ">": "%3E", '"': "'", "\n": "%0A"}
+    return "".join(signs.get(letter, letter) for letter in svg)

@@ -1,0 +1,112 @@
+"""What a link to a view may hold: this page's own parameters, and no more of them than fit."""
+
+from collections.abc import Mapping
+from functools import cache
+from urllib.parse import parse_qsl, urlencode
+
+from hookviz.classroom.shared_state import known_choices
+from hookviz.errors import HookVizError, nearest_names, shorten
+from hookviz.images.samples import samples
+from hookviz.language.saying import say
+from hookviz.ui.state import ALL_FAMILIES
+from hookviz.ui.theme import PRESENT
+
+LONGEST_VALUE = 1000
+"""Letters of one parameter; a pinned view and silent channels have the same bound."""
+
+LONGEST = 4000
+"""Letters of a whole link, as it is written."""
+
+_OF_VIEWS = {"image", "upload", "lang", PRESENT}  # beside what a class shares
+_OWN = ("Upload", "Camera")  # images that stay in their session
+
+
+@cache
+def parameters() -> frozenset[str]:
+    """The names that a link to this page can have: of the view, and of every lens's settings."""
+    return known_choices() | _OF_VIEWS
+
+
+def read_query(query: str) -> dict[str, str]:
+    """What a link's query string says, by name.
+
+    Raises:
+        HookVizError: it is too long, or names what this page has not.
+    """
+    if len(query) > LONGEST:
+        raise HookVizError(
+            say(
+                "The link has {count:,} letters, and {most:,} is the most.",
+                count=len(query),
+                most=LONGEST,
+            )
+        )
+    found = dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True))
+    for name, value in found.items():
+        if name not in parameters():
+            raise HookVizError(_unknown(name))
+        if len(value) > LONGEST_VALUE:
+            raise HookVizError(
+                say(
+                    "What the link says of {name} has {count:,} letters, and {most:,} is the most.",
+                    name=name,
+                    count=len(value),
+                    most=LONGEST_VALUE,
+                )
+            )
+    return found
+
+
+def known_part(query: str) -> dict[str, str]:
+    """What a link's query string says of this page; what the page does not know is left out.
+
+    Raises:
+        HookVizError: it is too long.
+    """
+    found = parse_qsl(query.removeprefix("?")[: 10 * LONGEST])
+    kept = [(name, value) for name, value in found if name in parameters()]
+    return read_query(urlencode(kept))
+
+
+def for_the_class(found: Mapping[str, str]) -> str:
+    """The shortest query string that shows others the same: what is so anyway is left out.
+
+    Left out are also the presenter's view and images of one's own, which are in no link.
+    """
+    left = {PRESENT, "upload", *(["image"] if found.get("image") in _OWN else [])}
+    usual = _usual()
+    kept = {
+        name: value
+        for name, value in found.items()
+        if name in parameters() and name not in left and usual.get(name) != value
+    }
+    return urlencode(kept, safe=",.:/")
+
+
+@cache
+def _usual() -> dict[str, str]:
+    """What the page shows where a link does not say."""
+    return {
+        "family": ALL_FAMILIES,
+        "weights": "pretrained",
+        "image": "Samples",
+        "sample": samples()[0].name,
+        "lens": "",
+        "layers": "conv",
+        "sort": "index",
+        "top": "all",
+        "scale": "automatic",
+        "colours": "automatic",
+    }
+
+
+def _unknown(name: str) -> str:
+    near = nearest_names(name, parameters(), count=1)
+    if near:
+        return say(
+            "The link has {name}, which this page does not know. The nearest that it knows is "
+            "{near}.",
+            name=repr(shorten(name, 40)),
+            near=near[0],
+        )
+    return say("The link has {name}, which this page does not know.", name=repr(shorten(name, 40)))

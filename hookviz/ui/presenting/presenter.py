@@ -1,0 +1,110 @@
+"""The presenter's buttons on every page, and what the server answers them."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from hookviz.errors import HookVizError
+from hookviz.language.saying import say
+from hookviz.ui.components.presenter import presenter
+from hookviz.ui.presenting.class_link import ClassLink, link_for, link_into_class
+from hookviz.ui.presenting.known_link import known_part
+from hookviz.ui.presenting.slide_file import VERSION, read_slides
+
+_ANSWER = "_presenter-answer"  # a key that no widget has can't be set from outside
+
+
+def show_presenter(class_link: Callable[[], str]) -> None:
+    """The buttons, over a corner of the page.
+
+    Args:
+        class_link: gives the link into the class that this session teaches; empty for none.
+    """
+    with st.container(key="hv-presenter"):
+        _show(class_link)
+
+
+@st.fragment
+def _show(class_link: Callable[[], str]) -> None:
+    """By themselves: what they ask for runs nothing else of the page."""
+    asked = partial(_asked, class_link)
+    presenter(_words(), VERSION, st.session_state.pop(_ANSWER, None), asked, _brought)
+
+
+def _asked(class_link: Callable[[], str], query: str, number: str) -> None:
+    """Answer with the link for the class, and its QR code."""
+    answer: dict[str, Any] = {"number": number}
+    about = ""
+    try:
+        if into := class_link():
+            made = link_into_class(into)
+            about = say("Who opens this follows your screen.")
+        else:
+            made = _link_to_view(query)
+        if made.is_code:
+            about = say("This short link holds for 12 hours. Small and large letters are the same.")
+    except HookVizError as error:
+        answer |= {"link": str(error), "picture": "", "about": ""}
+    else:
+        answer |= {"link": made.link, "picture": made.picture, "about": about}
+    st.session_state[_ANSWER] = answer
+
+
+def _link_to_view(query: str) -> ClassLink:
+    context = get_script_run_ctx()
+    owner = context.session_id if context else ""
+    return link_for(str(st.context.url or ""), known_part(query), owner)
+
+
+def _brought(text: str, number: str) -> None:
+    """Answer with the slides in a file, or with what is wrong with it."""
+    answer: dict[str, Any] = {"number": number}
+    try:
+        answer["slides"] = [slide._asdict() for slide in read_slides(text)]
+    except HookVizError as error:
+        answer["fault"] = str(error)
+    st.session_state[_ANSWER] = answer
+
+
+def _words() -> dict[str, str]:
+    """What is written on the buttons; names in braces are filled in by the browser."""
+    number, title = "{number}", "{title}"
+    return {
+        "start": say("Present this view (F)"),
+        "slides": say("Slides"),
+        "earlier": say("Back (Page Up)"),
+        "later": say("Next (Page Down)"),
+        "code": say("Link and QR code for the class (Q)"),
+        "ring": say("Ring around the pointer (R)"),
+        "leave": say("Leave the presenter's view (Esc)"),
+        "close": say("Close"),
+        "add": say("Add this view"),
+        "export": say("Export"),
+        "import": say("Import"),
+        "empty": say("Remove all"),
+        "undo": say("Undo"),
+        "title": say("Slides"),
+        "none": say(
+            "No slides yet. Add the view on the screen, go to another one, add that as well. They "
+            "are kept in this browser; a file takes them to another one."
+        ),
+        "keys": say(
+            "F presents, Shift+F where two views are compared. Page Down, N and → go on, Page Up, "
+            "P and ← go back: through the slides, or without slides through the layers. R shows a "
+            "ring around the pointer, Q the link for the class, L this list. Esc leaves."
+        ),
+        "class": say("For the class"),
+        "making": say("Making the link…"),
+        "picture": say("QR code of the link below it"),
+        "bar": say("Presenting"),
+        "go": say("Show slide {number}: {title}", number=number, title=title),
+        "name": say("Title of slide {number}", number=number),
+        "up": say("Move slide {number} up", number=number),
+        "down": say("Move slide {number} down", number=number),
+        "remove": say("Remove slide {number}", number=number),
+        "at": say("{number} of {count} · {title}", number=number, count="{count}", title=title),
+        "count": say("{count} slides", count="{count}"),
+    }

@@ -1,0 +1,196 @@
+"""The WebSocket by which a class's screens follow their teacher's.
+
+Whoever connects says in JSON which class it is and shows a token: the teacher's secret, or the
+pass that a page gave to a pupil (``code``, ``token``, and the pass ``before`` a page was loaded
+again). From then on it is told what is new in its
+view (`hookviz.classroom.school_class`), the newest of it. A teacher's page tells its link
+(``state``) and closes a question (``close``); a pupil's chooses an answer (``vote``). Nothing of it
+is logged.
+"""
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import Any
+
+from starlette.routing import WebSocketRoute
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket
+from streamlit.web.server.starlette.starlette_websocket import _is_origin_allowed
+
+from hookviz.classroom.classes import classes
+from hookviz.classroom.school_class import ALONE, SchoolClass, Seat
+from hookviz.classroom.shared_state import LONGEST, read_state
+from hookviz.errors import ClassroomError
+from hookviz.ui.serving.incoming import Incoming
+
+PATH = "/hookviz/class"
+
+UNKNOWN, FOREIGN, SILENT, TOO_LARGE, TOO_FAST, TOO_MANY = 4401, 4403, 4408, 4413, 4429, 4430
+STRANGE = 1007
+"""Codes with which a connection is closed; where a class is over it is 1000."""
+
+_LARGEST = LONGEST + 200  # letters of a message
+_PATIENCE = 10.0  # seconds in which the first message comes
+_KNOCKING = 300  # connections that have not said yet whose they are
+_BEAT = 30.0  # seconds after which it is looked whether the class is due
+_PAUSE = 0.05  # seconds between two messages to one connection
+_BURST, _RATE = 60, 20.0  # messages of a connection at once, and a second after them
+
+
+class _Over(Exception):  # noqa: N818 - an end, and no error
+    """The connection is closed with this code."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+
+class ClassConnections:
+    """One connection after the other, as an ASGI application."""
+
+    def __init__(self) -> None:
+        self._knocking = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a connection until it ends; its seat does not outlive it."""
+        socket = WebSocket(scope, receive, send)  # for its headers
+        incoming = Incoming(receive)
+        await incoming.next()  # it asks to be let in
+        try:
+            await send({"type": "websocket.accept"})
+            try:
+                if not _is_origin_allowed(socket.headers.get("origin"), socket.headers.get("host")):
+                    raise _Over(FOREIGN)
+                attended, seat, woken = await self._seated(incoming)
+                await _serve(attended, seat, woken, incoming, send)
+            except _Over as end:
+                await send({"type": "websocket.close", "code": end.code})
+        except OSError:
+            return  # the line is gone
+        finally:
+            incoming.close()
+
+    async def _seated(self, incoming: Incoming) -> tuple[SchoolClass, Seat, asyncio.Event]:
+        """The class and the seat of who knocks, and what says that there is something new.
+
+        Raises:
+            _Over: it gets none. That a code is wrong and that a token is look alike.
+        """
+        if self._knocking >= _KNOCKING:
+            raise _Over(TOO_MANY)
+        self._knocking += 1
+        try:
+            first = await incoming.within(_PATIENCE)
+        finally:
+            self._knocking -= 1
+        if first is None:
+            raise _Over(SILENT)
+        said = _read(first.get("text"))
+        code, token, before = (str(said.get(name, "")) for name in ("code", "token", "before"))
+        loop, woken = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(woken.set)
+
+        attended = classes().known(code)
+        seat = attended.sit(token, wake, before) if attended else None
+        if attended is None or seat is None:
+            raise _Over(UNKNOWN)
+        return attended, seat, woken
+
+
+async def _serve(
+    attended: SchoolClass, seat: Seat, woken: asyncio.Event, incoming: Incoming, send: Send
+) -> None:
+    """Hear and tell until one of both ends.
+
+    Raises:
+        _Over: the visitor is still there.
+    """
+    tasks = [
+        asyncio.ensure_future(_hear(attended, seat, incoming)),
+        asyncio.ensure_future(_tell(attended, seat, woken, send)),
+    ]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        attended.rise(seat)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # A class that nobody is connected to any more ends in time too.
+        asyncio.get_running_loop().call_later(ALONE + 1, classes().sweep)
+
+
+async def _tell(attended: SchoolClass, seat: Seat, woken: asyncio.Event, send: Send) -> None:
+    """Send what is new of the view, the newest of it, until it is over."""
+    told: dict[str, Any] = {}
+    while True:
+        woken.clear()
+        view = attended.view(seat)
+        news = {name: value for name, value in view.items() if told.get(name, _Over) != value}
+        if news:
+            await send({"type": "websocket.send", "text": json.dumps(news)})
+            told |= news
+        if view["over"]:
+            raise _Over(1000)
+        await asyncio.sleep(_PAUSE)
+        try:
+            await asyncio.wait_for(woken.wait(), _BEAT)
+        except TimeoutError:
+            classes().sweep()
+
+
+async def _hear(attended: SchoolClass, seat: Seat, incoming: Incoming) -> None:
+    """Take in what comes, until the visitor is gone.
+
+    Raises:
+        _Over: it is too much, or nothing that may be said from this seat.
+    """
+    clock = asyncio.get_running_loop().time
+    room, at = float(_BURST), clock()
+    while True:
+        message = await incoming.next()
+        if message["type"] != "websocket.receive":
+            return
+        now = clock()
+        room, at = min(_BURST, room + (now - at) * _RATE) - 1, now
+        if room < 0:
+            raise _Over(TOO_FAST)
+        said = _read(message.get("text"))
+        match said:
+            case {"state": str(query)} if seat.follower is None:
+                with suppress(
+                    ClassroomError
+                ):  # such a view is not shared, and the one before stays
+                    attended.publish(seat, read_state(query))
+            case {"close": int(number)} if seat.follower is None:
+                attended.close(seat, number)
+            case {"vote": int(answer), "question": int(number)} if seat.follower is not None:
+                attended.vote(seat, number, answer)
+            case _:
+                raise _Over(STRANGE)
+
+
+def _read(text: str | None) -> dict[str, Any]:
+    """What a message says.
+
+    Raises:
+        _Over: it is too long, or no object in JSON.
+    """
+    if text is not None and len(text) > _LARGEST:
+        raise _Over(TOO_LARGE)
+    try:
+        said = json.loads(text or "")
+    except (ValueError, RecursionError) as error:
+        raise _Over(STRANGE) from error
+    if not isinstance(said, dict):
+        raise _Over(STRANGE)
+    return said
+
+
+def route() -> WebSocketRoute:
+    """The classes' connections as a route for the server."""
+    return WebSocketRoute(PATH, ClassConnections())

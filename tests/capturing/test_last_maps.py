@@ -1,0 +1,215 @@
+"""Where a network's last maps are, by networks that end in every way."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.capturing.inputs import prepare
+from hookviz.capturing.last_maps import last_maps
+from hookviz.capturing.survey import survey_input
+from hookviz.types import Model
+from tests.conftest import as_model, picture, random_input, seeded
+
+
+def found(model: Model, *, size: int = 32) -> str | None:
+    surveyed = survey_input(model, prepare(model, random_input(0, size)))
+    return last_maps(surveyed, {layer.name for layer in surveyed.every})
+
+
+@pytest.mark.parametrize(
+    ("name", "last", "shape"),
+    [
+        (
+            "resnet18",
+            "layer4.1",
+            (512, 7, 7),
+        ),  # a sum, and a ReLU that runs twice
+        ("squeezenet1_1", "features.12", (512, 13, 13)),  # two convs' maps put together
+        ("googlenet", "inception5b", (1024, 7, 7)),
+        ("convnext_tiny", "features.7.2", (768, 7, 7)),  # a sum, and no layer after it
+        ("densenet121", "features.norm5", (1024, 7, 7)),
+        (
+            "mobilenet_v2",
+            "features.18.2",
+            (1280, 7, 7),
+        ),  # what its block returns
+    ],
+)
+def test_it_is_what_the_scores_of_a_known_network_are_read_off(
+    name: str, last: str, shape: tuple[int, ...]
+) -> None:
+    model = hookviz.load_model(name, "random")
+    surveyed = survey_input(model, prepare(model, picture()))
+    shapes = {layer.name: layer.output_shape for layer in surveyed.maps}
+    assert last_maps(surveyed, {layer.name for layer in surveyed.every}) == last
+    assert shapes[last] == shape
+
+
+def test_grad_cam_begins_where_it_is_the_first_class_activation_map() -> None:
+    """Zhou et al. 2016, of a network that ends in a mean and one linear layer."""
+    model = hookviz.load_model("resnet18", "random")
+    result = hookviz.run_lens("grad-cam", model, picture(), target=7)
+    maps = hookviz.capture(model, picture(), "layer4")["layer4"].values
+    assert isinstance(model.network.fc, nn.Linear)
+    by_weights = torch.einsum("c,chw->hw", model.network.fc.weight[7].detach(), maps)
+    expected = torch.relu(by_weights / maps[0].numel()).numpy()
+    assert result.chosen["layer"] == "layer4.1"
+    assert result.values["map"] == pytest.approx(expected, rel=1e-4, abs=1e-7)
+
+
+class Sum(nn.Module):
+    """A sum with a shortcut, with or without a write into what a layer has put out."""
+
+    def __init__(self, *, in_place: bool) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 3, padding=1)
+        self.in_place = in_place
+
+    def forward(self, images: Tensor) -> Tensor:
+        out: Tensor = self.conv(images)
+        if self.in_place:
+            out += images
+            return out
+        return out + images
+
+
+class Parts(nn.Module):
+    """Puts out maps as a pair."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 3, padding=1)
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        out = self.conv(images)
+        return out, out
+
+
+class First(nn.Module):
+    """Takes the first of a pair."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = Parts()
+
+    def forward(self, images: Tensor) -> Tensor:
+        out: Tensor = self.parts(images)[0]
+        return out
+
+
+def ending_in(*modules: nn.Module) -> Callable[[], nn.Module]:
+    head = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 5)
+    return lambda: nn.Sequential(nn.Sequential(*modules), *head)
+
+
+@pytest.mark.parametrize(
+    ("ending", "last"),
+    [
+        (ending_in(Sum(in_place=False)), "0.0"),
+        (ending_in(Sum(in_place=True)), "0.0"),  # the same tensor, and other values
+        (ending_in(nn.Conv2d(3, 3, 3), nn.ReLU()), "0.1"),
+        (ending_in(nn.Conv2d(3, 3, 3), nn.ReLU(inplace=True)), "0.1"),
+        (ending_in(nn.Conv2d(3, 3, 3), nn.Dropout(), nn.Identity()), "0.0"),  # do nothing
+        (ending_in(First()), "0.0"),  # nobody looks into the pair
+        (lambda: nn.Sequential(nn.Conv2d(3, 5, 32), nn.Flatten()), None),  # no map has two cells
+    ],
+)
+def test_it_is_the_innermost_that_has_these_very_values(
+    ending: Callable[[], nn.Module], last: str | None
+) -> None:
+    assert found(as_model(seeded(ending))) == last
+
+
+class Twice(nn.Module):
+    """One ReLU after a convolution, and after a linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)
+        self.relu, self.pool = nn.ReLU(), nn.MaxPool2d(2)
+        self.hidden, self.last = nn.Linear(4 * 14 * 14, 6), nn.Linear(6, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.pool(self.second(self.relu(self.first(images))))
+        scores: Tensor = self.last(self.relu(self.hidden(maps.flatten(1))))
+        return scores
+
+
+class ThreeTimes(nn.Module):
+    """One block that runs three times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.block = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3, padding=1)
+        self.head = nn.Linear(4, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.stem(images)
+        for _ in range(3):
+            maps = self.block(maps).relu()
+        scores: Tensor = self.head(maps.mean((2, 3)))
+        return scores
+
+
+class Sequence(nn.Module):
+    """A convolution over the cells in a row, after one over the image."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.act, self.row = nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv1d(4, 8, 3)
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        row = self.row(self.act(self.conv(images)).flatten(2))
+        scores: Tensor = self.head(row.mean(2))
+        return scores
+
+
+class AroundAll(nn.Module):
+    """A shortcut around everything, through a layer that does nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.skip, self.head = nn.Conv2d(3, 3, 1), nn.Identity(), nn.Linear(3, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.conv(images) + self.skip(images)
+        scores: Tensor = self.head(maps.mean((2, 3)))
+        return scores
+
+
+@pytest.mark.parametrize(
+    ("network", "last", "begins"),
+    [
+        (Twice, "pool", "pool"),  # its ReLU puts out maps before that, and none after
+        (ThreeTimes, None, "block"),  # a name alone would mean the first of its calls
+        (Sequence, "act", "act"),  # a row of values is no map that can lie on the image
+        (AroundAll, None, "conv"),  # the sum is no module's
+    ],
+)
+def test_a_network_that_names_them_not_has_none(
+    network: Callable[[], nn.Module], last: str | None, begins: str
+) -> None:
+    model = as_model(seeded(network))
+    assert found(model) == last
+    image = random_input(0, 32)
+    result = hookviz.run_lens("grad-cam", model, image)
+    assert result.chosen["layer"] == begins
+
+
+def test_maps_that_are_the_classes_are_none() -> None:
+    network = lambda: nn.Sequential(  # noqa: E731
+        nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 5, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    )
+    assert found(as_model(seeded(network))) == "1"
+
+
+def test_only_those_are_found_that_are_asked_for() -> None:
+    model = hookviz.load_model("resnet18", "random")
+    surveyed = survey_input(model, prepare(model, picture()))
+    convs = {layer.name for layer in surveyed.convs}
+    assert last_maps(surveyed, convs) is None  # the sum is none of theirs
+    assert last_maps(surveyed, {"fc"}) is None

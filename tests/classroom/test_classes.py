@@ -1,0 +1,80 @@
+import pytest
+
+from hookviz.classroom.classes import Classes, ElsewhereError
+from hookviz.classroom.codes import LETTERS, shown_code
+from hookviz.classroom.school_class import ALONE
+from hookviz.classroom.tries import Tries
+from hookviz.errors import ClassroomError
+
+
+def test_a_class_is_found_by_its_code_until_it_ends() -> None:
+    classes = Classes(3)
+    begun, other = classes.begin(), classes.begin()
+    assert classes.find(shown_code(begun.code).lower(), "pupil") is begun
+    assert classes.taught(begun.code, begun.secret_for_the_teacher()) is begun
+    assert classes.taught(begun.code, other.secret_for_the_teacher()) is None
+    assert classes.taught(other.code, begun.secret_for_the_teacher()) is None
+    classes.end(begun)
+    assert begun.is_over
+    assert classes.taught(begun.code, begun.secret_for_the_teacher()) is None
+    with pytest.raises(ClassroomError, match=f"no class {shown_code(begun.code)} here: it may be"):
+        classes.find(begun.code, "pupil")
+    assert len(classes) == 1
+
+
+def test_there_are_as_many_as_may_be_and_none_where_none_may() -> None:
+    classes = Classes(2)
+    first = classes.begin()
+    classes.begin()
+    with pytest.raises(ClassroomError, match="2 classes are going on here"):
+        classes.begin()
+    classes.end(first)
+    classes.begin()
+    assert not Classes(0).are_on
+    with pytest.raises(ClassroomError, match="HOOKVIZ_CLASSES=0"):
+        Classes(0).begin()
+
+
+def test_those_whose_time_has_come_make_room() -> None:
+    time = [0.0]
+    classes = Classes(1, now=lambda: time[0])
+    left = classes.begin()
+    time[0] = ALONE + 1
+    assert classes.begin() is not left
+    assert left.is_over
+
+
+def test_a_code_can_not_be_guessed_even_by_who_then_has_it() -> None:
+    time = [0.0]
+    classes = Classes(3, tries=Tries(one=4, together=100, now=lambda: time[0]))
+    begun = classes.begin()
+    wrong = next(code for code in ("AAAAAA", "BBBBBB") if code != begun.code)
+    for typed in (wrong, "", "K7", wrong):
+        with pytest.raises(ClassroomError, match=r"There is no class|six letters"):
+            classes.find(typed, "guesser")
+    with pytest.raises(ClassroomError, match="Too many wrong codes"):
+        classes.find(begun.code, "guesser")
+    assert classes.find(begun.code, "pupil") is begun
+    time[0] = 61.0
+    assert classes.find(begun.code, "guesser") is begun
+
+
+def test_a_code_names_its_server() -> None:
+    servers = [Classes(3, server=number) for number in range(3)]
+    begun = servers[1].begin()
+    assert begun.code[0] == LETTERS[1]
+    assert servers[1].find(begun.code, "pupil") is begun
+    with pytest.raises(ElsewhereError, match="at another server of this site"):
+        servers[2].find(begun.code, "pupil")
+    other = begun.code[:-1] + LETTERS[LETTERS.index(begun.code[-1]) - 1]
+    with pytest.raises(ClassroomError, match="it may be over") as found:
+        servers[1].find(other, "pupil")
+    assert not isinstance(found.value, ElsewhereError)
+
+
+def test_a_session_that_is_over_is_forgotten() -> None:
+    classes = Classes(2)
+    begun = classes.begin()
+    token = begun.admit("pupil")
+    classes.leave("pupil")
+    assert begun.sit(token, lambda: None) is None

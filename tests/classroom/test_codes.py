@@ -1,0 +1,33 @@
+import pytest
+
+from hookviz.classroom.codes import LENGTH, LETTERS, new_code, read_code, server_of, shown_code
+
+
+def test_a_code_is_read_however_it_is_typed() -> None:
+    for _ in range(50):
+        code = new_code()
+        assert len(code) == LENGTH
+        assert set(code) <= set(LETTERS)
+        assert read_code(shown_code(code)) == code
+        assert read_code(f" {code[:2]}-{code[2:].lower()}.") == code
+
+
+@pytest.mark.parametrize("typed", ["", "K7M", "K7MP3XX", "K7MP3O", "Ⅷ7MP3X", "K7MP3X" * 1000, "\0"])
+def test_what_is_no_code_is_none(typed: str) -> None:
+    assert read_code(typed) == ""
+
+
+def test_no_two_letters_of_a_code_look_alike() -> None:
+    for group in ("O0", "I1L", "S5", "B8"):
+        assert len(set(group) & set(LETTERS)) <= 1
+
+
+def test_codes_are_not_made_in_an_order() -> None:
+    made = [new_code() for _ in range(400)]
+    assert len(set(made)) == len(made)
+    for place in range(LENGTH):
+        assert len({code[place] for code in made}) > len(LETTERS) // 2
+
+
+def test_one_of_several_servers_is_known_by_its_codes() -> None:
+    assert [server_of(new_code(number)) for number in range(20)] == list(range(20))

@@ -1,0 +1,69 @@
+from urllib.parse import parse_qs, urlencode
+
+import pytest
+
+from hookviz.classroom.shared_state import (
+    LONGEST,
+    OF_ONE,
+    SharedState,
+    known_choices,
+    read_state,
+)
+from hookviz.errors import ClassroomError
+from tests.ui.link_parameters import in_code
+
+
+def test_the_choices_of_a_link_are_shared_in_whatever_order_they_come() -> None:
+    link = "?model=ShapesNet&layer=stem.first.conv&channel=5&grad-cam-target=cat&lens=grad-cam"
+    state = read_state(link)
+    assert state.sample
+    assert parse_qs(state.query) == parse_qs(link[1:])
+    turned = "&".join(reversed(link[1:].split("&")))
+    assert read_state(turned) == state
+
+
+def test_what_is_of_the_teacher_alone_stays_there() -> None:
+    own = dict.fromkeys(OF_ONE, "x")
+    assert read_state(urlencode(own | {"cell": "1,2"})) == SharedState("cell=1%2C2")
+
+
+@pytest.mark.parametrize("image", ["Upload", "Camera", "Live"])
+def test_no_photograph_is_shared(image: str) -> None:
+    pinned = urlencode({"upload": "my face.png", "name": "my face", "model": "ShapesNet"})
+    link = {"image": image, "upload": "abc", "sample": "cat", "a": pinned, "compare": "A"}
+    state = read_state(urlencode(link | {"channel": "3"}))
+    assert state == SharedState("channel=3", sample=False)
+
+
+def test_a_pinned_sample_is_shared() -> None:
+    pinned = urlencode({"sample": "cat", "name": "Cat", "model": "ShapesNet"})
+    assert parse_qs(read_state(urlencode({"a": pinned})).query) == {"a": [pinned]}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "javascript:alert(1)",
+        "https://elsewhere.example/?model=x".partition("?")[0],
+        urlencode({"next": "https://elsewhere.example", "token": "x", "__proto__": "y"}),
+        urlencode({"layer": "x" * 1300}),
+        urlencode({"layer": "a\nb", "model": "a\u202eb"}),
+        "#model=x",
+    ],
+)
+def test_what_is_no_choice_of_the_page_is_left_out(query: str) -> None:
+    assert read_state(query).query == ""
+
+
+@pytest.mark.parametrize(
+    "query", ["model=" + "x" * LONGEST, "&".join(f"a{n}=1" for n in range(200)), "model=%ff"]
+)
+def test_what_is_too_much_or_no_link_is_refused(query: str) -> None:
+    with pytest.raises(ClassroomError):
+        read_state(query)
+
+
+def test_every_choice_that_a_widget_binds_to_the_link_is_known() -> None:
+    bound = in_code()
+    assert {"model", "layer", "compare", "cell"} <= bound
+    assert bound - known_choices() - OF_ONE == set()

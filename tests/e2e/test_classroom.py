@@ -1,0 +1,272 @@
+"""A class in real browsers: a teacher and three pupils, one of them on a phone."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Literal
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from hookviz.classroom.codes import shown_code
+from hookviz.images.samples import samples
+from scripts.browsing import tile_centre, wait_for_grid
+from tests.conftest import encoded, picture
+from tests.e2e.screen import SHAPESNET, choose
+from tests.e2e.test_accessibility import serious
+from tests.e2e.test_history import settle
+
+MINE = {"name": "mine.png", "mimeType": "image/png", "buffer": encoded(picture(3))}
+Scheme = Literal["light", "dark"]
+WIDE, PHONE = (1280, 720), (390, 844)
+
+
+@pytest.fixture
+def screen(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Opens a window of a person's own."""
+    with ExitStack() as stack:
+
+        def opened(size: tuple[int, int], scheme: Scheme = "light") -> Page:
+            context = browser.new_context(
+                viewport={"width": size[0], "height": size[1]}, color_scheme=scheme
+            )
+            stack.callback(context.close)
+            page = context.new_page()
+            page.set_default_timeout(30_000)
+            return page
+
+        yield opened
+
+
+def begin(page: Page, server: str, link: str = SHAPESNET) -> str:
+    """Begin a class as its teacher does; its code."""
+    page.goto(f"{server}/{link}")
+    wait_for_grid(page)
+    page.get_by_role("button", name="Classroom", exact=True).click()
+    page.get_by_role("button", name="Begin a class").click()
+    page.wait_for_url("**class=**")
+    code = asked_of(page)["class"]
+    expect(page.get_by_text(shown_code(code))).to_be_visible()
+    return code
+
+
+def join(page: Page, code: str) -> None:
+    """Follow a class by its code, as it is read off the wall."""
+    page.get_by_role("button", name="Classroom", exact=True).click()
+    page.get_by_label("The code of your class").fill(shown_code(code).lower())
+    page.get_by_role("button", name="Follow my teacher").click()
+
+
+def asked_of(page: Page) -> dict[str, str]:
+    """The choices of the link."""
+    return {name: values[-1] for name, values in parse_qs(urlsplit(page.url).query).items()}
+
+
+def follows(page: Page, **choices: str | None) -> None:
+    """Wait until the link has these choices; None for one that is not there."""
+    for name, value in choices.items():
+        page.wait_for_function(
+            "([name, value]) => new URLSearchParams(location.search).get(name) === value",
+            arg=[name, value],
+        )
+
+
+def ask(page: Page, words: str, *answers: str) -> None:
+    page.get_by_role("button", name="Ask", exact=True).click()
+    page.get_by_label("Question", exact=True).fill(words)
+    page.get_by_label("Answers, one a line").fill("\n".join(answers))
+    page.get_by_role("button", name="Ask the class").click()
+
+
+def tally(page: Page) -> list[str]:
+    return page.locator(".tally b").all_inner_texts()
+
+
+def test_pupils_follow_let_go_and_come_back_answer_and_are_told_of_the_end(
+    screen: Callable[[tuple[int, int]], Page], server: str
+) -> None:
+    teacher, first, phone, own = screen(WIDE), screen(WIDE), screen(PHONE), screen(WIDE)
+    code = begin(teacher, server)
+
+    # by the link, by the code that is typed, and with a photograph of one's own
+    first.goto(f"{server}/?follow={code.lower()}")
+    phone.goto(f"{server}/{SHAPESNET}")
+    phone.get_by_test_id("stExpandSidebarButton").click()
+    join(phone, code)
+    expect(phone.get_by_text("You follow your teacher.")).to_be_in_viewport()
+    expect(phone.get_by_test_id("stSidebar")).not_to_be_in_viewport()
+    own.goto(f"{server}/{SHAPESNET}&image=Upload")
+    own.locator("input[type=file]").first.set_input_files(MINE)  # type: ignore[arg-type]
+    follows(own, image="Upload")
+    mine = wait_for_grid(own)
+    join(own, code)
+    expect(teacher.get_by_text("3 screens follow")).to_be_visible()
+
+    choose(teacher, "Layer", "stage1.first.conv")
+    for page in (first, phone, own):
+        follows(page, layer="stage1.first.conv", model="ShapesNet")
+    wait_for_grid(teacher)
+    teacher.mouse.click(*tile_centre(teacher, 5))
+    teacher.get_by_role("radio", name=samples()[1].title).click()
+    for page in (first, phone):
+        follows(page, channel="5", sample=samples()[1].name)
+    follows(own, channel="5", image="Upload")
+    assert "upload" in asked_of(own)
+    assert wait_for_grid(own) != mine
+    expect(own.get_by_role("heading", name="Channel 5")).to_be_visible()
+    expect(phone.get_by_role("heading", name="Channel 5")).to_be_visible()
+
+    # who lets go looks on alone, and comes back with one click
+    first.get_by_role("button", name="Let go").click()
+    expect(first.get_by_text("You look on your own.")).to_be_visible()
+    choose(first, "Layer", "stage2.first.conv")
+    teacher.get_by_role("radio", name=samples()[0].title).click()
+    follows(phone, sample=None)
+    assert asked_of(first)["layer"] == "stage2.first.conv"
+    assert asked_of(first)["sample"] == samples()[1].name
+    first.reload()
+    expect(first.get_by_text("You look on your own.")).to_be_visible()
+    assert asked_of(first)["layer"] == "stage2.first.conv"
+    first.get_by_role("button", name="Back to the teacher").click()
+    follows(first, layer="stage1.first.conv", sample=None, channel="5")
+    expect(teacher.get_by_text("3 screens follow")).to_be_visible()
+
+    # a question, with words that would be markup
+    ask(teacher, "Which <img src=x onerror=alert(1)> map?", "<b>bold</b>")
+    expect(teacher.get_by_text("A question needs 2 to 6 answers")).to_be_visible()
+    teacher.get_by_label("Answers, one a line").fill("<b>bold</b>\nvertical\nnone")
+    teacher.get_by_role("button", name="Ask the class").click()
+    for page in (first, phone, own):
+        card = page.get_by_role("region", name="A question to the class")
+        expect(card.get_by_text("Which <img src=x onerror=alert(1)> map?")).to_be_visible()
+        assert card.locator("img, b").count() == 0
+        box = card.bounding_box()
+        size = page.viewport_size
+        assert box is not None
+        assert size is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= size["width"]
+        assert box["y"] + box["height"] <= size["height"]
+    first.get_by_role("button", name="<b>bold</b>").click()
+    phone.get_by_role("button", name="vertical").click()
+    own.get_by_role("button", name="none").click()
+    own.get_by_role("button", name="vertical").click()
+    expect(teacher.locator(".tally b")).to_have_text(["1", "2", "0"])
+    expect(own.get_by_role("button", name="vertical")).to_have_attribute("aria-pressed", "true")
+    for page in (phone, teacher):
+        assert serious(page) == []
+    phone.reload()  # whoever comes again has answered already
+    expect(phone.get_by_role("button", name="vertical")).to_have_attribute("aria-pressed", "true")
+    expect(teacher.locator(".tally b")).to_have_text(["1", "2", "0"])
+
+    # the teacher's page is loaded again and goes on
+    teacher.reload()
+    expect(teacher.locator(".tally b")).to_have_text(["1", "2", "0"])
+    teacher.get_by_role("button", name="Close the question").click()
+    expect(phone.get_by_role("region", name="A question to the class")).to_have_count(0)
+    teacher.get_by_role("button", name="Code", exact=True).click()
+    expect(teacher.get_by_role("img", name="QR code")).to_be_visible()
+    teacher.get_by_role("button", name="End the class").click()
+    for page in (first, phone, own):
+        follows(page, follow=None)
+        expect(page.get_by_text("The class has ended.")).to_be_visible()
+    follows(teacher, **{"class": None})
+    assert asked_of(own)["image"] == "Upload"
+
+
+def test_a_class_is_taught_from_the_presenters_view(
+    screen: Callable[..., Page], server: str
+) -> None:
+    """Its slides, its link for the class and its bar go on while a class is taught."""
+    teacher, pupil = screen(WIDE, "dark"), screen(WIDE)
+    code = begin(teacher, server)
+    settle(teacher)
+    teacher.get_by_role("button", name="Slides", exact=True).first.click()
+    teacher.get_by_role("button", name="Add this view").click()
+    kept = teacher.evaluate("localStorage.getItem('hookviz-slides')")
+    assert code not in kept
+    teacher.keyboard.press("Escape")
+    choose(teacher, "Layer", "stage2.first.conv")
+    follows(teacher, layer="stage2.first.conv")
+    settle(teacher)
+    pupil.goto(f"{server}/?follow={code}")
+    follows(pupil, layer="stage2.first.conv")
+    teacher.locator("[data-testid=stMain]").press("f")
+    follows(teacher, present="1")
+    settle(teacher)
+    teacher.keyboard.press("PageDown")
+    follows(teacher, layer=None, present="1", **{"class": code})
+    follows(pupil, layer=None, present=None, follow=code)
+
+    teacher.get_by_role("button", name="Code", exact=True).click()
+    expect(teacher.get_by_role("img", name="QR code")).to_be_visible()
+    assert serious(teacher) == []
+    large = teacher.locator(".hv-class-code")
+    assert large.evaluate("code => parseFloat(getComputedStyle(code).fontSize)") >= 48
+    teacher.keyboard.press("Escape")
+    teacher.keyboard.press("q")  # leads into the class
+    expect(teacher.get_by_text(f"?follow={code}")).to_be_visible()
+    expect(teacher.get_by_text("Who opens this follows your screen.")).to_be_visible()
+    teacher.keyboard.press("Escape")
+    settle(teacher)
+    teacher.reload()
+    expect(teacher.get_by_text("1 screen follows")).to_be_visible()
+    settle(teacher)
+
+    ask(teacher, "Which?", "one", "two")
+    pupil.get_by_role("button", name="two").click()
+    expect(teacher.locator(".tally b")).to_have_text(["0", "1"])
+    teacher.get_by_role("button", name="Ask the class").click()  # again, and nothing is lost
+    settle(teacher)
+    expect(teacher.locator(".tally b")).to_have_text(["0", "1"])
+    teacher.keyboard.press("Escape")
+    leave = teacher.get_by_role("toolbar", name="Presenting").get_by_role("button").last
+    leave.click()  # nothing lies over it
+    follows(teacher, present=None)
+    teacher.get_by_role("button", name="Code", exact=True).click()
+    teacher.get_by_role("button", name="End the class").click()
+    follows(pupil, follow=None)
+
+
+def test_no_class_is_said_in_words_and_a_link_without_the_secret_teaches_nothing(
+    screen: Callable[[tuple[int, int]], Page], server: str
+) -> None:
+    teacher, pupil = screen(WIDE), screen(WIDE)
+    code = begin(teacher, server)
+    wrong = code[:-1] + ("A" if code[-1] != "A" else "B")
+    pupil.goto(f"{server}/{SHAPESNET}&follow={wrong}")
+    expect(pupil.get_by_text(f"There is no class {shown_code(wrong)} here")).to_be_visible()
+    pupil.get_by_role("button", name="Go on without a class").click()
+    follows(pupil, follow=None)
+    pupil.goto(f"{server}/{SHAPESNET}&class={code}")  # as a link that the teacher shared
+    follows(pupil, **{"class": None})
+    expect(pupil.get_by_role("button", name="Ask", exact=True)).to_have_count(0)
+    expect(teacher.get_by_text("0 screens follow")).to_be_visible()
+
+
+def test_a_question_of_a_lesson_is_asked_to_the_class_with_its_facts(
+    screen: Callable[[tuple[int, int]], Page], server: str
+) -> None:
+    teacher, pupil = screen(WIDE), screen(PHONE)
+    code = begin(teacher, server)
+    pupil.goto(f"{server}/?follow={code}")
+    expect(teacher.get_by_text("1 screen follows")).to_be_visible()
+    teacher.get_by_role("button", name="Learn").click()
+    teacher.locator("[data-slug=image]").click()
+    follows(pupil, lesson="image")
+    teacher.locator(".st-key-hv-next button").click()
+    teacher.get_by_role("button", name="All three are large").click()
+    teacher.locator(".st-key-hv-next button").click()
+    asked = teacher.locator("section.question")
+    expect(asked.get_by_role("button", name="49,152")).to_be_visible()
+    words = asked.locator(".words").inner_text()
+    answers = asked.locator(".answers button span").all_inner_texts()
+    teacher.get_by_role("button", name="Ask the class").click()
+    card = pupil.get_by_role("region", name="A question to the class")
+    expect(card.get_by_text(words)).to_be_visible()
+    assert card.get_by_role("button").all_inner_texts() == answers
+    card.get_by_role("button").nth(1).click()
+    expect(teacher.locator(".tally b")).to_have_text(["0", "1", "0"])
+    assert serious(teacher) == []
+    teacher.get_by_role("button", name="Close the question").click()
+    expect(card).to_have_count(0)

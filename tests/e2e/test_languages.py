@@ -1,0 +1,213 @@
+"""The page in another language: every word of it, the switch, the link, the browser's own."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import hookviz
+from scripts.servers import free_port, serve
+from tests.e2e.test_accessibility import serious
+from tests.language import pseudo
+
+_ALL_TEXT = """() => {
+  const found = new Set();
+  const spoken = ["aria-label", "title", "alt", "placeholder", "aria-description"];
+  const others = "[data-testid='stToolbar'], [data-testid='stIconMaterial'], code, kbd";
+  const look = (root) => {
+    for (const each of root.querySelectorAll("*")) {
+      if (["STYLE", "SCRIPT", "SVG"].includes(each.tagName) || each.closest(others)) continue;
+      for (const name of spoken) if (each.getAttribute(name)) found.add(each.getAttribute(name));
+      for (const node of each.childNodes) {
+        const text = node.nodeType === 3 ? node.data.trim() : "";
+        if (text && each.checkVisibility()) found.add(text);
+      }
+      if (each.shadowRoot) look(each.shadowRoot);
+    }
+  };
+  look(document.querySelector("[data-testid='stApp']"));
+  return [...found];
+}"""
+
+# What Streamlit's own widgets say; it speaks English alone.
+_STREAMLIT = re.compile(
+    r"^(Selected .*|Help|Open|.*Help for .*|Increment|Decrement|Clear all|Press Enter.*"
+    r"|.*drag and drop.*|.*Limit \d.*|Browse files|file upload|• [A-Z, ]+|.*per file.*|Take Photo"
+    r"|Clear photo|Switch to .* facing camera|Learn how to allow access|This app would like.*"
+    r"|Toolbar|Sidebar|Skip to main content|Collapse sidebar|Expand sidebar|Fullscreen.*"
+    r"|Download.*|Search|Show/hide columns|Close.*|Drag.*to resize.*|Current value:.*"
+    r"|Copy to clipboard|[a-z]+(_[a-z]+)+( icon)?|(casino|download|upload)( icon)?"
+    r"|Upload|Choose an option|st[A-Z].*)$"
+)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("languages")
+    pseudo.write_catalog(folder)
+    environment = {
+        "HOOKVIZ_LANGUAGES": str(folder),
+        "HOOKVIZ_WEIGHTS_URL": f"http://127.0.0.1:{free_port()}",
+    }
+    with serve(environment) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def names(model: hookviz.Model) -> set[str]:
+    """What is a name in any language: of a layer, a model, a colormap, a file."""
+    words = {
+        *(f"{layer.name} {layer.kind}" for layer in hookviz.list_layers(model, kind="all")),
+        *(layer.kind for layer in hookviz.list_layers(model, kind="maps")),
+        "HookViz ShapesNet SqueezeNet ImageNet ResNet Grad CAM Fourier MACO NaN",
+        "English Esperanto Language",
+    }
+    return {part for word in words for part in re.findall(r"[A-Za-z]{3,}", word)}
+
+
+def untranslated(page: Page, names: set[str]) -> list[str]:
+    """What stands on the page in ordinary letters, though it is no name."""
+    found = []
+    for text in page.evaluate(_ALL_TEXT):
+        if _STREAMLIT.match(text):
+            continue
+        words = re.findall(r"[A-Za-z]{3,}", re.sub(r"[\w /]+\.jpg", "", text))
+        if any(word not in names for word in words):
+            found.append(text[:120])
+    return sorted(found)
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "channel=5",
+        "channel=5&origin=Kernel&sort=mean&scale=channel",
+        "channel=3&patches=true",
+        "layers=maps&layer=stem",
+        "lens=grad-cam",
+        "lens=summary",
+        "lens=maximize&maximize-steps=2",
+        "lens=health",
+        "image=Upload",
+        "image=Live",
+        "weights=random",
+        "lesson=all",
+        "present=1",
+    ],
+)
+def test_every_word_is_translatable(address: str, page: Page, names: set[str], link: str) -> None:
+    page.goto(f"{address}/?lang=eo&model=ShapesNet&{link}")
+    expect(page.locator("[data-testid=stMain] button").first).to_be_visible()
+    expect(page.locator("[data-stale=true]")).to_have_count(0)
+    page.wait_for_timeout(1500)
+    assert untranslated(page, names) == []
+
+
+_NUMBERS = """() => {
+  const found = [];
+  const look = (root) => {
+    for (const each of root.querySelectorAll("*")) {
+      if (each.matches("style, script, code, input")) continue;
+      for (const node of each.childNodes) {
+        if (node.nodeType === 3 && /\\d[.,]\\d/.test(node.data)) found.push(node.data.trim());
+      }
+      if (each.shadowRoot) look(each.shadowRoot);
+    }
+  };
+  look(document.querySelector("[data-testid='stMain']"));
+  return found;
+}"""
+
+
+def test_numbers_have_the_point_of_the_language(address: str, page: Page) -> None:
+    """Those too that the browser writes: of a tile, of a cell and of a layer."""
+    for language, point, other in (("zh-CN", ".", r"\d,\d\d?\b"), ("eo", ",", r"\d\.\d")):
+        page.goto(f"{address}/?lang={language}&model=ShapesNet&layer=stage1.first.conv&channel=5")
+        expect(page.get_by_text(re.compile(rf"−\d\{point}\d{{5}}$"))).to_be_visible()
+        numbers = page.evaluate(_NUMBERS)
+        assert len(numbers) > 20
+        assert [each for each in numbers if re.search(other, each)] == []
+
+
+def test_the_switch_turns_the_page_and_links_stay_english(address: str, page: Page) -> None:
+    page.goto(f"{address}/?model=ShapesNet&channel=5&sort=mean")
+    expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
+    page.locator(".st-key-hv-name").get_by_text("简体中文").click()
+    expect(page.get_by_role("heading", name="通道 5")).to_be_visible()
+    expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
+    expect(page.get_by_text(re.compile("通道 5 · 最小")).first).to_be_visible()  # by a script
+    expect(page.locator(".st-key-sort input")).to_have_value("均值")
+    choose(page, "scale", "通道")
+    expect(page).to_have_url(re.compile("scale=channel"))
+    assert "sort=mean" in page.url
+    page.reload()
+    expect(page.locator(".st-key-scale input")).to_have_value("通道")
+    page.locator(".st-key-hv-name").get_by_text("English").click()
+    expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
+    expect(page.locator(".st-key-scale input")).to_have_value("channel")
+    expect(page.locator(".st-key-sort input")).to_have_value("mean")
+
+
+def test_classes_have_chinese_names_and_links_do_not(address: str, page: Page) -> None:
+    page.goto(f"{address}/?model=ShapesNet&sample=star&lens=grad-cam&lang=zh-CN")
+    first = page.locator(".hv-classes .label").first
+    expect(first).to_have_text("星形")
+    page.locator(".st-key-grad-cam-target input").fill("circle")  # by its English name
+    page.get_by_role("option", name=re.compile("圆形 · circle")).click()
+    expect(page).to_have_url(re.compile("grad-cam-target=circle(&|$)"))
+    expect(page.get_by_text(re.compile("^圆形.*得分"))).to_be_visible()
+    page.locator(".st-key-grad-cam-target input").fill("星形")
+    page.get_by_role("option", name=re.compile("星形 · star")).click()
+    expect(page).to_have_url(re.compile("grad-cam-target=star(&|$)"))
+    page.locator(".st-key-hv-name").get_by_text("English").click()
+    expect(first).to_have_text("star")
+    expect(page.get_by_text(re.compile("^star: score"))).to_be_visible()
+    expect(page).to_have_url(re.compile("grad-cam-target=star(&|$)"))
+    page.goto(f"{address}/?patches=true&lang=zh-CN")  # an atlas of other classes than the model's
+    page.locator(".st-key-answers input").fill("三角")
+    page.get_by_role("option", name="三角形 · triangle", exact=True).click()
+    expect(page).to_have_url(re.compile("answers=triangle"))
+
+
+def test_a_choice_in_chinese_can_be_taken_back(address: str, page: Page) -> None:
+    page.goto(f"{address}/?model=ShapesNet&lang=zh-CN")
+    random = page.locator(".st-key-weights").get_by_text("随机", exact=True)
+    random.click()
+    expect(page).to_have_url(re.compile("weights=random"))
+    expect(page.get_by_text("随机权重：这些预测没有意义")).to_be_visible()
+    page.go_back()
+    expect(page.locator(".st-key-weights [aria-checked=true]")).to_contain_text("预训练")
+    page.locator(".st-key-image").get_by_text("上传", exact=True).click()
+    expect(page).to_have_url(re.compile("image=Upload"))
+
+
+def test_a_browser_that_asks_for_chinese_gets_it(address: str, browser: Browser) -> None:
+    context = browser.new_context(locale="zh-CN", viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    page.goto(f"{address}/?model=ShapesNet&channel=5")
+    expect(page.get_by_role("heading", name="通道 5")).to_be_visible()
+    assert "lang=" not in page.url
+    page.goto(f"{address}/?model=ShapesNet&channel=5&lang=en")
+    expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
+    context.close()
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720), (390, 844)])
+def test_the_page_in_chinese_is_as_wide_as_its_window_and_can_be_read_aloud(
+    address: str, browser: Browser, size: tuple[int, int]
+) -> None:
+    width, height = size
+    context = browser.new_context(viewport={"width": width, "height": height})
+    page = context.new_page()
+    page.goto(f"{address}/?model=ShapesNet&channel=5&lang=zh-CN")
+    expect(page.get_by_role("heading", name="通道 5")).to_be_visible()
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= width
+    assert serious(page) == []
+    context.close()
+
+
+def choose(page: Page, key: str, option: str) -> None:
+    """Choose one of a menu's options."""
+    page.locator(f".st-key-{key} input").click()
+    page.get_by_role("option", name=option, exact=True).click()

@@ -1,0 +1,351 @@
+"""Every lesson from beginning to end, as people go through it; and a teacher's own.
+
+Each is gone through twice, by pointer in one language and size and by keyboard in another one. With
+EVERY_WAY=1 (`make lessons`) it is in each of both, by either.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, WebSocketRoute, expect
+
+from hookviz.language.catalogs import languages
+from hookviz.lessons.catalog import lessons
+from hookviz.lessons.lesson import Lesson, Live, Question
+from scripts.servers import Server, free_port, serve
+from tests.e2e.test_accessibility import serious
+
+SIZES: tuple[ViewportSize, ...] = (
+    {"width": 1440, "height": 900},
+    {"width": 1280, "height": 720},
+    {"width": 390, "height": 844},
+)
+LANGUAGES = [language.replace("_", "-") for language in languages()]
+OWN = """---
+title: My own <b>lesson</b>
+model: ShapesNet
+sample: star
+---
+# Ours :red[x]
+
+`<script>document.title = "bad"</script>` $x^2$ :material/home: [out](https://example.org)
+
+```html
+<img src=x onerror="document.title = 'bad'">
+```
+
+```live pixels
+```
+
+{nothing} is no fact.
+
+# And on
+
+Text {{alone}}.
+"""
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with a teacher's own lesson beside ours."""
+    folder = tmp_path_factory.mktemp("lessons")
+    (folder / "01-own.md").write_text(OWN, "utf-8")
+    environment = {
+        "HOOKVIZ_LESSONS": str(folder),
+        "TORCH_HOME": str(tmp_path_factory.mktemp("torch")),
+        "HOOKVIZ_WEIGHTS_URL": f"http://127.0.0.1:{free_port()}",
+    }
+    with serve(environment) as address:
+        yield address
+        assert address.errors() == []
+
+
+Way = tuple[Lesson, str, ViewportSize]
+
+
+def ways(first: int) -> list[Way]:
+    """Each lesson with a language and a size, in turns from the one at `first`; or with all."""
+    if os.environ.get("EVERY_WAY") == "1":
+        return list(product(lessons(), LANGUAGES, SIZES))
+    turns = [(lesson, first + lesson.number) for lesson in lessons()]
+    return [(lesson, LANGUAGES[at % len(LANGUAGES)], SIZES[at % 3]) for lesson, at in turns]
+
+
+def name_of(way: Way) -> str:
+    lesson, language, size = way
+    return f"{lesson.slug}-{language}-{size['width']}"
+
+
+def link(lesson: Lesson, language: str, step: int = 1) -> str:
+    spoken = "" if language == "en" else f"&lang={language}"
+    return f"/?lesson={lesson.slug}" + (f"&step={step}" if step > 1 else "") + spoken
+
+
+def at_step(page: Page, lesson: Lesson, number: int) -> None:
+    """Wait until a step is drawn whole and nothing in it failed."""
+    expect(page.locator(".hv-step-title")).to_have_attribute("data-step", f"{lesson.slug} {number}")
+    expect(page.locator("nav.steps button[aria-current]")).to_have_count(1)
+    expect(page.locator(".st-key-hv-next button")).to_be_visible()
+    expect(page.locator("[data-testid=stApp][data-test-script-state=running]")).to_have_count(0)
+    shown = sum(isinstance(block, Live) for block in before_question(lesson, number))
+    expect(page.locator("[class*=st-key-hv-live-]")).to_have_count(shown)
+    expect(page.locator("[data-testid=stMain] [data-stale=true]")).to_have_count(0)
+    wrong = "[data-testid=stAlertContentError], [data-testid=stAlertContentWarning]"
+    expect(page.locator("[data-testid=stMain]").locator(wrong)).to_have_count(0)
+    wide = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
+    assert wide <= 0, "the page is wider than its window"
+
+
+def before_question(lesson: Lesson, number: int) -> list[object]:
+    blocks = lesson.steps[number - 1].blocks
+    asked = next((at for at, each in enumerate(blocks) if isinstance(each, Question)), len(blocks))
+    return list(blocks[: asked + 1])
+
+
+def questions(lesson: Lesson, number: int) -> list[Question]:
+    return [block for block in lesson.steps[number - 1].blocks if isinstance(block, Question)]
+
+
+def answer(page: Page, question: Question, asked: Locator, *, right: bool) -> Locator:
+    """The button of the first answer that is right, or of the first that is not."""
+    at = [each.right for each in question.answers].index(right)
+    return asked.get_by_role("button").nth(at)
+
+
+@pytest.mark.parametrize("way", ways(0), ids=name_of)
+def test_a_lesson_from_beginning_to_end_by_pointer(
+    way: Way, browser: Browser, taught: Server
+) -> None:
+    lesson, language, size = way
+    context = browser.new_context(
+        viewport=size, color_scheme="dark" if lesson.number % 2 else "light"
+    )
+    page = context.new_page()
+    page.goto(taught + link(lesson, language))
+    following = page.locator(".st-key-hv-next button")
+    for number in range(1, len(lesson.steps) + 1):
+        at_step(page, lesson, number)
+        for position, question in enumerate(questions(lesson, number)):
+            asked = page.locator("section.question").nth(position)
+            expect(asked).to_be_visible()
+            expect(following).to_be_disabled()
+            for right, sign in ((False, "wrong"), (True, "right")):
+                answer(page, question, asked, right=right).click()
+                expect(asked.locator(f".reason.{sign}")).to_be_visible()
+                expect(answer(page, question, asked, right=right)).to_have_attribute(
+                    "aria-pressed", "true"
+                )
+        shown = sum(isinstance(block, Live) for block in lesson.steps[number - 1].blocks)
+        expect(page.locator("[class*=st-key-hv-live-]")).to_have_count(shown)
+        if number == 1 or questions(lesson, number):
+            page.mouse.move(2, 2)
+            assert serious(page) == [], f"step {number}"
+        if number < len(lesson.steps):
+            following.click()
+    page.locator(".st-key-hv-all-lessons button").click()
+    expect(page.locator(f"[data-slug={lesson.slug}] b.done")).to_be_visible()
+    assert serious(page) == []
+    context.close()
+
+
+# What has the focus, in whatever shadow it lies.
+_FOCUSED = """(selector) => {
+  let at = document.activeElement;
+  while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
+  return at?.matches(selector) ? [...at.parentElement.children].indexOf(at) : -1;
+}"""
+
+
+def tab_to(page: Page, selector: str, index: int | None = None) -> None:
+    """Press Tab until such an element has the focus: of several, the one at a place."""
+    for _ in range(120):
+        at = page.evaluate(_FOCUSED, selector)
+        if at == index or (index is None and at >= 0):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"Tab does not lead to {selector}")
+
+
+@pytest.mark.parametrize("way", ways(1), ids=name_of)
+def test_a_lesson_from_beginning_to_end_by_keyboard(way: Way, page: Page, taught: Server) -> None:
+    """In the other one of the languages."""
+    lesson, language, size = way
+    page.set_viewport_size(size)
+    page.goto(f"{taught}/?lesson=all&lang={language}")
+    page.locator(f"[data-slug={lesson.slug}]").wait_for()
+    tab_to(page, f"[data-slug={lesson.slug}]")
+    page.keyboard.press("Enter")
+    for number in range(1, len(lesson.steps) + 1):
+        at_step(page, lesson, number)
+        if number > 1:
+            expect(page.locator(".hv-step-title")).to_be_focused()
+        for position, question in enumerate(questions(lesson, number)):
+            asked = page.locator("section.question").nth(position)
+            asked.wait_for()
+            right = [each.right for each in question.answers]
+            tab_to(page, "section.question .answers button", right.index(False))
+            page.keyboard.press("Enter")
+            expect(asked.locator(".reason.wrong")).to_be_visible()
+            page.wait_for_timeout(500)  # the answer has been counted
+            tab_to(page, "section.question .answers button", right.index(True))
+            page.keyboard.press("Enter")
+            expect(asked.locator(".reason.right")).to_be_visible()
+        expect(page.locator("[data-testid=stMain] [data-stale=true]")).to_have_count(0)
+        if number < len(lesson.steps):
+            expect(page.locator(".st-key-hv-next button")).to_be_enabled()
+            page.keyboard.press("n")
+    page.keyboard.press("p")
+    if len(lesson.steps) > 1:
+        at = f"{lesson.slug} {len(lesson.steps) - 1}"
+        expect(page.locator(".hv-step-title")).to_have_attribute("data-step", at)
+
+
+def test_the_heading_of_a_step_that_takes_long_to_compute_gets_the_focus(
+    page: Page, taught: Server
+) -> None:
+    """Its numbers wait in the queue, and all that the page draws below the dots with them."""
+    lesson = lessons()[0]
+    late: list[str | bytes] = []
+    lines: list[WebSocketRoute] = []
+
+    def pass_on(line: WebSocketRoute) -> None:
+        lines.append(line)
+        server = line.connect_to_server()
+
+        def receive(message: str | bytes) -> None:
+            whole = message.encode() if isinstance(message, str) else message
+            if late or f'data-step="{lesson.slug} 2"'.encode() in whole:
+                late.append(message)
+            else:
+                line.send(message)
+
+        server.on_message(receive)
+
+    page.route_web_socket(re.compile("/_stcore/stream"), pass_on)
+    page.goto(taught + link(lesson, "en"))
+    at_step(page, lesson, 1)
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("nav.steps button[aria-current]")).to_have_text("2")
+    page.wait_for_timeout(3500)
+    assert late
+    assert page.evaluate("document.activeElement === document.body")
+    for message in late:
+        lines[-1].send(message)
+    late.clear()
+    at_step(page, lesson, 2)
+    expect(page.locator(".hv-step-title")).to_be_focused()
+
+
+def test_arrows_go_on_and_back_and_a_step_is_a_link(page: Page, taught: Server) -> None:
+    lesson = lessons()[0]
+    page.goto(taught + link(lesson, "en"))
+    at_step(page, lesson, 1)
+    page.keyboard.press("ArrowRight")
+    at_step(page, lesson, 2)
+    expect(page).to_have_url(f"{taught}/?lesson={lesson.slug}&model=ShapesNet&step=2")
+    expect(page.locator(".st-key-model input")).to_have_value("ShapesNet")
+    page.keyboard.press("ArrowLeft")
+    at_step(page, lesson, 1)
+    page.go_back()
+    at_step(page, lesson, 2)
+    page.reload()
+    at_step(page, lesson, 2)
+
+
+def test_a_live_part_opens_in_the_explorer_and_leads_back(page: Page, taught: Server) -> None:
+    page.goto(f"{taught}/?lesson=convolution&sample=star")
+    page.locator("[class*='st-key-open-'] button").click()
+    page.locator("figure .stage").first.wait_for()
+    expect(page.locator(".st-key-hv-lesson")).to_have_count(0)
+    assert "layer=stem.first.conv" in page.url
+    assert "sample=star" in page.url
+    page.locator(".st-key-hv-to-lesson button").click()
+    expect(page.locator(".hv-step-title")).to_have_attribute("data-step", "convolution 1")
+    expect(page.locator(".st-key-hv-to-lesson")).to_have_count(0)
+
+
+def test_a_kernel_can_be_edited(page: Page, taught: Server) -> None:
+    page.goto(f"{taught}/?lesson=convolution&step=3")
+    numbers = page.locator(".numbers input")
+    expect(numbers).to_have_count(9)
+    assert numbers.nth(4).input_value() == "5"
+    says = page.locator(".walk .says")
+    expect(says).to_contain_text("=")
+    before = says.text_content()
+    numbers.nth(4).fill("-3")
+    page.keyboard.press("Enter")
+    expect(says).not_to_have_text(before or "")
+    expect(page.locator(".walk .kernel td").nth(4)).to_have_text("−3")
+    page.locator(".presets button[data-name=blur]").click()
+    expect(numbers.nth(0)).to_have_value("0.111")
+    expect(page.locator(".presets button[aria-pressed=true]")).to_have_count(1)
+    page.locator("input.stride").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".sliders p")).to_contain_text("48 × 48")
+
+
+def test_the_sheets_come_down(page: Page, taught: Server, tmp_path: Path) -> None:
+    page.goto(f"{taught}/?lesson=convolution")
+    at_step(page, next(each for each in lessons() if each.slug == "convolution"), 1)
+    page.locator(".st-key-menu-sheet button").first.click()
+    buttons = page.locator("[data-testid=stDownloadButton] button")
+    expect(buttons).to_have_count(2)
+    sizes = []
+    for position, name in enumerate(("convolution.pdf", "convolution-answers.pdf")):
+        with page.expect_download() as coming:
+            buttons.nth(position).click()
+        assert coming.value.suggested_filename == name
+        file = tmp_path / name
+        coming.value.save_as(file)
+        data = file.read_bytes()
+        assert data.startswith(b"%PDF-")
+        sizes.append(len(data))
+    assert sizes[1] > sizes[0]
+
+
+def test_a_teachers_own_lesson_stands_beside_ours_and_brings_nothing_in(
+    page: Page, taught: Server
+) -> None:
+    page.goto(f"{taught}/?lesson=all")
+    cards = page.locator("[data-slug]")
+    expect(cards).to_have_count(len(lessons()) + 1)
+    expect(cards.last).to_contain_text("My own <b>lesson</b>")
+    cards.last.click()
+    title = page.locator(".hv-step-title")
+    expect(title).to_have_text("Ours :red[x]")
+    text = page.locator(".hv-lesson-text")
+    expect(text.first).to_contain_text(
+        '<script>document.title = "bad"</script> $x^2$ :material/home:'
+    )
+    expect(text.nth(1)).to_contain_text("<img src=x onerror=")
+    assert page.locator(".hv-lesson-text :is(script, img)").count() == 0
+    assert page.title() == "HookViz"
+    fault = page.locator("[data-testid=stAlert]")
+    expect(fault).to_contain_text("01-own.md, line 17: No live part of this step has the fact")
+    page.locator(".st-key-hv-next button").click()
+    expect(page.locator(".hv-lesson-text").first).to_have_text("Text {alone}.")
+
+
+def test_a_link_to_no_lesson_leads_to_the_list(page: Page, taught: Server) -> None:
+    page.goto(f"{taught}/?lesson=convolutoin")
+    expect(page.locator("[data-testid=stAlert]")).to_contain_text("Did you mean 'convolution'")
+    expect(page.locator("[data-slug=convolution]")).to_be_visible()
+
+
+def test_what_was_done_stays_in_the_browser(browser: Browser, page: Page, taught: Server) -> None:
+    """A reload, which is another session of the server, knows it; another browser does not."""
+    page.goto(f"{taught}/?lesson=image&step=2")
+    page.locator("section.question .answers button").first.click()
+    expect(page.locator(".reason.right")).to_be_visible()
+    page.reload()
+    done = page.locator("nav.steps button.done")
+    expect(done).to_have_count(1)
+    other = browser.new_context().new_page()
+    other.goto(f"{taught}/?lesson=image&step=2")
+    expect(other.locator("nav.steps button[aria-current]")).to_be_visible()
+    expect(other.locator("nav.steps button.done")).to_have_count(0)
+    other.context.close()

@@ -1,0 +1,421 @@
+"""The presenter's view in a browser: its keys, its looks, its slides and the link for the class."""
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import pytest
+import zxingcpp
+from PIL import Image
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from hookviz.capturing.engine import capture
+from hookviz.images.samples import samples
+from hookviz.types import Model
+from scripts.browsing import tile_centre, wait_for_grid
+from tests.e2e.screen import SHAPESNET
+from tests.e2e.test_accessibility import serious
+from tests.e2e.test_history import settle
+
+SIZES = ((1440, 900), (1280, 720), (390, 844))
+
+# Text smaller than 20 pixels that can be seen, in shadow roots as well.
+SMALL = """() => {
+  const found = [];
+  const look = (root) => {
+    for (const part of root.querySelectorAll("*:not(script, style)")) {
+      if (part.shadowRoot) look(part.shadowRoot);
+      const written = [...part.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+      const { width, height } = part.getBoundingClientRect();
+      const seen = width > 1 && height > 1 && part.checkVisibility({ visibilityProperty: true });
+      const size = parseFloat(getComputedStyle(part).fontSize);
+      if (written && seen && size < 20) found.push(`${size} px: ${part.textContent.trim()}`);
+    }
+  };
+  look(document);
+  return found;
+}"""
+
+
+def link(page: Page) -> dict[str, str]:
+    return dict(parse_qsl(urlsplit(page.url).query))
+
+
+def button(page: Page, name: str) -> Locator:
+    return page.get_by_role("button", name=name, exact=True)
+
+
+def presented(page: Page) -> bool:
+    return bool(page.evaluate("document.documentElement.matches('.hv-presenting')"))
+
+
+def opened(page: Page, address: str) -> bytes:
+    page.goto(address)
+    grid = wait_for_grid(page)
+    settle(page)
+    # nothing of the page is loaded anew while this stands
+    page.evaluate("window.untouched = true")
+    return grid
+
+
+def layer(page: Page) -> str:
+    value = page.get_by_role("combobox", name="Layer").input_value()
+    return value.rpartition(" · ")[2]
+
+
+@pytest.fixture
+def class_page(browser: Browser) -> Iterator[Page]:
+    """Another browser, of somebody in the class."""
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    page.set_default_timeout(30_000)
+    yield page
+    context.close()
+
+
+def test_keys_of_a_keyboard_and_of_a_remote(page: Page, server: str, model: Model) -> None:
+    conv = list(capture(model, samples()[0].path))
+    usual = opened(page, f"{server}/{SHAPESNET}")
+    side = page.get_by_test_id("stSidebar")
+    expect(side).to_be_visible()
+    expect(button(page, "Present this view (F)")).to_be_visible()
+    page.keyboard.press("f")
+    page.wait_for_url("**present=1**")
+    large = wait_for_grid(page, usual)  # in the colours for a projector
+    expect(side).to_be_hidden()
+    settle(page)
+    first = layer(page)
+    assert first == conv[0]
+    for key, number in (("PageDown", 1), ("ArrowRight", 2), ("n", 3), ("p", 2), ("ArrowLeft", 1)):
+        page.keyboard.press(key)
+        page.wait_for_url(f"**layer={conv[number]}**")
+        settle(page)
+        assert layer(page) == conv[number], key
+    page.keyboard.press("PageUp")
+    page.wait_for_url(f"**layer={first}**")
+    settle(page)
+    assert wait_for_grid(page) == large
+    assert layer(page) == first
+
+    ring = page.locator(".hv-ring")
+    expect(ring).to_be_hidden()
+    page.keyboard.press("r")
+    page.mouse.move(700, 300)
+    box = ring.bounding_box()
+    assert box is not None
+    assert (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) == (700, 300)
+    expect(page.locator("[data-testid=stApp][data-test-script-state=running]")).to_have_count(0)
+    page.keyboard.press("r")
+    expect(ring).to_be_hidden()
+    page.keyboard.press("r")
+
+    page.keyboard.press("Escape")
+    page.wait_for_function("!location.search.includes('present')")
+    assert wait_for_grid(page, large) == usual
+    expect(side).to_be_visible()
+    expect(ring).to_be_hidden()
+    assert not presented(page)
+    before = page.url
+    for key in ("PageDown", "r", "q", "Escape"):  # they are the page's own again
+        page.keyboard.press(key)
+    settle(page)
+    assert page.url == before
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.go_back()
+    page.wait_for_url("**present=1**")
+    assert wait_for_grid(page, usual) == large
+    assert presented(page)
+    assert page.evaluate("window.untouched")
+
+
+def test_where_two_views_are_compared_f_flips_and_shift_f_presents(page: Page, server: str) -> None:
+    opened(page, f"{server}/{SHAPESNET}")
+    button(page, "Compare").click()
+    page.wait_for_url("**a=**")
+    settle(page)
+    stage = page.locator("figure .stage")
+    expect(stage).to_have_attribute("data-face", "b ")
+    page.locator("body").press("Escape")
+    page.keyboard.down("f")
+    expect(stage).to_have_attribute("data-face", "a ")
+    page.keyboard.up("f")
+    expect(stage).to_have_attribute("data-face", "b ")
+    assert "present" not in link(page)
+    page.keyboard.press("Shift+F")
+    page.wait_for_url("**present=1**")
+    settle(page)
+    page.keyboard.down("f")
+    expect(stage).to_have_attribute("data-face", "a ")
+    page.keyboard.up("f")
+    assert "present" in link(page)
+    page.keyboard.press("Shift+F")
+    page.wait_for_function("!location.search.includes('present')")
+
+
+def test_a_letter_that_is_typed_is_a_letter(page: Page, server: str) -> None:
+    opened(page, f"{server}/{SHAPESNET}")
+    page.get_by_role("searchbox", name="Find a layer").press_sequentially("first")
+    page.get_by_role("combobox", name="Layer").press_sequentially("f")
+    assert "present" not in link(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_large_and_clear_at_every_size_and_axe_finds_nothing(
+    browser: Browser, server: str, scheme: str
+) -> None:
+    context = browser.new_context(color_scheme=scheme)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.set_default_timeout(30_000)
+    views = ("channel=3&origin=Walk", "channel=3&sort=mean", "lens=grad-cam")
+    for (width, height), view in zip(SIZES, views, strict=True):
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto(f"{server}/{SHAPESNET}&{view}&present=1")
+        expect(page.locator(".hv-classes")).to_be_visible()
+        page.get_by_role("toolbar", name="Presenting").wait_for()
+        settle(page)
+        assert page.evaluate(SMALL) == [], view
+        ground = page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor")
+        assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(0, 0, 0)"}[scheme]
+        assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        assert serious(page) == [], view
+        page.keyboard.press("l")
+        button(page, "Add this view").click()
+        assert serious(page) == [], view
+        button(page, "Link and QR code for the class (Q)").last.click()
+        page.get_by_role("img", name="QR code").wait_for()
+        assert serious(page) == [], view
+        page.keyboard.press("Escape")
+    context.close()
+
+
+# ── slides ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def titles(page: Page) -> list[str]:
+    fields = page.get_by_role("textbox", name="Title of slide")
+    return [field.input_value() for field in fields.all()]
+
+
+def three_slides(page: Page, server: str) -> list[dict[str, str]]:
+    """Three views as slides, as a person makes them; the list is open."""
+    opened(page, f"{server}/{SHAPESNET}")
+    kept = []
+    for step in range(3):
+        if step:
+            page.keyboard.press("n")
+            page.wait_for_url(f"**layer=stage1.{('first', 'second')[step - 1]}.conv**")
+        if step == 2:
+            page.mouse.click(*tile_centre(page, 5))
+            page.wait_for_url("**channel=5**")
+        settle(page)
+        kept.append(link(page))
+        button(page, "Slides").first.click()
+        button(page, "Add this view").click()
+        if step < 2:
+            page.keyboard.press("Escape")
+    return kept
+
+
+def test_slides_are_kept_put_in_order_and_shown(
+    page: Page, server: str, class_page: Page, tmp_path: Path
+) -> None:
+    kept = three_slides(page, server)
+    made = titles(page)
+    assert len(made) == 3
+    assert made[2].endswith("#5")
+    button(page, "Move slide 3 up").click()
+    assert titles(page) == [made[0], made[2], made[1]]
+    first = page.get_by_role("textbox", name="Title of slide 1")
+    first.fill('The <b>"first"</b> layer')
+    first.press("Tab")
+    button(page, "Remove slide 3").click()
+    assert len(titles(page)) == 2
+    button(page, "Undo").click()
+    assert len(titles(page)) == 3
+    with page.expect_download() as download:
+        button(page, "Export").click()
+    file = tmp_path / download.value.suggested_filename
+    download.value.save_as(file)
+
+    page.reload()
+    wait_for_grid(page)
+    settle(page)
+    page.evaluate("window.untouched = true")
+    page.keyboard.press("f")
+    page.wait_for_url("**present=1**")
+    settle(page)
+    page.keyboard.press("PageDown")
+    for at in (0, 2, 1):
+        wanted = kept[at] | {"present": "1"}
+        wait_for_link(page, wanted)
+        settle(page)
+        assert (
+            page.get_by_role("toolbar")
+            .get_by_role("status")
+            .inner_text()
+            .startswith(f"{(0, 2, 1).index(at) + 1} of 3")
+        )
+        page.keyboard.press("PageDown" if at == 0 else "n")
+    settle(page)
+    wait_for_link(page, kept[1] | {"present": "1"})  # at the end
+    page.keyboard.press("p")
+    wait_for_link(page, kept[2] | {"present": "1"})
+    expect(page.get_by_text("Channel 5", exact=True)).to_be_visible()
+    page.keyboard.press("PageUp")
+    wait_for_link(page, kept[0] | {"present": "1"})
+    page.go_back()
+    wait_for_link(page, kept[2] | {"present": "1"})
+    assert page.evaluate("window.untouched")  # it was one page all the time
+
+    opened(class_page, f"{server}/?present=1&sample=star")
+    class_page.keyboard.press("l")
+    class_page.get_by_label("Import").set_input_files(file)
+    expect(class_page.get_by_role("textbox", name="Title of slide")).to_have_count(3)
+    assert titles(class_page) == ['The <b>"first"</b> layer', made[2], made[1]]
+    button(class_page, f"Show slide 2: {made[2]}").click()
+    wait_for_link(class_page, kept[2] | {"present": "1"})
+
+
+def test_a_remote_that_is_pressed_quickly_leads_to_the_last_slide_whole(
+    page: Page, server: str
+) -> None:
+    """Three views of which each says something else, so that a mixed one would be seen."""
+    views = (
+        {"model": "ShapesNet", "layer": "stage2.first.conv", "channel": "2"},
+        {"lesson": "all"},
+        {"model": "ShapesNet", "sample": "star", "lens": "summary"},
+    )
+    opened(page, f"{server}/{SHAPESNET}")
+    kept = [{"title": str(at), "query": urlencode(view)} for at, view in enumerate(views)]
+    page.evaluate("kept => localStorage.setItem('hookviz-slides', JSON.stringify(kept))", kept)
+    page.goto(f"{server}/?present=1&model=ShapesNet")
+    wait_for_grid(page)
+    settle(page)
+    bar = page.get_by_role("toolbar").get_by_role("status")
+    for key, at in (("PageDown", 2), ("PageUp", 0), ("PageDown", 2)):
+        for _ in range(3):
+            page.keyboard.press(key)
+        expect(bar).to_contain_text(f"{at + 1} of 3")
+        wait_for_link(page, views[at] | {"present": "1"})
+        settle(page)
+        wait_for_link(page, views[at] | {"present": "1"})
+    page.keyboard.press("PageUp")
+    wait_for_link(page, views[1] | {"present": "1"})
+    settle(page)
+    page.keyboard.press("p")  # the list of lessons has no steps of its own
+    wait_for_link(page, views[0] | {"present": "1"})
+    settle(page)
+    page.go_back()
+    wait_for_link(page, views[1] | {"present": "1"})
+    expect(bar).to_contain_text("2 of 3")
+    settle(page)
+    page.go_back()
+    wait_for_link(page, views[2] | {"present": "1"})
+    expect(bar).to_contain_text("3 of 3")
+
+
+def wait_for_link(page: Page, wanted: dict[str, str]) -> None:
+    page.wait_for_function(
+        "wanted => JSON.stringify([...new URLSearchParams(location.search)].sort()) === wanted",
+        arg=json.dumps(sorted(map(list, wanted.items())), separators=(",", ":")),
+    )
+
+
+def test_a_broken_file_of_slides_is_refused_in_words(page: Page, server: str) -> None:
+    opened(page, f"{server}/{SHAPESNET}")
+    button(page, "Slides").first.click()
+    good = {"title": "x", "query": "model=ShapesNet"}
+    fault = page.get_by_role("dialog").get_by_role("alert")
+    for content, words in (
+        ("{", "not written in JSON"),
+        ("x" * 600_000, "500,000 letters is the most"),
+        (json.dumps({"hookviz-slides": 2, "slides": [good]}), "has to be 1"),
+        (
+            json.dumps(
+                {"hookviz-slides": 1, "slides": [good, {"title": "y", "query": "lyer=conv1"}]}
+            ),
+            "Slide 2: The link has 'lyer', which this page does not know. The nearest that it "
+            "knows is layer.",
+        ),
+    ):
+        page.get_by_label("Import").set_input_files(
+            {"name": "s.json", "mimeType": "application/json", "buffer": content.encode()}
+        )
+        expect(fault).to_contain_text(words)
+        assert titles(page) == []
+    whole = json.dumps({"hookviz-slides": 1, "slides": [good]})
+    page.get_by_label("Import").set_input_files(
+        {"name": "s.json", "mimeType": "application/json", "buffer": whole.encode()}
+    )
+    expect(page.get_by_role("textbox", name="Title of slide")).to_have_count(1)
+    expect(fault).to_be_empty()
+
+
+# ── the link for the class ─────────────────────────────────────────────────────────────────────
+
+
+def read(code: Locator) -> str:
+    """What a phone reads off a QR code on the screen.
+
+    By ZXing, as phones have it: OpenCV's reader finds nothing in one of two hundred sound codes.
+    """
+    with Image.open(io.BytesIO(code.screenshot())) as shown:
+        [found] = zxingcpp.read_barcodes(shown.convert("L"))
+    return str(found.text)
+
+
+def test_the_qr_code_and_the_short_link_lead_to_what_is_shown(
+    page: Page, server: str, class_page: Page
+) -> None:
+    view = f"{SHAPESNET}&layer=stage1.first.conv&channel=3&sample=star&present=1&sort=index"
+    opened(page, f"{server}/{view}")
+    page.get_by_role("toolbar", name="Presenting").wait_for()
+    page.keyboard.press("q")
+    code = page.get_by_role("img", name="QR code of the link below it")
+    code.wait_for()
+    dialog = page.get_by_role("dialog", name="For the class")
+    written = dialog.get_by_text(server)
+    short = written.inner_text()
+    assert read(code) == short
+    assert len(short) < 60
+    box, size = code.bounding_box(), page.viewport_size
+    assert box is not None
+    assert size is not None
+    assert box["height"] > 0.6 * size["height"]  # for the last row
+    assert float(written.evaluate("element => parseFloat(getComputedStyle(element).fontSize)")) > 25
+
+    opened(class_page, short)
+    settle(class_page)
+    wanted = {"model": "ShapesNet", "layer": "stage1.first.conv", "channel": "3", "sample": "star"}
+    assert link(class_page) == wanted
+    assert not presented(class_page)
+    assert layer(class_page) == "stage1.first.conv"
+    expect(class_page.get_by_text("Channel 3", exact=True)).to_be_visible()
+
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    assert presented(page)  # the key was the dialog's
+    page.keyboard.press("q")  # and the same view has the same link
+    expect(written).to_have_text(short)
+    for _ in range(8):  # however soon after it was closed
+        page.keyboard.press("Escape")
+        page.keyboard.press("q")
+        expect(dialog).to_be_visible()
+        expect(written).to_have_text(short)
+
+    missing = class_page.goto(f"{server}/hookviz/go/zzzzz")
+    assert missing is not None
+    assert missing.status == 404
+    class_page.get_by_role("link", name="To the first page").click()
+    wait_for_grid(class_page)
+
+
+def test_a_link_that_is_short_enough_needs_no_code(page: Page, server: str) -> None:
+    opened(page, f"{server}/?present=1&scale=automatic")
+    page.get_by_role("toolbar", name="Presenting").wait_for()
+    page.keyboard.press("q")
+    code = page.get_by_role("img", name="QR code of the link below it")
+    code.wait_for()
+    assert read(code).rstrip("/") == server.rstrip("/")

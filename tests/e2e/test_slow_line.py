@@ -1,0 +1,99 @@
+"""A page whose messages take long on their way."""
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Page, WebSocketRoute, expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+from hookviz.images.samples import samples
+from scripts.browsing import tile_centre, wait_for_grid
+from tests.e2e.screen import SHAPESNET
+
+
+class Line:
+    """What the server says to a page, held back while it is slow."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._routes: list[WebSocketRoute] = []
+        self._held: list[str | bytes] = []
+        self._is_slow = False
+        page.route_web_socket(re.compile("/_stcore/stream"), self._pass_on)
+
+    def _pass_on(self, route: WebSocketRoute) -> None:
+        self._routes.append(route)
+        route.connect_to_server().on_message(self._receive)
+
+    def _receive(self, message: str | bytes) -> None:
+        if self._is_slow:
+            self._held.append(message)
+        else:
+            self._routes[-1].send(message)
+
+    def hold_back(self) -> None:
+        self._is_slow = True
+
+    def let_go(self) -> None:
+        self._is_slow = False
+        for message in self._held:
+            self._routes[-1].send(message)
+        self._held.clear()
+
+    def wait_for(self, kind: str, count: int) -> None:
+        """Wait until so many messages of a kind are held back."""
+        for _ in range(2000):
+            told = [ForwardMsg.FromString(each) for each in self._held if isinstance(each, bytes)]
+            if [each.WhichOneof("type") for each in told].count(kind) >= count:
+                return
+            self._page.wait_for_timeout(10)
+        raise AssertionError(f"there were no {count} messages {kind}")
+
+
+@pytest.fixture
+def line(page: Page) -> Line:
+    return Line(page)
+
+
+def test_a_second_choice_before_the_first_is_seen_is_drawn(
+    page: Page, server: str, line: Line
+) -> None:
+    """At the end of the first run the page drops what it had when it asked for the second."""
+    page.goto(f"{server}/{SHAPESNET}")
+    first = grid = wait_for_grid(page)
+    titles = [sample.title for sample in samples()]
+    page.get_by_role("radio", name=titles[1]).click()
+    grid = wait_for_grid(page, grid)
+    expect(page.locator("[data-stale=true]")).to_have_count(0)
+    page.wait_for_timeout(1200)
+    line.hold_back()
+    page.get_by_role("radio", name=titles[2]).click()
+    line.wait_for("script_finished", 1)
+    page.get_by_role("radio", name=titles[0]).click()
+    line.wait_for("script_finished", 2)
+    line.let_go()
+    assert wait_for_grid(page, grid) == first
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.locator("[data-stale=true]")).to_have_count(0)
+
+
+def test_of_two_choices_close_together_both_are_kept(page: Page, server: str, line: Line) -> None:
+    """The second sets out with the link as it was before the first."""
+    page.goto(f"{server}/{SHAPESNET}&layer=stage1.first.conv")
+    wait_for_grid(page)
+    line.hold_back()
+    page.mouse.click(*tile_centre(page, 5))
+    line.wait_for("page_info_changed", 1)
+    page.get_by_role("radio", name=samples()[1].title).click()
+    line.wait_for("page_info_changed", 2)
+    line.let_go()
+    expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
+    expect(page.get_by_role("radio", name=samples()[1].title)).to_be_checked()
+    page.wait_for_url(re.compile("sample="))
+    link = parse_qs(urlsplit(page.url).query)
+    assert link["channel"] == ["5"]
+    assert link["sample"] == [samples()[1].name]
+    page.go_back()  # to what was seen before both
+    page.wait_for_function("!location.search.includes('channel')")
+    expect(page.get_by_role("radio", name=samples()[0].title)).to_be_checked()

@@ -1,0 +1,104 @@
+"""The languages: nothing missing, nothing too much, and every fact where a sentence names it."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+from string import Formatter
+
+import pytest
+from babel.messages.catalog import Message
+
+from hookviz.language import catalogs
+from hookviz.language.saying import say
+from hookviz.language.speaking import speaking
+from scripts import languages
+
+TRANSLATED = sorted(catalogs.files())
+
+
+def strings(message: Message) -> tuple[str, ...]:
+    string = message.string
+    return (string,) if isinstance(string, str) else tuple(string or ())
+
+
+def facts(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+
+
+def test_simplified_chinese_is_there() -> None:
+    assert catalogs.languages() == ("en", "zh_CN")
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_a_file_has_all_that_is_said_and_nothing_else(language: str) -> None:
+    """`python -m scripts.languages` brings it up to date; what is empty then is to be filled in."""
+    catalog = languages.catalog_of(language)
+    assert catalogs.files()[language].read_bytes() == languages.written(catalog)
+    empty = [message.id for message in catalog if message.id and not all(strings(message))]
+    assert empty == []
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_a_translation_has_the_facts_of_the_sentence_and_can_be_said(language: str) -> None:
+    for message in languages.catalog_of(language):
+        if not message.id or "python-brace-format" not in message.flags:
+            continue
+        sentences = (message.id,) if isinstance(message.id, str) else tuple(message.id)
+        for translation in strings(message):
+            assert facts(translation) == set().union(*map(facts, sentences)), message.id
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_no_translation_is_the_sentence_that_it_translates(language: str) -> None:
+    """Names, units and signs are the same everywhere; a sentence of several words is not."""
+    same = [
+        message.id
+        for message in languages.catalog_of(language)
+        if isinstance(message.id, str)
+        and message.string == message.id
+        and len(message.id.split()) > 3
+    ]
+    assert same == []
+
+
+def test_nothing_is_said_inside_an_f_string() -> None:
+    """Where it is not found on Python 3.11, and so would never be translated."""
+    said = [
+        (file.name, ast.unparse(call))
+        for file in languages.PACKAGE.rglob("*.py")
+        for text in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(text, ast.JoinedStr)
+        for call in ast.walk(text)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        if call.func.id in {"say", "mark", "say_count"} and isinstance(call.args[0], ast.Constant)
+    ]
+    assert said == []
+
+
+def test_another_language_is_one_file(tmp_path: Path) -> None:
+    """In a process of its own, since the languages are looked up once."""
+    (tmp_path / "eo.po").write_text(
+        'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=utf-8\\n"\n'
+        '\nmsgid "{count:,} channels of {layer}"\nmsgstr "{layer} havas {count:,} kanalojn"\n',
+        "utf-8",
+    )
+    code = (
+        "from hookviz.language.speaking import speaking\n"
+        "from hookviz.language.saying import say\n"
+        "with speaking('eo'):\n"
+        "    print(say('{count:,} channels of {layer}', count=1234, layer='conv1'), say('Nenio'))\n"
+    )
+    environment = os.environ | {catalogs.SETTING: str(tmp_path), "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.replace("\u202f", " ").replace("\xa0", " ") == (
+        "conv1 havas 1 234 kanalojn Nenio\n"
+    )
+
+
+def test_what_is_not_translated_stays_english() -> None:
+    with speaking("zh_CN"):
+        assert say("Nobody ever said {this}.", this="that") == "Nobody ever said that."

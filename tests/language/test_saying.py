@@ -1,0 +1,36 @@
+import pytest
+
+from hookviz.language.saying import localised, mark, say, say_count
+from hookviz.language.speaking import speaking
+
+
+def test_facts_stand_where_the_sentence_names_them() -> None:
+    assert say("{b} and {a:.1f}", a=2, b="x") == "x and 2.0"
+    assert mark("as {it} is") == "as {it} is"
+    assert say("braces {stay} where no fact is given") == "braces {stay} where no fact is given"
+    assert say("") == ""
+
+
+def test_a_fact_may_have_any_name() -> None:
+    assert say("{text} of {self}", text="a", self="b") == "a of b"
+
+
+def test_counts_have_two_forms_in_english_and_one_in_chinese() -> None:
+    counts = [say_count("{count:,} channel", "{count:,} channels", count) for count in (1, 1200)]
+    assert counts == ["1 channel", "1,200 channels"]
+    with speaking("zh_CN"):
+        counts = [say_count("{count:,} channel", "{count:,} channels", each) for each in (1, 1200)]
+    assert counts == ["1 个通道", "1,200 个通道"]
+
+
+def test_a_fact_that_is_missing_is_a_bug_of_ours() -> None:
+    with pytest.raises(KeyError):
+        say("{here} and {there}", here=1)
+
+
+def test_numbers_are_written_as_the_language_does() -> None:
+    assert localised("1,234.5") == "1,234.5"
+    with speaking("de"):
+        assert localised("1,234.5") == "1.234,5"
+        assert say("{value:,.1f} MB", value=1234.5) == "1.234,5 MB"
+        assert say("{name}", name="conv1.0") == "conv1.0", "a name is no number"

@@ -1,0 +1,42 @@
+"""Each letter's map is what its kernel makes of the photograph, by scipy."""
+
+import numpy as np
+import pytest
+from scipy.ndimage import correlate
+
+from hookviz.lessons.kernels import PRESETS
+from hookviz.lessons.parts.four_maps import PART, lettered, made
+from hookviz.lessons.pictures import grey_of
+from tests.lessons.parts.scenes import cat, with_defaults
+
+
+def test_maps_belong_to_the_kernels_that_the_letters_say() -> None:
+    options = with_defaults(PART, kernels="blur, vertical,horizontal")
+    facts = PART.facts(cat(), options)
+    assert lettered(options) == {"A": "blur", "B": "vertical", "C": "horizontal"}
+    assert facts["maps"] == 3
+    assert facts["letter_vertical"] == "B"
+    grey = grey_of(cat(), 128)
+    for name in lettered(options).values():
+        kernel = np.array(PRESETS[name])
+        np.testing.assert_allclose(
+            made(cat(), PRESETS[name]), correlate(grey, kernel, mode="nearest"), atol=1e-5
+        )
+
+
+def test_an_edge_from_left_to_right_is_the_vertical_kernels_alone() -> None:
+    """So the answer to the lesson's question is right on any image with edges."""
+    grey = np.zeros((12, 12), np.float32)
+    grey[:, 6:] = 1
+    for name, kernel in PRESETS.items():
+        found = correlate(grey, np.array(kernel), mode="nearest")
+        assert (name == "horizontal") == (not found.any())
+
+
+@pytest.mark.parametrize(
+    "value", ["vertical", "vertical, vertical", "vertical, horizotal", "", "a,b,c,d,e,f,g"]
+)
+def test_other_kernels_are_refused(value: str) -> None:
+    option = next(each for each in PART.options if each.name == "kernels")
+    assert option.check(value)
+    assert not option.check(option.default or "")

@@ -1,0 +1,53 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.signal import correlate2d
+from torch import nn
+
+import hookviz
+from hookviz.errors import HookVizError
+from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.parts.kernel import PART, SIDE, own_kernels
+from hookviz.lessons.pictures import grey_of
+from tests.conftest import as_model
+from tests.lessons.conftest import scene_of
+
+
+def test_facts_are_those_of_the_map(scene: Scene, options_of: Callable[..., Options]) -> None:
+    facts = PART.facts(scene, options_of("kernel", kernel="vertical", padding="1", stride="2"))
+    sobel = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]])
+    made = correlate2d(np.pad(grey_of(scene, SIDE), 1), sobel, "valid")[::2, ::2]
+    assert (facts["rows"], facts["columns"]) == made.shape == (48, 48)
+    assert facts["highest"] == pytest.approx(made.max(), abs=1e-5)
+    assert facts["lowest"] == pytest.approx(made.min(), abs=1e-5)
+    assert (facts["rows_at_stride_1"], facts["rows_at_stride_2"]) == (96, 48)
+    assert facts["rows_without_padding"] == 47
+    assert facts["sum"] == 0
+    assert (facts["weight_2_1"], facts["weight_2_3"]) == (-2, 2)
+
+
+def test_the_networks_own_kernel_acts_on_grey_as_the_layer_does(
+    scene: Scene, options_of: Callable[..., Options]
+) -> None:
+    """A grey picture has the same number three times, so the layer's slices add up."""
+    layer, kernels = own_kernels(scene)
+    grey = np.random.default_rng(1).random((9, 9))
+    conv = dict(scene.model.network.named_modules())[layer]
+    weight = conv.weight.detach().numpy()
+    whole = sum(correlate2d(grey, each, "valid") for each in weight[5])
+    np.testing.assert_allclose(correlate2d(grey, np.array(kernels[5]), "valid"), whole, atol=1e-5)
+    facts = PART.facts(scene, options_of("kernel", kernel="layer", channel="5"))
+    assert facts["weight_1_1"] == pytest.approx(weight[5, :, 0, 0].sum(), abs=1e-6)
+
+
+def test_networks_whose_kernels_can_not_be_shown_say_so(options_of: Callable[..., Options]) -> None:
+    large = scene_of(as_model(nn.Sequential(nn.Conv2d(3, 2, 11, padding=5))))
+    with pytest.raises(HookVizError, match="no kernels of up to 7 numbers"):
+        PART.facts(large, options_of("kernel", kernel="layer"))
+    assert PART.facts(large, options_of("kernel"))["side"] == 3  # those made by hand work
+
+
+def test_another_network_has_another_size(options_of: Callable[..., Options]) -> None:
+    other = scene_of(hookviz.load_model("squeezenet"))
+    assert PART.facts(other, options_of("kernel", kernel="layer"))["side"] == 3

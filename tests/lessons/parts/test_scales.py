@@ -1,0 +1,27 @@
+"""The weakest channel of a layer, found once more by NumPy."""
+
+import numpy as np
+import pytest
+
+import hookviz
+from hookviz.drawing.scales import SCALES as ALL
+from hookviz.lessons.parts.scales import PART, SCALES
+from tests.lessons.parts.scenes import star, with_defaults
+
+
+@pytest.mark.parametrize("layer", ["first", "early", "last"])
+def test_facts_are_of_the_channel_with_the_smallest_values(layer: str) -> None:
+    facts = PART.facts(star(), with_defaults(PART, layer=layer))
+    name = str(facts["layer"])
+    maps = hookviz.capture(star().model, star().model_input, name)[name].values.numpy()
+    sizes = [np.abs(each).max() for each in maps]
+    assert facts["channel"] == int(np.argmin(sizes))
+    assert facts["largest"] == pytest.approx(min(sizes))
+    assert facts["times"] == pytest.approx(max(sizes) / min(sizes))
+    assert facts["channels"] == len(maps)
+    link = PART.link(star(), with_defaults(PART, layer=layer))
+    assert (link["layer"], link["channel"]) == (name, str(facts["channel"]))
+
+
+def test_the_scales_are_those_of_grids() -> None:
+    assert set(SCALES) <= set(ALL)

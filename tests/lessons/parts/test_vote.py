@@ -1,0 +1,56 @@
+"""The vote and the softmax, in NumPy and by the network's own numbers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from hookviz.lessons.parts.vote import PART, chances, class_of, ranked, scores_of, vote_of
+from tests.lessons.parts.scenes import cat, star, with_defaults
+
+
+def test_facts_are_the_networks_own_numbers() -> None:
+    scene = star()
+    network: Any = scene.model.network
+    image = scene.model_input.tensor
+    with torch.no_grad():
+        maps = network.stage3(network.stage2(network.stage1(network.stem(image))))[0].numpy()
+        scores = network(image)[0].numpy().astype(np.float64)
+    weights, bias = network.head.weight.detach().numpy(), network.head.bias.detach().numpy()
+    facts: Mapping[str, Any] = PART.facts(scene, with_defaults(PART, target="ring"))
+    ring = scene.model.categories.index("ring")
+    parts = weights[ring] * maps.mean((1, 2))
+    assert facts["class"] == "ring"
+    assert facts["score"] == pytest.approx(parts.sum() + bias[ring], abs=1e-4)
+    assert facts["top_channel"] == int(parts.argmax())
+    assert facts["top_part"] == pytest.approx(parts.max(), rel=1e-4)
+    assert facts["top_mean"] * facts["top_weight"] == pytest.approx(facts["top_part"], rel=1e-5)
+    assert (facts["for"], facts["against"]) == ((parts > 0).sum(), (parts < 0).sum())
+    shares = np.exp(scores) / np.exp(scores).sum()
+    assert facts["chance"] == pytest.approx(shares[ring], rel=1e-4)
+    best, second = np.sort(scores)[::-1][:2]
+    assert facts["lead"] == pytest.approx(best - second, abs=1e-4)
+    assert facts["times"] == pytest.approx(np.sort(shares)[-1] / np.sort(shares)[-2], rel=1e-3)
+
+
+def test_the_same_number_added_to_all_scores_changes_no_chance() -> None:
+    """As the answer to the lesson's question says; also where the powers would overflow."""
+    scores = np.array([3.0, -1.0, 2.5], np.float32)
+    np.testing.assert_allclose(chances(scores + 1000), chances(scores), rtol=1e-4)
+    assert chances(scores).sum() == pytest.approx(1)
+    assert chances(scores * 2).max() > chances(scores).max()
+
+
+def test_of_another_ending_the_scores_are_told_and_no_vote() -> None:
+    facts = PART.facts(cat(), with_defaults(PART))
+    assert vote_of(cat()) is None
+    assert facts["channels"] == facts["top_channel"] == "–"
+    assert facts["class"] == cat().model.categories[ranked(scores_of(cat()))[0]]
+    assert PART.link(cat(), with_defaults(PART)) == {}
+
+
+def test_a_class_that_the_network_does_not_know_is_the_likeliest() -> None:
+    scores = scores_of(star())
+    assert class_of(star(), "goldfish", scores) == int(scores.argmax())

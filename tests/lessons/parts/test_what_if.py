@@ -1,0 +1,94 @@
+"""What if: the facts against the library's own silenced network, and what the link opens."""
+
+import numpy as np
+import pytest
+import torch
+
+import hookviz
+from hookviz.errors import HookVizError
+from hookviz.explaining.silenced_network import read_silence, silenced
+from hookviz.lessons.layers import layer_of
+from hookviz.lessons.part import Scene
+from hookviz.lessons.parts.what_if import (
+    AMOUNTS,
+    CHANGES,
+    LIGHT,
+    PART,
+    SILENCE,
+    amount_of,
+    changed_input,
+    difference,
+)
+from hookviz.wording import percent
+from tests.conftest import Tiny, hook_count, seeded
+from tests.lessons.parts.scenes import star, with_defaults
+
+
+def test_without_channels_is_what_the_silenced_network_says() -> None:
+    scene = star()
+    options = with_defaults(PART, change="silence", amount="9", layer="middle")
+    facts, link = PART.facts(scene, options), PART.link(scene, options)
+    assert link["layer"] == facts["layer"] == layer_of(scene, "middle").name
+    silence = read_silence(link["silenced"])
+    assert len(silence.channels) == facts["amount"] == 9
+    said = hookviz.capture(silenced(scene.model, silence), scene.model_input).predictions(20)
+    assert facts["after_chance"] == percent(dict(said)[str(facts["label"])])
+    assert facts["after_label"] == said[0][0]
+
+
+def test_those_that_matter_most_are_found_by_switching_each_off() -> None:
+    scene = star()
+    link = PART.link(scene, with_defaults(PART, change="silence", amount="1", layer="first"))
+    count = layer_of(scene, "first").output_shape[0]
+    scores = []
+    for channel in range(count):
+        without = silenced(scene.model, read_silence(f"{link['layer']}:{channel}"))
+        logits = hookviz.capture(without, scene.model_input).logits
+        assert logits is not None
+        scores.append(float(logits[3]))  # the star
+    assert scene.model.categories[3] == "star"
+    assert link["silenced"] == f"{link['layer']}:{int(np.argmin(scores))}"
+
+
+@pytest.mark.parametrize("change", [change for change in CHANGES if change != SILENCE])
+def test_no_change_is_the_input_itself_and_every_change_has_facts(change: str) -> None:
+    scene = star()
+    assert changed_input(scene, change, 100 if change == LIGHT else 0) is scene.model_input
+    facts = PART.facts(scene, with_defaults(PART, change=change))
+    assert facts["label"] == "star"
+    assert facts["amount"] == AMOUNTS[change].start
+    assert facts["outcome"]
+
+
+def test_fooling_lowers_the_class_and_noise_of_the_same_size_does_not() -> None:
+    facts = PART.facts(star(), with_defaults(PART, change="fool", amount="6"))
+    chances = {
+        name: float(str(facts[name]).rstrip(" %"))
+        for name in ("chance", "after_chance", "random_chance")
+    }
+    assert chances["after_chance"] < chances["chance"] - 20
+    assert abs(chances["random_chance"] - chances["chance"]) < 2
+    assert hook_count(star().model.network) == 0
+
+
+def test_a_slider_starts_where_the_file_says_within_its_ends() -> None:
+    assert amount_of("turn", "-30").start == -30
+    assert amount_of("turn", "999").start == AMOUNTS["turn"].high
+    assert amount_of(SILENCE, "", 64) == amount_of(SILENCE, "8", 64)
+
+
+def test_what_is_added_is_enlarged_about_grey() -> None:
+    before = np.full((1, 3, 3), 100, np.uint8)
+    after = before.copy()
+    after[0, 1] += 2
+    after[0, 2] -= 200 - 110
+    assert difference(before, after, 16)[0, :, 0].tolist() == [128, 160, 0]
+
+
+def test_a_model_with_steps_of_its_own_says_what_it_cant() -> None:
+    model = hookviz.wrap(seeded(Tiny), lambda image: torch.zeros(3, 16, 16))
+    scene = star()
+    made = hookviz.capture(model, torch.zeros(3, 16, 16)).model_input
+    own = Scene(model, made, scene.image, scene.survey)
+    with pytest.raises(HookVizError, match="function of its own"):
+        PART.facts(own, with_defaults(PART, change="turn"))

@@ -1,0 +1,79 @@
+"""What holds for every lesson that ships: its length, its figures, its facts on other models."""
+
+import re
+
+import pytest
+
+import hookviz
+from hookviz.errors import HookVizError
+from hookviz.lessons import known_parts, prose
+from hookviz.lessons.catalog import lessons, words_of
+from hookviz.lessons.lesson import Lesson, Live, Question
+from hookviz.lessons.part import Fact, Scene
+from hookviz.lessons.sheet import sheet
+from tests.lessons.conftest import scene_of
+
+MOST_WORDS = 500
+NAMES = ("SqueezeNet 1.1", "top-1", "top-5", "1×1", "3×3")
+"""Digits that a text may have, since they are no figures."""
+EVERY = pytest.mark.parametrize("lesson", lessons(), ids=lambda lesson: lesson.slug)
+
+
+def without_code(lesson: Lesson) -> list[str]:
+    return [words for words, _ in words_of(lesson)]
+
+
+@EVERY
+def test_it_is_short(lesson: Lesson) -> None:
+    words = " ".join(without_code(lesson))
+    assert (
+        len(re.findall(r"[^\W\d_]{1,}(?:['’-]\w+)*", re.sub(r"\{[^}]*\}", "", words))) <= MOST_WORDS
+    )
+    assert 5 <= lesson.minutes <= 10
+
+
+@EVERY
+def test_no_figure_is_typed(lesson: Lesson) -> None:
+    for words in without_code(lesson):
+        text = re.sub(r"\{[^}]*\}|`[^`]*`|https?://\S+", "", words)
+        for name in NAMES:
+            text = text.replace(name, "")
+        assert re.findall(r"\d+(?!\.\s)", re.sub(r"^\d+\.", "", text, flags=re.MULTILINE)) == [], (
+            words
+        )
+
+
+@EVERY
+def test_it_asks_and_says_why_in_every_answer(lesson: Lesson) -> None:
+    questions = [b for step in lesson.steps for b in step.blocks if isinstance(b, Question)]
+    assert questions
+    for question in questions:
+        assert any(not answer.right for answer in question.answers)
+    assert any(isinstance(block, Live) for step in lesson.steps for block in step.blocks)
+    assert lesson.summary
+
+
+@pytest.fixture(scope="module", params=["shapesnet cat", "squeezenet cat", "shapesnet star"])
+def another(request: pytest.FixtureRequest) -> Scene:
+    model, sample = request.param.split()
+    return scene_of(hookviz.load_model(model), sample)
+
+
+@EVERY
+def test_every_fact_is_there_whatever_is_chosen(lesson: Lesson, another: Scene) -> None:
+    facts = []
+    for step in lesson.steps:
+        found: dict[str, Fact] = {}
+        for block in step.blocks:
+            if isinstance(block, Live):
+                part = known_parts.parts()[block.part]
+                found |= part.facts(another, block.options)
+                link = part.link(another, block.options)
+                assert all(isinstance(value, str) for value in link.values())
+        facts.append(found)
+        for words, line in words_of(Lesson("", "", "", 5, (step,))):
+            try:
+                prose.as_html(words, found, lesson.file, line)
+            except HookVizError as error:
+                raise AssertionError(str(error)) from error
+    assert sheet(lesson, facts, "this", answers=True).startswith(b"%PDF-")

@@ -1,0 +1,42 @@
+import pytest
+from torch import nn
+
+import hookviz
+from hookviz.errors import HookVizError, UnknownLayerError
+from hookviz.lessons.layers import PLACES, layer_of
+from hookviz.lessons.part import Scene
+from tests.conftest import Tiny, as_model, seeded
+from tests.lessons.conftest import scene_of
+
+
+def test_a_place_is_a_conv_layer_in_order_of_execution(scene: Scene) -> None:
+    names = [layer.name for layer in scene.survey.convs]
+    places = [names.index(layer_of(scene, place).name) for place in PLACES]
+    assert places == sorted(places)
+    assert (places[0], places[1], places[-1]) == (0, 1, len(names) - 1)
+    assert layer_of(scene, "stage1.second.conv").name == "stage1.second.conv"
+    assert layer_of(scene, "stage1").name == "stage1"
+
+
+def test_few_layers_stand_for_several_places() -> None:
+    two = scene_of(as_model(seeded(Tiny)))
+    assert {layer_of(two, place).name for place in PLACES} == {"conv1", "conv2"}
+    assert layer_of(two, "second").name == layer_of(two, "last").name == "conv2"
+
+
+def test_a_place_is_no_conv_of_one_cell_where_there_are_others() -> None:
+    """Squeeze and excitation has convs whose maps are one cell, which show nothing of a place."""
+    scene = scene_of(hookviz.load_model("mobilenet_v3_small", "random"))
+    assert any(conv.output_shape[1:] == (1, 1) for conv in scene.survey.convs)
+    for place in PLACES:
+        assert layer_of(scene, place).output_shape[1] > 1
+    alone = as_model(nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(3, 2, 1), nn.Flatten()))
+    assert layer_of(scene_of(alone), "early").name == "1"
+
+
+def test_what_there_is_not_is_told() -> None:
+    with pytest.raises(UnknownLayerError, match="Did you mean 'conv2', 'conv1'"):
+        layer_of(scene_of(as_model(seeded(Tiny))), "conv")
+    flat = as_model(nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 2)))
+    with pytest.raises(HookVizError, match="has no conv layer"):
+        layer_of(scene_of(flat), "first")

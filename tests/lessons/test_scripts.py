@@ -1,0 +1,157 @@
+"""The scripts of lessons: what is shown is what runs, here and without HookViz."""
+
+import json
+import re
+import runpy
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from hookviz.errors import SettingError, UnknownNameError
+from hookviz.lessons.scripts import (
+    FOLDER,
+    Control,
+    Script,
+    read_script,
+    run_script,
+    script_names,
+    written,
+)
+
+SCRIPTS = [read_script(name) for name in script_names()]
+
+_ALONE = """
+import contextlib, io, json, runpy, sys
+printed = {}
+for file in sys.argv[1:]:
+    with contextlib.redirect_stdout(io.StringIO()) as lines:
+        runpy.run_path(file, run_name="__main__")
+    printed[file] = lines.getvalue().splitlines()
+assert not [name for name in sys.modules if name.startswith(("hookviz", "streamlit"))]
+print(json.dumps(printed))
+"""
+
+
+def alone(files: list[Path], folder: Path) -> dict[str, list[str]]:
+    """What each file prints, run in a Python that can't see HookViz."""
+    run = subprocess.run(
+        [sys.executable, "-I", "-W", "error", "-c", _ALONE, *map(str, files)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, list[str]] = json.loads(run.stdout)
+    return found
+
+
+def test_every_script_prints_the_same_by_itself_whatever_is_chosen(tmp_path: Path) -> None:
+    """Each as its file is, and as it is shown with the first and the last of all its choices."""
+    here: dict[str, tuple[str, ...]] = {}
+    for script in SCRIPTS:
+        file = FOLDER / f"{script.name}.py"
+        here[str(file)] = run_script(script, {}).printed
+        for end in (0, -1):
+            choices = {control.name: control.values[end] for control in script.controls}
+            shown = tmp_path / f"{script.name}{end}.py"
+            shown.write_text(script.with_choices(choices), "utf-8")
+            here[str(shown)] = run_script(script, choices).printed
+    elsewhere = alone([Path(file) for file in here], tmp_path)
+    assert {file: tuple(lines) for file, lines in elsewhere.items()} == here
+    assert all(here.values()), "each of them prints something"
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_a_choice_changes_its_constant_and_nothing_else(script: Script) -> None:
+    assert script.controls, "a learner can choose something in each of them"
+    assert script.with_choices({}) == script.text
+    every = product(*(control.values for control in script.controls))
+    for values in every:
+        choices = dict(zip((control.name for control in script.controls), values, strict=True))
+        lines = script.with_choices(choices).splitlines()
+        for before, after in zip(script.text.splitlines(), lines, strict=True):
+            name = before.partition(" = ")[0]
+            if name in choices:
+                assert after.startswith(f"{name} = {written(choices[name])}  #")
+                assert after.partition("  #")[2] == before.partition("  #")[2]
+            else:
+                assert after == before
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_a_script_is_short_and_its_pictures_are_maps(script: Script) -> None:
+    assert len(script.text.splitlines()) <= 60
+    for values in run_script(script, {}).pictures.values():
+        assert values.ndim == 2
+        assert np.isfinite(values).all()
+    for control in script.controls:
+        assert control.start in control.values
+
+
+def test_only_declared_values_get_into_the_code() -> None:
+    script = read_script("see")
+    for wrong in ("0\nimport os", 8, 1.0, True):
+        with pytest.raises(SettingError, match=r"CHANNEL of see\.py can't be"):
+            script.with_choices({"CHANNEL": wrong})
+    with pytest.raises(SettingError, match=r"OTHER can't be chosen in see\.py"):
+        script.with_choices({"OTHER": 1})
+
+
+def test_a_script_that_is_none_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="clamp"):
+        read_script("clam")
+    with pytest.raises(UnknownNameError):
+        read_script("../../../app")
+
+
+def test_the_facts_are_the_scripts_own_numbers() -> None:
+    run = run_script(read_script("remove"), {"PASSES": 3, "REMOVE": False})
+    assert (run.facts["passes"], run.facts["called"], run.facts["left"]) == (3, 3, 3)
+    assert run_script(read_script("remove"), {"REMOVE": True}).facts["left"] == 0
+    assert run_script(read_script("fails"), {"USE_FINALLY": True}).facts["left"] == 0
+    assert run_script(read_script("fails"), {}).facts["left"] == 1
+    kept = run_script(read_script("in_place"), {"CLONE": True})
+    assert kept.facts["wrong"] == 0
+    assert kept.facts["lowest"] == kept.facts["true_lowest"]
+
+
+def test_a_run_leaves_torchs_random_numbers_and_modes_alone() -> None:
+    before = torch.get_rng_state()
+    with torch.no_grad():
+        run_script(Script("nobody", 'import torch\ntorch.manual_seed(3)\nprint("x")\n', ()), {})
+        assert not torch.is_grad_enabled()
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_guiding_drops_what_is_negative_at_every_relu() -> None:
+    """Computed once more without hooks: the rule written out for the three layers."""
+    run = run_script(read_script("guided"), {})
+    with torch.random.fork_rng(devices=[]):
+        held = runpy.run_path(str(FOLDER / "guided.py"))
+    network, image = held["network"], held["image"]
+    assert isinstance(network, torch.nn.Sequential)
+    assert isinstance(image, torch.Tensor)
+    values = [image.detach()]
+    for module in network:
+        values.append(module(values[-1]).detach())
+    back = torch.zeros_like(values[-1])
+    back[0, 0] = 1
+    for module, given in zip(reversed(network), reversed(values[:-1]), strict=True):
+        if isinstance(module, torch.nn.ReLU):
+            back = back.clamp(min=0)
+        leaf = given.clone().requires_grad_()
+        (back,) = torch.autograd.grad(module(leaf), leaf, back)
+    expected = (back / back.abs().max())[0, 0].numpy()
+    np.testing.assert_allclose(run.pictures["guided"], expected, atol=1e-6)
+
+
+def test_controls_are_read_from_the_comments() -> None:
+    assert read_script("vanish").controls == (Control("DEPTH", tuple(range(2, 21)), 10),)
+    assert read_script("guided").controls[0].values == ("ring", "cross", "stripes")
+    constants = re.findall(r"^([A-Z_]+) = ", read_script("gradient").text, re.MULTILINE)
+    assert constants == [control.name for control in read_script("gradient").controls]

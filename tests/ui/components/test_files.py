@@ -1,0 +1,21 @@
+from hookviz.language.speaking import speaking
+from hookviz.ui.components.files import packed, script, unpack_facts, unpack_picture
+
+
+def test_facts_and_picture_come_out_as_they_went_in() -> None:
+    data = packed({"label": "通道 5", "order": [3, 1]}, b"\x89PNG")
+    facts = unpack_facts(data)
+    assert (facts["label"], facts["order"], unpack_picture(data)) == ("通道 5", [3, 1], b"\x89PNG")
+
+
+def test_another_language_is_other_data_and_a_component_s_own_facts_stand() -> None:
+    """A browser refuses ``zh_CN`` where it formats numbers; a class says ``zh-CN`` itself."""
+    english = packed({"label": "x"})
+    with speaking("zh_CN"):
+        assert packed({"label": "x"}) != english
+        assert unpack_facts(packed({"language": "zh-CN"}))["language"] == "zh-CN"
+
+
+def test_a_script_waits_for_the_head_of_the_page() -> None:
+    assert script("gallery.js").count("export default") == 1
+    assert script("gallery.js").rstrip().endswith("export default afterHead(draw);")

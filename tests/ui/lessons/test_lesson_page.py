@@ -1,0 +1,37 @@
+"""A lesson's page as Streamlit runs it; `tests/e2e/test_lessons.py` goes through them."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from hookviz.lessons.catalog import lessons
+from hookviz.lessons.lesson import Question
+from hookviz.ui.lessons.choosing import question_key
+from tests.ui.test_page import SCRIPT, texts
+
+
+def answered(name: str, **query: str) -> AppTest:
+    """The first step of a lesson, all of whose questions have an answer."""
+    lesson = next(each for each in lessons() if each.slug == name)
+    page = AppTest.from_file(str(SCRIPT), default_timeout=60)
+    for key, value in {"model": "ShapesNet", "lesson": name, **query}.items():
+        page.query_params[key] = value
+    for block in lesson.steps[0].blocks:
+        if isinstance(block, Question):
+            page.session_state[question_key(lesson, block)] = 0
+    page.run()
+    assert not page.exception
+    return page
+
+
+@pytest.mark.parametrize(("lang", "random"), [("en", "are random"), ("zh-CN", "随机的")])
+def test_what_random_weights_cannot_show_is_dots_and_said(lang: str, random: str) -> None:
+    """Nothing untrained can stand beside them, so that part and its numbers are not there."""
+    trained = answered("reading-maps", lang=lang)
+    assert random not in texts(trained.get("html"))
+    assert not trained.warning
+    page = answered("reading-maps", lang=lang, weights="random")
+    words = texts(page.get("html"))
+    assert random in words
+    assert "reading-maps.md" not in words + texts(page.error)
+    assert "…" in words
+    assert random in texts(page.warning)

@@ -1,0 +1,243 @@
+"""Classes on a real server, by the page's own protocol: forty who follow, and bounds."""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from scripts.class_client import CLASS_APP, ClassSeat, asked, knock, sit
+from scripts.servers import ROOT, Server, serve
+from tests.conftest import in_a_loop_of_its_own
+
+TWO = {"HOOKVIZ_CLASSES": "2", "PYTHONPATH": str(ROOT), "HOOKVIZ_LOG": "json"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serve(TWO, CLASS_APP) as address:
+        yield address
+        assert address.errors() == []
+
+
+@pytest.fixture
+def begun(server: Server) -> Iterator[dict[str, str]]:
+    found = asked(server, "begin")
+    yield found
+    if asked(server, "probe")["classes"]:
+        asked(server, "end", code=found["code"])
+
+
+def taught(
+    server: Server,
+    begun: dict[str, str],
+    pupils: int,
+    work: Callable[[ClassSeat, list[ClassSeat]], Awaitable[Any]],
+) -> Any:
+    """What becomes of a class with a teacher and so many pupils."""
+    passes = [asked(server, "admit", code=begun["code"], who=n)["token"] for n in range(pupils)]
+
+    async def run() -> Any:
+        async with AsyncExitStack() as stack:
+            come = stack.enter_async_context
+            teacher = await come(sit(server, **begun))
+            seats = [await come(sit(server, begun["code"], each)) for each in passes]
+            await teacher.until(followers=pupils)
+            return await work(teacher, seats)
+
+    return in_a_loop_of_its_own(run())
+
+
+def until(server: Server, **state: int) -> None:
+    deadline = time.monotonic() + 10
+    while (found := asked(server, "probe")) | state != found:
+        assert time.monotonic() < deadline, (found, state)
+        time.sleep(0.02)
+
+
+def test_forty_screens_get_each_state_and_count_once_each(
+    server: Server, begun: dict[str, str]
+) -> None:
+    async def teach(teacher: ClassSeat, pupils: list[ClassSeat]) -> None:
+        for number in range(12):
+            await teacher.say(state=f"?model=ShapesNet&channel={number}&lang=de&upload=face.png")
+            shown = f"channel={number}&model=ShapesNet"
+            await asyncio.gather(*(pupil.shows(shown) for pupil in pupils))
+        assert all(pupil.view["state"]["sample"] for pupil in pupils)
+        params = {"code": begun["code"], "words": "Which <b>map</b>?", "answer": ["A", "B", "C"]}
+        await asyncio.to_thread(asked, server, "ask", **params)
+        for pupil in pupils:
+            while not pupil.view.get("question"):
+                await pupil.hear()
+        question = pupils[0].view["question"]
+        assert question["words"] == "Which <b>map</b>?"
+        for answer in (0, 1):  # each changes its mind, but for the last ten
+            some = pupils if answer == 0 else pupils[:30]
+            await asyncio.gather(
+                *(each.say(vote=answer, question=question["number"]) for each in some)
+            )
+        while (teacher.view.get("question") or {}).get("tally") != [10, 30, 0]:
+            await teacher.hear()
+        await teacher.say(close=question["number"])
+        await asyncio.gather(*(pupil.until(question=None) for pupil in pupils))
+        await asyncio.to_thread(asked, server, "end", code=begun["code"])
+        assert set(await asyncio.gather(*(pupil.end() for pupil in pupils))) == {1000}
+        assert pupils[0].view["over"] == "ended"
+
+    taught(server, begun, 40, teach)
+    until(server, classes=0, passes=0)
+
+
+def test_states_that_come_faster_than_they_are_read_are_skipped(
+    server: Server, begun: dict[str, str]
+) -> None:
+    async def teach(teacher: ClassSeat, pupils: list[ClassSeat]) -> int:
+        for number in range(40):
+            await teacher.say(state=f"channel={number}")
+        heard = 0
+        while (pupils[0].view.get("state") or {}).get("query") != "channel=39":
+            await pupils[0].hear()
+            heard += 1
+        return heard
+
+    assert taught(server, begun, 1, teach) <= 40
+
+
+def test_a_pupil_is_no_teacher_and_a_teacher_no_pupil(
+    server: Server, begun: dict[str, str]
+) -> None:
+    async def pose(_teacher: ClassSeat, pupils: list[ClassSeat]) -> list[int]:
+        await pupils[0].say(state="channel=1")
+        await pupils[1].say(close=1)
+        return [
+            await pupils[0].end(),
+            await pupils[1].end(),
+            len(pupils[2].view.get("state") or ""),
+        ]
+
+    assert taught(server, begun, 3, pose) == [1007, 1007, 0]
+
+
+def first_words(server: Server, *words: str | bytes, origin: str = "") -> int:
+    """How a connection ends that begins so."""
+
+    async def run() -> int:
+        async with knock(server, origin=origin) as seat:
+            for each in words:
+                await seat.socket.send(each)
+            return await seat.end()
+
+    return int(in_a_loop_of_its_own(run()))
+
+
+def test_no_one_else_has_a_seat(server: Server, begun: dict[str, str]) -> None:
+    code, secret = begun["code"], begun["token"]
+    token = asked(server, "admit", code=code, who="pupil")["token"]
+    other = asked(server, "begin")
+    wrong = [
+        {"code": code, "token": ""},
+        {"code": code},
+        {"token": secret},
+        {"code": code, "token": secret[:-1]},
+        {"code": code, "token": other["token"]},
+        {"code": other["code"], "token": token},
+        {"code": "AAAAAA", "token": token},
+        {"code": code, "token": token.partition(".")[0]},
+        {"code": [code], "token": {"a": 1}},
+        {"code": "\ud800", "token": "\ud800"},
+        {"code": code, "token": "\ud800.\ud800", "before": token},
+    ]
+    assert {first_words(server, json.dumps(each)) for each in wrong} == {4401}
+    asked(server, "end", code=other["code"])
+    elsewhere = "https://elsewhere.example"
+    assert first_words(server, json.dumps(begun), origin=elsewhere) == 4403
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("", 1007),
+        (b"\x00\xff", 1007),
+        ("[]", 1007),
+        ("[" * 3000, 1007),
+        ("NaN", 1007),
+        ('{"code": "' + "A" * 5000 + '"}', 4413),
+    ],
+)
+def test_what_makes_no_sense_ends_the_connection(
+    server: Server, words: str | bytes, code: int
+) -> None:
+    assert first_words(server, words) == code
+
+
+def test_whoever_says_nothing_is_sent_away(server: Server) -> None:
+    assert first_words(server) == 4408
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ({"state": 5}, 1007),
+        ({"vote": "0", "question": 1}, 1007),
+        ({}, 1007),
+        ({"state": "x" * 5000}, 4413),
+    ],
+)
+def test_what_may_not_be_said_ends_the_connection(
+    server: Server, begun: dict[str, str], message: dict[str, Any], code: int
+) -> None:
+    assert first_words(server, json.dumps(begun), json.dumps(message)) == code
+
+
+def test_a_flood_ends_the_connection_and_no_other(server: Server, begun: dict[str, str]) -> None:
+    async def flood(teacher: ClassSeat, pupils: list[ClassSeat]) -> int:
+        for _ in range(300):
+            await pupils[0].say(vote=0, question=1)
+        ended = await pupils[0].end()
+        await teacher.say(state="channel=7")
+        await pupils[1].shows("channel=7")
+        return ended
+
+    assert taught(server, begun, 2, flood) == 4429
+
+
+def test_a_state_that_can_not_be_shared_leaves_the_one_before(
+    server: Server, begun: dict[str, str]
+) -> None:
+    async def teach(teacher: ClassSeat, pupils: list[ClassSeat]) -> None:
+        await teacher.say(state="channel=1")
+        await pupils[0].shows("channel=1")
+        await teacher.say(state="&".join(f"a{number}=1" for number in range(100)))
+        await teacher.say(state="next=https://elsewhere.example&channel=2&sample=x%00")
+        await pupils[0].shows("channel=2")
+
+    taught(server, begun, 1, teach)
+
+
+def test_codes_can_not_be_tried_without_end(server: Server, begun: dict[str, str]) -> None:
+    code = begun["code"]
+    wrong = "A" * 6 if code != "A" * 6 else "B" * 6
+    said = [asked(server, "admit", code=wrong, who="guesser")["error"] for _ in range(11)]
+    assert "There is no class" in said[0]
+    assert "Too many wrong codes" in said[-1]
+    assert "Too many" in asked(server, "admit", code=code, who="guesser")["error"]
+    assert "token" in asked(server, "admit", code=code, who="pupil")
+
+
+def test_classes_are_bounded_and_a_line_that_is_cut_leaves_no_seat(
+    server: Server, begun: dict[str, str]
+) -> None:
+    other = asked(server, "begin")
+    assert "2 classes are going on here" in asked(server, "begin")["error"]
+    asked(server, "end", code=other["code"])
+
+    async def cut(_teacher: ClassSeat, pupils: list[ClassSeat]) -> None:
+        await asyncio.to_thread(until, server, seats=3)
+        for pupil in pupils:
+            pupil.socket.transport.abort()
+        await asyncio.to_thread(until, server, seats=0, passes=3)
+
+    taught(server, begun, 3, cut)

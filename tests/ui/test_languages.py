@@ -1,0 +1,49 @@
+import pytest
+from starlette.requests import HTTPConnection
+
+from hookviz.ui.languages import in_link, language_of, nearest
+
+
+@pytest.mark.parametrize(
+    ("asked", "spoken"),
+    [
+        ("zh-CN", "zh_CN"),
+        ("zh_cn", "zh_CN"),
+        ("zh", "zh_CN"),
+        ("zh-Hans-SG", "zh_CN"),
+        ("zh-TW", "zh_CN"),
+        ("en-GB", "en"),
+        ("de-DE", None),
+        ("", None),
+        ("zh-CN<script>", "zh_CN"),
+    ],
+)
+def test_whoever_reads_a_language_gets_the_one_that_is_there(
+    asked: str, spoken: str | None
+) -> None:
+    assert nearest(asked, ("en", "zh_CN")) == spoken
+
+
+def test_links_write_a_language_as_browsers_do() -> None:
+    assert in_link("zh_CN") == "zh-CN"
+
+
+@pytest.mark.parametrize(
+    ("link", "browser", "spoken"),
+    [
+        ("lang=zh-CN", "en-GB", "zh_CN"),
+        ("", "zh-TW,zh;q=0.9,en;q=0.8", "zh_CN"),
+        ("lang=en", "zh-CN", "en"),
+        ("", "xx;q=0.5,, ;", "en"),
+        ("", "", "en"),
+    ],
+)
+def test_a_request_beside_the_page_is_answered_in_the_links_language_or_the_browsers(
+    link: str, browser: str, spoken: str
+) -> None:
+    scope = {
+        "type": "http",
+        "query_string": link.encode(),
+        "headers": [(b"accept-language", browser.encode())],
+    }
+    assert language_of(HTTPConnection(scope)) == spoken

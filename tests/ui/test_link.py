@@ -1,0 +1,67 @@
+"""What the session writes into the link, where a click comes with the link before."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from hookviz.ui.link import HELD
+from tests.ui.link_parameters import bound
+
+PAGE = """
+import streamlit as st
+from hookviz.ui.link import go, hold
+
+hold()
+st.button("five", on_click=go, kwargs={"channel": "5", "layer": "conv1"})
+st.button("none", on_click=go, kwargs={"channel": None})
+st.button("star", on_click=go, kwargs={"sample": "star"})
+st.button("three steps", on_click=go, kwargs={"dream-steps": "3"})
+"""
+
+
+@pytest.fixture
+def page() -> AppTest:
+    opened = AppTest.from_string(PAGE, default_timeout=60)
+    opened.query_params["channel"] = "3"
+    return opened.run()
+
+
+def click(page: AppTest, label: str, **link: str) -> dict[str, str]:
+    """The link after a click that set out with the choices of another one."""
+    page.query_params.clear()
+    page.query_params.update(link)
+    next(button for button in page.button if button.label == label).click().run()
+    assert not page.exception
+    return dict(page.query_params)
+
+
+def test_a_click_with_the_link_before_undoes_nothing(page: AppTest) -> None:
+    assert click(page, "five", channel="3") == {"channel": "5", "layer": "conv1"}
+    whole = {"channel": "5", "layer": "conv1", "sample": "star"}
+    assert click(page, "star", channel="3") == whole
+    assert click(page, "star", channel="5", layer="conv1") == whole
+    assert click(page, "none", channel="3") == {"layer": "conv1", "sample": "star"}
+    assert click(page, "star", **whole) == {"layer": "conv1", "sample": "star"}
+
+
+def test_a_value_that_was_never_there_is_meant(page: AppTest) -> None:
+    click(page, "five", channel="3")
+    assert click(page, "star", channel="9", layer="conv2", model="ShapesNet") == {
+        "channel": "9",
+        "layer": "conv2",
+        "model": "ShapesNet",
+        "sample": "star",
+    }
+
+
+def test_after_a_while_an_earlier_value_is_meant(
+    page: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    click(page, "five", channel="3")
+    monkeypatch.setattr("hookviz.ui.link._LATEST", 0.0)
+    assert click(page, "star", channel="3") == {"channel": "3", "sample": "star"}
+
+
+def test_what_a_widget_may_bind_is_not_held(page: AppTest) -> None:
+    assert not HELD & bound()
+    assert click(page, "three steps", channel="3") == {"channel": "3", "dream-steps": "3"}
+    assert click(page, "star", channel="3") == {"channel": "3", "sample": "star"}
