@@ -169,8 +169,16 @@ def test_pupils_follow_let_go_and_come_back_answer_and_are_told_of_the_end(
     teacher.get_by_role("button", name="End the class").click()
     for page in (first, phone, own):
         follows(page, follow=None)
-        expect(page.get_by_text("The class has ended.")).to_be_visible()
+        expect(page.get_by_text("The class has ended.")).to_be_in_viewport()
     follows(teacher, **{"class": None})
+    choose(first, "Layer", "stage2.first.conv")  # it is there for who looks up late
+    follows(first, layer="stage2.first.conv")
+    wait_for_grid(first)
+    expect(first.get_by_text("The class has ended.")).to_be_in_viewport()
+    for page in (first, phone, teacher):
+        assert serious(page) == []
+        page.get_by_role("button", name="OK", exact=True).click()
+        expect(page.get_by_text("The class has ended.")).to_have_count(0)
     assert asked_of(own)["image"] == "Upload"
 
 

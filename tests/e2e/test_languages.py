@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 import hookviz
 from scripts.servers import free_port, serve
 from tests.e2e.test_accessibility import serious
+from tests.e2e.test_layout import right_of_layer_row
 from tests.language import pseudo
 
 _ALL_TEXT = """() => {
@@ -203,6 +204,7 @@ def test_the_page_in_chinese_is_as_wide_as_its_window_and_can_be_read_aloud(
     page.goto(f"{address}/?model=ShapesNet&channel=5&lang=zh-CN")
     expect(page.get_by_role("heading", name="通道 5")).to_be_visible()
     assert page.evaluate("document.scrollingElement.scrollWidth") <= width
+    assert right_of_layer_row(page) <= width
     assert serious(page) == []
     context.close()
 

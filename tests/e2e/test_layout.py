@@ -94,6 +94,14 @@ def expect_seen(page: Page, *whats: Locator) -> None:
         assert what.evaluate(_UNCOVERED), what
 
 
+def right_of_layer_row(page: Page) -> float:
+    """Where the row of the layer and what stands beside it ends, in CSS pixels."""
+    right: float = page.locator(".st-key-hv-layer > *").evaluate_all(
+        "parts => Math.max(...parts.map((part) => part.getBoundingClientRect().right))"
+    )
+    return right
+
+
 def expect_picked(page: Page, channel: int) -> None:
     """The channel's map and its sum are seen without scrolling, in the sheet on a phone."""
     expect(page.get_by_role("heading", name=f"Channel {channel}", exact=True)).to_be_visible()
@@ -173,6 +181,7 @@ def expect_whole_and_clean(page: Page) -> None:
     assert inner["width"] <= outer["width"]
     assert column.evaluate("box => box.scrollWidth <= box.clientWidth")
     assert page.evaluate("document.documentElement.scrollWidth") <= window(page)["width"]
+    assert right_of_layer_row(page) <= window(page)["width"]
     expect_seen(
         page,
         page.get_by_text("Each tile is a channel"),

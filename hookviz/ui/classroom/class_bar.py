@@ -30,9 +30,6 @@ def show_class() -> None:
     """The bar of the teacher or of who follows; nothing for everybody else."""
     if not classes().are_on:
         return
-    why = membership.farewell()
-    if why:
-        st.toast(say(_FAREWELLS.get(why, _FAREWELLS["unknown"])), icon=":material/school:")
     taught = membership.taught()
     if taught is not None or membership.TEACH in st.query_params:
         with st.container(key="hv-class", horizontal=True, vertical_alignment="center"):
@@ -40,6 +37,7 @@ def show_class() -> None:
         return
     joined = membership.joined()
     if joined is None:
+        _say_farewell()
         return
     if joined.token:
         with st.container(key="hv-class"):
@@ -55,6 +53,17 @@ def show_class() -> None:
             kwargs={membership.FOLLOW: None},
             key="hv-no-class",
         )
+
+
+def _say_farewell() -> None:
+    """Why there is no bar any more, where it was, until it is read: pupils look up late."""
+    why = membership.farewell()
+    if not why:
+        return
+    with st.container(key="hv-class", horizontal=True, vertical_alignment="center"):
+        words = say(_FAREWELLS.get(why, _FAREWELLS["unknown"]))
+        st.info(words, icon=":material/school:")
+        st.button(say("OK"), on_click=membership.forget_farewell, key="hv-farewell")
 
 
 def _show_follower(code: str, token: str) -> None:

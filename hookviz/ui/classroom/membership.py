@@ -52,6 +52,7 @@ def begin() -> None:
 
 
 def _teach(code: str, secret: str) -> None:
+    forget_farewell()
     st.session_state[_TAUGHT] = code, secret
     go(**{TEACH: code, FOLLOW: None})
 
@@ -100,6 +101,7 @@ def join(typed: str) -> Joined:
     st.session_state.pop(_JOINED, None)
     joined = _admitted(typed)
     if joined.token:
+        forget_farewell()
         st.session_state[_JOINED] = joined
         go(**{FOLLOW: joined.code, TEACH: None})
     return joined
@@ -118,6 +120,7 @@ def joined() -> Joined | None:
 
 def leave(why: str) -> None:
     """Follow no more."""
+    forget_farewell()
     if st.session_state.pop(_JOINED, None) is not None and why != "left":
         st.session_state[_FAREWELL] = why
     classes().leave(session())
@@ -125,9 +128,14 @@ def leave(why: str) -> None:
 
 
 def farewell() -> str:
-    """Why the class that this session was in is over, said once; empty where nothing is to say."""
-    why: str = st.session_state.pop(_FAREWELL, "")
+    """Why the class that this session was in is over; empty where nothing is to say."""
+    why: str = st.session_state.get(_FAREWELL, "")
     return why
+
+
+def forget_farewell() -> None:
+    """Say no more of the class that this session was in."""
+    st.session_state.pop(_FAREWELL, None)
 
 
 def _admitted(typed: str) -> Joined:

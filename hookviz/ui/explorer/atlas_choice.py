@@ -59,7 +59,7 @@ def make_own(
     listed = [(name, file, uploads.uploaded(file)) for name, file in files]
     there = [(name, file, data) for name, file, data in listed if data is not None]
     if not there:
-        st.toast(say("These files are not here any more: upload them again."))
+        st.toast(say("These files are not here any more: upload them again."), duration="long")
         return
     names = session_atlases().make(use_model, digest, [(name, data) for name, _, data in there])
     numbers = {name: file for name, (_, file, _) in zip(names, there, strict=False)}

@@ -104,7 +104,10 @@ def _look_at(atlas: Atlas, excitation: Excitation, channel: int, size: Cell) -> 
         choose(image="Upload")
     elif path is None or path.stat().st_size > settings().upload_mb * MEGABYTE:
         st.toast(
-            plain(say("{image} is not here any more; its patch is all there is.", image=image.name))
+            plain(
+                say("{image} is not here any more; its patch is all there is.", image=image.name)
+            ),
+            duration="long",
         )
         return
     else:

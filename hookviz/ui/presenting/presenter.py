@@ -31,7 +31,8 @@ def show_presenter(class_link: Callable[[], str]) -> None:
 def _show(class_link: Callable[[], str]) -> None:
     """By themselves: what they ask for runs nothing else of the page."""
     asked = partial(_asked, class_link)
-    presenter(_words(), VERSION, st.session_state.pop(_ANSWER, None), asked, _brought)
+    # Kept for the runs after this one: Streamlit sends of two that are quick the second alone.
+    presenter(_words(), VERSION, st.session_state.get(_ANSWER), asked, _brought)
 
 
 def _asked(class_link: Callable[[], str], query: str, number: str) -> None:

@@ -8,6 +8,7 @@ from streamlit.runtime.runtime import RuntimeState
 from hookviz.serving import capacity
 from hookviz.ui.serving import slow_readers
 from hookviz.ui.serving.cached_messages import CachedMessages
+from hookviz.ui.serving.changed_together import ChangedTogether
 from hookviz.ui.serving.interruption import Interruption
 from hookviz.ui.serving.pace import Pace
 from hookviz.ui.serving.resumption import LastRequests, Resumption
@@ -44,7 +45,8 @@ class Connections:
         in_time = slow_readers.in_time(
             send, end, lambda: _is_given_up(page.session), slow_readers.PATIENCE
         )
-        cached = CachedMessages(pace.next, in_time)
+        together = ChangedTogether(pace.next)
+        cached = CachedMessages(together.receive, in_time)
         runs = Interruption(cached.receive, cached.send)
         page = Resumption(scope, runs.receive, runs.send, self._last)
         try:
