@@ -133,8 +133,13 @@ def settled_boxes(page: Page, *whats: Locator) -> list[FloatRect]:
 
 def tiles(page: Page) -> Tiles:
     """How the tiles lie, once the grid has come to rest."""
+    stage, picture = page.locator(STAGE), page.locator(PICTURE)
+    deadline = time.monotonic() + _PATIENCE
+    while picture.evaluate("shown => shown.dataset.key !== shown.dataset.wanted"):
+        if time.monotonic() > deadline:
+            raise TimeoutError("the grid's picture did not come")
+        page.wait_for_timeout(30)
     box = settled_box(page, page.locator(f"{STAGE} canvas"))
-    stage = page.locator(STAGE)
     layout = json.loads(stage.get_attribute("data-layout") or "{}")
     last = int(stage.get_attribute("aria-valuemax") or 0)
     return Tiles(**layout, left=box["x"], top=box["y"], count=last + 1)

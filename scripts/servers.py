@@ -2,6 +2,7 @@
 
 import os
 import re
+import secrets
 import socket
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -20,10 +21,22 @@ ROOT = Path(__file__).parent.parent
 
 
 def free_port() -> int:
-    """A port that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listened on a moment ago.
+
+    It is below those that Linux gives to connections and to whoever asks for any, so that nobody
+    gets it in the seconds which a server takes to start.
+    """
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+def written(output: IO[str]) -> str:
+    """What a process has written so far; it goes on where it is, since the place is not moved."""
+    file = output.fileno()
+    return os.pread(file, os.fstat(file).st_size, 0).decode(errors="replace")
 
 
 _TROUBLE = re.compile(r"Traceback|\b(?:ERROR|CRITICAL)\b|Error: |\"level\": \"(?:error|critical)\"")
@@ -57,11 +70,13 @@ class Server(str):
         fields = Path(f"/proc/{self.pid()}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def log(self) -> list[str]:
+        """The lines of its output."""
+        return written(self._output).splitlines()
+
     def errors(self) -> list[str]:
         """Lines of its output that tell of something that went wrong."""
-        self._output.seek(0)
-        lines = self._output.read().splitlines()
-        return [line[:200] for line in lines if _TROUBLE.search(line)]
+        return [line[:200] for line in self.log() if _TROUBLE.search(line)]
 
 
 @contextmanager
@@ -109,5 +124,4 @@ def _until_healthy(server: subprocess.Popen[str], address: str, output: IO[str])
         except OSError:
             pass
         time.sleep(0.05)
-    output.seek(0)
-    raise RuntimeError(f"The app did not come up:\n{output.read()[-4000:]}")
+    raise RuntimeError(f"The app did not come up:\n{written(output)[-4000:]}")

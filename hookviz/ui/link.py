@@ -47,13 +47,13 @@ def go(**changes: str | None) -> None:
     if not _went_back():
         hold()
     before = {name: st.query_params.get(name) for name in HELD & changes.keys()}
-    _write(changes)
     written, now = _written(), time.monotonic()
     for name, was in before.items():
         one = written.setdefault(name, _Written(was))
         one.before[was] = now
         one.value = changes[name]
         one.before.pop(one.value, None)
+    _write(changes)  # last: a click that ends the run here undoes nothing of it
 
 
 def hold() -> None:

@@ -213,13 +213,15 @@ def test_a_stopped_run_goes_on_and_gives_the_same(
 
 
 PROGRAM = """
-import sys, torch, hookviz
+import signal, sys, torch, hookviz
 from hookviz.atlas import making, plan
 from tests.conftest import Tiny, as_model, seeded
 torch.set_num_threads(1)
 plan._SHARD, making._SECONDS = 32, 0.0
 def show(progress):
     print(progress.done, progress.cutting, flush=True)
+    if sys.argv[3:] == [str(progress.done)]:
+        signal.pause()  # until it is killed
 model = as_model(seeded(Tiny))
 hookviz.make_atlas(model, sys.argv[1], sys.argv[2], top=2, batch=8, progress=show)
 """
@@ -253,10 +255,10 @@ def test_what_ends_it_inside_a_sum_leaves_no_part_of_one(
 def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
     save_folder(tmp_path / "photos", 96)
 
-    def start(name: str) -> subprocess.Popen[str]:
+    def start(name: str, *until: str) -> subprocess.Popen[str]:
         arguments = [
             *(sys.executable, "-c", PROGRAM),
-            *(str(tmp_path / "photos"), str(tmp_path / name)),
+            *(str(tmp_path / "photos"), str(tmp_path / name), *until),
         ]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         return subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, text=True)
@@ -266,7 +268,7 @@ def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
 
     with start("whole.atlas") as run:
         lines(run)
-    with start("killed.atlas") as run:
+    with start("killed.atlas", "72") as run:
         assert run.stdout is not None
         for line in run.stdout:
             if line.startswith("72 "):

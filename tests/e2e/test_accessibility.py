@@ -56,6 +56,7 @@ def test_axe_finds_nothing_serious_in_lenses(themed: Page, server: str) -> None:
 
 def serious(page: Page) -> list[tuple[str, list[str]]]:
     """What axe finds that is serious or worse: its rule, and the elements."""
+    at_rest(page)  # what is left of the run before is pale
     page.wait_for_timeout(500)  # colours fade in
     found = Axe().run(page).response["violations"]
     return [

@@ -87,6 +87,7 @@ def test_pupils_follow_let_go_and_come_back_answer_and_are_told_of_the_end(
 ) -> None:
     teacher, first, phone, own = screen(WIDE), screen(WIDE), screen(PHONE), screen(WIDE)
     code = begin(teacher, server)
+    taught = wait_for_grid(teacher)
 
     # by the link, by the code that is typed, and with a photograph of one's own
     first.goto(f"{server}/?follow={code.lower()}")
@@ -105,14 +106,15 @@ def test_pupils_follow_let_go_and_come_back_answer_and_are_told_of_the_end(
     choose(teacher, "Layer", "stage1.first.conv")
     for page in (first, phone, own):
         follows(page, layer="stage1.first.conv", model="ShapesNet")
-    wait_for_grid(teacher)
+    wait_for_grid(teacher, taught)
     teacher.mouse.click(*tile_centre(teacher, 5))
+    follows(teacher, channel="5")
     teacher.get_by_role("radio", name=samples()[1].title).click()
     for page in (first, phone):
         follows(page, channel="5", sample=samples()[1].name)
     follows(own, channel="5", image="Upload")
     assert "upload" in asked_of(own)
-    assert wait_for_grid(own) != mine
+    wait_for_grid(own, mine)
     expect(own.get_by_role("heading", name="Channel 5")).to_be_visible()
     expect(phone.get_by_role("heading", name="Channel 5")).to_be_visible()
 
@@ -120,6 +122,7 @@ def test_pupils_follow_let_go_and_come_back_answer_and_are_told_of_the_end(
     first.get_by_role("button", name="Let go").click()
     expect(first.get_by_text("You look on your own.")).to_be_visible()
     choose(first, "Layer", "stage2.first.conv")
+    follows(first, layer="stage2.first.conv")
     teacher.get_by_role("radio", name=samples()[0].title).click()
     follows(phone, sample=None)
     assert asked_of(first)["layer"] == "stage2.first.conv"

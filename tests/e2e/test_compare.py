@@ -26,17 +26,18 @@ def untrained() -> torch.Tensor:
     return hookviz.capture(model, samples()[0].path, LAYER)[LAYER].values
 
 
-def pin(page: Page, address: str) -> None:
+def pin(page: Page, address: str) -> bytes:
+    """Compare what an address shows with itself; the grid of both."""
     page.goto(address)
-    wait_for_grid(page)
+    single = wait_for_grid(page)
     page.get_by_role("button", name="Compare").click()
     expect_caption(page, "A is what you look at")
+    return wait_for_grid(page, single)
 
 
 def against_random(page: Page, server: str) -> None:
     """Pretrained weights are A, random ones are B."""
-    pin(page, f"{server}/{SHAPESNET}")
-    before = wait_for_grid(page)
+    before = pin(page, f"{server}/{SHAPESNET}")
     page.get_by_role("radio", name="random").click()
     expect_caption(page, f"A Cat · ShapesNet · {LAYER} B ShapesNet, random")
     wait_for_grid(page, before)
@@ -108,7 +109,7 @@ def test_the_difference_and_what_changed_most(
     change = (untrained - values).double().abs().mean((1, 2))
     expected = change.argsort(descending=True).tolist()
     rows = page.locator(".hv-changes tr")
-    assert int(rows.nth(1).locator("td").first.inner_text()) == expected[0]
+    expect(rows.nth(1).locator("td").first).to_have_text(str(expected[0]))
     group = page.get_by_role("radiogroup", name="What is shown of the two")
     group.get_by_text("Difference", exact=True).click()
     expect_caption(page, "B − A: red where B is higher, blue where A is.")

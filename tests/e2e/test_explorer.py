@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 import hookviz
 from hookviz.images.samples import samples
 from scripts.automatic_grid import automatic_grid
-from scripts.browsing import tiles, wait_for_grid
+from scripts.browsing import settled_box, tiles, wait_for_grid
 from tests.e2e.screen import SHAPESNET, choose, pixels
 from tests.e2e.test_accessibility import serious
 
@@ -93,8 +93,7 @@ def test_the_tree_shows_the_mean_activation_of_each_layer(
     preview = page.locator('nav button[aria-current="true"] .preview')
     expect(preview).to_have_css("background-image", re.compile("data:image/png"))
     preview.scroll_into_view_if_needed()
-    box = preview.bounding_box()
-    assert box is not None
+    box = settled_box(page, preview)
     taken = Image.open(io.BytesIO(page.screenshot(clip=box))).convert("L").resize((32, 32))
     mean = values.mean(0)[None, None]
     small = torch.nn.functional.avg_pool2d(mean, 2)[0, 0].numpy()

@@ -28,7 +28,7 @@ from hookviz.lenses import important
 from scripts.automatic_grid import automatic_grid
 from scripts.browsing import grid_bytes, wait_for_grid
 from scripts.children import child
-from scripts.servers import ROOT, Server, free_port, serve
+from scripts.servers import ROOT, Server, free_port, serve, written
 from scripts.visitor import Visitor, arrive
 from tests.conftest import in_a_loop_of_its_own
 from tests.container.test_running import until_healthy
@@ -207,10 +207,6 @@ def test_sigterm_ends_a_server_at_which_forty_wait_for_long_runs() -> None:
     port = free_port()
     address, command = f"http://127.0.0.1:{port}", [sys.executable, "-m", "hookviz", "run"]
 
-    def said() -> str:
-        output.seek(0)
-        return output.read()
-
     async def forty() -> int:
         async with AsyncExitStack() as tabs:
             arrivals = [arrive(address, {"model": "ShapesNet"}) for _ in range(40)]
@@ -218,7 +214,7 @@ def test_sigterm_ends_a_server_at_which_forty_wait_for_long_runs() -> None:
             await asyncio.gather(*(visitor.run() for visitor in visitors))
             lens = next(o for o in visitors[0].options["Look at"] if important.LENS.title in o)
             runs = [asyncio.ensure_future(each.choose("Look at", lens)) for each in visitors]
-            while important.LENS.slug not in said():
+            while important.LENS.slug not in written(output):
                 await asyncio.sleep(0.05)
             guard.terminate()
             status = await asyncio.to_thread(guard.wait, 60)  # `Process` is killed after 8 seconds
@@ -237,6 +233,6 @@ def test_sigterm_ends_a_server_at_which_forty_wait_for_long_runs() -> None:
     ):
         until_healthy(f"{address}/_stcore/health")
         assert in_a_loop_of_its_own(forty()) == 0
-        assert "did not end" not in said()
+        assert "did not end" not in written(output)
         # Streamlit logs a message that it was sending when the line was closed
-        assert all("in _sender" in trace for trace in said().split("Traceback")[1:])
+        assert all("in _sender" in trace for trace in written(output).split("Traceback")[1:])

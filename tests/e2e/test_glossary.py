@@ -4,8 +4,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from hookviz.ui.glossary import WORDS
-from scripts.browsing import tile_centre, wait_for_grid
+from scripts.browsing import settled_box, tile_centre, wait_for_grid
 from tests.e2e.test_accessibility import serious
+from tests.e2e.test_history import settle
 from tests.e2e.test_layout import LINK, expect_picked, lies_in, window
 
 
@@ -25,8 +26,10 @@ def test_a_word_is_explained_by_pointer_and_by_key(
     marked = page.locator(f"{place} .hv-term", has_text=written).first
     tip = page.locator(".hv-tip")
     expect(tip).to_be_hidden()
+    settled_box(page, marked)
     marked.hover()
     expect(tip).to_have_text(WORDS[word])
+    expect(tip).to_be_visible()
     box = tip.bounding_box()
     assert box is not None
     assert lies_in(box, window(page))
@@ -60,7 +63,7 @@ def test_nothing_jumps_on_the_way_to_the_next_layer(page: Page, server: str) -> 
     page.goto(f"{server}/?{LINK}&channel=7")
     before = wait_for_grid(page)
     expect_picked(page, 7)
-    page.wait_for_timeout(1000)
+    settle(page)
     page.evaluate(
         """() => {
             window.shifts = 0;

@@ -61,7 +61,7 @@ def stop(page: Page) -> Locator:
 def test_a_result_grows_in_its_place_is_kept_and_gone_on_with(
     page: Page, growing: Server, tmp_path: Path
 ) -> None:
-    page.goto(f"{growing}/{LINK}")
+    page.goto(f"{growing}/{LINK}&growing-pause=120")  # so that a slow browser presses Stop in time
     stop(page).wait_for(timeout=60_000)
     first = until_beyond(page, 5)
     # What Streamlit loads when it is first needed moves what is below once it is there.

@@ -37,6 +37,14 @@ def seen(page: Page) -> dict[str, object]:
     }
 
 
+def comes_to(page: Page, view: dict[str, object]) -> None:
+    """Wait until a person is shown this; on a busy machine a run begins late."""
+    for _ in range(20):
+        if seen(page) == view:
+            return
+    assert seen(page) == view
+
+
 def test_back_leads_through_what_was_seen_one_step_an_action(page: Page, server: str) -> None:
     page.goto(server)
     grid = wait_for_grid(page)
@@ -70,10 +78,10 @@ def test_back_leads_through_what_was_seen_one_step_an_action(page: Page, server:
 
     for view in reversed(views[:-1]):
         page.go_back()
-        assert seen(page) == view
+        comes_to(page, view)
     for view in views[1:]:
         page.go_forward()
-        assert seen(page) == view
+        comes_to(page, view)
 
 
 def test_a_choice_made_before_the_scripts_are_there_is_a_step_too(page: Page, server: str) -> None:
@@ -112,7 +120,7 @@ def test_no_link_is_asked_for_where_a_model_is_changed_on_the_page(page: Page, s
         settle(page)
         expect(network).to_have_value("ShapesNet")
         expect(asked).to_have_count(0)
-        assert "features.3" not in page.url
+        expect(page).not_to_have_url(re.compile(r"features\.3"))
         choose(page, "Model", "ResNet")
         settle(page)
         page.get_by_role("radio", name="random").click()
@@ -120,7 +128,7 @@ def test_no_link_is_asked_for_where_a_model_is_changed_on_the_page(page: Page, s
         expect(layer).to_have_value(re.compile(r"layer4\.1$" if lens else r"conv1$"))
         settle(page)
         expect(asked).to_have_count(0)
-        assert "size=" not in page.url
+        expect(page).not_to_have_url(re.compile("size="))
         page.reload()
         expect(layer).to_have_value(re.compile(r"layer4\.1$" if lens else r"conv1$"))
         settle(page)
@@ -130,7 +138,7 @@ def test_no_link_is_asked_for_where_a_model_is_changed_on_the_page(page: Page, s
     expect(network).to_have_value("ShapesNet")
     settle(page)
     expect(asked).to_have_count(0)
-    assert "features.3" not in page.url
+    expect(page).not_to_have_url(re.compile(r"features\.3"))
 
 
 def test_back_leads_through_the_sessions_own_images(page: Page, server: str) -> None:

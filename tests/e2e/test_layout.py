@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
 from scripts.browsing import Tiles, settled_box, settled_boxes, tile_centre, tiles, wait_for_grid
 from tests.e2e.screen import pixels
 from tests.e2e.test_accessibility import serious
+from tests.e2e.test_history import settle
 
 SIZES = {"laptop": (1440, 900), "projector": (1280, 720), "phone": (390, 844)}
 OF_EACH_KIND = pytest.mark.parametrize("sized", ["laptop", "phone"], indirect=True)
@@ -235,7 +236,7 @@ def test_back_leads_to_what_was_seen_before(sized: Page, server: str) -> None:
     page.go_back()
     if is_phone(page):  # where the sheet was closed in between
         expect(page.locator(".st-key-hv-picked")).to_have_count(0)
-        page.wait_for_timeout(1500)  # a second step within one run keeps the cell of the first
+        settle(page)  # a second step within one run keeps the cell of the first
         page.go_back()
     expect_picked(page, 3)
     assert query_of(page) == first

@@ -85,6 +85,6 @@ def test_run_shows_a_greyscale_network_of_a_module(browser: Browser, tmp_path: P
         page = browser.new_page()
         page.goto(address)
         assert len(wait_for_grid(page)) > 1000
-        assert page.get_by_text("bright", exact=True).is_visible()
-        assert page.get_by_text("All 5 channels.").is_visible()
+        expect(page.get_by_text("bright", exact=True)).to_be_visible()
+        expect(page.get_by_text("All 5 channels.")).to_be_visible()
         page.close()

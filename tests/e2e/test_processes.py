@@ -26,7 +26,7 @@ from websockets.exceptions import ConnectionClosed
 
 from scripts.browsing import wait_for_grid
 from scripts.children import child
-from scripts.servers import ROOT, free_port
+from scripts.servers import ROOT, free_port, written
 from scripts.visitor import arrive
 from tests.conftest import encoded, in_a_loop_of_its_own, picture
 from tests.container.test_running import until_healthy
@@ -72,8 +72,7 @@ class Group:
         return next(pids, 0)
 
     def said(self) -> str:
-        self.output.seek(0)
-        return self.output.read()
+        return written(self.output)
 
 
 def _proc(pid: int, file: str) -> str:

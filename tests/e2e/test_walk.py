@@ -76,6 +76,7 @@ def test_the_walk_is_over_the_whole_of_the_strongest_input(
     said = page.locator(".walk .input-says")
     given = int(re.findall(r"input (\d+)", said.inner_text())[0])
     assert given == strongest_by_contribution(call, 9)[0][0]
+    expect(page.locator("table.kernel td")).to_have_count(9)
     weights = page.locator("table.kernel td").evaluate_all("cells => cells.map(one => one.title)")
     kernel = np.array([float(text.replace("−", "-")) for text in weights]).reshape(3, 3)
     np.testing.assert_allclose(kernel, call.kernel[9, given].numpy(), rtol=6e-3, atol=1e-9)

@@ -35,12 +35,12 @@ def wait_until_gone(pids: set[int]) -> None:
 
 
 def test_results_come_in_order_from_several_processes_that_are_gone_then(
-    ray_engine: Engine,
+    ray_engine: Engine, tmp_path: Path
 ) -> None:
     assert list(ray_engine(jobs.Doubling(), SHARDS, nobody)) == [
         [2 * number for number in shard] for shard in SHARDS
     ]
-    pids = {pid for [pid] in ray_engine(jobs.Pids(), SHARDS, nobody)}
+    pids = {pid for [pid] in ray_engine(jobs.Pids(folder=tmp_path), SHARDS, nobody)}
     assert len(pids) == 2
     assert os.getpid() not in pids
     wait_until_gone(pids)

@@ -82,10 +82,10 @@ def take_up(secret: str) -> None:
 
 def stop_teaching(why: str) -> None:
     """Forget the class that this session taught, which goes on until it is ended."""
-    had = st.session_state.pop(_TAUGHT, None)
+    if _TAUGHT in st.session_state:
+        st.session_state[_FAREWELL] = why  # first: a click may end this run anywhere
+    st.session_state.pop(_TAUGHT, None)
     go(**{TEACH: None})
-    if had is not None:
-        st.session_state[_FAREWELL] = why
 
 
 def end() -> None:
@@ -120,9 +120,11 @@ def joined() -> Joined | None:
 
 def leave(why: str) -> None:
     """Follow no more."""
-    forget_farewell()
-    if st.session_state.pop(_JOINED, None) is not None and why != "left":
-        st.session_state[_FAREWELL] = why
+    if why == "left":
+        forget_farewell()
+    elif _JOINED in st.session_state:
+        st.session_state[_FAREWELL] = why  # first: a click may end this run anywhere
+    st.session_state.pop(_JOINED, None)
     classes().leave(session())
     go(**{FOLLOW: None})
 

@@ -198,6 +198,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
 
   // The tile and the cell under the pointer; between two tiles it is the nearest.
   const under = (event) => {
+    if (picture.dataset.key !== data.key) return null; // what is painted is of the run before
     const view = canvas.getBoundingClientRect();
     const [x, y] = [event.clientX - view.left, event.clientY - view.top];
     const rows = Math.ceil((last - first) / columns);

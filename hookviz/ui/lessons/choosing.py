@@ -59,7 +59,6 @@ def begin(lesson: Lesson) -> None:
     """
     if st.session_state.get(_IN) == lesson.slug:
         return
-    st.session_state[_IN] = lesson.slug
     gave: dict[str, str] = st.session_state.setdefault(_GAVE, {})
     for name, value in lesson.defaults.items():
         if st.query_params.get(name) not in (None, gave.get(name)) or _own_image(name):
@@ -71,6 +70,7 @@ def begin(lesson: Lesson) -> None:
         if name not in st.session_state:  # a widget that is not there yet writes no link
             st.query_params[name] = value
         choose(**{name: value})
+    st.session_state[_IN] = lesson.slug  # last: a click may end this run anywhere
 
 
 def _own_image(name: str) -> bool:

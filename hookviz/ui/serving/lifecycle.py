@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import threading
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -67,7 +68,8 @@ async def guest_lifespan(_app: Any) -> AsyncIterator[None]:
 async def _load_rest() -> None:
     """List timm's models, which takes seconds, once the first page has had its time."""
     await asyncio.sleep(_FIRST_PAGE)
-    await asyncio.to_thread(catalog.list_models)
+    # No thread of the loop's: a server that is told to end would wait for it.
+    threading.Thread(target=catalog.list_models, name="timm", daemon=True).start()
 
 
 def share_cores() -> None:
