@@ -106,7 +106,7 @@ def test_a_result_grows_in_its_place_is_kept_and_gone_on_with(
 
 
 def test_who_leaves_a_run_and_comes_back_finds_it_where_it_was(page: Page, growing: Server) -> None:
-    page.goto(f"{growing}/{LINK}&sample=star&growing-pause=200")
+    page.goto(f"{growing}/{LINK}&sample=star&growing-pause=400")  # a slow browser is in time
     stop(page).wait_for(timeout=60_000)
     seen = until_beyond(page, 5)
     choose(page, "Look at", "What is it made of? · Summary")
