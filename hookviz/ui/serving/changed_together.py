@@ -12,7 +12,7 @@ from hashlib import blake2b
 from starlette.types import Message, Receive
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
-from hookviz.ui.serving.incoming import is_click, read_request
+from hookviz.ui.serving.incoming import is_click, of_whole_page, read_request
 
 
 class ChangedTogether:
@@ -33,22 +33,23 @@ class ChangedTogether:
         request = read_request(message)
         if request is None:
             return message
-        states = request.rerun_script.widget_states.widgets
-        changes = sum(map(self._is_change, states))
-        self._known = {state.id: _digest(state) for state in states}
+        states = {each.id: each for each in request.rerun_script.widget_states.widgets}
+        known, self._known = self._known, {name: _digest(each) for name, each in states.items()}
+        changes = sum(
+            _is_change(each, known.get(name), self._known[name]) for name, each in states.items()
+        )
         if changes < 2 or not request.rerun_script.fragment_id:
             return message
-        request.rerun_script.fragment_id = ""
-        return {**message, "bytes": request.SerializeToString()}
+        return of_whole_page(message, request)
 
-    def _is_change(self, state: WidgetState) -> bool:
-        """Whether a person has changed it; a widget that is new tells its first choice too."""
-        if is_click(state):
-            return True
-        known = self._known.get(state.id)
-        if known is None:
-            return bool(state.bool_value)  # such as a menu that is opened
-        return known != _digest(state)
+
+def _is_change(state: WidgetState, before: bytes | None, now: bytes) -> bool:
+    """Whether a person has changed it; a widget that is new tells its first choice too."""
+    if is_click(state):
+        return True
+    if before is None:
+        return bool(state.bool_value)  # such as a menu that is opened
+    return now != before
 
 
 def _digest(state: WidgetState) -> bytes:

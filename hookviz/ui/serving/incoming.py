@@ -52,6 +52,12 @@ def read_request(message: Message) -> BackMsg | None:
     return request if request.WhichOneof("type") == "rerun_script" else None
 
 
+def of_whole_page(message: Message, request: BackMsg) -> Message:
+    """The message with its request for a part of the page as one for all of it."""
+    request.rerun_script.fragment_id = ""
+    return {**message, "bytes": request.SerializeToString()}
+
+
 def told_of(message: Message) -> str | None:
     """What a message tells the page, as Streamlit names it; None of a large one.
 

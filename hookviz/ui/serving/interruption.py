@@ -9,7 +9,7 @@ import time
 
 from starlette.types import Message, Receive, Send
 
-from hookviz.ui.serving.incoming import read_request, told_of
+from hookviz.ui.serving.incoming import of_whole_page, read_request, told_of
 
 _LONG = 0.3  # seconds after which a person who clicks does not mean to wait
 
@@ -37,8 +37,7 @@ class Interruption:
         request = read_request(message)
         if request is None or not request.rerun_script.fragment_id:
             return message
-        request.rerun_script.fragment_id = ""
-        return {**message, "bytes": request.SerializeToString()}
+        return of_whole_page(message, request)
 
     async def send(self, message: Message) -> None:
         """Send a message to the page, and note what it tells of a run."""
