@@ -3,10 +3,11 @@ PORT ?= 8501
 PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
-# Each worker has a server and a browser of its own; one that is done takes tests from another.
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+TIMES ?= 20
+# Each worker has a server and a browser of its own; tests/running_order.py deals the tests out.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: run test test-all sweep lessons check lint types format bench docs load fuzz networks pictures train lock help clean
+.PHONY: run test test-all sweep flakes durations lessons check lint types format bench docs load fuzz networks pictures train lock help clean
 .DEFAULT_GOAL := help
 
 help: ## list what make can do
@@ -15,14 +16,23 @@ help: ## list what make can do
 run: .venv/app ## start the app on http://localhost:8501 (PORT=8600 for another port)
 	$(BIN)/streamlit run app.py --server.port $(PORT)
 
-test: .venv/dev ## run all tests but the long sweeps (WORKERS=4 for more than two at once)
+test: .venv/dev ## run all tests but the sweeps (WORKERS=4 for more than two at once)
 	$(PYTEST) -m "not sweep"
 
-test-all: .venv/dev ## run the sweeps over every model of the catalog too
-	$(PYTEST) --durations=40
+test-all: .venv/dev ## run the sweeps too, each network and each lens in pairs
+	$(PYTEST)
 
-sweep: .venv/dev ## run the sweeps alone, with every lens on every network
-	EVERY_WAY=1 $(PYTEST) -m sweep
+sweep: .venv/dev ## run all with all: every lens and script on every network, by night
+	EVERY_WAY=1 $(PYTEST) --maxfail=50
+
+flakes: .venv/dev ## run the browser's tests twenty times over with three workers on two cores (TIMES=)
+	for turn in $$(seq $(TIMES)); do \
+	  echo "turn $$turn of $(TIMES)"; \
+	  taskset -c 0,1 $(BIN)/python -m pytest -n 3 -m "browser and not sweep" || failed=1; \
+	done; test -z "$$failed"
+
+durations: .venv/dev ## run the tests and keep what each took, for their order and for make check
+	$(PYTEST) -m "not sweep" --keep-durations
 
 lessons: .venv/dev ## go through every lesson in every language and size, by pointer and by keyboard
 	EVERY_WAY=1 $(PYTEST) tests/e2e/test_lessons.py -k beginning_to_end
@@ -33,6 +43,7 @@ lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.slow_tests
 
 types: .venv/dev
 	$(BIN)/mypy

@@ -1,39 +1,33 @@
-"""What sweeps go through: every network of the catalog, each of them built once for all sweeps.
+"""What sweeps go through: networks of the catalog, each of them built once for all sweeps.
 
 pytest runs the tests that share a parameter of a whole session one after the other, whichever files
 they are in. So the fixture `of_catalog` of `tests/conftest.py` builds a network, every sweep has a
 look at it, and then it goes.
 
-What takes long goes through one network of a kind, or with EVERY_WAY=1 (`make sweep`) through all.
+`make test-all` goes through one network of a kind, which stands for the larger ones of its family:
+`tests/test_every_model.py` compares what they are made of. `make sweep` goes through all.
 """
-
-import os
 
 import pytest
 
 from hookviz.models import catalog
 from hookviz.models.bundled import BUNDLED
+from tests.every_way import EVERY_WAY
 
 ONE_OF_A_KIND = frozenset(
     (
         *("shapesnet", "squeezenet", "alexnet", "convnext_tiny", "densenet121", "efficientnet_b0"),
         *("efficientnet_v2_s", "googlenet", "inception_v3", "mnasnet0_5", "mobilenet_v2"),
-        *("mobilenet_v3_small", "regnet_x_400mf", "regnet_y_400mf", "resnet18"),
-        *("resnext50_32x4d", "shufflenet_v2_x0_5", "squeezenet1_0", "vgg11_bn"),
+        *("mobilenet_v3_small", "regnet_x_400mf", "regnet_y_400mf", "resnet18", "resnet50"),
+        *("shufflenet_v2_x0_5", "squeezenet1_0", "vgg11_bn"),
     )
 )
 """The smallest of those that are built of the same parts."""
 
-EVERY_WAY = os.environ.get("EVERY_WAY") == "1"
-
-
-def is_looked_at_closely(name: str) -> bool:
-    """Whether what takes long goes through that network too."""
-    return EVERY_WAY or name in ONE_OF_A_KIND
-
-
-_ALL = [spec.name for spec in catalog.described_models()]
-_CLOSELY = [name for name in _ALL if is_looked_at_closely(name)]
+ALL_LENSES = frozenset(
+    ("shapesnet", "squeezenet", "resnet18", "mobilenet_v3_small", "convnext_tiny", "inception_v3")
+)
+"""Small ones that together have every kind of layer and of branch; all lenses go through them."""
 
 
 def _each_of(names: list[str]) -> pytest.MarkDecorator:
@@ -41,6 +35,5 @@ def _each_of(names: list[str]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("of_catalog", networks, ids=names, indirect=True)
 
 
-# pytest tells parameters by their number in the list: the same networks are first in both.
-IN_EVERY_NETWORK = _each_of([*_CLOSELY, *(name for name in _ALL if name not in _CLOSELY)])
-IN_EVERY_KIND = _each_of(_CLOSELY)
+_ALL = [spec.name for spec in catalog.described_models()]
+IN_EVERY_NETWORK = _each_of([name for name in _ALL if EVERY_WAY or name in ONE_OF_A_KIND])

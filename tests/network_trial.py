@@ -17,7 +17,7 @@ from hookviz.capturing.layers import leaf_names
 from hookviz.drawing.panels import TextPanel
 from hookviz.hooking import replicas
 from hookviz.types import Capture, Model, Preprocess
-from tests.conftest import hook_count, random_input
+from tests.networks import hook_count, random_input
 from tests.random_networks import SIDE, Description, build, nearby
 
 _LENSES = ("health", "summary", "inputs", "trace", "kernels")

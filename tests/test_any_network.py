@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import hookviz
 from tests.cli.command import output_of
-from tests.conftest import as_model, seeded
+from tests.networks import as_model, seeded
 
 
 class WithoutLayers(nn.Module):

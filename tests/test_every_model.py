@@ -7,8 +7,9 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.hooking import conduct, hooks, replicas
+from hookviz.models import architectures, catalog
 from hookviz.types import Model
-from tests.every_network import IN_EVERY_NETWORK
+from tests.every_network import IN_EVERY_NETWORK, ONE_OF_A_KIND
 
 QUICK = [
     "squeezenet",
@@ -67,6 +68,23 @@ def test_recorded_is_computed(name: str) -> None:
 @IN_EVERY_NETWORK
 def test_recorded_is_computed_in_every_model(of_catalog: Model) -> None:
     assert_captures_are_exact(of_catalog)
+
+
+def made_of(name: str) -> set[type]:
+    """The classes of all modules of a network."""
+    network = architectures.build_without_memory(name, architectures.spec_classes(name))
+    return {type(module) for module in network.modules()}
+
+
+@pytest.mark.sweep
+def test_each_network_is_made_of_what_those_that_stand_for_it_are_made_of() -> None:
+    """So a larger one of a family has nothing that a sweep without EVERY_WAY does not meet."""
+    family = {spec.name: spec.family for spec in catalog.described_models()}
+    met: dict[str, set[type]] = {}
+    for name in ONE_OF_A_KIND:
+        met.setdefault(family[name], set()).update(made_of(name))
+    missing = {name: made_of(name) - met[family[name]] for name in family}
+    assert {name: kinds for name, kinds in missing.items() if kinds} == {}
 
 
 def test_resnet34_has_36_conv_layers_and_their_grids() -> None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.hooking import replicas
-from tests.conftest import as_model, hook_count, random_input, seeded
+from tests.networks import as_model, hook_count, random_input, seeded
 
 
 class Fuse:

@@ -18,7 +18,7 @@ from torch.nn.utils import prune
 
 import hookviz
 from scripts import hooks_notebook
-from tests.conftest import hook_count
+from tests.networks import hook_count
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "hooks.md"

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import hookviz
-from tests.conftest import Tiny, as_model, random_input, seeded
+from tests.networks import Tiny, as_model, random_input, seeded
 
 
 def made_inside() -> nn.Module:

@@ -9,7 +9,7 @@ import pytest
 from nbclient import NotebookClient
 
 from scripts import hooks_notebook
-from tests.conftest import in_a_loop_of_its_own
+from tests.loops import in_a_loop_of_its_own
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.every_way import EVERY_WAY
+
 ROOT = Path(__file__).parent.parent
 PROGRAM = """
 import sys
@@ -19,6 +21,7 @@ from pathlib import Path
 import hookviz
 assert Path(hookviz.__file__).is_relative_to(sys.prefix), hookviz.__file__
 from hookviz.images.samples import samples
+from tests.every_way import EVERY_WAY
 for name in ("shapesnet", "squeezenet"):
     capture = hookviz.capture(hookviz.load_model(name), samples()[0].path)
 assert capture.predictions(1)[0][0] == "Egyptian cat"
@@ -58,7 +61,8 @@ def test_the_wheel_carries_what_it_needs(wheel: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "alone", [False, pytest.param(True, marks=(pytest.mark.sweep, pytest.mark.timeout(900)))]
+    "alone",
+    [False, *([pytest.param(True, marks=pytest.mark.timeout(900))] if EVERY_WAY else [])],
 )
 def test_an_installed_wheel_captures(wheel: Path, tmp_path: Path, alone: bool) -> None:
     """With `alone` its dependencies are installed anew; else they are this environment's."""

@@ -6,7 +6,7 @@ import pytest
 
 import hookviz
 from hookviz.paths import fault_of, path_of
-from tests.conftest import picture
+from tests.pictures import picture
 
 
 @pytest.fixture

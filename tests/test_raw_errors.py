@@ -11,7 +11,8 @@ from torchvision.models import ResNet18_Weights, ResNet50_Weights
 
 import hookviz
 from hookviz.models import loading, networks
-from tests.conftest import picture, random_input
+from tests.networks import random_input
+from tests.pictures import picture
 
 SAMPLES = Path(__file__).parent.parent / "assets" / "samples"
 IMAGE = random_input(0)

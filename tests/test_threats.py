@@ -29,8 +29,8 @@ from hookviz.ui.presenting.known_link import for_the_class, known_part, paramete
 from hookviz.ui.presenting.slide_file import read_slides
 from hookviz.ui.serving import go_route
 from scripts.servers import ROOT
-from tests.conftest import encoded, picture
 from tests.images.test_reading import chunk, png, tiff
+from tests.pictures import encoded, picture
 
 # ── bombs ──────────────────────────────────────────────────────────────────────────────────────
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.atlas.atlas import Atlas
 from hookviz.types import Model
-from tests.conftest import picture
+from tests.pictures import picture
 
 
 def save_folder(folder: Path, count: int, *, first: int = 0) -> list[Path]:

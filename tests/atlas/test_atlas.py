@@ -7,7 +7,7 @@ import hookviz
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError, UnknownNameError
 from hookviz.types import Model, Preprocess
 from tests.atlas.folders import by_plain_hooks, save_folder
-from tests.conftest import Tiny, as_model, seeded
+from tests.networks import Tiny, as_model, seeded
 
 COUNT = 4
 

@@ -8,7 +8,7 @@ from hookviz.atlas.channel_table import channel_table
 from hookviz.capturing.engine import capture
 from hookviz.capturing.survey import survey
 from hookviz.types import Model
-from tests.conftest import Tiny, all_hooks, as_model, random_input, seeded
+from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
 
 
 def passes_of(model: Model) -> BatchedPass:

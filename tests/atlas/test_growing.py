@@ -16,7 +16,8 @@ from hookviz.errors import HookVizError, ModelError
 from hookviz.settings import settings
 from hookviz.types import Model
 from tests.atlas.folders import by_plain_hooks, check_tops, save_folder
-from tests.conftest import all_hooks, as_model, encoded, picture, seeded
+from tests.networks import all_hooks, as_model, seeded
+from tests.pictures import encoded, picture
 
 
 def grown(model: Model, files: list[tuple[str, bytes]], seconds: float = 0.0) -> Atlas:

@@ -13,7 +13,8 @@ from hookviz.images.samples import samples
 from hookviz.models.bundled import BUNDLED
 from hookviz.models.shapesnet import CATEGORIES
 from hookviz.settings import settings
-from tests.conftest import Tiny, as_model, encoded, picture
+from tests.networks import Tiny, as_model
+from tests.pictures import encoded, picture
 
 
 def forget() -> None:

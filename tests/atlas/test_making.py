@@ -20,8 +20,9 @@ from hookviz.models.shapesnet import CATEGORIES
 from hookviz.types import Model
 from scripts.draw import draw
 from tests.atlas.folders import by_plain_hooks, check_tops, save_folder
-from tests.conftest import Tiny, all_hooks, as_model, picture, random_input, seeded
-from tests.every_network import EVERY_WAY
+from tests.every_way import EVERY_WAY
+from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
+from tests.pictures import picture
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -215,7 +216,7 @@ def test_a_stopped_run_goes_on_and_gives_the_same(
 PROGRAM = """
 import signal, sys, torch, hookviz
 from hookviz.atlas import making, plan
-from tests.conftest import Tiny, as_model, seeded
+from tests.networks import Tiny, as_model, seeded
 torch.set_num_threads(1)
 plan._SHARD, making._SECONDS = 32, 0.0
 def show(progress):

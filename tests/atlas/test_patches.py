@@ -7,7 +7,7 @@ from PIL import Image
 from hookviz.atlas.patches import Original, box_in_original, opened
 from hookviz.errors import HookVizError
 from hookviz.types import Crop
-from tests.conftest import encoded, picture
+from tests.pictures import encoded, picture
 
 PIXELS = np.asarray(picture(3, width=300, height=200))
 

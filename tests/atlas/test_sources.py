@@ -7,7 +7,7 @@ import torch
 import hookviz
 from hookviz.atlas.sources import sources
 from tests.atlas.folders import save_folder
-from tests.conftest import encoded, picture
+from tests.pictures import encoded, picture
 
 
 def test_a_folder_gives_its_images_by_their_ways_and_classes(tmp_path: Path) -> None:

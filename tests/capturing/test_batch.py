@@ -5,7 +5,8 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from tests.conftest import Tiny, all_hooks, as_model, picture, random_input, seeded
+from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
+from tests.pictures import picture
 
 
 def test_each_image_has_the_capture_that_it_has_alone() -> None:

@@ -6,7 +6,7 @@ import pytest
 import hookviz
 from hookviz.errors import ImageError, SettingError, UnknownLayerError
 from tests.atlas.folders import save_folder
-from tests.conftest import all_hooks, random_input
+from tests.networks import all_hooks, random_input
 
 
 def test_each_capture_is_the_one_of_capture(tiny: hookviz.Model, tmp_path: Path) -> None:

@@ -16,15 +16,8 @@ from hookviz.capturing.cache import Budget, ByteCache
 from hookviz.errors import UnknownLayerError
 from hookviz.language.speaking import speaking
 from hookviz.types import Model
-from tests.conftest import (
-    TINY_SIDE,
-    Tiny,
-    all_hooks,
-    as_model,
-    picture,
-    random_input,
-    seeded,
-)
+from tests.networks import TINY_SIDE, Tiny, all_hooks, as_model, random_input, seeded
+from tests.pictures import picture
 
 
 class Counting(nn.Module):

@@ -9,7 +9,7 @@ from torch import nn
 import hookviz
 from hookviz.capturing.export import npz, safetensors
 from hookviz.types import Model
-from tests.conftest import as_model, random_input
+from tests.networks import as_model, random_input
 
 
 def test_an_npz_holds_every_activation_and_the_input(tiny: Model) -> None:

@@ -14,7 +14,8 @@ from hookviz.capturing.feature_index import FeatureIndex
 from hookviz.types import Model, Preprocess
 from tests.capturing.test_feature_files import parquet, table
 from tests.capturing.test_feature_vectors import made
-from tests.conftest import Tiny, as_model, picture, seeded
+from tests.networks import Tiny, as_model, seeded
+from tests.pictures import picture
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from torchvision import models
 import hookviz
 from hookviz.capturing.features import features, named
 from hookviz.types import Model
-from tests.conftest import as_model, encoded, hook_count, picture, random_input, seeded
+from tests.networks import as_model, hook_count, random_input, seeded
+from tests.pictures import encoded, picture
 
 
 def test_mean_and_flat_are_those_of_the_layers_output(tiny: Model) -> None:

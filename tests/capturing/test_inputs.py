@@ -5,7 +5,8 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from tests.conftest import picture, seeded
+from tests.networks import seeded
+from tests.pictures import picture
 
 
 def test_a_tensor_and_an_input_are_used_as_they_are(tiny: hookviz.Model, noise: Tensor) -> None:

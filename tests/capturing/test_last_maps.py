@@ -11,7 +11,8 @@ from hookviz.capturing.inputs import prepare
 from hookviz.capturing.last_maps import last_maps
 from hookviz.capturing.survey import survey_input
 from hookviz.types import Model
-from tests.conftest import as_model, picture, random_input, seeded
+from tests.networks import as_model, random_input, seeded
+from tests.pictures import picture
 
 
 def found(model: Model, *, size: int = 32) -> str | None:

@@ -12,7 +12,7 @@ import hookviz
 from hookviz.capturing.cache import Budget
 from hookviz.capturing.survey import survey
 from hookviz.types import Address, Model
-from tests.conftest import as_model, random_input, seeded
+from tests.networks import as_model, random_input, seeded
 
 
 class Pair(nn.Module):

@@ -16,7 +16,7 @@ import hookviz
 from hookviz.drawing.panels import TextPanel
 from hookviz.hooking import conduct
 from hookviz.types import Model
-from tests.conftest import as_model, random_input, seeded
+from tests.networks import as_model, random_input, seeded
 
 
 class Odd(nn.Module):

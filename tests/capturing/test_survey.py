@@ -8,7 +8,7 @@ import hookviz
 from hookviz.capturing.survey import steps_after, survey
 from hookviz.hooking.forward_pass import own_shape
 from hookviz.types import Model
-from tests.conftest import Tiny, as_model, seeded
+from tests.networks import Tiny, as_model, seeded
 
 
 def test_layers_come_in_order_of_execution_with_shapes(tiny: Model) -> None:

@@ -9,8 +9,8 @@ import torch
 import hookviz
 from hookviz.drawing.panels import TextPanel
 from hookviz.hooking import conduct
-from tests.conftest import random_input
 from tests.network_trial import plain_hooks
+from tests.networks import random_input
 
 pytestmark = [
     pytest.mark.sweep,

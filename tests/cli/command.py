@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from hookviz.cli.main import main
 from scripts.children import child
-from tests.conftest import picture
+from tests.pictures import picture
 
 ROOT = Path(__file__).parent.parent.parent
 

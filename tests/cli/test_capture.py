@@ -11,7 +11,7 @@ import hookviz
 from hookviz.cli.capture import summary
 from hookviz.types import Model
 from tests.cli.command import invoke, mistake, output_of, save_pictures
-from tests.conftest import random_input
+from tests.networks import random_input
 
 
 @pytest.fixture

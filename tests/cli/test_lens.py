@@ -8,7 +8,7 @@ from PIL import Image
 import hookviz
 from hookviz.lenses.contract import running
 from tests.cli.command import mistake, output_of, process
-from tests.conftest import picture
+from tests.pictures import picture
 
 
 @pytest.fixture

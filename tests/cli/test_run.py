@@ -11,7 +11,8 @@ import hookviz
 from scripts.servers import serve
 from tests.capturing.test_feature_vectors import made
 from tests.cli.command import ROOT, mistake, process
-from tests.conftest import Tiny, as_model, encoded, picture
+from tests.networks import Tiny, as_model
+from tests.pictures import encoded, picture
 
 STREAMLIT = """
 import os, sys

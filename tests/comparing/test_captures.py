@@ -6,7 +6,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.comparing.captures import compare
 from hookviz.types import Model
-from tests.conftest import as_model, random_input, seeded
+from tests.networks import as_model, random_input, seeded
 
 
 def test_the_difference_is_b_minus_a_and_numbers_are_of_each_layer(tiny: Model) -> None:

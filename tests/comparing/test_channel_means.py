@@ -9,7 +9,8 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.comparing.channel_means import BothMeans, Side, channel_means
 from hookviz.types import Model, ignore
-from tests.conftest import as_model, encoded, hook_count, picture, random_input, seeded
+from tests.networks import as_model, hook_count, random_input, seeded
+from tests.pictures import encoded, picture
 
 
 def means(a: Model, b: Model | None, images: dict[str, Any], *layers: str) -> BothMeans:

@@ -12,7 +12,8 @@ import hookviz
 from hookviz.comparing.networks import similarity
 from hookviz.types import Model
 from tests.comparing.test_cka import hsic, hsic_1, plain
-from tests.conftest import Tiny, as_model, picture, random_input, seeded
+from tests.networks import Tiny, as_model, random_input, seeded
+from tests.pictures import picture
 
 
 def inputs(count: int) -> list[torch.Tensor]:

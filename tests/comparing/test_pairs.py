@@ -5,7 +5,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.comparing.pairs import pairs_of
 from hookviz.types import Capture, Model
-from tests.conftest import as_model, random_input, seeded
+from tests.networks import as_model, random_input, seeded
 
 
 class Forked(nn.Module):

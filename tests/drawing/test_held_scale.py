@@ -6,7 +6,7 @@ from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.held_scale import Held, draw_on_scale, scale_of
 from hookviz.types import Activation, Address
-from tests.conftest import Tiny, as_model
+from tests.networks import Tiny, as_model
 
 
 def activation(*shape: int, low: float = 0.0) -> Activation:

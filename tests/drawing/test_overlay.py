@@ -7,7 +7,8 @@ from hookviz.capturing import inputs
 from hookviz.drawing.overlay import over_image, over_input, overlay
 from hookviz.images import reading
 from hookviz.types import Crop, InputImage
-from tests.conftest import Tiny, as_model, picture, random_input, seeded
+from tests.networks import Tiny, as_model, random_input, seeded
+from tests.pictures import picture
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 

@@ -4,7 +4,7 @@ import torch
 from hookviz.capturing.inputs import prepare
 from hookviz.drawing.thumbnails import input_thumbnail, thumbnail
 from hookviz.types import Model
-from tests.conftest import picture
+from tests.pictures import picture
 
 
 def test_it_is_the_middle_square() -> None:

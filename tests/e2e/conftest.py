@@ -1,6 +1,7 @@
 """A real Chromium on a real server."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +12,34 @@ from playwright.sync_api import Browser, Page, expect
 import hookviz
 from hookviz.images.samples import samples
 from scripts.browsing import NO_CHROMIUM, browsing, chromium
-from scripts.servers import free_port, serve
+from scripts.servers import Server, free_port, serve
+from tests.e2e.screen import new_context
 
 expect.set_options(timeout=20_000)  # a busy machine is slow, not wrong
+
+
+OWN_LESSON = """---
+title: My own <b>lesson</b>
+model: ShapesNet
+sample: star
+---
+# Ours :red[x]
+
+`<script>document.title = "bad"</script>` $x^2$ :material/home: [out](https://example.org)
+
+```html
+<img src=x onerror="document.title = 'bad'">
+```
+
+```live pixels
+```
+
+{nothing} is no fact.
+
+# And on
+
+Text {{alone}}.
+"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,18 +76,65 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    environment = {
+def lessons_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lessons of a teacher's own, which `server` shows beside ours."""
+    return tmp_path_factory.mktemp("lessons")
+
+
+@pytest.fixture(scope="session")
+def offline(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a server that has no weights and can fetch none."""
+    return {
         "TORCH_HOME": str(tmp_path_factory.mktemp("torch")),
         "HOOKVIZ_WEIGHTS_URL": f"http://127.0.0.1:{free_port()}",
     }
-    with serve(environment) as address:
+
+
+@pytest.fixture(scope="session")
+def server(offline: dict[str, str], lessons_folder: Path) -> Iterator[Server]:
+    """The app, one for all tests of a worker that ask for no other."""
+    (lessons_folder / "01-own.md").write_text(OWN_LESSON, "utf-8")
+    with serve({**offline, "HOOKVIZ_LESSONS": str(lessons_folder)}) as address:
         yield address
 
 
+@pytest.fixture(scope="session")
+def probed_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where `probed` keeps weights."""
+    return tmp_path_factory.mktemp("torch")
+
+
+@pytest.fixture(scope="session")
+def probed(probed_home: Path) -> Iterator[Server]:
+    """The app with a window into its memory and its queue, see `probed_app`."""
+    command = [
+        *(sys.executable, "-m", "streamlit", "run", "tests/e2e/probed_app.py"),
+        *("--server.port", "PORT", "--server.address", "127.0.0.1"),
+    ]
+    with serve({"TORCH_HOME": str(probed_home)}, command) as address:
+        yield address
+
+
+@pytest.fixture(autouse=True)
+def no_window_stays(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A window that a failed test left open would go on running beside all later ones."""
+    if "browser" not in request.fixturenames:
+        yield
+        return
+    browser: Browser = request.getfixturevalue("browser")
+    before = list(browser.contexts)
+    yield
+    for context in browser.contexts:
+        if context not in before:
+            context.close()
+
+
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
+def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A person's window; what may move does in tests that are marked ``moving``."""
+    moves = request.node.get_closest_marker("moving") is not None
+    motion = "no-preference" if moves else "reduce"
+    context = new_context(browser, viewport={"width": 1440, "height": 900}, reduced_motion=motion)
     opened = context.new_page()
     opened.set_default_timeout(30_000)
     yield opened

@@ -3,16 +3,77 @@
 import base64
 import io
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from scripts.browsing import grid_bytes
+from scripts.servers import Server
 
 SHAPESNET = "?model=ShapesNet"
 """The link to the network whose layers and numbers a test knows by name."""
+
+
+# When the page last asked its server for a run, and when it last heard of one; frames of a live
+# stream come and go all the time, on a line of their own.
+_LINE = """
+window.hvLine = {asked: 0, heard: 1};
+window.WebSocket = class extends window.WebSocket {
+  constructor(...given) {
+    super(...given);
+    if (this.url.includes("/_stcore/stream"))
+      this.addEventListener("message", () => { window.hvLine.heard = performance.now(); });
+  }
+  send(message) {
+    if (this.url.includes("/_stcore/stream")) window.hvLine.asked = performance.now();
+    super.send(message);
+  }
+};
+"""
+
+# Whether nothing is on its way: no run, nothing left of the one before, nothing that fades or
+# loads. What was asked and not answered within a second was no question.
+_RESTS = """() => {
+  const app = document.querySelector("[data-testid=stApp]");
+  const {asked, heard} = window.hvLine ?? {asked: 0, heard: 1};
+  const now = performance.now();
+  const rests = app !== null && app.dataset.testScriptState !== "running"
+    && (heard > asked || now - asked > 1000) && now - asked > 60
+    && document.querySelector("[data-stale=true], [data-testid=stSkeleton]") === null
+    && !document.getAnimations().some((each) => each.playState === "running"
+      && each.effect?.getComputedTiming().endTime !== Infinity);
+  const since = rests ? window.hvRests ?? now : null;
+  window.hvRests = since;
+  return since !== null && now - since >= 100;
+}"""
+
+
+def new_context(browser: Browser, **options: Any) -> BrowserContext:
+    """A person's own browser, which is asked to keep still: what moves while a page loads is a
+    fifth of what the page costs. With ``reduced_motion="no-preference"`` it moves.
+    """
+    context = browser.new_context(**{"reduced_motion": "reduce", **options})
+    context.add_init_script(_LINE)
+    return context
+
+
+def at_rest(page: Page) -> None:
+    """Wait until the page has drawn what it asked for, and nothing of the run before is left."""
+    page.evaluate("window.hvRests = null")
+    page.wait_for_function(_RESTS, polling=20, timeout=60_000)
+
+
+@contextmanager
+def without_errors(server: Server) -> Iterator[None]:
+    """Fail where the server's log tells of something that went wrong in the block."""
+    before = server.errors()
+    yield
+    assert server.errors() == before
 
 
 def grid_pixels(page: Page) -> Image.Image:

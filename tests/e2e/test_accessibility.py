@@ -1,6 +1,7 @@
 """What axe, a checker of accessibility, finds on the page."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import urlencode
 
 import pytest
@@ -9,27 +10,35 @@ from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from hookviz.lenses.contract.running import find_lens
 from scripts.browsing import wait_for_grid
-from tests.e2e.screen import choose
-from tests.e2e.test_history import settle as at_rest
+from tests.e2e.screen import at_rest, choose, new_context
 from tests.e2e.test_lenses import settle
+from tests.every_way import EVERY_WAY
 
 ORIGINS = ("Kernel", "Walk", "Numbers")
 LENSES = ("ablate", "grad-cam", "embedding", "trace", "verify")
 
 
-@pytest.fixture(params=["light", "dark"])
-def themed(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A page in each theme, which the server chooses colours by when it is loaded."""
-    size: ViewportSize = {"width": 1440, "height": 900}
-    context = browser.new_context(viewport=size, color_scheme=request.param)
+# A projector shows what a desk does, a phone is held in the dark; by night all with all.
+WAYS = [("light", 1440), ("dark", 390)] + ([("light", 390), ("dark", 1440)] if EVERY_WAY else [])
+
+
+@contextmanager
+def themed(browser: Browser, scheme: str, width: int = 1440) -> Iterator[Page]:
+    """A page in a theme, which the server chooses colours by when it is loaded."""
+    size: ViewportSize = {"width": width, "height": 900}
+    context = new_context(browser, viewport=size, color_scheme=scheme)
     yield context.new_page()
     context.close()
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-def test_axe_finds_nothing_serious(themed: Page, server: str, width: int) -> None:
-    page = themed
-    page.set_viewport_size({"width": width, "height": 900})
+@pytest.fixture(params=WAYS, ids=lambda way: f"{way[0]}-{way[1]}")
+def somewhere(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    with themed(browser, *request.param) as page:
+        yield page
+
+
+def test_axe_finds_nothing_serious(somewhere: Page, server: str) -> None:
+    page = somewhere
     page.goto(f"{server}/?channel=3&origin={ORIGINS[0]}")
     wait_for_grid(page)
     page.get_by_role("heading", name="Channel 3").wait_for()
@@ -43,21 +52,23 @@ def test_axe_finds_nothing_serious(themed: Page, server: str, width: int) -> Non
         assert serious(page) == [], origin
 
 
-def test_axe_finds_nothing_serious_in_lenses(themed: Page, server: str) -> None:
-    page = themed
-    page.goto(f"{server}/?{urlencode({'lens': LENSES[0]})}")
-    for lens in map(find_lens, LENSES):
-        if lens.slug != LENSES[0]:
-            choose(page, "Look at", f"{lens.question} · {lens.title}")
-        page.get_by_role("heading", name=lens.question, exact=True).wait_for()
-        settle(page)
-        assert serious(page) == [], lens.slug
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_in_lenses(browser: Browser, server: str, scheme: str) -> None:
+    """Each lens in a theme, by turns."""
+    slugs = LENSES if EVERY_WAY else LENSES[scheme == "dark" :: 2]
+    with themed(browser, scheme) as page:
+        page.goto(f"{server}/?{urlencode({'lens': slugs[0]})}")
+        for lens in map(find_lens, slugs):
+            if lens.slug != slugs[0]:
+                choose(page, "Look at", f"{lens.question} · {lens.title}")
+            page.get_by_role("heading", name=lens.question, exact=True).wait_for()
+            settle(page)
+            assert serious(page) == [], lens.slug
 
 
 def serious(page: Page) -> list[tuple[str, list[str]]]:
     """What axe finds that is serious or worse: its rule, and the elements."""
-    at_rest(page)  # what is left of the run before is pale
-    page.wait_for_timeout(500)  # colours fade in
+    at_rest(page)  # what is left of the run before is pale, and colours fade in
     found = Axe().run(page).response["violations"]
     return [
         (violation["id"], [node["html"] for node in violation["nodes"]])

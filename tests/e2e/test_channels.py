@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from scripts.automatic_grid import automatic_grid
 from scripts.browsing import tiles, wait_for_grid
-from tests.e2e.screen import SHAPESNET, choose
+from tests.e2e.screen import SHAPESNET, choose, new_context
 
 
 def point(page: Page, channel: int, row: int = 5, column: int = 7) -> tuple[float, float]:
@@ -98,7 +98,7 @@ def test_keys_move_the_cursor_and_pick(page: Page, server: str) -> None:
 
 
 def test_a_tap_works_on_a_phone(browser: Browser, server: str) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    context = new_context(browser, viewport={"width": 390, "height": 844}, has_touch=True)
     opened = context.new_page()
     opened.goto(f"{server}/{SHAPESNET}")
     wait_for_grid(opened)

@@ -11,10 +11,9 @@ from playwright.sync_api import Browser, Page, expect
 from hookviz.classroom.codes import shown_code
 from hookviz.images.samples import samples
 from scripts.browsing import tile_centre, wait_for_grid
-from tests.conftest import encoded, picture
-from tests.e2e.screen import SHAPESNET, choose
+from tests.e2e.screen import SHAPESNET, at_rest, choose, new_context
 from tests.e2e.test_accessibility import serious
-from tests.e2e.test_history import settle
+from tests.pictures import encoded, picture
 
 MINE = {"name": "mine.png", "mimeType": "image/png", "buffer": encoded(picture(3))}
 Scheme = Literal["light", "dark"]
@@ -27,8 +26,8 @@ def screen(browser: Browser) -> Iterator[Callable[..., Page]]:
     with ExitStack() as stack:
 
         def opened(size: tuple[int, int], scheme: Scheme = "light") -> Page:
-            context = browser.new_context(
-                viewport={"width": size[0], "height": size[1]}, color_scheme=scheme
+            context = new_context(
+                browser, viewport={"width": size[0], "height": size[1]}, color_scheme=scheme
             )
             stack.callback(context.close)
             page = context.new_page()
@@ -191,7 +190,7 @@ def test_a_class_is_taught_from_the_presenters_view(
     """Its slides, its link for the class and its bar go on while a class is taught."""
     teacher, pupil = screen(WIDE, "dark"), screen(WIDE)
     code = begin(teacher, server)
-    settle(teacher)
+    at_rest(teacher)
     teacher.get_by_role("button", name="Slides", exact=True).first.click()
     teacher.get_by_role("button", name="Add this view").click()
     kept = teacher.evaluate("localStorage.getItem('hookviz-slides')")
@@ -199,12 +198,12 @@ def test_a_class_is_taught_from_the_presenters_view(
     teacher.keyboard.press("Escape")
     choose(teacher, "Layer", "stage2.first.conv")
     follows(teacher, layer="stage2.first.conv")
-    settle(teacher)
+    at_rest(teacher)
     pupil.goto(f"{server}/?follow={code}")
     follows(pupil, layer="stage2.first.conv")
     teacher.locator("[data-testid=stMain]").press("f")
     follows(teacher, present="1")
-    settle(teacher)
+    at_rest(teacher)
     teacher.keyboard.press("PageDown")
     follows(teacher, layer=None, present="1", **{"class": code})
     follows(pupil, layer=None, present=None, follow=code)
@@ -219,16 +218,16 @@ def test_a_class_is_taught_from_the_presenters_view(
     expect(teacher.get_by_text(f"?follow={code}")).to_be_visible()
     expect(teacher.get_by_text("Who opens this follows your screen.")).to_be_visible()
     teacher.keyboard.press("Escape")
-    settle(teacher)
+    at_rest(teacher)
     teacher.reload()
     expect(teacher.get_by_text("1 screen follows")).to_be_visible()
-    settle(teacher)
+    at_rest(teacher)
 
     ask(teacher, "Which?", "one", "two")
     pupil.get_by_role("button", name="two").click()
     expect(teacher.locator(".tally b")).to_have_text(["0", "1"])
     teacher.get_by_role("button", name="Ask the class").click()  # again, and nothing is lost
-    settle(teacher)
+    at_rest(teacher)
     expect(teacher.locator(".tally b")).to_have_text(["0", "1"])
     teacher.keyboard.press("Escape")
     leave = teacher.get_by_role("toolbar", name="Presenting").get_by_role("button").last

@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, Page, expect
 import hookviz
 from hookviz.images.samples import samples
 from scripts.browsing import STAGE, tiles, wait_for_grid
-from tests.conftest import encoded, picture
-from tests.e2e.screen import SHAPESNET, choose, expect_caption, pixels
+from tests.e2e.screen import SHAPESNET, choose, expect_caption, new_context, pixels
+from tests.pictures import encoded, picture
 
 LAYER = "stem.first.conv"
 
@@ -145,7 +145,7 @@ def test_a_channel_is_seen_in_both_with_what_they_have_in_common(
 def test_the_link_holds_both_sides(page: Page, browser: Browser, server: str) -> None:
     against_random(page, server)
     show(page, "Split")
-    elsewhere = browser.new_context(viewport={"width": 390, "height": 844})
+    elsewhere = new_context(browser, viewport={"width": 390, "height": 844})
     other = elsewhere.new_page()
     other.goto(page.url)
     assert wait_for_grid(other) == wait_for_grid(page)
@@ -182,43 +182,13 @@ def test_two_shapes_are_shown_one_after_the_other(
     expect(page.get_by_role("heading", name="Channel 12", exact=True)).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    ("link", "says"),
-    [
-        ("junk", "names no image, model and layer"),
-        ("x" * 1500, "names no image, model and layer"),
-        (
-            "name=me.jpg&upload=1234&model=ShapesNet&weights=pretrained&size=&whole=0&layer=a&step=a",
-            "somebody's own photograph",
-        ),
-        (
-            "sample=cat&name=Cat&model=NoNet&weights=random&size=&whole=0&layer=a&step=a",
-            "model 'NoNet', which is not here",
-        ),
-        (
-            "sample=cat&name=Cat&model=ResNet-18&weights=pretrained&size=&whole=0&layer=conv1&step=conv1",
-            "not on this machine yet",
-        ),
-        (
-            "sample=cat&name=Cat&model=ResNet-18&weights=yours&size=&whole=0&layer=conv1&step=conv1",
-            "somebody's own weights",
-        ),
-        (
-            "sample=cat&name=Cat&model=ResNet-18&weights=random&size=&whole=0&layer=conv9&step=conv9",
-            "conv9",
-        ),
-        (
-            "sample=cat&name=Cat&model=ResNet-18&weights=random&size=9999&whole=0&layer=conv1&step=conv1",
-            "9999",
-        ),
-    ],
-)
-def test_a_link_to_a_view_that_is_not_here_says_so(
-    page: Page, server: str, link: str, says: str
-) -> None:
-    page.goto(f"{server}/?{urlencode({'model': 'ShapesNet', 'a': link})}")
+def test_a_link_to_a_view_that_is_not_here_says_so(page: Page, server: str) -> None:
+    """Other such links are in tests/ui/explorer/test_pinned_view.py."""
+    missing = "sample=cat&name=Cat&model=NoNet&weights=random&size=&whole=0&layer=a&step=a"
+    page.goto(f"{server}/?{urlencode({'model': 'ShapesNet', 'a': missing})}")
     wait_for_grid(page)
-    expect(page.get_by_role("alert").filter(has_text=says)).to_be_visible()
+    said = page.get_by_role("alert").filter(has_text="model 'NoNet', which is not here")
+    expect(said).to_be_visible()
     page.get_by_role("button", name="Unpin A").click()
     expect(page.get_by_role("alert")).to_have_count(0)
 

@@ -30,10 +30,10 @@ from scripts.browsing import grid_bytes, wait_for_grid
 from scripts.children import child
 from scripts.servers import ROOT, Server, free_port, serve, written
 from scripts.visitor import Visitor, arrive
-from tests.conftest import in_a_loop_of_its_own
 from tests.container.test_running import until_healthy
 from tests.e2e.screen import SHAPESNET, choose
 from tests.line import line_to
+from tests.loops import in_a_loop_of_its_own
 
 COMMAND = (
     *(sys.executable, "-m", "streamlit", "run", "tests/e2e/faults_app.py"),

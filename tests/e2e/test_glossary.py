@@ -5,8 +5,8 @@ from playwright.sync_api import Page, expect
 
 from hookviz.ui.glossary import WORDS
 from scripts.browsing import settled_box, tile_centre, wait_for_grid
+from tests.e2e.screen import at_rest
 from tests.e2e.test_accessibility import serious
-from tests.e2e.test_history import settle
 from tests.e2e.test_layout import LINK, expect_picked, lies_in, window
 
 
@@ -39,7 +39,8 @@ def test_a_word_is_explained_by_pointer_and_by_key(
     marked.focus()
     expect(tip).to_have_text(WORDS[word])
     expect(marked).to_have_accessible_description(WORDS[word])
-    assert serious(page) == []
+    if word == "batch norm":  # an axe run takes seconds, and each explanation is of the same parts
+        assert serious(page) == []
 
 
 def test_hints_go_away_for_good_once_a_tile_was_picked(page: Page, server: str) -> None:
@@ -63,7 +64,7 @@ def test_nothing_jumps_on_the_way_to_the_next_layer(page: Page, server: str) -> 
     page.goto(f"{server}/?{LINK}&channel=7")
     before = wait_for_grid(page)
     expect_picked(page, 7)
-    settle(page)
+    at_rest(page)
     page.evaluate(
         """() => {
             window.shifts = 0;

@@ -1,7 +1,6 @@
 """A lens that grows: seen while it runs, stopped, kept, and gone on with."""
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,13 +8,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from scripts.servers import Server, serve
-from tests.e2e.screen import choose
+from scripts.servers import Server
+from tests.e2e.screen import choose, without_errors
 
-COMMAND = (
-    *(sys.executable, "-m", "streamlit", "run", "tests/e2e/growing_app.py"),
-    *("--server.port", "PORT", "--server.address", "127.0.0.1"),
-)
 _LATE = 5  # rows that a run can still paint while it is being ended
 LINK = "?model=ShapesNet&lens=growing"
 
@@ -33,11 +28,10 @@ WATCH = """() => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def growing() -> Iterator[Server]:
-    with serve(command=COMMAND) as server:
-        yield server
-        assert server.errors() == []
+@pytest.fixture(autouse=True)
+def quiet(probed: Server) -> Iterator[None]:
+    with without_errors(probed):
+        yield
 
 
 def rows(page: Page) -> int:
@@ -59,9 +53,9 @@ def stop(page: Page) -> Locator:
 
 
 def test_a_result_grows_in_its_place_is_kept_and_gone_on_with(
-    page: Page, growing: Server, tmp_path: Path
+    page: Page, probed: Server, tmp_path: Path
 ) -> None:
-    page.goto(f"{growing}/{LINK}&growing-pause=120")  # so that a slow browser presses Stop in time
+    page.goto(f"{probed}/{LINK}&growing-pause=120")  # so that a slow browser presses Stop in time
     stop(page).wait_for(timeout=60_000)
     first = until_beyond(page, 5)
     # What Streamlit loads when it is first needed moves what is below once it is there.
@@ -105,8 +99,8 @@ def test_a_result_grows_in_its_place_is_kept_and_gone_on_with(
     assert max(tops) - min(tops) <= 2, sorted(set(tops))
 
 
-def test_who_leaves_a_run_and_comes_back_finds_it_where_it_was(page: Page, growing: Server) -> None:
-    page.goto(f"{growing}/{LINK}&sample=star&growing-pause=400")  # a slow browser is in time
+def test_who_leaves_a_run_and_comes_back_finds_it_where_it_was(page: Page, probed: Server) -> None:
+    page.goto(f"{probed}/{LINK}&sample=star&growing-pause=400")  # a slow browser is in time
     stop(page).wait_for(timeout=60_000)
     seen = until_beyond(page, 5)
     choose(page, "Look at", "What is it made of? · Summary")

@@ -8,22 +8,15 @@ from playwright.sync_api import Page, Route, expect
 from hookviz.images.samples import samples
 from hookviz.lenses import grad_cam
 from scripts.browsing import tile_centre, wait_for_grid
-from tests.conftest import encoded, picture
-from tests.e2e.screen import choose
+from tests.e2e.screen import at_rest, choose
+from tests.pictures import encoded, picture
 
 LENS = grad_cam.LENS
 
 
-def settle(page: Page) -> None:
-    """Wait until the page is drawn and nothing of the run before is left."""
-    page.wait_for_timeout(300)
-    expect(page.locator("[data-testid=stApp][data-test-script-state=running]")).to_have_count(0)
-    expect(page.locator("[data-stale=true]")).to_have_count(0)
-
-
 def seen(page: Page) -> dict[str, object]:
     """What a person is shown: the link's choices, and what stands on the screen for them."""
-    settle(page)
+    at_rest(page)
     checked = page.get_by_role("radiogroup", name="Sample image").get_by_role("radio", checked=True)
     picked = page.get_by_text("Channel ", exact=False).locator("visible=true")
     return {
@@ -117,26 +110,26 @@ def test_no_link_is_asked_for_where_a_model_is_changed_on_the_page(page: Page, s
         page.goto(f"{server}/?{view}{lens}")
         page.get_by_role("combobox", name="Layer").wait_for()
         choose(page, "Model of this family", "ShapesNet")
-        settle(page)
+        at_rest(page)
         expect(network).to_have_value("ShapesNet")
         expect(asked).to_have_count(0)
         expect(page).not_to_have_url(re.compile(r"features\.3"))
         choose(page, "Model", "ResNet")
-        settle(page)
+        at_rest(page)
         page.get_by_role("radio", name="random").click()
         layer = page.get_by_role("combobox", name="Layer")
         expect(layer).to_have_value(re.compile(r"layer4\.1$" if lens else r"conv1$"))
-        settle(page)
+        at_rest(page)
         expect(asked).to_have_count(0)
         expect(page).not_to_have_url(re.compile("size="))
         page.reload()
         expect(layer).to_have_value(re.compile(r"layer4\.1$" if lens else r"conv1$"))
-        settle(page)
+        at_rest(page)
         expect(asked).to_have_count(0)
     page.goto(f"{server}/?{view}")
     page.get_by_role("button", name="ShapesNet knows drawings").click()
     expect(network).to_have_value("ShapesNet")
-    settle(page)
+    at_rest(page)
     expect(asked).to_have_count(0)
     expect(page).not_to_have_url(re.compile(r"features\.3"))
 

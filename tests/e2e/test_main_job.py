@@ -17,8 +17,8 @@ import hookviz
 from hookviz.images.samples import samples
 from scripts.automatic_grid import automatic_grid
 from scripts.browsing import grid_bytes, wait_for_grid
-from tests.conftest import encoded, picture
-from tests.e2e.screen import SHAPESNET, choose, expect_caption, grid_pixels
+from tests.e2e.screen import SHAPESNET, choose, expect_caption, grid_pixels, new_context
+from tests.pictures import encoded, picture
 
 
 def by_hand(image: Path | bytes, model: hookviz.Model, layer: str) -> Tensor:
@@ -178,7 +178,7 @@ def test_the_camera_takes_a_photograph(page: Page, server: str) -> None:
 
 
 def test_two_people_see_their_own_images(browser: Browser, server: str) -> None:
-    contexts = [browser.new_context() for _ in range(2)]
+    contexts = [new_context(browser) for _ in range(2)]
     pages = [context.new_page() for context in contexts]
     for opened, sample in zip(pages, ("coffee", "heart"), strict=True):
         opened.goto(f"{server}/{SHAPESNET}&sample={sample}")
@@ -196,7 +196,8 @@ def test_two_people_see_their_own_images(browser: Browser, server: str) -> None:
 def test_nothing_sticks_out_of_the_page(
     browser: Browser, server: str, width: int, scheme: str
 ) -> None:
-    context = browser.new_context(
+    context = new_context(
+        browser,
         viewport={"width": width, "height": 844},
         color_scheme="dark" if scheme == "dark" else "light",
     )

@@ -2,8 +2,6 @@
 
 import json
 import re
-import sys
-import time
 import urllib.request
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -13,10 +11,11 @@ from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
 
 import hookviz
 from scripts.browsing import wait_for_grid
-from scripts.servers import serve
+from scripts.servers import Server
 from tests.atlas.folders import save_folder
-from tests.conftest import encoded, picture
-from tests.e2e.screen import SHAPESNET
+from tests.e2e.screen import SHAPESNET, new_context
+from tests.e2e.test_queue import until
+from tests.pictures import encoded, picture
 
 LAYER, CHANNEL = "stage3.second.conv", 9
 LINK = f"{SHAPESNET}&layer={LAYER}&channel={CHANNEL}"
@@ -54,7 +53,7 @@ def test_ones_own_images_are_looked_through_and_lead_to_themselves(
     page: Page, browser: Browser, server: str, own: list[Path], tmp_path: Path
 ) -> None:
     """Of two real sessions at once, each sees the atlas of its own files."""
-    other = browser.new_page()
+    other = new_context(browser).new_page()
     for visitor in (page, other):
         visitor.goto(f"{server}/{LINK}")
         wait_for_grid(visitor)
@@ -121,27 +120,21 @@ def test_it_can_be_stopped_gone_on_with_and_dropped(page: Page, server: str) -> 
     expect(page.get_by_role("button", name="among 114 images")).to_be_visible()
 
 
-def test_its_bytes_come_back_when_the_session_ends(browser: Browser, own: list[Path]) -> None:
-    command = [
-        *(sys.executable, "-m", "streamlit", "run", "tests/e2e/probed_app.py"),
-        *("--server.port", "PORT", "--server.address", "127.0.0.1"),
-    ]
-    with serve(command=command) as address:
+def test_its_bytes_come_back_when_the_session_ends(
+    browser: Browser, probed: Server, own: list[Path]
+) -> None:
+    def used() -> int:
+        with urllib.request.urlopen(f"{probed}/probe", timeout=5) as answer:
+            return int(json.load(answer)["used"])
 
-        def used() -> int:
-            with urllib.request.urlopen(f"{address}/probe", timeout=5) as answer:
-                return int(json.load(answer)["used"])
-
-        page = browser.new_page()
-        page.goto(f"{address}/{LINK}")
-        wait_for_grid(page)
-        before = used()
-        menu(page, "among 114 images")
-        upload(page, payload(own), 6)
-        expect(page.get_by_role("button", name="among your 6 images")).to_be_visible()
-        assert used() > before > 0
-        page.close()
-        deadline = time.monotonic() + 20
-        while used() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert used() == 0
+    until(lambda: used() == 0)  # whoever was there before has gone
+    page = new_context(browser).new_page()
+    page.goto(f"{probed}/{LINK}")
+    wait_for_grid(page)
+    before = used()
+    menu(page, "among 114 images")
+    upload(page, payload(own), 6)
+    expect(page.get_by_role("button", name="among your 6 images")).to_be_visible()
+    assert used() > before > 0
+    page.close()
+    until(lambda: used() == 0)

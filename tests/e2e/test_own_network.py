@@ -12,7 +12,8 @@ from scripts.automatic_grid import automatic_grid
 from scripts.browsing import wait_for_grid
 from scripts.children import child
 from scripts.servers import ROOT, serve
-from tests.conftest import Tiny, seeded
+from tests.e2e.screen import new_context
+from tests.networks import Tiny, seeded
 
 NETS = """
 from torch import nn
@@ -37,7 +38,7 @@ def failing():
 EXPLORES = """
 import time
 import hookviz
-from tests.conftest import Tiny, seeded
+from tests.networks import Tiny, seeded
 
 steps = hookviz.Preprocess(resize=32, crop=32)
 with hookviz.explore(seeded(Tiny), preprocess=steps, open_browser=False) as explorer:
@@ -82,7 +83,7 @@ def test_run_shows_a_greyscale_network_of_a_module(browser: Browser, tmp_path: P
     ]
     environment = {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
     with serve(environment, command) as address:
-        page = browser.new_page()
+        page = new_context(browser).new_page()
         page.goto(address)
         assert len(wait_for_grid(page)) > 1000
         expect(page.get_by_text("bright", exact=True)).to_be_visible()

@@ -28,11 +28,11 @@ from scripts.browsing import wait_for_grid
 from scripts.children import child
 from scripts.servers import ROOT, free_port, written
 from scripts.visitor import arrive
-from tests.conftest import encoded, in_a_loop_of_its_own, picture
 from tests.container.test_running import until_healthy
-from tests.e2e.screen import choose
+from tests.e2e.screen import at_rest, choose, new_context
 from tests.e2e.test_classroom import begin
-from tests.e2e.test_history import settle
+from tests.loops import in_a_loop_of_its_own
+from tests.pictures import encoded, picture
 
 pytestmark = [
     pytest.mark.skipif(not shutil.which("caddy"), reason="no Caddy here"),
@@ -180,7 +180,7 @@ def test_a_class_and_its_short_link_lead_to_their_server(
     code = begin(page, group.address)
     here = cookie_of(page)
     (elsewhere,) = group.servers().keys() - {here}
-    typed, short = (browser.new_context() for _ in range(2))
+    typed, short = (new_context(browser) for _ in range(2))
     for context in (typed, short):  # two pupils whose sessions are at the other server
         context.add_cookies([{"name": COPY, "value": elsewhere, "url": group.address}])
     pupil = typed.new_page()
@@ -204,7 +204,7 @@ def test_a_class_and_its_short_link_lead_to_their_server(
     page.get_by_role("button", name="End the class").click()
     page.wait_for_url(lambda url: "class=" not in url)
     expect(page.get_by_test_id("stPopoverBody")).to_have_count(0)  # whose keys they were
-    settle(page)
+    at_rest(page)
     page.keyboard.press("q")
     link = dialog.get_by_text("/hookviz/go/").inner_text()
     guest = short.new_page()

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 import hookviz
 from hookviz.images.samples import samples
 from scripts.browsing import STAGE, wait_for_grid
-from tests.e2e.screen import SHAPESNET, choose, expect_caption
+from tests.e2e.screen import SHAPESNET, choose, expect_caption, new_context
 
 EDITED, WATCHED = "stage1.first.conv", "stage1.second.conv"
 CHANNELS = [3, 13]
@@ -64,7 +64,7 @@ def test_an_ablation_is_b_in_the_explorer_and_in_the_link(
     expected = [exact.min().item(), exact.mean().item(), exact.max().item()]
     assert numbers == pytest.approx(expected, rel=6e-3, abs=1e-3)
 
-    elsewhere = browser.new_context()
+    elsewhere = new_context(browser)
     other = elsewhere.new_page()
     other.goto(page.url)
     expect_caption(other, said)

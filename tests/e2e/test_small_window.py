@@ -5,6 +5,7 @@ from itertools import pairwise
 from playwright.sync_api import Browser
 
 from scripts.browsing import settled_box, tiles, wait_for_grid
+from tests.e2e.screen import new_context
 from tests.e2e.test_layout import expect_seen
 
 
@@ -13,8 +14,8 @@ def test_the_grid_is_as_wide_as_its_place_and_fills_a_small_window(
 ) -> None:
     """A projector at 150 % leaves 960 × 600: the sidebar is folded, and rows keep to one line."""
     for width, height, scale in ((1440, 900, 1.0), (960, 600, 1.5)):
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, device_scale_factor=scale
+        context = new_context(
+            browser, viewport={"width": width, "height": height}, device_scale_factor=scale
         )
         page = context.new_page()
         page.goto(f"{server}/?channel=3")

@@ -24,9 +24,9 @@ from hookviz.lenses.contract.lens import Lens
 from hookviz.models import shapesnet
 from scripts.browsing import wait_for_grid
 from scripts.servers import ROOT, free_port, serve
-from tests.conftest import encoded, picture
-from tests.e2e.screen import SHAPESNET, choose
+from tests.e2e.screen import SHAPESNET, at_rest, choose, new_context
 from tests.e2e.test_lenses import settle
+from tests.pictures import encoded, picture
 from tests.ui.test_threats import HOSTILE_NAMES, VIEW
 
 EVIL = "http://evil.example"
@@ -38,8 +38,13 @@ PAYLOAD = '<img src="/nothing" onerror="window.hacked=1"><b>bold</b> [a](javascr
 
 @pytest.fixture(scope="module")
 def hostile_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The app on a model whose name, layers and classes are hostile."""
+    """The app on a model whose name, layers and classes are hostile.
+
+    A session may upload three files and two megabytes.
+    """
     environment = {
+        "HOOKVIZ_UPLOADS": "3",
+        "HOOKVIZ_UPLOADS_MB": "2",
         "TORCH_HOME": str(tmp_path_factory.mktemp("torch")),
         "HOOKVIZ_MODEL": "tests.ui.test_threats:hostile_model",
         "HOOKVIZ_WEIGHTS_URL": f"http://127.0.0.1:{free_port()}",
@@ -68,16 +73,19 @@ def test_hostile_names_are_text_in_the_explorer(page: Page, hostile_server: str)
         dialog.dismiss()
 
     page.on("dialog", opened)
+    query = urllib.parse.urlencode({"layer": HOSTILE_NAMES[0], "channel": 0, "cell": "1,1"})
+    page.goto(f"{hostile_server}/?{query}")
+    drawn = wait_for_grid(page)
     for place, name in enumerate(HOSTILE_NAMES):
-        layer = name.replace(".", "·")
-        query = urllib.parse.urlencode({"layer": layer, "channel": 0, "cell": "1,1"})
-        page.goto(f"{hostile_server}/?{query}")
-        wait_for_grid(page)
-        shown = " ".join(layer.replace("\x07", "").replace("\0", "").split())
+        if place:
+            page.keyboard.press("n")  # to the next layer
+            drawn = wait_for_grid(page, drawn)
+        shown = " ".join(name.replace(".", "·").replace("\x07", "").replace("\0", "").split())
         if place != 5:  # which no letter of is visible
             expect(page.get_by_role("combobox", name="Layer")).to_have_value(
                 f"{place + 1} · {shown}"
             )
+        at_rest(page)
         expect_no_markup(page)
     expect(page.locator(".hv-classes").get_by_text(HOSTILE_NAMES[2])).to_have_count(1)
     assert dialogs == []
@@ -102,7 +110,7 @@ def test_hostile_names_of_downloads_stay_in_their_folder(page: Page, hostile_ser
 @pytest.fixture(scope="module")
 def hostile_page(browser: Browser, hostile_server: str) -> Iterator[Page]:
     """A page that goes from lens to lens: what one left behind is looked at with the next."""
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page = new_context(browser, viewport={"width": 1440, "height": 900}).new_page()
     page.goto(f"{hostile_server}/?{urllib.parse.urlencode({'layer': HOSTILE_NAMES[2]})}")
     wait_for_grid(page)
     yield page
@@ -114,9 +122,14 @@ def test_hostile_names_are_text_in_every_lens(hostile_page: Page, lens: Lens) ->
     page = hostile_page
     choose(page, "Look at", f"{lens.question} · {lens.title}")
     page.get_by_role("heading", name=lens.question, exact=True).wait_for()
+    expect(page.get_by_text(lens.sentence)).to_be_visible()
     settle(page, or_refused=True)
     expect(page.locator("[data-testid=stSpinner]")).to_have_count(0, timeout=60_000)
     expect_no_markup(page)
+    pictures = "img:not(.scale img):not([hidden])"
+    for shown in page.get_by_test_id("stMain").locator(pictures).all():
+        assert (shown.get_attribute("alt") or "").strip()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1440
 
 
 IMAGE, WEIGHTS, LABELS = (
@@ -291,23 +304,10 @@ def test_an_upload_beyond_the_limit_is_refused_before_it_is_read(server: str) ->
     assert status == 413
 
 
-@pytest.fixture(scope="module")
-def narrow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The app where a session may upload three files and two megabytes."""
-    environment = {
-        "TORCH_HOME": str(tmp_path_factory.mktemp("torch")),
-        "HOOKVIZ_WEIGHTS_URL": f"http://127.0.0.1:{free_port()}",
-        "HOOKVIZ_UPLOADS": "3",
-        "HOOKVIZ_UPLOADS_MB": "2",
-    }
-    with serve(environment) as address:
-        yield address
-
-
-def test_the_uploads_of_a_session_are_bounded_together(narrow_server: str) -> None:
-    token = token_of(narrow_server)
-    upload = partial(put, narrow_server, token=token, cookie=token, origin=narrow_server)
-    with visiting(narrow_server) as visitor, visiting(narrow_server) as other:
+def test_the_uploads_of_a_session_are_bounded_together(hostile_server: str) -> None:
+    token = token_of(hostile_server)
+    upload = partial(put, hostile_server, token=token, cookie=token, origin=hostile_server)
+    with visiting(hostile_server) as visitor, visiting(hostile_server) as other:
         visitor.open()
         other.open()
         assert upload(visitor.session, content=bytes(1_500_000)) == 204
@@ -318,30 +318,30 @@ def test_the_uploads_of_a_session_are_bounded_together(narrow_server: str) -> No
         assert upload(other.session) == 204
         path = f"/_stcore/upload_file/{visitor.session}/a"
         headers = {"X_Xsrftoken": token, "Cookie": f"_streamlit_xsrf={token}"}
-        assert asked(narrow_server, "DELETE", path, None, **headers)[0] == 204
+        assert asked(hostile_server, "DELETE", path, None, **headers)[0] == 204
         assert upload(visitor.session) == 204  # in its place
         chunked = {**headers, "Transfer_Encoding": "chunked"}
         said = b"This session has uploaded 3 files, and 3 is the most."
-        assert said in asked(narrow_server, "PUT", path, b"", **headers)[1]
-        assert asked(narrow_server, "PUT", path, None, **chunked)[0] == 411
+        assert said in asked(hostile_server, "PUT", path, b"", **headers)[1]
+        assert asked(hostile_server, "PUT", path, None, **chunked)[0] == 411
 
 
-def test_uploads_on_their_way_count_and_are_not_read(narrow_server: str) -> None:
+def test_uploads_on_their_way_count_and_are_not_read(hostile_server: str) -> None:
     """Three that only announce themselves: the fourth is refused, until those have ended."""
-    token = token_of(narrow_server)
-    with visiting(narrow_server) as visitor, ExitStack() as open_sockets:
+    token = token_of(hostile_server)
+    with visiting(hostile_server) as visitor, ExitStack() as open_sockets:
         visitor.open()
         head = (
             f"PUT /_stcore/upload_file/{visitor.session}/{{}} HTTP/1.1\r\nHost: a\r\n"
             f"X-Xsrftoken: {token}\r\nCookie: _streamlit_xsrf={token}\r\n"
             "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 500000\r\n\r\n"
         )
-        host, _, port = narrow_server.removeprefix("http://").partition(":")
+        host, _, port = hostile_server.removeprefix("http://").partition(":")
         slow = []
         for number in range(3):
             slow.append(open_sockets.enter_context(socket.create_connection((host, int(port)))))
             slow[-1].sendall(head.format(number).encode())
-        put_one = partial(put, narrow_server, visitor.session, token, token, narrow_server)
+        put_one = partial(put, hostile_server, visitor.session, token, token, hostile_server)
         assert eventually(lambda: put_one() == 413)
         for one in slow:
             one.close()
@@ -358,8 +358,8 @@ def eventually(check: Callable[[], bool]) -> bool:
     return False
 
 
-def test_a_refused_upload_is_told_in_words(page: Page, narrow_server: str) -> None:
-    page.goto(f"{narrow_server}/{SHAPESNET}")
+def test_a_refused_upload_is_told_in_words(page: Page, hostile_server: str) -> None:
+    page.goto(f"{hostile_server}/{SHAPESNET}")
     before = wait_for_grid(page)
     page.get_by_role("radio", name="Upload").click()
     give(page, IMAGE, "large.png", bytes(3_000_000))
@@ -489,7 +489,7 @@ def test_the_server_fetches_nothing_that_a_visitor_names(browser: Browser, serve
             for path in ("media", "component", "static", "app/static", "_stcore/bidi-components"):
                 asked(server, "GET", f"/{path}/{url}/p")
             asked(server, "GET", f"{url}/absolute")
-        page = browser.new_page()
+        page = new_context(browser).new_page()
         page.goto(f"{server}/?model=ShapesNet&weights=yours")
         give(page, WEIGHTS, f"![a]({url}).safetensors", shapesnet.WEIGHTS_FILE.read_bytes())
         wait_for_grid(page)

@@ -32,6 +32,7 @@ def _products(page: Page) -> NDArray[np.float64]:
     return np.array([float(title.replace("−", "-")) for title in titles])
 
 
+@pytest.mark.moving
 def test_the_walk_starts_at_the_cell_and_its_sums_are_the_values(
     page: Page, server: str, values: torch.Tensor, model: hookviz.Model
 ) -> None:

@@ -3,9 +3,9 @@
 import hashlib
 import io
 import pickle
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 import torch
@@ -17,35 +17,44 @@ import hookviz
 from hookviz.images.samples import samples
 from scripts.automatic_grid import automatic_grid
 from scripts.browsing import wait_for_grid
-from scripts.servers import serve
-from tests.conftest import encoded, picture
-from tests.e2e.screen import choose
+from scripts.servers import Server
+from tests.e2e.screen import choose, new_context
+from tests.e2e.test_queue import get
+from tests.pictures import encoded, picture
 from tests.weights_server import Answer, WeightsServer
 
 NAME, TITLE, LAYER = "squeezenet1_1", "SqueezeNet 1.1", "features.0"
 
 
-@pytest.fixture(scope="module")
-def state() -> dict[str, Tensor]:
-    """Weights that are neither the pretrained nor the random ones."""
+def made(name: str) -> dict[str, Tensor]:
+    """Weights of a network that are neither the pretrained nor the random ones."""
     generator = torch.Generator().manual_seed(5)
     return {
         key: torch.randn(value.shape, generator=generator) * 0.05
-        for key, value in models.squeezenet1_1().state_dict().items()
+        for key, value in models.get_model(name).state_dict().items()
     }
 
 
-@pytest.fixture(scope="module")
-def body(state: dict[str, Tensor]) -> bytes:
+def saved(state: dict[str, Tensor]) -> bytes:
     buffer = io.BytesIO()
     torch.save(state, buffer)
     return buffer.getvalue()
 
 
-def grid_of(checkpoint: bytes, image: Path | bytes, tmp_path: Path) -> bytes:
+@pytest.fixture(scope="module")
+def state() -> dict[str, Tensor]:
+    return made(NAME)
+
+
+@pytest.fixture(scope="module")
+def body(state: dict[str, Tensor]) -> bytes:
+    return saved(state)
+
+
+def grid_of(checkpoint: bytes, image: Path | bytes, tmp_path: Path, name: str = NAME) -> bytes:
     path = tmp_path / "expected.pth"
     path.write_bytes(checkpoint)
-    model = hookviz.load_model(NAME, path)
+    model = hookviz.load_model(name, path)
     found = hookviz.capture(model, image, LAYER)[LAYER]
     return automatic_grid(found).sprite
 
@@ -57,54 +66,46 @@ def mirror() -> Iterator[WeightsServer]:
 
 
 def test_a_download_shows_progress_and_ends_in_the_right_grid(
-    browser: Browser, mirror: WeightsServer, body: bytes, tmp_path: Path
+    browser: Browser, probed: Server, mirror: WeightsServer, body: bytes, tmp_path: Path
 ) -> None:
     file_name = f"{NAME}-{hashlib.sha256(body).hexdigest()[:8]}.pth"
     url = mirror.add(file_name, body, Answer(hold_after=2_000_000))
-    environment = {"TORCH_HOME": str(tmp_path / "torch"), "PROBE_WEIGHTS": url}
-    command = [
-        *(sys.executable, "-m", "streamlit", "run", "tests/e2e/probed_app.py"),
-        *("--server.port", "PORT", "--server.address", "127.0.0.1"),
-    ]
-    with serve(environment, command) as address:
-        first, second = (browser.new_page() for _ in range(2))
-        for page in (first, second):
-            page.set_default_timeout(30_000)
-            page.goto(f"{address}/?model={TITLE}")
-            expect(page.get_by_role("button", name="Download 5 MB")).to_be_visible()
-        for page in (first, second):  # close together: 20 seconds without a byte begin it anew
-            page.get_by_role("button", name="Download 5 MB").click()
-            expect(page.get_by_text("2.0 of 5.0 MB")).to_be_visible(timeout=30_000)
-        choose(second, "Model of this family", "ShapesNet")  # the page stays in use
-        wait_for_grid(second)
-        mirror.gate.set()
-        assert wait_for_grid(first) == grid_of(body, samples()[0].path, tmp_path)
-        assert len(mirror.requests) == 1  # one download for both
-        first.close()
-        second.close()
+    get(f"{probed}/weights?{urlencode({'url': url})}")
+    first, second = (new_context(browser).new_page() for _ in range(2))
+    for page in (first, second):
+        page.set_default_timeout(30_000)
+        page.goto(f"{probed}/?model={TITLE}")
+        expect(page.get_by_role("button", name="Download 5 MB")).to_be_visible()
+    for page in (first, second):  # close together: 20 seconds without a byte begin it anew
+        page.get_by_role("button", name="Download 5 MB").click()
+        expect(page.get_by_text("2.0 of 5.0 MB")).to_be_visible(timeout=30_000)
+    choose(second, "Model of this family", "ShapesNet")  # the page stays in use
+    wait_for_grid(second)
+    mirror.gate.set()
+    assert wait_for_grid(first) == grid_of(body, samples()[0].path, tmp_path)
+    assert len(mirror.requests) == 1  # one download for both
+    first.close()
+    second.close()
 
 
 def test_a_cancelled_download_offers_what_works(
-    browser: Browser, mirror: WeightsServer, body: bytes, tmp_path: Path
+    browser: Browser, probed: Server, probed_home: Path, mirror: WeightsServer, tmp_path: Path
 ) -> None:
-    file_name = f"{NAME}-{hashlib.sha256(body).hexdigest()[:8]}.pth"
+    name = "squeezenet1_0"  # which no other test downloads
+    body = saved(made(name))
+    file_name = f"{name}-{hashlib.sha256(body).hexdigest()[:8]}.pth"
     url = mirror.add(file_name, body, Answer(hold_after=1_000_000))
-    environment = {"TORCH_HOME": str(tmp_path / "torch"), "PROBE_WEIGHTS": url}
-    command = [
-        *(sys.executable, "-m", "streamlit", "run", "tests/e2e/probed_app.py"),
-        *("--server.port", "PORT", "--server.address", "127.0.0.1"),
-    ]
-    with serve(environment, command) as address:
-        page = browser.new_page()
-        page.goto(f"{address}/?model={TITLE}")
-        page.get_by_role("button", name="Download 5 MB").click()
-        page.get_by_role("button", name="Cancel").click()
-        expect(page.get_by_role("alert")).to_contain_text("You cancelled the download")
-        assert not list((tmp_path / "torch").rglob("*squeezenet*"))
-        mirror.gate.set()
-        page.get_by_role("button", name="Try again").click()
-        assert wait_for_grid(page) == grid_of(body, samples()[0].path, tmp_path)
-        page.close()
+    get(f"{probed}/weights?{urlencode({'url': url})}")
+    page = new_context(browser).new_page()
+    page.goto(f"{probed}/?model=SqueezeNet 1.0")
+    page.get_by_role("button", name="Download 5 MB").click()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("alert")).to_contain_text("You cancelled the download")
+    assert not list(probed_home.rglob(f"*{name}*"))
+    mirror.gate.set()
+    page.get_by_role("button", name="Try again").click()
+    assert wait_for_grid(page) == grid_of(body, samples()[0].path, tmp_path, name)
+    page.close()
 
 
 def test_without_a_network_one_click_goes_on(page: Page, server: str) -> None:

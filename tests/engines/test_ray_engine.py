@@ -18,8 +18,8 @@ from torch import nn
 import hookviz
 from hookviz.engines.engine import Engine, Tell
 from tests.atlas.folders import save_folder
-from tests.conftest import Tiny, as_model, random_input, seeded
 from tests.engines.jobs import KilledOnce
+from tests.networks import Tiny, as_model, random_input, seeded
 
 ROOT = Path(__file__).parent.parent.parent
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -108,7 +108,7 @@ import sys
 import hookviz
 from hookviz.atlas import making, plan
 from hookviz.engines.ray_engine import RayEngine
-from tests.conftest import Tiny, as_model, seeded
+from tests.networks import Tiny, as_model, seeded
 
 plan._SHARD, making._SECONDS = 8, 0.0
 try:

@@ -10,7 +10,7 @@ import hookviz
 from hookviz.capturing import inputs
 from hookviz.explaining.attribution import input_gradient, layer_gradient, working_layer
 from hookviz.explaining.backward import Quantity
-from tests.conftest import Tiny, as_model, hook_count, random_input, seeded
+from tests.networks import Tiny, as_model, hook_count, random_input, seeded
 
 STEP = 1e-5  # of central differences, in float64
 

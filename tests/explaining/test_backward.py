@@ -15,7 +15,7 @@ from hookviz.explaining.attribution import input_gradient, layer_gradient
 from hookviz.explaining.backward import INPUT, Pass, Quantity
 from hookviz.language.speaking import speaking
 from hookviz.types import ignore
-from tests.conftest import Tiny, as_model, hook_count, random_input, seeded
+from tests.networks import Tiny, as_model, hook_count, random_input, seeded
 
 
 def prepared(model: hookviz.Model, given: Tensor) -> hookviz.ModelInput:

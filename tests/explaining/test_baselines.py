@@ -10,7 +10,8 @@ import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.errors import SettingError
 from hookviz.explaining.baselines import baseline_of
-from tests.conftest import Tiny, picture, seeded
+from tests.networks import Tiny, seeded
+from tests.pictures import picture
 
 
 @pytest.mark.parametrize(("kind", "level"), [("black", 0), ("grey", 127.5)])

@@ -6,7 +6,7 @@ import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.explaining.call_tensors import call_tensors
 from hookviz.types import Model
-from tests.conftest import all_hooks
+from tests.networks import all_hooks
 
 
 def test_an_in_place_layer_shows_what_it_wrote_over(tiny: Model, noise: Tensor) -> None:

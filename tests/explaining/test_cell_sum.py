@@ -14,7 +14,7 @@ from hookviz.explaining.cell_sum import CellSum, explain
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.explaining.layer_recorder import record_input
 from hookviz.types import Model
-from tests.conftest import as_model, random_input, seeded
+from tests.networks import as_model, random_input, seeded
 
 CONVS: dict[str, dict[str, Any]] = {
     "plain": {"kernel_size": 3},

@@ -12,7 +12,7 @@ from torch.nn.utils import parametrizations
 
 import hookviz
 from hookviz.explaining.channel_ways import Way, channel_ways
-from tests.conftest import seeded
+from tests.networks import seeded
 
 
 class Two(nn.Module):

@@ -12,7 +12,7 @@ from hookviz.capturing.inputs import prepare
 from hookviz.errors import ModelError
 from hookviz.explaining.class_vote import class_vote
 from hookviz.types import Model
-from tests.conftest import as_model, random_input, seeded
+from tests.networks import as_model, random_input, seeded
 
 
 class Ending(nn.Module):

@@ -6,7 +6,7 @@ import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.explaining.data_flow import IMAGE, data_flow
 from hookviz.types import Model
-from tests.conftest import as_model, seeded
+from tests.networks import as_model, seeded
 
 
 class Residual(nn.Module):

@@ -11,7 +11,8 @@ import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.explaining.fooling import fooled
 from hookviz.types import Model
-from tests.conftest import all_hooks, picture
+from tests.networks import all_hooks
+from tests.pictures import picture
 
 
 def test_a_step_is_the_sign_of_the_gradient_of_the_loss(tiny: Model) -> None:

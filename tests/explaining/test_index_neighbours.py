@@ -13,7 +13,7 @@ from hookviz.explaining import index_neighbours as neighbours
 from hookviz.settings import settings
 from hookviz.types import Model
 from tests.capturing.test_feature_files import parquet
-from tests.conftest import picture
+from tests.pictures import picture
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from hookviz.explaining.baselines import BASELINES, baseline_of
 from hookviz.explaining.integrated_gradients import IntegratedGradients, integrated_gradients
 from hookviz.images.samples import samples
 from hookviz.types import ignore
-from tests.conftest import as_model, picture, random_input, seeded
+from tests.networks import as_model, random_input, seeded
+from tests.pictures import picture
 
 
 @pytest.mark.parametrize("baseline", BASELINES)

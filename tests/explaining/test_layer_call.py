@@ -8,8 +8,8 @@ import hookviz
 from hookviz.explaining.layer_call import Normalisation
 from hookviz.explaining.layer_recorder import record_input
 from hookviz.types import Model
-from tests.conftest import random_input
 from tests.explaining.test_cell_sum import net_with
+from tests.networks import random_input
 
 
 def test_a_record_knows_its_size(tiny: Model, noise: Tensor) -> None:

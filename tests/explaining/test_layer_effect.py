@@ -5,7 +5,7 @@ import hookviz
 from hookviz.capturing.survey import survey
 from hookviz.explaining.layer_effect import effect_of
 from hookviz.types import Model
-from tests.conftest import as_model
+from tests.networks import as_model
 
 
 class Halves(nn.ReLU):

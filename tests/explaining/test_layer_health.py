@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from hookviz.capturing.inputs import prepare
 from hookviz.explaining.layer_health import network_health
 from hookviz.types import Model
-from tests.conftest import Tiny, all_hooks, as_model, seeded
+from tests.networks import Tiny, all_hooks, as_model, seeded
 
 
 def test_every_output_is_looked_at_before_it_is_overwritten(tiny: Model, noise: Tensor) -> None:

@@ -14,8 +14,9 @@ from hookviz.explaining.cell_sum import explain
 from hookviz.explaining.layer_recorder import record_input
 from hookviz.hooking import replicas
 from hookviz.types import Model
-from tests.conftest import Tiny, all_hooks, as_model, picture, random_input, seeded
 from tests.explaining.test_cell_sum import every_place, explain_cell, net_with, some_places
+from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
+from tests.pictures import picture
 
 
 @pytest.mark.parametrize(

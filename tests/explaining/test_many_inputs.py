@@ -11,7 +11,7 @@ from hookviz.explaining import many_inputs
 from hookviz.explaining.backward import Quantity
 from hookviz.explaining.many_inputs import each_gradient, each_value
 from hookviz.types import ignore
-from tests.conftest import Tiny, all_hooks, as_model, random_input, seeded
+from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
 
 CLASS = Quantity(3)
 QUANTITIES = (

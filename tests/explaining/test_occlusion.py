@@ -11,7 +11,8 @@ from hookviz.explaining.backward import Quantity
 from hookviz.explaining.baselines import baseline_of
 from hookviz.explaining.occlusion import Windows, occlusion
 from hookviz.types import ignore
-from tests.conftest import as_model, picture, random_input, seeded
+from tests.networks import as_model, random_input, seeded
+from tests.pictures import picture
 
 
 @pytest.mark.parametrize(("window", "stride"), [(16, 8), (13, 5), (64, 64), (1, 1)])

@@ -9,8 +9,8 @@ import hookviz
 from hookviz.explaining.pruned_network import norms_behind
 from hookviz.explaining.pruning import METHODS
 from hookviz.types import Model
-from tests.conftest import as_model, random_input, seeded
 from tests.explaining.test_pruning import pruned_by_torch
+from tests.networks import as_model, random_input, seeded
 
 
 class Normed(nn.Module):

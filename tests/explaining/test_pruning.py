@@ -8,7 +8,7 @@ from torchvision.models import resnet18
 
 import hookviz
 from hookviz.explaining.pruning import METHODS, OF_CHANNELS, Pruning
-from tests.conftest import seeded
+from tests.networks import seeded
 
 SHARES = (0, 0.05, 0.25, 0.5, 0.95, 1)
 

@@ -19,7 +19,7 @@ from hookviz.explaining.ranking import (
 )
 from hookviz.hooking import replicas
 from hookviz.types import Model
-from tests.conftest import Tiny, as_model, hook_count, random_input, seeded
+from tests.networks import Tiny, as_model, hook_count, random_input, seeded
 
 CONVS: list[Callable[[], nn.Conv2d]] = [
     lambda: nn.Conv2d(6, 4, 3, padding=1),

@@ -5,9 +5,9 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.errors import SettingError
 from hookviz.explaining.receptive_field import receptive_fields
-from tests.conftest import Tiny, as_model, seeded
-from tests.every_network import IN_EVERY_KIND
+from tests.every_network import IN_EVERY_NETWORK
 from tests.explaining.test_receptive_rules import check
+from tests.networks import Tiny, as_model, seeded
 
 
 class Branches(nn.Module):
@@ -102,7 +102,7 @@ def test_an_input_that_the_network_refuses_is_explained(tiny: hookviz.Model) -> 
 
 
 @pytest.mark.sweep
-@IN_EVERY_KIND
+@IN_EVERY_NETWORK
 def test_no_field_of_the_catalog_is_too_small(of_catalog: hookviz.Model) -> None:
     """NaN in a pixel comes out of no cell whose box does not hold that pixel."""
     model, side = of_catalog, max(64, of_catalog.min_size)

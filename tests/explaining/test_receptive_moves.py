@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tests.conftest import as_model
 from tests.explaining.test_receptive_rules import Calls, check, conv
+from tests.networks import as_model
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "zeros around": lambda x: F.pad(x, (1, 2, 0, 3)),

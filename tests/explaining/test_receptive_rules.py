@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.types import Model
-from tests.conftest import as_model
+from tests.networks import as_model
 
 
 class Calls(nn.Module):

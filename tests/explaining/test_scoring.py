@@ -7,7 +7,7 @@ from hookviz.capturing.inputs import prepare
 from hookviz.explaining.scoring import class_scores, images_at_once, scores_in
 from hookviz.hooking.forward_pass import private_replica
 from hookviz.types import Model
-from tests.conftest import as_model, random_input, seeded
+from tests.networks import as_model, random_input, seeded
 
 
 class Mixing(nn.Module):

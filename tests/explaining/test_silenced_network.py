@@ -11,7 +11,7 @@ from hookviz.drawing.panels import GridPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.silenced_network import Silence, new_bytes, read_silence, silenced
 from hookviz.images.samples import samples
-from tests.conftest import as_model, seeded
+from tests.networks import as_model, seeded
 
 PHOTOGRAPH = samples()[0].path
 

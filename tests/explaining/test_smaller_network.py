@@ -14,7 +14,7 @@ import hookviz
 from hookviz.explaining import smaller_network
 from hookviz.models import user_models
 from hookviz.types import Model
-from tests.conftest import as_model, hook_count, random_input, seeded
+from tests.networks import as_model, hook_count, random_input, seeded
 from tests.test_hook_contract import condition
 
 

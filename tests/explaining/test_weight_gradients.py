@@ -13,7 +13,7 @@ from hookviz.explaining.weight_gradients import (
     weight_gradients,
 )
 from hookviz.types import Model
-from tests.conftest import Tiny, as_model, random_input, seeded
+from tests.networks import Tiny, as_model, random_input, seeded
 
 
 def test_they_are_what_backward_leaves_on_a_copy(noise: Tensor) -> None:

@@ -14,7 +14,7 @@ from torch.nn.utils import weight_norm
 import hookviz
 from hookviz.hooking import conduct
 from hookviz.hooking.copies import deep_copy
-from tests.conftest import as_model, random_input
+from tests.networks import as_model, random_input
 
 
 class HoldsFunctions(nn.Module):

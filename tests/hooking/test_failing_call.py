@@ -9,7 +9,8 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.hooking.failing_call import expected, failing_call
 from hookviz.lenses.contract.running import list_lenses
-from tests.conftest import Tiny, all_hooks, as_model, hook_count, picture, random_input, seeded
+from tests.networks import Tiny, all_hooks, as_model, hook_count, random_input, seeded
+from tests.pictures import picture
 
 
 class Catches(nn.Module):

@@ -10,7 +10,7 @@ from torch.nn.utils import prune, spectral_norm, weight_norm
 
 import hookviz
 from hookviz.hooking import replicas
-from tests.conftest import Tiny, as_model, hook_count, random_input, seeded
+from tests.networks import Tiny, as_model, hook_count, random_input, seeded
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(weight|spectral)_norm.*:FutureWarning")
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torchvision.models import resnet34
 
 import hookviz
-from tests.conftest import Tiny, hook_count, random_input, seeded
+from tests.networks import Tiny, hook_count, random_input, seeded
 
 
 def back(loss: Tensor, **options: Any) -> None:

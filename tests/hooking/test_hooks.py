@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from hookviz.errors import UnknownLayerError
 from hookviz.hooking import hooks
-from tests.conftest import Tiny, hook_count, random_input, seeded
+from tests.networks import Tiny, hook_count, random_input, seeded
 
 Pair = namedtuple("Pair", ["left", "right"])
 

@@ -9,7 +9,7 @@ from torchvision.models import resnet34
 
 import hookviz
 from hookviz.errors import SettingError, UnknownLayerError
-from tests.conftest import Tiny, hook_count, random_input, seeded
+from tests.networks import Tiny, hook_count, random_input, seeded
 
 
 class Named(nn.Module):

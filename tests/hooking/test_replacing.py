@@ -5,7 +5,7 @@ from torch.func import functional_call
 
 import hookviz
 from hookviz.errors import SettingError, UnknownNameError
-from tests.conftest import Tiny, random_input, seeded
+from tests.networks import Tiny, random_input, seeded
 
 
 def state(network: nn.Module) -> list[tuple[str, int, Tensor]]:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations, weight_norm
 
 from hookviz.hooking import conduct, replicas
-from tests.conftest import Tiny, random_input, seeded
+from tests.networks import Tiny, random_input, seeded
 
 
 def computing(network: nn.Module) -> nn.Module:

@@ -9,7 +9,7 @@ from torchvision.models import resnet34
 
 from hookviz.errors import HookVizError, ModelError, SettingError, UnknownLayerError
 from hookviz.hooking.selection import select
-from tests.conftest import Tiny, seeded
+from tests.networks import Tiny, seeded
 
 NETWORK = resnet34(weights=None)
 NAMES = [name for name, _ in NETWORK.named_modules()]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from tests.conftest import Tiny, hook_count, random_input, seeded
+from tests.networks import Tiny, hook_count, random_input, seeded
 
 
 def printed(network: nn.Module, example: Any, **options: Any) -> tuple[Any, list[list[str]]]:

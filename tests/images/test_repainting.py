@@ -9,7 +9,8 @@ from hookviz.capturing.inputs import prepare
 from hookviz.errors import HookVizError
 from hookviz.images.repainting import repainted
 from hookviz.types import Model, Preprocess
-from tests.conftest import Tiny, picture, seeded
+from tests.networks import Tiny, seeded
+from tests.pictures import picture
 
 
 def test_the_picture_itself_gives_the_input_itself() -> None:

@@ -12,7 +12,7 @@ from hookviz.errors import HookVizError, ImageError
 from hookviz.images import urls
 from hookviz.images.listing import expand
 from hookviz.images.urls import ImageUrl, expand_url, is_url
-from tests.conftest import encoded, picture
+from tests.pictures import encoded, picture
 
 
 class Store(BaseHTTPRequestHandler):

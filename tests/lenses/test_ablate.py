@@ -12,7 +12,8 @@ import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.drawing.panels import GridPanel, TablePanel, TextPanel
 from hookviz.types import Model
-from tests.conftest import Tiny, as_model, picture, random_input, seeded
+from tests.networks import Tiny, as_model, random_input, seeded
+from tests.pictures import picture
 
 close = partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6)
 

@@ -11,7 +11,8 @@ from hookviz.drawing.panels import MapsPanel, TablePanel, TextPanel
 from hookviz.images.samples import samples
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model
-from tests.conftest import as_model, encoded, picture, random_input, seeded
+from tests.networks import as_model, random_input, seeded
+from tests.pictures import encoded, picture
 
 SLUG = "across-images"
 

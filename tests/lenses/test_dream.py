@@ -5,7 +5,8 @@ from torch import nn
 import hookviz
 from hookviz.capturing.cache import Budget
 from hookviz.types import Model
-from tests.conftest import picture, seeded
+from tests.networks import seeded
+from tests.pictures import picture
 
 
 def test_the_image_stays_and_the_layer_sees_more(tiny: Model) -> None:

@@ -12,7 +12,8 @@ import hookviz
 from hookviz.drawing.panels import ImagePanel, TextPanel
 from hookviz.errors import SettingError
 from hookviz.images.samples import samples
-from tests.conftest import Tiny, as_model, picture, random_input, seeded
+from tests.networks import Tiny, as_model, random_input, seeded
+from tests.pictures import picture
 
 PHOTOS = [sample.path for sample in samples() if sample.kind == "photo"]
 

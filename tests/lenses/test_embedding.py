@@ -18,7 +18,8 @@ from hookviz.drawing.panels import (
 )
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model, Pixels
-from tests.conftest import as_model, encoded, picture, random_input, seeded
+from tests.networks import as_model, random_input, seeded
+from tests.pictures import encoded, picture
 
 
 def panels(result: LensResult, kind: type[Panel]) -> list[Any]:

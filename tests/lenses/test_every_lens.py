@@ -15,7 +15,8 @@ from hookviz.lenses.contract import running
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, Switch
 from hookviz.lenses.contract.result import LensResult
-from tests.conftest import Tiny, as_model, hook_count, picture, seeded
+from tests.networks import Tiny, as_model, hook_count, seeded
+from tests.pictures import picture
 
 EVERY = pytest.mark.parametrize("lens", running.list_lenses(), ids=lambda lens: lens.slug)
 

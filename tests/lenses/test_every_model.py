@@ -6,13 +6,26 @@ import pytest
 
 import hookviz
 from hookviz.lenses.contract import running
+from hookviz.lenses.contract.lens import Lens
 from hookviz.models import catalog
 from hookviz.types import Model
-from tests.conftest import hook_count, picture
-from tests.every_network import IN_EVERY_NETWORK, ONE_OF_A_KIND, is_looked_at_closely
+from tests.every_network import ALL_LENSES, IN_EVERY_NETWORK, ONE_OF_A_KIND
+from tests.every_way import EVERY_WAY
+from tests.networks import hook_count
+from tests.pictures import picture
 
-_QUICK = frozenset({"embedding", "grad-cam", "inputs", "kernels", "summary"})
-"""Lenses of one pass, which go through all networks: one forward, one backward."""
+_FORWARD, _BACKWARD = ("embedding", "inputs", "kernels", "summary"), ("grad-cam", "saliency")
+"""Quick lenses that ask for a pass, and for gradients; each network meets one of both, by turns."""
+
+
+def lenses_of(name: str) -> list[Lens]:
+    """The lenses that go through a network: all of them, or one of each way of working."""
+    every = running.list_lenses()
+    if EVERY_WAY or name in ALL_LENSES:
+        return list(every)
+    turn = sorted(ONE_OF_A_KIND).index(name)
+    met = _FORWARD[turn % len(_FORWARD)], _BACKWARD[turn % len(_BACKWARD)], "verify"
+    return [lens for lens in every if lens.slug in met]
 
 
 def test_a_network_of_every_family_goes_through_every_lens() -> None:
@@ -26,9 +39,7 @@ def test_every_lens_works_on(of_catalog: Model) -> None:
     model, side = of_catalog, max(64, of_catalog.min_size)
     versions = [parameter._version for parameter in model.network.parameters()]
     convs = hookviz.list_layers(model)
-    for lens in running.list_lenses():
-        if lens.slug not in _QUICK and not is_looked_at_closely(model.name):
-            continue
+    for lens in lenses_of(model.name):
         chosen = _short(lens.slug)
         if lens.slug == "maximize":  # 32 steps, to a layer in the middle
             chosen["layer"] = convs[len(convs) // 2].name

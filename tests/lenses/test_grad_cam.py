@@ -17,7 +17,8 @@ import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, TextPanel
 from hookviz.explaining.cam import eigen_cam
 from hookviz.types import Preprocess
-from tests.conftest import Tiny, as_model, picture, random_input, seeded
+from tests.networks import Tiny, as_model, random_input, seeded
+from tests.pictures import picture
 
 METHODS = ("Grad-CAM", "Grad-CAM++", "LayerCAM", "Eigen-CAM", "Score-CAM")
 LAYER = "stage2.second.conv"

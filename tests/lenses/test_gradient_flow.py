@@ -10,7 +10,7 @@ from torch.nn import functional as F
 import hookviz
 from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
 from hookviz.types import Model
-from tests.conftest import Tiny, as_model, random_input, seeded
+from tests.networks import Tiny, as_model, random_input, seeded
 
 
 class InPlace(nn.Module):

@@ -8,7 +8,7 @@ from hookviz.drawing.histogram import BINS
 from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model
-from tests.conftest import Tiny, as_model, random_input, seeded
+from tests.networks import Tiny, as_model, random_input, seeded
 
 
 def texts(result: LensResult) -> tuple[TextPanel, TextPanel]:

@@ -11,7 +11,7 @@ import hookviz
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.panels import GridPanel, TablePanel, TextPanel
 from hookviz.lenses.contract.result import LensResult
-from tests.conftest import as_model, hook_count, random_input, seeded
+from tests.networks import as_model, hook_count, random_input, seeded
 
 
 class Leaf(nn.Module):

@@ -5,7 +5,8 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import TextPanel
-from tests.conftest import as_model, picture, random_input, seeded
+from tests.networks import as_model, random_input, seeded
+from tests.pictures import picture
 
 
 def texts(result: hookviz.LensResult) -> str:

@@ -4,7 +4,7 @@ import pytest
 import hookviz
 from hookviz.drawing.panels import ImagePanel
 from hookviz.types import Model
-from tests.conftest import picture
+from tests.pictures import picture
 
 
 def test_layers_from_first_to_last(tiny: Model) -> None:

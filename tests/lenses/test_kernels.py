@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, TablePanel, TextPanel
 from hookviz.lenses.contract.result import LensResult
-from tests.conftest import as_model, hook_count, random_input, seeded
+from tests.networks import as_model, hook_count, random_input, seeded
 
 
 class Standardised(nn.Conv2d):

@@ -8,7 +8,7 @@ from hookviz.capturing.cache import Budget
 from hookviz.drawing.panels import ImagePanel
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model
-from tests.conftest import picture
+from tests.pictures import picture
 
 SHORT: dict[str, Any] = {"steps": 6, "side": 32}
 

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.drawing.panels import GridPanel, ImagePanel, TextPanel
 from hookviz.errors import SettingError
-from tests.conftest import as_model, picture, random_input
+from tests.networks import as_model, random_input
+from tests.pictures import picture
 
 
 def texts(result: hookviz.LensResult) -> str:

@@ -12,8 +12,8 @@ import hookviz
 from hookviz.drawing.panels import ChartPanel, FilePanel, GridPanel, TablePanel, TextPanel
 from hookviz.explaining.pruning import METHODS, OF_CHANNELS
 from hookviz.types import Model
-from tests.conftest import Tiny, as_model, random_input, seeded
 from tests.explaining.test_pruning import pruned_by_torch
+from tests.networks import Tiny, as_model, random_input, seeded
 
 
 def test_it_agrees_with_pytorchs_own_pruning(tiny: Model, noise: Tensor) -> None:

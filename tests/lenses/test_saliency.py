@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import ImagePanel, TextPanel
-from tests.conftest import as_model, picture, random_input, seeded
+from tests.networks import as_model, random_input, seeded
+from tests.pictures import picture
 
 METHODS = ("gradient", "input × gradient", "SmoothGrad", "guided backpropagation")
 

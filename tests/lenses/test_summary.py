@@ -9,7 +9,7 @@ from torch import nn
 
 import hookviz
 from hookviz.drawing.panels import TablePanel, TextPanel
-from tests.conftest import as_model, random_input, seeded
+from tests.networks import as_model, random_input, seeded
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from torchvision import models
 import hookviz
 from hookviz.lenses.contract import running
 from hookviz.lenses.contract.result import LensResult
-from tests.conftest import as_model, picture, seeded
 from tests.lenses.test_every_lens import Untouched
+from tests.networks import as_model, seeded
+from tests.pictures import picture
 
 EIGHT = (
     *("ablate", "channels-that-matter", "grad-cam", "gradient-flow"),

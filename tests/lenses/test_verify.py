@@ -13,7 +13,7 @@ import hookviz
 from hookviz.capturing.cache import Budget
 from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
 from hookviz.lenses.contract.result import LensResult
-from tests.conftest import as_model, hook_count, random_input, seeded
+from tests.networks import as_model, hook_count, random_input, seeded
 
 
 class Overwriting(nn.Module):

@@ -5,8 +5,8 @@ import hookviz
 from hookviz.errors import HookVizError, UnknownLayerError
 from hookviz.lessons.layers import PLACES, layer_of
 from hookviz.lessons.part import Scene
-from tests.conftest import Tiny, as_model, seeded
 from tests.lessons.conftest import scene_of
+from tests.networks import Tiny, as_model, seeded
 
 
 def test_a_place_is_a_conv_layer_in_order_of_execution(scene: Scene) -> None:

@@ -17,8 +17,8 @@ from hookviz.lessons.scores import (
     scores_without,
     scores_without_each,
 )
-from tests.conftest import all_hooks
 from tests.lessons.parts.scenes import star
+from tests.networks import all_hooks
 
 
 def by_hand(layer: str, channels: list[int]) -> np.ndarray:

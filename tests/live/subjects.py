@@ -6,7 +6,7 @@ from typing import Any
 import hookviz
 from hookviz.live.subject import Subject
 from hookviz.types import Model
-from tests.conftest import encoded, picture
+from tests.pictures import encoded, picture
 
 STEP = "stem.first.conv"
 

@@ -19,8 +19,9 @@ from hookviz.live.subject import Subject
 from hookviz.live.wishes import Wishes
 from hookviz.types import Model, ignore
 from scripts.live_client import Answer, read_answer
-from tests.conftest import as_model, encoded, picture, seeded
 from tests.live.subjects import STEP, frame, shapesnet, subject_of
+from tests.networks import as_model, seeded
+from tests.pictures import encoded, picture
 
 
 def answered(data: bytes, model: Model, subject: Subject, wishes: Wishes = Wishes()) -> Answer:  # noqa: B008

@@ -15,8 +15,9 @@ from hookviz.errors import HookVizError, ImageError
 from hookviz.live.frames import MOST_PIXELS, Clock, Drawn, draw, layer_of
 from hookviz.live.subject import Subject
 from hookviz.types import Model, Progress, ignore
-from tests.conftest import Tiny, all_hooks, as_model, encoded, picture, seeded
 from tests.live.subjects import frame, shapesnet, subject_of
+from tests.networks import Tiny, all_hooks, as_model, seeded
+from tests.pictures import encoded, picture
 
 
 def drawn(

@@ -14,9 +14,10 @@ from hookviz.live.wishes import Wishes
 from hookviz.serving import capacity
 from hookviz.types import Model
 from scripts.live_client import read_answer
-from tests.conftest import all_hooks, as_model, encoded, picture, seeded
 from tests.live.subjects import frame, shapesnet, subject_of
 from tests.live.turns import held_up
+from tests.networks import all_hooks, as_model, seeded
+from tests.pictures import encoded, picture
 
 
 def nobody(_why: Over) -> None:

@@ -11,7 +11,7 @@ from torchvision import models
 
 from hookviz.models import catalog, networks, shapesnet
 from hookviz.models.misfits import MisfitError
-from tests.conftest import seeded
+from tests.networks import seeded
 
 State = dict[str, Tensor]
 

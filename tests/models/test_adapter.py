@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.models.adapter import Example
-from tests.conftest import Tiny, random_input, seeded
+from tests.networks import Tiny, random_input, seeded
 
 
 class Two(nn.Module):

@@ -11,8 +11,8 @@ import hookviz
 from hookviz.images.samples import samples
 from hookviz.models import bundled
 from hookviz.models.bundled import BUNDLED
-from tests.conftest import seeded
 from tests.models.state_dicts import misfit
+from tests.networks import seeded
 
 SAMPLES = {sample.name: sample.path for sample in samples()}
 

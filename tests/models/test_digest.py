@@ -16,7 +16,7 @@ import hookviz
 from hookviz.capturing.cache import Budget
 from hookviz.hooking import replicas
 from hookviz.models.digest import network_digest, weights_digest
-from tests.conftest import Tiny, as_model, random_input, seeded
+from tests.networks import Tiny, as_model, random_input, seeded
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -252,7 +252,7 @@ def test_a_copy_has_the_same_digest(build: Callable[[], nn.Module]) -> None:
 
 def test_another_process_makes_the_same_digests() -> None:
     program = """
-from tests.conftest import seeded
+from tests.networks import seeded
 from tests.models.test_digest import PAIRS
 from hookviz.models.digest import network_digest
 print([network_digest(seeded(build)) for pair in PAIRS.values() for build in pair])

@@ -6,7 +6,7 @@ import torch
 import hookviz
 from hookviz.models import user_models
 from tests.cli.command import mistake, output_of
-from tests.conftest import Tiny, random_input, seeded
+from tests.networks import Tiny, random_input, seeded
 
 
 @pytest.fixture

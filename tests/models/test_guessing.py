@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.models.guessing import guess_input
-from tests.conftest import seeded
+from tests.networks import seeded
 
 
 def rgb(side: int = 224) -> hookviz.Preprocess:

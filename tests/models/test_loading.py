@@ -13,7 +13,8 @@ from hookviz.models import catalog, loading, shapesnet
 from hookviz.models.digest import network_digest
 from hookviz.models.fetching import downloads
 from hookviz.settings import settings
-from tests.conftest import picture, seeded
+from tests.networks import seeded
+from tests.pictures import picture
 from tests.weights_server import WeightsServer, hashed_name
 
 

@@ -8,7 +8,7 @@ import torch
 import hookviz
 from hookviz.images import preprocess, reading
 from hookviz.models import timm_models
-from tests.conftest import picture
+from tests.pictures import picture
 
 timm = pytest.importorskip("timm")
 NAME = "timm/resnet18"

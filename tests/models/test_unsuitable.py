@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import hookviz
-from tests.conftest import Tiny, seeded
+from tests.networks import Tiny, seeded
 
 
 def scripted() -> nn.Module:

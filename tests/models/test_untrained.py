@@ -7,8 +7,8 @@ from torchvision import models
 
 import hookviz
 from hookviz.models.untrained import untrained
-from tests.conftest import Tiny, as_model, random_input, seeded
 from tests.lenses.test_every_lens import Untouched
+from tests.networks import Tiny, as_model, random_input, seeded
 
 
 def same(some: nn.Module, others: nn.Module) -> bool:

@@ -7,7 +7,7 @@ import pytest
 import hookviz
 from hookviz.models import user_models
 from hookviz.settings import settings
-from tests.conftest import Tiny, as_model, seeded
+from tests.networks import Tiny, as_model, seeded
 
 FACTORIES = """
 import torch

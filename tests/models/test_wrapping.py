@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from tests.conftest import Tiny, picture, random_input, seeded
+from tests.networks import Tiny, random_input, seeded
+from tests.pictures import picture
 
 
 def test_wrap_takes_a_copy() -> None:

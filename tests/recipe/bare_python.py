@@ -39,3 +39,12 @@ def bare_python() -> Iterator[Callable[[Path], None]]:
             assert hear.readline() == "done\n", f"the process ended at {folder}"
 
         yield run
+
+
+def in_ruffs_order(folder: Path) -> None:
+    """Fail where ruff would write the scripts of a folder otherwise, or has something to say."""
+    options = ["--isolated", "--line-length=100", str(folder)]
+    ruff = [sys.executable, "-m", "ruff"]
+    subprocess.run([*ruff, "format", "--diff", *options], check=True)
+    rules = ["--select=E,F,I,W,B,RET,SIM", "--ignore=E501"]
+    subprocess.run([*ruff, "check", *rules, *options], check=True)

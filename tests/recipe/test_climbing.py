@@ -11,7 +11,7 @@ import hookviz
 from hookviz.images.samples import samples
 from hookviz.recipe.lens_script import lens_recipe_of, lens_script
 from hookviz.types import Model, Preprocess
-from tests.conftest import picture
+from tests.pictures import picture
 from tests.recipe.bare_python import bare_python
 
 OWN = """

@@ -4,8 +4,6 @@ A new lens needs a file in `hookviz/recipe/lenses`, called by its slug, and a ro
 Over 300 lines: that table has every lens.
 """
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -26,8 +24,10 @@ from hookviz.lenses.contract.running import find_lens
 from hookviz.models.bundled import BUNDLED
 from hookviz.recipe.lens_script import lens_recipe_of, lens_script, module_of
 from hookviz.types import Model
-from tests.conftest import picture, seeded
-from tests.recipe.bare_python import bare_python
+from tests.every_way import EVERY_WAY
+from tests.networks import seeded
+from tests.pictures import picture
+from tests.recipe.bare_python import bare_python, in_ruffs_order
 
 SIDE = 64  # of the inputs
 FEW = {"steps": 6, "side": 48}  # of what climbs, while rounding is small
@@ -262,11 +262,12 @@ LEFT_OUT = {
 LINES = {"maximize": 180}  # with a space, a disturbance, a goal and two costs, each a function
 """By the lens's slug, how long a script may be, without its network, if over 155 lines."""
 
-EVERY = tuple(  # in the order in which they are run
+EVERY = tuple(  # in the order in which they are run: of several networks one by turns, by night all
     (slug, place, network)
-    for slug, cases in CASES.items()
+    for turn, (slug, cases) in enumerate(CASES.items())
     for place, case in enumerate(cases)
-    for network in case.networks
+    for at, network in enumerate(case.networks)
+    if EVERY_WAY or at == turn % len(case.networks)
 )
 RUN = pytest.mark.parametrize("run", EVERY, ids=lambda run: "-".join(map(str, run)))
 
@@ -360,11 +361,7 @@ def test_scripts_are_written_as_people_write(made: Runs, slug: str, tmp_path: Pa
         assert "import hookviz" not in each.code
         network = {"shapesnet": 55, "squeezenet1_1": 40}.get(run[2], 0)  # classes, a checkpoint
         assert len(each.code.splitlines()) < LINES.get(slug, 155) + network, run
-    options = ["--isolated", "--line-length=100", str(tmp_path)]
-    rules = ["--select=E,F,I,W,B,RET,SIM", "--ignore=E501"]
-    ruff = [sys.executable, "-m", "ruff"]
-    subprocess.run([*ruff, "format", "--diff", *options], check=True)
-    subprocess.run([*ruff, "check", *rules, *options], check=True)
+    in_ruffs_order(tmp_path)
 
 
 @pytest.mark.parametrize("slug", [lens.slug for lens in hookviz.list_lenses()])

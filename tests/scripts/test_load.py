@@ -10,7 +10,7 @@ import pytest
 
 from scripts import load
 from scripts.servers import Server, serve
-from tests.conftest import in_a_loop_of_its_own
+from tests.loops import in_a_loop_of_its_own
 
 AT_ONCE = (0.0, 0.0)
 ACTIONS = ["first page", "upload", "layer", "channel", "layer", "channel", "lens"]

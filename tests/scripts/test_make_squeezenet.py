@@ -12,7 +12,7 @@ from hookviz.images.samples import samples
 from hookviz.models.bundled import SQUEEZENET
 from hookviz.settings import ASSETS
 from scripts import make_squeezenet
-from tests.conftest import seeded
+from tests.networks import seeded
 
 
 def test_the_figures_on_file_are_honest() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from hookviz.images import reading
 from hookviz.serving import logs
-from tests.conftest import encoded, picture
+from tests.pictures import encoded, picture
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from hookviz.machine.memory import is_short_of_memory
 from hookviz.serving import out_of_memory
 from scripts.servers import serve
 from scripts.visitor import arrive
-from tests.conftest import in_a_loop_of_its_own
+from tests.loops import in_a_loop_of_its_own
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it bounds the address space")
 

@@ -14,7 +14,7 @@ from hookviz.serving import capacity, session_atlases
 from hookviz.serving.run_queue import Admission
 from hookviz.serving.session_atlases import SessionAtlases
 from hookviz.types import Model
-from tests.conftest import encoded, picture
+from tests.pictures import encoded, picture
 
 FILES = [(f"{seed}.png", encoded(picture(seed))) for seed in range(12)]
 

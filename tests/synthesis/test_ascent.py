@@ -20,7 +20,7 @@ from hookviz.synthesis.disturbing import NONE
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.method import SynthesisMethod
 from hookviz.types import Model
-from tests.conftest import Tiny, as_model, hook_count, seeded
+from tests.networks import Tiny, as_model, hook_count, seeded
 from tests.synthesis.networks import SIDE, Filter, Pair, correlation, gabor, model_of, normalised
 
 STILL = SynthesisMethod(size=SIDE, disturbance=NONE, penalty="L2", strength=30.0)

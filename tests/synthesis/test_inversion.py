@@ -6,7 +6,8 @@ from torch import nn
 import hookviz
 from hookviz.synthesis.inversion import SMOOTH, begin_inversion, inversion
 from hookviz.types import Model
-from tests.conftest import as_model, picture, seeded
+from tests.networks import as_model, seeded
+from tests.pictures import picture
 from tests.synthesis.networks import correlation, normalised
 
 

@@ -7,7 +7,7 @@ import hookviz
 from hookviz import Objective, SynthesisMethod
 from hookviz.synthesis.ascent import Ascent
 from hookviz.types import Model
-from tests.conftest import as_model, seeded
+from tests.networks import as_model, seeded
 
 SHORT = SynthesisMethod(size=32)
 

@@ -8,7 +8,8 @@ from torchvision.transforms import functional as F
 import hookviz
 from hookviz.synthesis.model_range import InputRange, picture_shape, pixels
 from hookviz.types import Model
-from tests.conftest import Tiny, as_model, picture, seeded
+from tests.networks import Tiny, as_model, seeded
+from tests.pictures import picture
 
 
 def own_steps(image: Image.Image) -> Tensor:

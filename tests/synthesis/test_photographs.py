@@ -3,7 +3,7 @@ import torch
 
 from hookviz.images.samples import samples
 from hookviz.synthesis import photographs
-from tests.conftest import picture
+from tests.pictures import picture
 
 
 def test_the_factor_has_the_colours_of_the_photographs_in_the_box() -> None:

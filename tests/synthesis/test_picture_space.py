@@ -4,7 +4,7 @@ import torch
 
 from hookviz.synthesis import photographs
 from hookviz.synthesis.picture_space import Fourier, HeldSpectrum
-from tests.conftest import picture
+from tests.pictures import picture
 
 
 @pytest.mark.parametrize("shape", [(3, 16, 16), (1, 8, 13), (3, 9, 8)])

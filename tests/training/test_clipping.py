@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.training.clipping import clip_gradients
-from tests.conftest import Tiny, random_input, seeded
+from tests.networks import Tiny, random_input, seeded
 
 
 @pytest.fixture

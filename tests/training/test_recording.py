@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torchvision.models import resnet18
 
 import hookviz
-from tests.conftest import Tiny, hook_count, random_input, seeded
+from tests.networks import Tiny, hook_count, random_input, seeded
 
 LABEL = torch.tensor([2])
 

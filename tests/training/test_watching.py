@@ -10,7 +10,7 @@ from torch.utils.hooks import RemovableHandle
 
 import hookviz
 from hookviz.training.watching import BadTensor, BadTensorError, watch
-from tests.conftest import Tiny, hook_count, random_input, seeded
+from tests.networks import Tiny, hook_count, random_input, seeded
 
 TARGET = torch.tensor([2])
 

@@ -12,9 +12,11 @@ from streamlit.testing.v1 import AppTest
 import hookviz
 from hookviz.images.samples import samples
 from hookviz.models import catalog, user_models
+from hookviz.models.fetching import downloads
+from hookviz.models.fetching.timing import Timing
 from hookviz.settings import settings
 from scripts.servers import free_port
-from tests.conftest import Tiny, seeded
+from tests.networks import Tiny, seeded
 
 SCRIPT = Path(hookviz.__file__).parent / "ui" / "main.py"
 
@@ -180,15 +182,22 @@ def test_a_link_to_what_is_not_here_says_so_and_goes_on() -> None:
     assert page.selectbox(key="model").value == "SqueezeNet (photographs)"
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Downloads try again at once; with a person's patience that takes seven seconds."""
+    assert downloads.start.__kwdefaults__ is not None
+    monkeypatch.setitem(downloads.start.__kwdefaults__, "timing", Timing(backoff=0.01))
+
+
 def refused(**query: str) -> AppTest:
     """A page whose download has failed, which takes a few looks at it."""
     page = opened(**query)
     click(page, "Download 47 MB")
-    for _ in range(60):
+    for _ in range(300):
         if page.error:
             return page
         page.run()
-        time.sleep(0.25)
+        time.sleep(0.05)
     return pytest.fail("the download never failed")
 
 
@@ -196,6 +205,7 @@ def click(page: AppTest, label: str) -> None:
     next(button for button in page.button if button.label == label).click().run()
 
 
+@pytest.mark.usefixtures("impatient")
 def test_weights_that_cannot_be_had_offer_what_works() -> None:
     page = refused(model="ResNet-18")
     assert "The pretrained weights of ResNet-18 (47 MB) are not on this" in texts(page.error)
@@ -231,6 +241,7 @@ def test_models_that_are_here_are_listed_first_and_marked(tmp_path: Path) -> Non
     assert page.selectbox(key="model").options[-2:] == ["VGG-16", "VGG-11"]
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_failed_download_is_tried_again_only_when_asked() -> None:
     page = refused(model="ResNet-18", family="ResNet")
     page.run()

@@ -10,7 +10,7 @@ import hookviz
 from hookviz.ui import link
 from hookviz.ui import recent_images as recent
 from scripts.servers import ROOT
-from tests.conftest import encoded, picture
+from tests.pictures import encoded, picture
 
 
 def opened(**query: str) -> AppTest:

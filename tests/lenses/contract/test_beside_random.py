@@ -9,8 +9,9 @@ import hookviz
 from hookviz.drawing.panels import ImagePanel, TextPanel
 from hookviz.lenses.contract.beside_random import BesideRandom
 from hookviz.lenses.contract.running import list_lenses
-from tests.conftest import Tiny, all_hooks, as_model, picture, seeded
 from tests.lenses.test_every_lens import Untouched
+from tests.networks import Tiny, all_hooks, as_model, seeded
+from tests.pictures import picture
 
 SWITCHED = [
     lens.slug

@@ -9,7 +9,7 @@ from hookviz.images import reading
 from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.more_images import prepared_alike
 from hookviz.types import Model
-from tests.conftest import picture
+from tests.pictures import picture
 
 
 @pytest.mark.parametrize("options", [{}, {"size": 24}, {"whole": True}, {"size": 9, "whole": True}])

@@ -14,7 +14,7 @@ from hookviz.lenses.contract.parameters import OneOf, WholeNumber
 from hookviz.lenses.contract.running import list_lenses
 from hookviz.models.loading import load_model
 from hookviz.types import Model
-from tests.conftest import as_model, random_input
+from tests.networks import as_model, random_input
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from hookviz.lenses.contract.quantity_choice import (
     chosen_quantity,
     first_call_notes,
 )
-from tests.conftest import as_model, random_input, seeded
+from tests.networks import as_model, random_input, seeded
 
 
 @pytest.fixture

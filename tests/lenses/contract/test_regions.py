@@ -9,7 +9,7 @@ from hookviz.errors import SettingError
 from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.regions import NOTHING, Region, RegionChoice, region_of
 from hookviz.types import Model
-from tests.conftest import random_input
+from tests.networks import random_input
 
 
 @pytest.fixture

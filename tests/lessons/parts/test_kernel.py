@@ -10,8 +10,8 @@ from hookviz.errors import HookVizError
 from hookviz.lessons.part import Options, Scene
 from hookviz.lessons.parts.kernel import PART, SIDE, own_kernels
 from hookviz.lessons.pictures import grey_of
-from tests.conftest import as_model
 from tests.lessons.conftest import scene_of
+from tests.networks import as_model
 
 
 def test_facts_are_those_of_the_map(scene: Scene, options_of: Callable[..., Options]) -> None:

@@ -20,8 +20,8 @@ from hookviz.lessons.parts.what_if import (
     difference,
 )
 from hookviz.wording import percent
-from tests.conftest import Tiny, hook_count, seeded
 from tests.lessons.parts.scenes import star, with_defaults
+from tests.networks import Tiny, hook_count, seeded
 
 
 def test_without_channels_is_what_the_silenced_network_says() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tests.conftest import Tiny, seeded
+from tests.networks import Tiny, seeded
 
 
 def saved(value: Any, **options: Any) -> bytes:

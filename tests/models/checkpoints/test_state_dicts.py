@@ -9,8 +9,8 @@ from torch import Tensor
 import hookviz
 from hookviz.models.checkpoints import state_dicts
 from hookviz.models.checkpoints.reading import read_state_dict
-from tests.conftest import Tiny
 from tests.models.checkpoints.checkpoint_files import STATE, same, saved
+from tests.networks import Tiny
 
 OTHER = {key: value + 1 for key, value in STATE.items()}
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.types import Model
-from tests.conftest import as_model, random_input, seeded
+from tests.networks import as_model, random_input, seeded
 
 
 @pytest.mark.parametrize("name", ["shapesnet", "squeezenet1_1"])

@@ -4,7 +4,7 @@ import pytest
 
 from scripts.servers import serve
 from scripts.visitor import Visitor, arrive
-from tests.conftest import in_a_loop_of_its_own
+from tests.loops import in_a_loop_of_its_own
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,10 @@
+from pathlib import Path
 from urllib.parse import parse_qs
 
+import pytest
 from streamlit.testing.v1 import AppTest
+
+from tests.ui.test_page import click, opened, texts
 
 PIN_TWICE = """
 from types import SimpleNamespace
@@ -56,3 +60,45 @@ def test_two_files_of_weights_are_two_views() -> None:
     assert (parts["size"], parts["whole"], parts["sample"]) == (["96"], ["1"], ["cat"])
     assert app.text[0].value.endswith(", your weights | conv#1[mask]")
     assert app.text[0].value.startswith("Cat | ")
+
+
+@pytest.mark.parametrize(
+    ("link", "says"),
+    [
+        ("junk", "names no image, model and layer"),
+        ("x" * 1500, "names no image, model and layer"),
+        (
+            "name=me.jpg&upload=1234&model=ShapesNet&weights=pretrained&size=&whole=0&layer=a&step=a",
+            "somebody's own photograph",
+        ),
+        (
+            "sample=cat&name=Cat&model=NoNet&weights=random&size=&whole=0&layer=a&step=a",
+            "model 'NoNet', which is not here",
+        ),
+        (
+            "sample=cat&name=Cat&model=ResNet-18&weights=pretrained&size=&whole=0&layer=conv1&step=conv1",
+            "not on this machine yet",
+        ),
+        (
+            "sample=cat&name=Cat&model=ResNet-18&weights=yours&size=&whole=0&layer=conv1&step=conv1",
+            "somebody's own weights",
+        ),
+        (
+            "sample=cat&name=Cat&model=ResNet-18&weights=random&size=&whole=0&layer=conv9&step=conv9",
+            "conv9",
+        ),
+        (
+            "sample=cat&name=Cat&model=ResNet-18&weights=random&size=9999&whole=0&layer=conv1&step=conv1",
+            "9999",
+        ),
+    ],
+)
+def test_a_link_to_a_view_that_is_not_here_says_so(
+    link: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    page = opened(model="ShapesNet", a=link)
+    shown = (page.error, page.warning, page.info)
+    assert says in "\n".join(texts(kind) for kind in shown)
+    click(page, "Unpin A")
+    assert not any((page.error, page.warning, page.info))

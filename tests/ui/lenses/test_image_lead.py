@@ -8,7 +8,7 @@ from hookviz.lenses.contract import running
 from hookviz.ui import recent_images
 from hookviz.ui.explorer.inspector import ACROSS
 from hookviz.ui.lenses.image_lead import lead_to_image
-from tests.conftest import picture
+from tests.pictures import picture
 
 
 def test_samples_and_what_is_looked_at_are_led_to_and_others_are_not() -> None:

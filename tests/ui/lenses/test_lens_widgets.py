@@ -10,7 +10,7 @@ from hookviz.lenses.contract.lens import Subject
 from hookviz.ui.components.gallery import Thumbnail
 from hookviz.ui.lenses.lens_widgets import _class_names
 from hookviz.ui.recent_images import RecentImage
-from tests.conftest import encoded, picture
+from tests.pictures import encoded, picture
 from tests.ui.lenses.test_lens_choice import GRAD_CAM
 from tests.ui.test_page import opened, texts
 

@@ -10,7 +10,7 @@ from hookviz.ui import recent_images
 from hookviz.ui.live import frozen_frame
 from hookviz.ui.live.frozen_frame import MOST_BYTES, Frame, read_frame
 from scripts.servers import ROOT
-from tests.conftest import encoded, picture
+from tests.pictures import encoded, picture
 
 FILE = encoded(picture(1, 60, 40))
 

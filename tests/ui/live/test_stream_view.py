@@ -11,7 +11,7 @@ from hookviz.live.streams import streams
 from hookviz.live.subject import Subject
 from hookviz.ui.live.stream_view import frame_geometry
 from scripts.servers import ROOT
-from tests.conftest import encoded, picture
+from tests.pictures import encoded, picture
 
 
 def offered(page: AppTest) -> Subject | None:

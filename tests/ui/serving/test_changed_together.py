@@ -7,7 +7,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from hookviz.ui.serving.changed_together import ChangedTogether
 from hookviz.ui.serving.incoming import read_request
-from tests.conftest import in_a_loop_of_its_own
+from tests.loops import in_a_loop_of_its_own
 
 MENU, SHUT = WidgetState(id="menu", bool_value=True), WidgetState(id="menu")
 SHUT.bool_value = False

@@ -11,7 +11,7 @@ import pytest
 
 from scripts.class_client import CLASS_APP, ClassSeat, asked, knock, sit
 from scripts.servers import ROOT, Server, serve
-from tests.conftest import in_a_loop_of_its_own
+from tests.loops import in_a_loop_of_its_own
 
 TWO = {"HOOKVIZ_CLASSES": "2", "PYTHONPATH": str(ROOT), "HOOKVIZ_LOG": "json"}
 

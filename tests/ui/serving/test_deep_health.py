@@ -6,7 +6,7 @@ from typing import Any
 
 from hookviz.ui.serving import deep_health
 from hookviz.ui.serving.deep_health import Health
-from tests.conftest import in_a_loop_of_its_own
+from tests.loops import in_a_loop_of_its_own
 
 
 def body(answer: Any) -> dict[str, str]:

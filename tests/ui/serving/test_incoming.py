@@ -8,7 +8,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from hookviz.ui.serving.incoming import Incoming, is_click, read_request
-from tests.conftest import in_a_loop_of_its_own
+from tests.loops import in_a_loop_of_its_own
 
 
 def test_giving_up_the_wait_loses_nothing() -> None:

@@ -7,7 +7,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from hookviz.ui.serving.incoming import read_request
 from hookviz.ui.serving.interruption import Interruption
-from tests.conftest import in_a_loop_of_its_own
+from tests.loops import in_a_loop_of_its_own
 
 
 def _click() -> Message:

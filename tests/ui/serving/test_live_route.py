@@ -33,9 +33,10 @@ from hookviz.ui.serving.live_route import _answer, _read, _Tally
 from scripts.live_client import LIVE_APP, Answer, LiveStream, live, read_answer, token_of
 from scripts.servers import ROOT, Server, free_port, serve
 from scripts.visitor import Visitor, arrive
-from tests.conftest import encoded, in_a_loop_of_its_own, picture
 from tests.live.subjects import STEP, frame, subject_of
 from tests.live.turns import held_up
+from tests.loops import in_a_loop_of_its_own
+from tests.pictures import encoded, picture
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 import hookviz
 from hookviz.errors import HookVizError
 from hookviz.models import user_models
-from tests.conftest import Tiny, seeded
+from tests.networks import Tiny, seeded
 
 
 def test_explore_serves_any_number_of_models() -> None:

@@ -10,7 +10,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from hookviz.ui.serving.incoming import read_request
 from hookviz.ui.serving.pace import Pace
-from tests.conftest import in_a_loop_of_its_own
+from tests.loops import in_a_loop_of_its_own
 
 GONE: Message = {"type": "websocket.disconnect", "code": 1001}
 STOP = BackMsg(stop_script=True).SerializeToString()

@@ -7,7 +7,7 @@ import pytest
 from starlette.types import Message, Send
 
 from hookviz.ui.serving.slow_readers import in_time
-from tests.conftest import in_a_loop_of_its_own
+from tests.loops import in_a_loop_of_its_own
 
 MESSAGE: Message = {"type": "websocket.send", "bytes": b"x"}
 

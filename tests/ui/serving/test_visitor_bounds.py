@@ -5,7 +5,7 @@ from starlette.types import Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from hookviz.ui.serving.visitor_bounds import VisitorBounds
-from tests.conftest import in_a_loop_of_its_own
+from tests.loops import in_a_loop_of_its_own
 
 
 def passed(*sent: bytes) -> list[bytes]:
