@@ -178,6 +178,7 @@ OF_SEVERAL = {
     "lenses/test_every_model.py",
     "lenses/test_together.py",
     "lessons/test_every_lesson.py",
+    "ui/lenses/test_every_control.py",
     "ui/test_threats.py",
 }
 """Tests in a room that are of more than one module."""

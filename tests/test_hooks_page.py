@@ -22,7 +22,12 @@ from tests.networks import hook_count
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "hooks.md"
-BLOCKS = re.findall(r"^## (.+?)\n|^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.S | re.M)
+
+
+def blocks() -> list[tuple[str, str]]:
+    """Headings and programs of the page, one after the other."""
+    text = PAGE.read_text("utf-8")
+    return re.findall(r"^## (.+?)\n|^```python\n(.*?)^```", text, re.S | re.M)
 
 
 class Own(nn.Module):
@@ -68,7 +73,7 @@ def test_every_recipe_finds_what_plain_pytorch_finds(
         network: nn.Module = names["network"]
         before = copy.deepcopy(network.state_dict())
         recipe, run = "", 0
-        for heading, code in BLOCKS:
+        for heading, code in blocks():
             recipe = heading or recipe
             if code:
                 assert "assert " in code, recipe
@@ -81,7 +86,7 @@ def test_every_recipe_finds_what_plain_pytorch_finds(
 
 
 def test_every_recipe_that_was_promised_is_there() -> None:
-    headings = {heading for heading, _ in BLOCKS if heading}
+    headings = {heading for heading, _ in blocks() if heading}
     assert headings == {
         *("Record", "Compare forward with hook", "Change inputs: the pre-hook"),
         *("Change an output", "Change parameters", "A tensor hook", "Gradients of a layer"),

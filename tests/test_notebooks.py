@@ -4,9 +4,7 @@ import ast
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from scripts import hooks_notebook
 from tests.loops import in_a_loop_of_its_own
@@ -15,6 +13,8 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 def read(path: Path) -> Any:
+    import nbformat  # noqa: PLC0415
+
     return nbformat.reads(path.read_text("utf-8"), as_version=4)  # type: ignore[no-untyped-call]
 
 
@@ -34,6 +34,8 @@ def test_no_output_is_kept(path: Path) -> None:
 
 def results(name: str) -> list[set[str]]:
     """The kinds in which each cell of a notebook that is run shows its last line, beside text."""
+    from nbclient import NotebookClient  # noqa: PLC0415
+
     book = read(EXAMPLES / name)
     client = NotebookClient(
         book, timeout=120, kernel_name="python3", resources={"metadata": {"path": EXAMPLES}}

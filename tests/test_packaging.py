@@ -21,7 +21,6 @@ from pathlib import Path
 import hookviz
 assert Path(hookviz.__file__).is_relative_to(sys.prefix), hookviz.__file__
 from hookviz.images.samples import samples
-from tests.every_way import EVERY_WAY
 for name in ("shapesnet", "squeezenet"):
     capture = hookviz.capture(hookviz.load_model(name), samples()[0].path)
 assert capture.predictions(1)[0][0] == "Egyptian cat"

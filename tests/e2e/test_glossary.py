@@ -1,6 +1,5 @@
 """Words that are explained where they stand, and hints that go away."""
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from hookviz.ui.glossary import WORDS
@@ -9,38 +8,36 @@ from tests.e2e.screen import at_rest
 from tests.e2e.test_accessibility import serious
 from tests.e2e.test_layout import LINK, expect_picked, lies_in, window
 
-
-@pytest.mark.parametrize(
-    ("place", "word", "written"),
-    [
-        (".st-key-hv-picked", "receptive field", "what the cell sees"),
-        (".why", "batch norm", "BatchNorm2d"),
-        ("[data-testid=stMain]", "multiply-adds", "multiply-adds"),
-    ],
+EXPLAINED = (
+    (".st-key-hv-picked", "receptive field", "what the cell sees"),
+    (".why", "batch norm", "BatchNorm2d"),
+    ("[data-testid=stMain]", "multiply-adds", "multiply-adds"),
 )
-def test_a_word_is_explained_by_pointer_and_by_key(
-    page: Page, server: str, place: str, word: str, written: str
-) -> None:
+
+
+def test_a_word_is_explained_by_pointer_and_by_key(page: Page, server: str) -> None:
     page.goto(f"{server}/?{LINK}&channel=3")
     wait_for_grid(page)
-    marked = page.locator(f"{place} .hv-term", has_text=written).first
     tip = page.locator(".hv-tip")
-    expect(tip).to_be_hidden()
-    settled_box(page, marked)
-    marked.hover()
-    expect(tip).to_have_text(WORDS[word])
-    expect(tip).to_be_visible()
-    box = tip.bounding_box()
-    assert box is not None
-    assert lies_in(box, window(page))
-    page.keyboard.press("Escape")
-    expect(tip).to_be_hidden()
-    page.mouse.move(2, 2)
-    marked.focus()
-    expect(tip).to_have_text(WORDS[word])
-    expect(marked).to_have_accessible_description(WORDS[word])
-    if word == "batch norm":  # an axe run takes seconds, and each explanation is of the same parts
-        assert serious(page) == []
+    for place, word, written in EXPLAINED:
+        marked = page.locator(f"{place} .hv-term", has_text=written).first
+        expect(tip).to_be_hidden()
+        settled_box(page, marked)
+        marked.hover()
+        expect(tip).to_have_text(WORDS[word])
+        expect(tip).to_be_visible()
+        box = tip.bounding_box()
+        assert box is not None
+        assert lies_in(box, window(page))
+        page.keyboard.press("Escape")
+        expect(tip).to_be_hidden()
+        page.mouse.move(2, 2)
+        marked.focus()
+        expect(tip).to_have_text(WORDS[word])
+        expect(marked).to_have_accessible_description(WORDS[word])
+        if word == "batch norm":  # each explanation is of the same parts
+            assert serious(page) == []
+        marked.blur()
 
 
 def test_hints_go_away_for_good_once_a_tile_was_picked(page: Page, server: str) -> None:

@@ -25,16 +25,6 @@ def grey():
 """
 
 
-FAILS = """
-from torch import nn
-import hookviz
-
-def failing():
-    layers = nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(5, 6, 3)
-    return hookviz.wrap(nn.Sequential(*layers), hookviz.Preprocess(16, 16))
-"""
-
-
 EXPLORES = """
 import time
 import hookviz
@@ -55,24 +45,6 @@ def test_explore_shows_a_network_of_a_running_program(page: Page) -> None:
     model = hookviz.wrap(seeded(Tiny), hookviz.Preprocess(resize=32, crop=32))
     expected = hookviz.capture(model, samples()[0].path, "conv1")["conv1"]
     assert shown == automatic_grid(expected).sprite
-
-
-def test_a_network_that_fails_in_the_middle_says_where(page: Page, tmp_path: Path) -> None:
-    (tmp_path / "nets.py").write_text(FAILS)
-    command = [
-        *(sys.executable, "-m", "hookviz", "run", "--model", "nets:failing"),
-        *("--port", "PORT", "--address", "127.0.0.1"),
-    ]
-    with serve({"PYTHONPATH": f"{tmp_path}:{ROOT}"}, command) as address:
-        for lens in ("", "?lens=trace"):
-            page.goto(f"{address}/{lens}")
-            said = page.get_by_role("alert").filter(has_text="fails on")
-            expect(said).to_have_count(1)
-            expect(said).to_contain_text(
-                "2 (Conv2d), which takes 5 channels in N×C×H×W, of at least 3×3 with padding, "
-                "fails on 1×4×14×14, after 0, 1: Given groups=1"
-            )
-            expect(page.get_by_text("Traceback")).to_have_count(0)
 
 
 def test_run_shows_a_greyscale_network_of_a_module(browser: Browser, tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_letter_that_is_typed_is_a_letter(page: Page, server: str) -> None:
     assert "present" not in link(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.sweep)])
 def test_it_is_large_and_clear_at_every_size_and_axe_finds_nothing(
     browser: Browser, server: str, scheme: str
 ) -> None:

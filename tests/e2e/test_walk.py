@@ -19,13 +19,6 @@ from tests.e2e.screen import SHAPESNET, pixels
 LAYER = "stem.first.conv"
 
 
-@pytest.fixture(params=[(1440, 900), (1280, 720), (390, 844)])
-def sized_page(page: Page, request: pytest.FixtureRequest) -> Page:
-    width, height = request.param
-    page.set_viewport_size({"width": width, "height": height})
-    return page
-
-
 def _products(page: Page) -> NDArray[np.float64]:
     """What the walk multiplies at this step, to three digits."""
     titles = page.locator("table.products td").evaluate_all("cells => cells.map(one => one.title)")
@@ -98,16 +91,17 @@ def test_the_walk_is_over_the_whole_of_the_strongest_input(
     assert np.median((colours[..., 0] - colours[..., 2])[strong]) > 20  # red, and not blue
 
 
-def test_the_walk_fits_the_inspector(sized_page: Page, server: str) -> None:
-    page = sized_page
+def test_the_walk_fits_the_inspector(page: Page, server: str) -> None:
     page.goto(f"{server}/{SHAPESNET}&channel=9&origin=Walk")
     wait_for_grid(page)
     page.locator(".walk .products td").first.wait_for()
-    walk = settled_box(page, page.locator(".walk"))
-    boxes = page.locator(".walk table").evaluate_all(
-        "tables => tables.map(one => one.getBoundingClientRect().toJSON())"
-    )
-    tops = [box["top"] for box in boxes]
-    assert max(tops) - min(tops) < 2  # beside each other, in one line
-    assert boxes[-1]["right"] <= walk["x"] + walk["width"] + 1
-    assert page.locator(".walk .controls").evaluate("box => box.scrollWidth <= box.clientWidth")
+    for width, height in ((1440, 900), (1280, 720), (390, 844)):
+        page.set_viewport_size({"width": width, "height": height})
+        walk = settled_box(page, page.locator(".walk"))
+        boxes = page.locator(".walk table").evaluate_all(
+            "tables => tables.map(one => one.getBoundingClientRect().toJSON())"
+        )
+        tops = [box["top"] for box in boxes]
+        assert max(tops) - min(tops) < 2  # beside each other, in one line
+        assert boxes[-1]["right"] <= walk["x"] + walk["width"] + 1
+        assert page.locator(".walk .controls").evaluate("box => box.scrollWidth <= box.clientWidth")

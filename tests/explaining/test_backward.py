@@ -2,7 +2,6 @@ import warnings
 import weakref
 from collections.abc import Callable
 
-import captum.attr
 import numpy as np
 import pytest
 import torch
@@ -124,6 +123,8 @@ class Rectified(nn.Module):
 
 @pytest.mark.parametrize("kind", ["module", "in place", "F.relu", "F.relu in place", "method"])
 def test_guided_backpropagation_agrees_with_captum(kind: str) -> None:
+    import captum.attr  # noqa: PLC0415
+
     model = as_model(seeded(lambda: Rectified(kind)))
     given = random_input(5)
     found = input_gradient(model, prepared(model, given), Quantity(3), guided=True)

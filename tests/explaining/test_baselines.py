@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from scipy import ndimage
 from torch import Tensor
 from torchvision.transforms import functional as F
 
@@ -36,6 +35,8 @@ def test_zero_is_zero_and_nothing_of_the_input_is_written_to(tiny: hookviz.Model
 
 @pytest.mark.parametrize("shape", [(64, 48), (5, 40), (1, 16)])
 def test_blurred_is_a_gaussian(tiny: hookviz.Model, shape: tuple[int, int]) -> None:
+    from scipy import ndimage  # noqa: PLC0415
+
     source = torch.Generator().manual_seed(0)
     made = prepare(tiny, torch.randn(1, 3, *shape, generator=source, dtype=torch.float64))
     deviation = min(shape) / 16

@@ -1,6 +1,5 @@
 import warnings
 
-import captum.attr
 import numpy as np
 import pytest
 import torch
@@ -18,6 +17,8 @@ from tests.pictures import picture
 
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_it_agrees_with_captum(baseline: str) -> None:
+    import captum.attr  # noqa: PLC0415
+
     model = hookviz.load_model("shapesnet")
     made = hookviz.prepare(model, picture(), size=64)
     start = baseline_of(model, made, baseline)

@@ -4,12 +4,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import confusion_matrix
-from sklearn.model_selection import StratifiedGroupKFold, cross_val_predict, cross_val_score
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 
 import hookviz
 from hookviz.explaining.linear_probe import cross_validated, linear_probe
@@ -39,6 +33,17 @@ def photos(tmp_path: Path) -> Path:
 
 
 def test_it_agrees_with_scikit_learns_own_cross_validation(tiny: Model, photos: Path) -> None:
+    from sklearn.dummy import DummyClassifier  # noqa: PLC0415
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+    from sklearn.metrics import confusion_matrix  # noqa: PLC0415
+    from sklearn.model_selection import (  # noqa: PLC0415
+        StratifiedGroupKFold,
+        cross_val_predict,
+        cross_val_score,
+    )
+    from sklearn.pipeline import Pipeline  # noqa: PLC0415
+    from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
+
     found = linear_probe(tiny, photos, "conv2", folds=4)
     files = sorted(photos.rglob("*.png"))
     features = hookviz.extract_features(tiny, {str(file): file for file in files}, "conv2").vectors
@@ -72,6 +77,10 @@ def test_it_agrees_with_scikit_learns_own_cross_validation(tiny: Model, photos: 
 
 
 def test_random_labels_give_chance() -> None:
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+    from sklearn.pipeline import Pipeline  # noqa: PLC0415
+    from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
+
     random = np.random.default_rng(0)
     vectors = random.standard_normal((400, 60)).astype(np.float32)
     labels = [str(label) for label in random.integers(0, 2, 400)]

@@ -1,6 +1,5 @@
 import warnings
 
-import captum.attr
 import numpy as np
 import pytest
 import torch
@@ -17,6 +16,8 @@ from tests.pictures import picture
 
 @pytest.mark.parametrize(("window", "stride"), [(16, 8), (13, 5), (64, 64), (1, 1)])
 def test_it_agrees_with_captum(window: int, stride: int) -> None:
+    import captum.attr  # noqa: PLC0415
+
     model = hookviz.load_model("shapesnet")
     side = 16 if window == 1 else 64
     made = hookviz.prepare(model, picture(), size=side)

@@ -13,8 +13,6 @@ from hookviz.explaining.silenced_network import Silence, new_bytes, read_silence
 from hookviz.images.samples import samples
 from tests.networks import as_model, seeded
 
-PHOTOGRAPH = samples()[0].path
-
 
 def by_hand(network: nn.Module, layer: str, channels: list[int], images: Tensor) -> list[Tensor]:
     """What the layer and the network put out if a plain hook writes 0 into the channels."""
@@ -46,14 +44,14 @@ def test_it_computes_what_the_ablation_lens_shows(
 ) -> None:
     model = hookviz.load_model(name)
     silent = silenced(model, Silence(layer, channels))
-    after = hookviz.capture(silent, PHOTOGRAPH, logits=True)
+    after = hookviz.capture(silent, samples()[0].path, logits=True)
     network = hookviz.load_model(name, "pretrained").network
     scores, maps = by_hand(network, layer, list(channels), after.input)
     assert torch.equal(after[layer].values, maps[0])
     assert after.logits is not None
     assert torch.allclose(after.logits, scores[0], rtol=0, atol=1e-6 * float(scores.abs().max()))
     lens = hookviz.run_lens(
-        "ablate", model, PHOTOGRAPH, layer=layer, channels=channels, mode="switch off"
+        "ablate", model, samples()[0].path, layer=layer, channels=channels, mode="switch off"
     )
     assert np.array_equal(lens.values["after"], after[layer].values.numpy())
     following = [panel.layer for panel in lens.panels if isinstance(panel, GridPanel)][-1]

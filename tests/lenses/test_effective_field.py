@@ -15,7 +15,9 @@ from hookviz.images.samples import samples
 from tests.networks import Tiny, as_model, random_input, seeded
 from tests.pictures import picture
 
-PHOTOS = [sample.path for sample in samples() if sample.kind == "photo"]
+
+def photos() -> list[Path]:
+    return [sample.path for sample in samples() if sample.kind == "photo"]
 
 
 def texts(result: hookviz.LensResult) -> str:
@@ -48,16 +50,16 @@ def test_it_is_what_plain_autograd_gives_and_nothing_lies_outside(
 ) -> None:
     model = hookviz.load_model(name)
     result = hookviz.run_lens(
-        *("effective-receptive-field", model, PHOTOS[0]),
+        *("effective-receptive-field", model, photos()[0]),
         size=side,
         layer=layer,
-        images=PHOTOS,
+        images=photos(),
         count=4,
         channel=3,
         row=2,
         column=1,
     )
-    expected = plainly(model, layer, lambda maps: maps[0, 3, 2, 1], PHOTOS[:4], side)
+    expected = plainly(model, layer, lambda maps: maps[0, 3, 2, 1], photos()[:4], side)
     found = result.values["map"]
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6 * expected.max())
     assert int(result.values["images"]) == 4
@@ -74,10 +76,10 @@ def test_it_is_what_plain_autograd_gives_and_nothing_lies_outside(
 def test_the_middle_cell_of_all_channels_is_the_default() -> None:
     model = hookviz.load_model("shapesnet")
     result = hookviz.run_lens(
-        "effective-receptive-field", model, PHOTOS[0], size=64, images=(), layer="stage2"
+        "effective-receptive-field", model, photos()[0], size=64, images=(), layer="stage2"
     )
     assert result.values["cell"].tolist() == [4, 4]  # of 8×8
-    expected = plainly(model, "stage2", lambda maps: maps[0, :, 4, 4].mean(), PHOTOS[:1], 64)
+    expected = plainly(model, "stage2", lambda maps: maps[0, :, 4, 4].mean(), photos()[:1], 64)
     np.testing.assert_allclose(result.values["map"], expected, rtol=1e-3, atol=1e-6)
     assert "row 4, column 4 of stage2 (all channels)" in texts(result)
 

@@ -1,16 +1,12 @@
 import warnings
 from typing import Any
 
-import captum.attr
 import numpy as np
 import pytest
-import pytorch_grad_cam
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from PIL import Image
-from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
-from pytorch_grad_cam.utils.svd_on_activations import get_2d_projection_with_sign_correction
 from torch import Tensor, nn
 
 import hookviz
@@ -85,6 +81,8 @@ def shapes() -> hookviz.Model:
 
 
 def test_grad_cam_agrees_with_captum(shapes: hookviz.Model) -> None:
+    import captum.attr  # noqa: PLC0415
+
     made = hookviz.prepare(shapes, picture())
     layer = dict(shapes.network.named_modules())[LAYER]
     theirs = captum.attr.LayerGradCam(shapes.network, layer)
@@ -97,6 +95,9 @@ def unscaled(
     method: str, network: nn.Module, layer: nn.Module, given: Tensor, target: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """pytorch-grad-cam's map before and after its scaling."""
+    import pytorch_grad_cam  # noqa: PLC0415
+    from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget  # noqa: PLC0415
+
     kind = {
         "Grad-CAM": pytorch_grad_cam.GradCAM,
         "Grad-CAM++": pytorch_grad_cam.GradCAMPlusPlus,
@@ -148,6 +149,8 @@ def test_every_method_agrees_with_pytorch_grad_cam(
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_eigen_cam_has_the_sign_of_the_cell_farthest_from_zero(sign: int) -> None:
+    from pytorch_grad_cam.utils.svd_on_activations import get_2d_projection_with_sign_correction  # noqa: PLC0415
+
     activation = sign * np.random.default_rng(2).gamma(1.0, size=(5, 6, 7)).astype(np.float32)
     found, direction = eigen_cam(activation)
     expected = get_2d_projection_with_sign_correction(activation[None])[0]
@@ -354,6 +357,8 @@ def test_methods_without_gradients_work_where_there_are_none(noise: Tensor) -> N
 
 
 def test_a_layer_that_runs_twice_is_said_to() -> None:
+    from pytorch_grad_cam.utils.svd_on_activations import get_2d_projection_with_sign_correction  # noqa: PLC0415
+
     class Twice(nn.Module):
         def __init__(self) -> None:
             super().__init__()

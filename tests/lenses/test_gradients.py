@@ -1,6 +1,5 @@
 from typing import Any
 
-import captum.attr
 import numpy as np
 import pytest
 import torch
@@ -37,6 +36,8 @@ def test_its_numbers_follow_from_the_weights(tiny: hookviz.Model, noise: Tensor)
 
 @pytest.mark.parametrize("name", ["stage2.first.conv", "stage2"])
 def test_it_agrees_with_captum(name: str) -> None:
+    import captum.attr  # noqa: PLC0415
+
     model = hookviz.load_model("shapesnet")
     made = hookviz.prepare(model, picture())
     result = hookviz.run_lens("gradients", model, made, layer=name, target=2)

@@ -2,7 +2,6 @@ import math
 import warnings
 from typing import Any
 
-import captum.attr
 import numpy as np
 import pytest
 import torch
@@ -27,6 +26,8 @@ def images_of(result: hookviz.LensResult) -> list[ImagePanel]:
 
 @pytest.mark.parametrize("method", ["gradient", "input × gradient", "guided backpropagation"])
 def test_it_agrees_with_captum(method: str) -> None:
+    import captum.attr  # noqa: PLC0415
+
     model = hookviz.load_model("shapesnet")
     made = hookviz.prepare(model, picture(), size=64)
     result = hookviz.run_lens("saliency", model, made, method=method, target=2)

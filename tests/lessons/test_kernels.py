@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.ndimage import correlate
-from scipy.signal import correlate2d
 
 from hookviz.lessons.kernels import PRESETS, TITLES, applied, cells, map_of, written
 
@@ -14,6 +12,8 @@ GREY = np.random.default_rng(3).random((21, 17), np.float32)
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("padding", [0, 1, 3])
 def test_a_map_is_the_correlation_with_the_kernel(name: str, stride: int, padding: int) -> None:
+    from scipy.signal import correlate2d  # noqa: PLC0415
+
     call = map_of(GREY, PRESETS[name], stride, padding)
     padded = np.pad(GREY, padding)
     expected = correlate2d(padded, np.array(PRESETS[name]), "valid")[::stride, ::stride]
@@ -36,6 +36,8 @@ def test_kernels_do_what_they_are_called() -> None:
 
 
 def test_a_map_as_large_as_its_picture_sees_no_edge_in_the_frame() -> None:
+    from scipy.ndimage import correlate  # noqa: PLC0415
+
     grey = np.random.default_rng(5).random((9, 14)).astype(np.float32)
     for kernel in PRESETS.values():
         expected = correlate(grey, np.array(kernel), mode="nearest")

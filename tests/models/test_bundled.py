@@ -14,8 +14,6 @@ from hookviz.models.bundled import BUNDLED
 from tests.models.state_dicts import misfit
 from tests.networks import seeded
 
-SAMPLES = {sample.name: sample.path for sample in samples()}
-
 
 @pytest.fixture(autouse=True)
 def no_downloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +47,10 @@ def test_what_the_table_says_is_what_is_loaded(name: str) -> None:
     [("cat", "Egyptian cat", 0.5), ("coffee", "espresso", 0.8), ("rocket", "missile", 0.4)],
 )
 def test_the_first_model_recognises_photographs(sample: str, label: str, least: float) -> None:
-    cap = hookviz.capture(hookviz.load_model(bundled.DEFAULT), SAMPLES[sample])
+    cap = hookviz.capture(
+        hookviz.load_model(bundled.DEFAULT),
+        next(each.path for each in samples() if each.name == sample),
+    )
     assert len(cap) == 26
     said, probability = cap.predictions(1)[0]
     assert said == label

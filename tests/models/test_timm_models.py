@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,11 +11,16 @@ from hookviz.images import preprocess, reading
 from hookviz.models import timm_models
 from tests.pictures import picture
 
-timm = pytest.importorskip("timm")
 NAME = "timm/resnet18"
 
 
-def test_timms_models_are_listed_by_family() -> None:
+@pytest.fixture(autouse=True, scope="module")
+def timm() -> Any:
+    """Timm itself, which takes a second to import."""
+    return pytest.importorskip("timm")
+
+
+def test_timms_models_are_listed_by_family(timm: Any) -> None:
     specs = {spec.name: spec for spec in hookviz.list_models()}
     assert specs[NAME].family == "timm resnet"
     assert len([name for name in specs if name.startswith("timm/")]) == len(timm.list_models())
@@ -23,7 +29,7 @@ def test_timms_models_are_listed_by_family() -> None:
 @pytest.mark.parametrize(
     "name", ["resnet18", "efficientnet_b0", "convnext_tiny", "mobilenetv3_small_100"]
 )
-def test_preprocessing_is_timms_own_to_the_bit(name: str) -> None:
+def test_preprocessing_is_timms_own_to_the_bit(timm: Any, name: str) -> None:
     steps = timm.data.resolve_data_config(
         {}, pretrained_cfg=timm.models.get_pretrained_cfg(name).to_dict()
     )
@@ -46,7 +52,7 @@ def test_a_model_is_loaded_and_captured() -> None:
     assert len(cap.predictions()) == 5
 
 
-def test_a_checkpoint_with_other_classes_fits(tmp_path: Path) -> None:
+def test_a_checkpoint_with_other_classes_fits(timm: Any, tmp_path: Path) -> None:
     torch.save(timm.create_model("resnet18", num_classes=7).state_dict(), tmp_path / "seven.pth")
     model = hookviz.load_model(NAME, tmp_path / "seven.pth")
     assert model.categories == ()

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache as once
 from typing import Any
 
 import pytest
@@ -16,7 +17,10 @@ from hookviz.serving.session_atlases import SessionAtlases
 from hookviz.types import Model
 from tests.pictures import encoded, picture
 
-FILES = [(f"{seed}.png", encoded(picture(seed))) for seed in range(12)]
+
+@once
+def files() -> list[tuple[str, bytes]]:
+    return [(f"{seed}.png", encoded(picture(seed))) for seed in range(12)]
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +61,7 @@ def test_it_is_made_and_counts_in_the_sessions_bytes(tiny: Model) -> None:
     kept = cache()
     atlases = SessionAtlases("a", kept, 10**8)
     assert atlases.making is None
-    names = atlases.make(Gate(tiny), tiny.digest, [*FILES, ("broken.png", b"words")])
+    names = atlases.make(Gate(tiny), tiny.digest, [*files(), ("broken.png", b"words")])
     assert names[-1] == "broken.png"
     atlas = until(lambda: atlases.atlas(tiny.digest))
     assert atlases.making is None
@@ -74,7 +78,7 @@ def test_it_can_be_stopped_and_gone_on_with(tiny: Model) -> None:
     kept = cache()
     atlases = SessionAtlases("a", kept, 10**8)
     gate = Gate(tiny, 5)
-    atlases.make(gate, tiny.digest, FILES)
+    atlases.make(gate, tiny.digest, files())
     until(lambda: atlases.making and atlases.making.grown.done == 4)  # the first learns the layers
     atlases.stop()
     making = atlases.making
@@ -88,7 +92,7 @@ def test_it_can_be_stopped_and_gone_on_with(tiny: Model) -> None:
     atlases.go_on()
     atlas = until(lambda: atlases.atlas(tiny.digest))
     whole = SessionAtlases("b", cache(), 10**8)
-    whole.make(Gate(tiny), tiny.digest, FILES)
+    whole.make(Gate(tiny), tiny.digest, files())
     other = until(lambda: whole.atlas(tiny.digest))
     for layer, channels in other.layers.items():
         for channel in range(channels):
@@ -103,7 +107,7 @@ def test_who_explores_goes_first(tiny: Model, monkeypatch: pytest.MonkeyPatch) -
     admission = Admission(1)
     monkeypatch.setattr(capacity, "admission", lambda: admission)
     atlases, gate = SessionAtlases("a", cache(), 10**8), Gate(tiny, 3)
-    atlases.make(gate, tiny.digest, FILES)
+    atlases.make(gate, tiny.digest, files())
 
     def done() -> int:
         return atlases.making.grown.done if atlases.making else -1
@@ -129,8 +133,8 @@ def test_who_explores_goes_first(tiny: Model, monkeypatch: pytest.MonkeyPatch) -
 def test_two_sessions_have_their_own(tiny: Model) -> None:
     budget = Budget(10**9)
     one, other = (SessionAtlases(name, budget.cache(10**8), 10**8) for name in "ab")
-    one.make(Gate(tiny), tiny.digest, FILES[:6])
-    other.make(Gate(tiny), tiny.digest, FILES[6:])
+    one.make(Gate(tiny), tiny.digest, files()[:6])
+    other.make(Gate(tiny), tiny.digest, files()[6:])
     first = until(lambda: one.atlas(tiny.digest))
     second = until(lambda: other.atlas(tiny.digest))
     assert {image.name for image in first.images}.isdisjoint(i.name for i in second.images)
@@ -155,7 +159,7 @@ def test_the_end_of_a_session_in_mid_step_gives_all_back(
             assert leave.wait(30)
 
     monkeypatch.setattr(GrowingAtlas, "go_on", slowly)
-    atlases.make(Gate(tiny), tiny.digest, FILES)
+    atlases.make(Gate(tiny), tiny.digest, files())
     assert working.wait(30)
     assert budget.used > 0
     [thread] = [each for each in threading.enumerate() if each.name == "hookviz-own-atlas"]
@@ -172,7 +176,7 @@ def test_it_gives_way_and_says_so(tiny: Model) -> None:
     kept = cache()
     atlases = SessionAtlases("a", kept, 10**8)
     gate = Gate(tiny, 4)
-    atlases.make(gate, tiny.digest, FILES)
+    atlases.make(gate, tiny.digest, files())
     until(lambda: atlases.making and atlases.making.grown.done == 3)
     kept.clear()
     gate.left.release(10**6)
@@ -183,7 +187,7 @@ def test_it_gives_way_and_says_so(tiny: Model) -> None:
     atlases.go_on()  # there is nothing to go on with
     assert atlases.making == making
     small = SessionAtlases("b", cache(1000), 10**8)
-    small.make(Gate(tiny), tiny.digest, FILES)
+    small.make(Gate(tiny), tiny.digest, files())
     assert "gave way" in until(lambda: small.making and small.making.fault)
 
 
@@ -201,7 +205,7 @@ def test_what_can_not_be_made_is_told(
         raise ZeroDivisionError
 
     monkeypatch.setattr(GrowingAtlas, "go_on", fail)
-    atlases.make(Gate(tiny), tiny.digest, FILES)
+    atlases.make(Gate(tiny), tiny.digest, files())
     fault = until(lambda: atlases.making and atlases.making.fault)
     assert "on our side" in fault
     assert "ZeroDivisionError" in caplog.text
@@ -210,5 +214,5 @@ def test_what_can_not_be_made_is_told(
 def test_no_more_images_than_the_most(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_atlases, "MOST", 3)
     atlases = SessionAtlases("a", cache(), 10**8)
-    assert len(atlases.make(Gate(tiny), tiny.digest, FILES)) == 3
+    assert len(atlases.make(Gate(tiny), tiny.digest, files())) == 3
     assert until(lambda: atlases.atlas(tiny.digest)).counts["images"] == 3

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from PIL import Image
 
@@ -32,6 +31,8 @@ def steady(count: int) -> list[float]:
 
 
 def test_the_table_is_what_pandas_and_files_take(tmp_path: Path) -> None:
+    import pandas as pd  # noqa: PLC0415
+
     log = TrainingLog([TrainingRow(0, "a", 1.5, 2.0), TrainingRow(10, "b", dead=0.25)])
     frame = pd.DataFrame(log.table())
     assert list(frame["step"]) == [0, 10]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
+from torch import nn
 
 import hookviz
 from hookviz.images.samples import samples
@@ -285,3 +286,21 @@ def test_every_sample_is_described() -> None:
     for sample in samples():
         assert sample.path.is_file()
         assert len(sample.alt) > 20
+
+
+@pytest.mark.parametrize("query", [{}, {"lens": "trace"}])
+def test_a_network_that_fails_in_the_middle_says_where(query: dict[str, str]) -> None:
+    layers = nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(5, 6, 3)
+    model = hookviz.wrap(nn.Sequential(*layers), hookviz.Preprocess(16, 16), name="failing")
+    user_models.add(model)
+    try:
+        page = opened(model="failing", **query)
+    finally:
+        user_models.remove(model)
+    said = texts([*page.error, *page.warning, *page.info])
+    assert said.count("fails on") == 1
+    assert (
+        "2 (Conv2d), which takes 5 channels in N×C×H×W, of at least 3×3 with padding, "
+        "fails on 1×4×14×14, after 0, 1: Given groups=1"
+    ) in said
+    assert "Traceback" not in said

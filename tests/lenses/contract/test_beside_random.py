@@ -2,7 +2,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 from torch import nn
 
 import hookviz
@@ -37,6 +36,8 @@ def test_the_lenses_that_show_where_it_looks_have_it() -> None:
 
 @pytest.mark.parametrize("slug", WITH)
 def test_the_second_map_is_that_of_random_weights(slug: str) -> None:
+    from scipy import stats  # noqa: PLC0415
+
     model = hookviz.load_model("shapesnet")
     untouched = Untouched(model.network)
     chosen = QUICK.get(slug, {}) | {"target": 2}

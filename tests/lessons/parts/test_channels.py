@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from scipy.ndimage import correlate
 
 import hookviz
 from hookviz.lessons.layers import layer_of
@@ -18,6 +17,8 @@ from tests.lessons.parts.scenes import cat, star, with_defaults
 @pytest.mark.parametrize("scene", [star, cat])
 @pytest.mark.parametrize(("seek", "axis"), [("vertical", 1), ("horizontal", 0)])
 def test_the_closest_channel(scene: Callable[[], Scene], seek: str, axis: int) -> None:
+    from scipy.ndimage import correlate  # noqa: PLC0415
+
     here = scene()
     facts = PART.facts(here, with_defaults(PART, seek=seek, channel="closest"))
     name = here.survey.convs[0].name

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.ndimage import correlate
 
 from hookviz.lessons.kernels import PRESETS
 from hookviz.lessons.parts.four_maps import PART, lettered, made
@@ -11,6 +10,8 @@ from tests.lessons.parts.scenes import cat, with_defaults
 
 
 def test_maps_belong_to_the_kernels_that_the_letters_say() -> None:
+    from scipy.ndimage import correlate  # noqa: PLC0415
+
     options = with_defaults(PART, kernels="blur, vertical,horizontal")
     facts = PART.facts(cat(), options)
     assert lettered(options) == {"A": "blur", "B": "vertical", "C": "horizontal"}
@@ -26,6 +27,8 @@ def test_maps_belong_to_the_kernels_that_the_letters_say() -> None:
 
 def test_an_edge_from_left_to_right_is_the_vertical_kernels_alone() -> None:
     """So the answer to the lesson's question is right on any image with edges."""
+    from scipy.ndimage import correlate  # noqa: PLC0415
+
     grey = np.zeros((12, 12), np.float32)
     grey[:, 6:] = 1
     for name, kernel in PRESETS.items():

@@ -2,7 +2,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy.signal import correlate2d
 from torch import nn
 
 import hookviz
@@ -15,6 +14,8 @@ from tests.networks import as_model
 
 
 def test_facts_are_those_of_the_map(scene: Scene, options_of: Callable[..., Options]) -> None:
+    from scipy.signal import correlate2d  # noqa: PLC0415
+
     facts = PART.facts(scene, options_of("kernel", kernel="vertical", padding="1", stride="2"))
     sobel = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]])
     made = correlate2d(np.pad(grey_of(scene, SIDE), 1), sobel, "valid")[::2, ::2]
@@ -31,6 +32,8 @@ def test_the_networks_own_kernel_acts_on_grey_as_the_layer_does(
     scene: Scene, options_of: Callable[..., Options]
 ) -> None:
     """A grey picture has the same number three times, so the layer's slices add up."""
+    from scipy.signal import correlate2d  # noqa: PLC0415
+
     layer, kernels = own_kernels(scene)
     grey = np.random.default_rng(1).random((9, 9))
     conv = dict(scene.model.network.named_modules())[layer]

@@ -17,3 +17,10 @@ def test_a_link_to_no_channel_shows_the_grid_alone(channel: str) -> None:
     assert "Channel" not in texts(page.subheader)
     assert not page.error
     assert not page.warning
+
+
+@pytest.mark.parametrize("made", ["9999-0", "0-0", "a-b", "1-99999999999"])
+def test_what_the_link_has_no_business_to_ask_for_is_no_picture(made: str) -> None:
+    page = opened(model="ShapesNet", layer="stage2.second.conv", channel="9", made=made)
+    assert any("What does it look for?" in button.label for button in page.button)
+    assert not page.error
