@@ -16,7 +16,7 @@ help: ## list what make can do
 run: .venv/app ## start the app on http://localhost:8501 (PORT=8600 for another port)
 	$(BIN)/streamlit run app.py --server.port $(PORT)
 
-test: .venv/dev ## run all tests but the sweeps (WORKERS=4 for more than two at once)
+test: .venv/dev ## run all tests but the sweeps (WORKERS=4 on four cores)
 	$(PYTEST) -m "not sweep"
 
 test-all: .venv/dev ## run the sweeps too, each network and each lens in pairs

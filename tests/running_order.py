@@ -1,7 +1,8 @@
 """A pytest plugin: which tests run first, which stay together, and which were slowest.
 
 A file is run by one worker, so that what its tests share is made once; files in `SPREAD` share
-nothing but what each worker has anyway, and are dealt out test by test. What took longest the last
+nothing but what each worker has anyway, and are dealt out test by test, but for those in
+`TOGETHER`. What took longest the last
 time begins, or a worker would sit idle while the other ends it.
 
 `tests/durations.json` says what took long; `make durations` writes it.
@@ -22,12 +23,16 @@ KEPT = Path(__file__).with_name("durations.json")
 WORTH_KEEPING = 1.0  # seconds; below that the order hardly matters
 SPREAD = ("tests/e2e/", "tests/lenses/test_every_lens.py")
 """Where tests are dealt out one by one."""
+TOGETHER = tuple(
+    f"tests/e2e/test_{name}.py" for name in ("faults", "languages", "processes", "threats")
+)
+"""Files of those that stay whole all the same: they have a server of their own."""
 
 
 def unit_of(test: str) -> str:
     """What a test is dealt out with: its file, or nothing but itself."""
     file = test.partition("::")[0]
-    return test if file.startswith(SPREAD) else file
+    return test if file.startswith(SPREAD) and file not in TOGETHER else file
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

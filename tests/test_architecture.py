@@ -38,6 +38,35 @@ def test_only_one_file_registers_hooks() -> None:
     assert guilty == {"hooking/hooks.py"}
 
 
+def test_ray_is_loaded_by_its_own_engine_alone() -> None:
+    """A module that has it, or one of those, at its top is loaded with it."""
+    loading, parts = {"ray"}, ("cluster", "engine", "job", "worker")
+    for _ in MODULES:
+        found = {
+            f"hookviz.{name.removesuffix('.py').replace('/', '.')}"
+            for name, path in MODULES.items()
+            if _loads(ast.parse(path.read_text("utf-8")), loading)
+        }
+        if found <= loading:
+            break
+        loading |= found
+    assert loading == {"ray", *(f"hookviz.engines.ray_{part}" for part in parts)}
+
+
+def _loads(module: ast.Module, wanted: set[str]) -> bool:
+    """Whether one of these is imported at the top of a module."""
+    for node in module.body:
+        if isinstance(node, ast.Import):
+            names = [each.name for each in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or "", *(f"{node.module}.{each.name}" for each in node.names)]
+        else:
+            continue
+        if any(name in wanted or name.partition(".")[0] in wanted for name in names):
+            return True
+    return False
+
+
 def test_pyplot_is_never_used() -> None:
     assert not any(
         "pyplot" in path.read_text("utf-8").replace("never `pyplot`", "")

@@ -64,7 +64,7 @@ def test_recorded_is_computed(name: str) -> None:
     assert_captures_are_exact(hookviz.load_model(name, "random"))
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep("by day networks of a few layers: tests/capturing")
 @IN_EVERY_NETWORK
 def test_recorded_is_computed_in_every_model(of_catalog: Model) -> None:
     assert_captures_are_exact(of_catalog)
@@ -76,7 +76,7 @@ def made_of(name: str) -> set[type]:
     return {type(module) for module in network.modules()}
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep("by day networks of a few layers: tests/capturing")
 def test_each_network_is_made_of_what_those_that_stand_for_it_are_made_of() -> None:
     """So a larger one of a family has nothing that a sweep without EVERY_WAY does not meet."""
     family = {spec.name: spec.family for spec in catalog.described_models()}

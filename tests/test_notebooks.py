@@ -49,6 +49,7 @@ def results(name: str) -> list[set[str]]:
     ]
 
 
+@pytest.mark.sweep("by day its recipes: tests/test_hooks_page.py")
 def test_hooks_on_a_network_of_ones_own() -> None:
     assert results("hooks.ipynb") == [set(), set(), set(), {"text/html"}, {"image/png"}]
 

@@ -42,6 +42,7 @@ def test_what_nobody_chose_follows_from_the_memory(megabytes: int, cache: int, m
     assert (chosen.cache_mb, chosen.models_mb) == (cache, 77)
 
 
+@pytest.mark.sweep("by day of one process: tests/serving")
 def test_processes_share_the_memory_and_the_cores() -> None:
     there = memory.own_memory().limit // MEGABYTE
     shared = read_settings({"HOOKVIZ_PROCESSES": str(there // 80)})  # some 80 MB for each

@@ -30,9 +30,20 @@ def padded(op: Operation, reach: Reach) -> list[Reach]:
     pads, mode = op.argument(1, "pad"), op.argument(2, "mode", "constant")
     if len(pads) > 4:
         return []
-    full = lengthened(reach, op.shapes[0], axes=(-2, -1))
     value = -math.inf if mode == "constant" else None
-    return [each_edge(full, lambda edge: F.pad(edge, pads, mode, value))]
+    edges = []
+    for edge, own in zip(reach, (-2, -1, -2, -1), strict=True):
+        # Along an axis in which an edge is the same all along it stays short: a cell that is added
+        # there sees nothing as soon as the edges of the other axis say so.
+        axes = [axis for axis in (-2, -1) if axis == own or edge.shape[axis] > 1]
+        sizes = [op.shapes[0][axis] if axis in axes else edge.shape[axis] for axis in (-2, -1)]
+        around = [
+            *((pads[0], pads[1]) if -1 in axes else (0, 0)),
+            *((pads[2], pads[3]) if -2 in axes and len(pads) == 4 else (0, 0)),
+        ]
+        full = edge.expand(*edge.shape[:-2], *sizes)
+        edges.append(F.pad(full, around, mode, value))
+    return [shortened(*edges)]
 
 
 def moved(op: Operation, reach: Reach) -> list[Reach]:

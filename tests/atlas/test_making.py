@@ -253,6 +253,7 @@ def test_what_ends_it_inside_a_sum_leaves_no_part_of_one(
         assert files_of(path) == files_of(whole.path)
 
 
+@pytest.mark.sweep("by day it is stopped at any image, and its disk is full: the tests around it")
 def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
     save_folder(tmp_path / "photos", 96)
 
@@ -412,7 +413,7 @@ def test_progress_tells_images_and_the_time_left(tiny: Model, tmp_path: Path) ->
     assert shares[-1] == 1.0
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep("by day over a dozen images: the tests above")
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", ["shapesnet", "squeezenet", *(["resnet18"] if EVERY_WAY else [])])
 def test_the_top_of_every_channel_over_200_images(name: str, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.network_trial import plain_hooks
 from tests.networks import random_input
 
 pytestmark = [
-    pytest.mark.sweep,
+    pytest.mark.sweep("by day other people's blocks: test_odd_networks.py"),
     pytest.mark.skipif(not importlib.util.find_spec("timm"), reason="timm is not installed"),
     pytest.mark.filterwarnings("ignore"),  # timm's own
 ]

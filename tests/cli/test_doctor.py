@@ -59,6 +59,7 @@ def test_a_sound_installation_is_usable_without_a_network() -> None:
     assert "HOOKVIZ_WEIGHTS_URL" in findings["download"]["advice"]
 
 
+@pytest.mark.sweep("by day as JSON: the test above")
 def test_the_report_for_people() -> None:
     result = invoke("doctor")
     assert result.exit_code == 0
@@ -115,6 +116,7 @@ def test_a_weights_folder_that_can_not_be_written(home: Path) -> None:
     assert "TORCH_HOME" in finding.advice
 
 
+@pytest.mark.sweep("by day: tests/test_settings.py")
 def test_settings_that_mean_nothing_are_a_problem() -> None:
     run = process("doctor", environment={"HOOKVIZ_CACHE_MB": "many"})
     assert run.returncode == 2
@@ -132,7 +134,16 @@ def test_more_memory_allowed_than_there_is(monkeypatch: pytest.MonkeyPatch) -> N
     assert "HOOKVIZ_CACHE_MB" in finding.advice
 
 
-@pytest.mark.parametrize("library", ["torch", "torchvision", "streamlit"])
+@pytest.mark.parametrize(
+    "library",
+    [
+        "torch",
+        *(
+            pytest.param(each, marks=pytest.mark.sweep("by day torch, which the others need"))
+            for each in ("torchvision", "streamlit")
+        ),
+    ],
+)
 def test_a_library_that_is_broken_is_a_problem(tmp_path: Path, library: str) -> None:
     (tmp_path / library).mkdir()
     (tmp_path / library / "__init__.py").write_text(BROKEN)

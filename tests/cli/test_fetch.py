@@ -136,6 +136,7 @@ def test_unknown_names_download_nothing(
     assert not home.exists()
 
 
+@pytest.mark.sweep("by day: tests/models/fetching/test_downloads.py")
 def test_a_mirror_serves_the_same_names(server: WeightsServer, home: Path) -> None:
     name = catalog.weights_path(NAME).name
     server.add(name, b"not these weights")
@@ -152,7 +153,10 @@ def test_a_mirror_serves_the_same_names(server: WeightsServer, home: Path) -> No
     assert list(home.rglob("*.*")) == []
 
 
-@pytest.mark.parametrize("command", ["fetch", "grid"])
+@pytest.mark.parametrize(
+    "command",
+    ["fetch", pytest.param("grid", marks=pytest.mark.sweep("by day fetch, which draws the bar"))],
+)
 def test_a_terminal_shows_how_far_it_is(
     server: WeightsServer, tmp_path: Path, command: str
 ) -> None:
@@ -168,6 +172,7 @@ def test_a_terminal_shows_how_far_it_is(
     assert "#" in run.stderr
 
 
+@pytest.mark.sweep("by day: tests/models/fetching/test_downloads.py")
 def test_ctrl_c_ends_it_and_leaves_nothing(server: WeightsServer, home: Path) -> None:
     name = catalog.weights_path(NAME).name
     server.add(name, BODY, Answer(hold_after=1000))

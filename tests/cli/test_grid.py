@@ -89,6 +89,7 @@ def test_a_folder_becomes_a_folder_and_broken_files_are_reported(tmp_path: Path)
     assert ["error" in row for row in rows] == [False, False, True]
 
 
+@pytest.mark.sweep("by day of an atlas: tests/cli/test_atlas.py")
 def test_a_terminal_shows_a_bar_and_messages_beside_it(tmp_path: Path) -> None:
     save_pictures(tmp_path / "in", "a.png", "b.png")
     (tmp_path / "in" / "c.png").write_bytes(b"")

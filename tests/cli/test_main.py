@@ -66,6 +66,7 @@ def test_what_a_person_got_wrong_is_one_line() -> None:
     assert "--help" in mistake("grid", "x.png")
 
 
+@pytest.mark.sweep("by day in this process, and a whole start below: the tests here")
 def test_python_m_hookviz_ends_in_status_2_without_a_traceback(tmp_path: Path) -> None:
     run = process("layers", "shapesnut", cwd=tmp_path)
     assert (run.returncode, run.stdout) == (2, "")

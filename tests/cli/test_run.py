@@ -79,6 +79,7 @@ def test_an_index_reaches_the_server_or_is_refused_at_once(tmp_path: Path) -> No
     assert "damaged" in mistake("run", "--index", tmp_path / "index.parquet")
 
 
+@pytest.mark.sweep("by day a model does: the tests here")
 def test_atlases_reach_the_server_or_are_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "streamlit.py").write_text('import os; print(os.environ["HOOKVIZ_ATLAS"])')
     (tmp_path / "one.png").write_bytes(encoded(picture(), "PNG"))
@@ -92,6 +93,7 @@ def test_atlases_reach_the_server_or_are_refused_at_once(tmp_path: Path) -> None
     assert "a.atlas" in mistake("run", "--atlas", tmp_path / "a.atlas")
 
 
+@pytest.mark.sweep("by day a model does: the tests here")
 def test_lessons_reach_the_server_or_are_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "streamlit.py").write_text('import os; print(os.environ["HOOKVIZ_LESSONS"])')
     (tmp_path / "mine").mkdir()
@@ -152,7 +154,10 @@ def test_a_package_that_fails_is_told_at_once(
     ("text", "reason"),
     [
         ("def make(:", "invalid syntax (odd_networks.py, line 1)"),
-        ("import os; os._exit(7)", "status 7"),
+        pytest.param(
+            *("import os; os._exit(7)", "status 7"),
+            marks=pytest.mark.sweep("by day the other two, which end in other ways"),
+        ),
         ("def make(): raise ValueError('no\\ndata')", "no data"),
     ],
 )

@@ -44,7 +44,7 @@ print(json.dumps({
 """
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep("by day what its lines say: test_image.py")
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif("BUILD_IMAGE" not in os.environ, reason="BUILD_IMAGE names no builder")
 def test_the_image_builds_runs_and_ends() -> None:

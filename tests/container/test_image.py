@@ -124,6 +124,7 @@ def test_what_its_own_programs_take_from_hookviz_exists() -> None:
         assert used <= set(vars(found))
 
 
+@pytest.mark.sweep("by day: tests/cli/test_fetch.py")
 def test_weights_that_cannot_be_downloaded_are_left_out_of_the_image(tmp_path: Path) -> None:
     """The step as it stands, in folders of this test's own, with a mirror that has one of two."""
     (step,) = [run for stage in STAGES for run in of(stage, "RUN") if "/weights/hub" in run]

@@ -108,6 +108,7 @@ def test_a_tap_works_on_a_phone(browser: Browser, server: str) -> None:
     context.close()
 
 
+@pytest.mark.sweep("by day without a browser: tests/ui/explorer/test_inspector.py")
 def test_a_link_to_no_channel_shows_the_grid_alone(page: Page, server: str) -> None:
     """Other ways to write none are tried without a browser, in ui/explorer/test_inspector.py."""
     page.goto(f"{server}/{SHAPESNET}&channel=99")
@@ -146,6 +147,7 @@ def test_a_cell_is_multiplied_out_and_the_link_keeps_it(
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.sweep("by day a row of the sum leads there: the last test here")
 def test_a_strong_input_leads_to_that_channel_of_the_layer_before(page: Page, server: str) -> None:
     page.goto(f"{server}/{SHAPESNET}&layer=stage2.second.conv&channel=5&origin=Kernel")
     before = wait_for_grid(page)

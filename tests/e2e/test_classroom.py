@@ -81,6 +81,7 @@ def tally(page: Page) -> list[str]:
     return page.locator(".tally b").all_inner_texts()
 
 
+@pytest.mark.sweep("four windows at once; by day two: test_a_pupil_lets_go_and_comes_back")
 def test_pupils_follow_let_go_and_come_back_answer_and_are_told_of_the_end(
     screen: Callable[[tuple[int, int]], Page], server: str
 ) -> None:
@@ -184,6 +185,48 @@ def test_pupils_follow_let_go_and_come_back_answer_and_are_told_of_the_end(
     assert asked_of(own)["image"] == "Upload"
 
 
+def test_a_pupil_lets_go_and_comes_back(
+    screen: Callable[[tuple[int, int]], Page], server: str
+) -> None:
+    """And answers, and is told of the end; of what four do at once there is the story above."""
+    teacher, phone = screen(WIDE), screen(PHONE)
+    code = begin(teacher, server)
+    phone.goto(f"{server}/{SHAPESNET}")
+    phone.get_by_test_id("stExpandSidebarButton").click()
+    join(phone, code)
+    expect(phone.get_by_text("You follow your teacher.")).to_be_in_viewport()
+    teacher.get_by_role("radio", name=samples()[1].title).click()
+    follows(phone, sample=samples()[1].name)
+    phone.get_by_role("button", name="Let go").click()
+    expect(phone.get_by_text("You look on your own.")).to_be_visible()
+    choose(phone, "Layer", "stage2.first.conv")
+    follows(phone, layer="stage2.first.conv")
+    choose(teacher, "Layer", "stage1.first.conv")
+    follows(teacher, layer="stage1.first.conv")
+    assert asked_of(phone)["layer"] == "stage2.first.conv"
+    phone.reload()
+    phone.get_by_role("button", name="Back to the teacher").click()
+    follows(phone, layer="stage1.first.conv", sample=samples()[1].name)
+
+    # a question, with words that would be markup
+    ask(teacher, "Which <img src=x onerror=alert(1)> map?", "<b>bold</b>", "vertical")
+    card = phone.get_by_role("region", name="A question to the class")
+    expect(card.get_by_text("Which <img src=x onerror=alert(1)> map?")).to_be_visible()
+    assert card.locator("img, b").count() == 0
+    phone.get_by_role("button", name="<b>bold</b>").click()
+    expect(teacher.locator(".tally b")).to_have_text(["1", "0"])
+    assert serious(phone) == []
+    teacher.get_by_role("button", name="Close the question").click()
+    expect(card).to_have_count(0)
+    teacher.get_by_role("button", name="Code", exact=True).click()
+    teacher.get_by_role("button", name="End the class").click()
+    follows(phone, follow=None)
+    expect(phone.get_by_text("The class has ended.")).to_be_in_viewport()
+    phone.get_by_role("button", name="OK", exact=True).click()
+    expect(phone.get_by_text("The class has ended.")).to_have_count(0)
+
+
+@pytest.mark.sweep("by day the view alone: tests/e2e/test_presenting.py")
 def test_a_class_is_taught_from_the_presenters_view(
     screen: Callable[..., Page], server: str
 ) -> None:

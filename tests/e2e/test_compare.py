@@ -61,6 +61,7 @@ def numbers(text: str) -> list[float]:
     return [float(each) for each in re.findall(r"-?\d[\d.]*(?:e-?\d+)?", text.replace("−", "-"))]
 
 
+@pytest.mark.sweep("by day of one view: tests/e2e/test_channels.py")
 def test_the_pointer_reads_both(
     page: Page, server: str, values: torch.Tensor, untrained: torch.Tensor
 ) -> None:
@@ -182,6 +183,7 @@ def test_two_shapes_are_shown_one_after_the_other(
     expect(page.get_by_role("heading", name="Channel 12", exact=True)).to_be_visible()
 
 
+@pytest.mark.sweep("by day without a browser: tests/ui/explorer/test_pinned_view.py")
 def test_a_link_to_a_view_that_is_not_here_says_so(page: Page, server: str) -> None:
     """Other such links are in tests/ui/explorer/test_pinned_view.py."""
     missing = "sample=cat&name=Cat&model=NoNet&weights=random&size=&whole=0&layer=a&step=a"

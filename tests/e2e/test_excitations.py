@@ -68,6 +68,7 @@ def test_a_patch_leads_to_its_image_where_the_cell_has_that_value(
     assert wait_for_grid(page, after) == before
 
 
+@pytest.mark.sweep("by day any patch to its image: the tests here")
 def test_a_patch_of_a_sample_leads_to_the_sample(page: Page, server: str) -> None:
     atlas = atlas_of(hookviz.load_model("shapesnet"))
     assert atlas is not None
@@ -84,6 +85,7 @@ def test_a_patch_of_a_sample_leads_to_the_sample(page: Page, server: str) -> Non
     assert query["cell"][0].split(",")[:2] == [str(row), str(column)]
 
 
+@pytest.mark.sweep("by day the drawing: tests/atlas")
 def test_each_tile_can_be_what_excites_its_channel(page: Page, server: str) -> None:
     atlas = atlas_of(hookviz.load_model("shapesnet"))
     assert atlas is not None

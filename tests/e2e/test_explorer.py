@@ -85,6 +85,7 @@ def test_a_number_finds_the_layer_in_the_list(page: Page, server: str) -> None:
     assert f"layer={sixteenth.name}" in page.url
 
 
+@pytest.mark.sweep("by day that a picture is there: the tests of the tree")
 def test_the_tree_shows_the_mean_activation_of_each_layer(
     page: Page, server: str, values: torch.Tensor
 ) -> None:
@@ -167,6 +168,7 @@ def test_the_kernel_is_shown_in_colour_and_its_inputs_are_ranked(page: Page, ser
     expect(page.get_by_text("Inputs that add most")).to_be_visible()
 
 
+@pytest.mark.sweep("by day the files: tests/drawing/test_channel_page.py")
 def test_a_channel_can_be_kept_as_a_page_and_as_numbers(
     page: Page, server: str, values: torch.Tensor, tmp_path: Path
 ) -> None:

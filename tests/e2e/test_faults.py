@@ -70,7 +70,10 @@ def grid_of(model: hookviz.Model, layer: str) -> bytes:
 
 
 # What has come when the line is cut: nothing of the run, or its link and a bit of the page.
-@pytest.mark.parametrize("size", [100, 4_500])
+@pytest.mark.parametrize(
+    "size",
+    [100, pytest.param(4_500, marks=pytest.mark.sweep("by day it is cut before anything came"))],
+)
 def test_a_page_whose_line_was_cut_in_mid_run_comes_back_whole(
     page: Page, served: Served, model: hookviz.Model, size: int
 ) -> None:
@@ -202,6 +205,7 @@ def test_visitors_who_read_nothing_are_cut_off_and_others_go_on(served: Served) 
         line.close()
 
 
+@pytest.mark.sweep("by day two servers: tests/e2e/test_processes.py")
 def test_sigterm_ends_a_server_at_which_forty_wait_for_long_runs() -> None:
     """Those that compute come to their end, and those that wait are let go."""
     port = free_port()

@@ -1,5 +1,6 @@
 """Words that are explained where they stand, and hints that go away."""
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from hookviz.ui.glossary import WORDS
@@ -56,6 +57,7 @@ def test_hints_go_away_for_good_once_a_tile_was_picked(page: Page, server: str) 
     expect(hint).to_be_hidden()
 
 
+@pytest.mark.sweep("by day where the channel stands: tests/e2e/test_layout.py")
 def test_nothing_jumps_on_the_way_to_the_next_layer(page: Page, server: str) -> None:
     """By the browser's own measure of it, in both directions, with a channel picked up."""
     page.goto(f"{server}/?{LINK}&channel=7")

@@ -99,6 +99,7 @@ def test_a_result_grows_in_its_place_is_kept_and_gone_on_with(
     assert max(tops) - min(tops) <= 2, sorted(set(tops))
 
 
+@pytest.mark.sweep("by day it is stopped and gone on with: the test above")
 def test_who_leaves_a_run_and_comes_back_finds_it_where_it_was(page: Page, probed: Server) -> None:
     page.goto(f"{probed}/{LINK}&sample=star&growing-pause=400")  # a slow browser is in time
     stop(page).wait_for(timeout=60_000)

@@ -3,6 +3,7 @@
 import re
 from urllib.parse import parse_qsl, urlsplit
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from hookviz.images.samples import samples
@@ -101,6 +102,7 @@ def test_a_choice_made_before_the_scripts_are_there_is_a_step_too(page: Page, se
     expect(page.locator(".st-key-weights [aria-checked=true]")).to_contain_text("random")
 
 
+@pytest.mark.sweep("by day of a lens: tests/ui/lenses/test_lens_choice.py")
 def test_no_link_is_asked_for_where_a_model_is_changed_on_the_page(page: Page, server: str) -> None:
     """Whichever way, with layer, channel, step and a lens's parameters of the model before."""
     asked = page.get_by_text("This link asks for")

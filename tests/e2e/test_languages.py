@@ -68,6 +68,14 @@ def names(model: hookviz.Model) -> set[str]:
     return {part for word in words for part in re.findall(r"[A-Za-z]{3,}", word)}
 
 
+@pytest.fixture(scope="module")
+def from_link_to_link(browser: Browser) -> Iterator[Page]:
+    """A window for all links: each is a page of its own, and loads in half the time."""
+    context = new_context(browser, viewport={"width": 1440, "height": 900})
+    yield context.new_page()
+    context.close()
+
+
 def untranslated(page: Page, names: set[str]) -> list[str]:
     """What stands on the page in ordinary letters, though it is no name."""
     found = []
@@ -98,7 +106,10 @@ def untranslated(page: Page, names: set[str]) -> list[str]:
         "present=1",
     ],
 )
-def test_every_word_is_translatable(address: str, page: Page, names: set[str], link: str) -> None:
+def test_every_word_is_translatable(
+    address: str, from_link_to_link: Page, names: set[str], link: str
+) -> None:
+    page = from_link_to_link
     page.goto(f"{address}/?lang=eo&model=ShapesNet&{link}")
     expect(page.locator("[data-testid=stMain] button").first).to_be_visible()
     at_rest(page)
@@ -171,6 +182,7 @@ def test_classes_have_chinese_names_and_links_do_not(address: str, page: Page) -
     expect(page).to_have_url(re.compile("answers=triangle"))
 
 
+@pytest.mark.sweep("by day the switch to it: the tests above")
 def test_a_choice_in_chinese_can_be_taken_back(address: str, page: Page) -> None:
     page.goto(f"{address}/?model=ShapesNet&lang=zh-CN")
     random = page.locator(".st-key-weights").get_by_text("随机", exact=True)
@@ -183,6 +195,7 @@ def test_a_choice_in_chinese_can_be_taken_back(address: str, page: Page) -> None
     expect(page).to_have_url(re.compile("image=Upload"))
 
 
+@pytest.mark.sweep("by day without a browser: tests/ui/test_languages.py")
 def test_a_browser_that_asks_for_chinese_gets_it(address: str, browser: Browser) -> None:
     context = new_context(browser, locale="zh-CN", viewport={"width": 390, "height": 844})
     page = context.new_page()

@@ -16,7 +16,17 @@ from tests.e2e.screen import at_rest, new_context, pixels
 from tests.e2e.test_accessibility import serious
 
 SIZES = {"laptop": (1440, 900), "projector": (1280, 720), "phone": (390, 844)}
-OF_EACH_KIND = pytest.mark.parametrize("sized", ["laptop", "phone"], indirect=True)
+_ON_A_PHONE, _ON_A_LAPTOP = "by day on a phone, in a sheet", "by day on a laptop, beside the grid"
+FIRST_BESIDE = pytest.mark.parametrize(
+    "sized",
+    ["laptop", pytest.param("phone", marks=pytest.mark.sweep(_ON_A_LAPTOP))],
+    indirect=True,
+)
+FIRST_IN_A_SHEET = pytest.mark.parametrize(
+    "sized",
+    [pytest.param("laptop", marks=pytest.mark.sweep(_ON_A_PHONE)), "phone"],
+    indirect=True,
+)
 """With the channel beside the grid, and in a sheet: how large either is changes no link."""
 SHEET = 0.62  # of the phone's height, from below
 LINK = "model=ShapesNet&sample=coffee&layer=stage1.first.conv"
@@ -25,7 +35,10 @@ LINK = "model=ShapesNet&sample=coffee&layer=stage1.first.conv"
 @pytest.fixture(
     params=[
         *((size, "light") for size in SIZES),
-        *(pytest.param((size, "dark"), marks=pytest.mark.sweep) for size in ("laptop", "phone")),
+        *(
+            pytest.param((size, "dark"), marks=pytest.mark.sweep("by day in the light"))
+            for size in ("laptop", "phone")
+        ),
     ],
     ids="-".join,
 )
@@ -198,7 +211,7 @@ def expect_whole_and_clean(page: Page) -> None:
     assert serious(page) == []
 
 
-@OF_EACH_KIND
+@FIRST_BESIDE
 def test_between_two_tiles_the_nearest_counts(sized: Page, server: str) -> None:
     page = sized
     page.goto(f"{server}/?{LINK}")
@@ -224,7 +237,7 @@ def query_of(page: Page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(page.url).query)
 
 
-@OF_EACH_KIND
+@FIRST_IN_A_SHEET
 def test_back_leads_to_what_was_seen_before(sized: Page, server: str) -> None:
     page = sized
     page.goto(f"{server}/?{LINK}")
@@ -251,7 +264,7 @@ def test_back_leads_to_what_was_seen_before(sized: Page, server: str) -> None:
     expect_picked(page, 3)
 
 
-@OF_EACH_KIND
+@FIRST_BESIDE
 def test_a_reload_and_a_shared_link_show_the_same(
     sized: Page, browser: Browser, server: str
 ) -> None:
@@ -296,7 +309,7 @@ def what_is_seen(page: Page) -> dict[str, str | None]:
     }
 
 
-@OF_EACH_KIND
+@FIRST_IN_A_SHEET
 def test_n_and_p_keep_the_channel_in_view(sized: Page, server: str) -> None:
     page = sized
     page.goto(f"{server}/?{LINK}&channel=7&cell=20,33,64,64")
@@ -333,6 +346,7 @@ def test_keys_work_without_looking_for_the_focus(page: Page, server: str) -> Non
     expect_picked(page, 11)
 
 
+@pytest.mark.sweep("by day on the map of the first page: the first test here")
 def test_the_frame_is_seen_on_every_map(page: Page, server: str) -> None:
     """White on black and black on white, so that no map hides it; and above the cursor's."""
     for scale, colours in (("channel", "gray"), ("channel", "RdBu_r"), ("symmetric", "berlin")):

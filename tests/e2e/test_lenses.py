@@ -16,6 +16,7 @@ from hookviz.lenses.contract import parameters, regions, running
 from hookviz.lenses.contract.lens import Lens
 from scripts.browsing import settled_box
 from tests.e2e.screen import at_rest, choose
+from tests.every_way import EVERY_WAY
 from tests.pictures import encoded, picture
 
 LAYERS = {"Layer": "stage2.first.conv"}
@@ -104,12 +105,16 @@ def use(page: Page, parameter: parameters.Parameter, tmp_path: Path) -> None:
 
 
 def one_of_each_kind() -> dict[str, list[parameters.Parameter]]:
-    """By the lens's slug, controls to use: of each kind that a person meets, the first."""
+    """By the lens's slug, controls to use: of each kind that a person meets, the first.
+
+    By night those too that are folded away, or asked for where another choice was made.
+    """
     met: set[tuple[type, bool, bool]] = set()
     used: dict[str, list[parameters.Parameter]] = {}
     for lens in running.list_lenses():
         for parameter in lens.parameters:
-            kind = type(parameter), parameter.rare, parameter.matters_for is not None
+            hidden = parameter.rare, parameter.matters_for is not None
+            kind = (type(parameter), *(hidden if EVERY_WAY else (False, False)))
             if kind not in met:
                 met.add(kind)
                 used.setdefault(lens.slug, []).append(parameter)
@@ -206,6 +211,7 @@ def test_the_layer_at_the_side_is_the_lens_s_layer(page: Page, server: str) -> N
     assert "layer=stage1.shortcut.conv" in page.url
 
 
+@pytest.mark.sweep("by day without a browser: tests/ui/lenses/test_lens_choice.py")
 def test_what_a_lens_cannot_do_is_said_with_what_it_can(page: Page, server: str) -> None:
     ablate = running.find_lens("ablate")
     opened(page, server, ablate, layer="stem.first.conv")
@@ -319,6 +325,7 @@ def test_the_channel_is_kept_through_lenses_and_layers(page: Page, server: str) 
     assert "layer=stage1.first.norm" in page.url
 
 
+@pytest.mark.sweep("by day every script runs: tests/recipe/test_lens_script.py")
 def test_a_lens_is_copied_as_code_that_runs(page: Page, server: str, tmp_path: Path) -> None:
     opened(page, server, running.find_lens("embedding"), layer="stage2.first.conv")
     with page.expect_download() as waiting:

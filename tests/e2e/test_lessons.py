@@ -1,7 +1,7 @@
 """Every lesson from beginning to end, as people go through it; and a teacher's own.
 
-Each is gone through by pointer, in one language and size; some by keyboard, in another one. With
-EVERY_WAY=1 (`make lessons`) each is in each of both, by either.
+Each is gone through once, in one language and size: the first three by keyboard, the others by
+pointer. With EVERY_WAY=1 (`make lessons`) each is in each of both, by either.
 """
 
 import re
@@ -46,6 +46,17 @@ def ways(first: int) -> list[Way]:
     return [(lesson, LANGUAGES[at % len(LANGUAGES)], SIZES[at % 3]) for lesson, at in turns]
 
 
+def by_keyboard() -> list[Way]:
+    """What a key does is the same in all lessons: one in each size, in either language."""
+    found = ways(1)
+    return found if EVERY_WAY else found[: len(SIZES)]
+
+
+def by_pointer() -> list[Way]:
+    found = ways(0)
+    return found if EVERY_WAY else found[len(SIZES) :]
+
+
 def name_of(way: Way) -> str:
     lesson, language, size = way
     return f"{lesson.slug}-{language}-{size['width']}"
@@ -87,7 +98,7 @@ def answer(page: Page, question: Question, asked: Locator, *, right: bool) -> Lo
     return asked.get_by_role("button").nth(at)
 
 
-@pytest.mark.parametrize("way", ways(0), ids=name_of)
+@pytest.mark.parametrize("way", by_pointer(), ids=name_of)
 def test_a_lesson_from_beginning_to_end_by_pointer(
     way: Way, browser: Browser, taught: Server
 ) -> None:
@@ -122,7 +133,7 @@ def test_a_lesson_from_beginning_to_end_by_pointer(
             following.click()
     page.locator(".st-key-hv-all-lessons button").click()
     expect(page.locator(f"[data-slug={lesson.slug}] b.done")).to_be_visible()
-    if EVERY_WAY or lesson.number <= len(LANGUAGES):
+    if EVERY_WAY or lesson.number <= len(SIZES) + len(LANGUAGES):
         assert serious(page) == []
     context.close()
 
@@ -145,15 +156,8 @@ def tab_to(page: Page, selector: str, index: int | None = None) -> None:
     raise AssertionError(f"Tab does not lead to {selector}")
 
 
-def by_keyboard() -> list[Way]:
-    """What a key does is the same in all lessons: one in each size, in either language."""
-    found = ways(1)
-    return found if EVERY_WAY else found[: len(SIZES)]
-
-
 @pytest.mark.parametrize("way", by_keyboard(), ids=name_of)
 def test_a_lesson_from_beginning_to_end_by_keyboard(way: Way, page: Page, taught: Server) -> None:
-    """In the other one of the languages."""
     lesson, language, size = way
     page.set_viewport_size(size)
     page.goto(f"{taught}/?lesson=all&lang={language}")
@@ -185,6 +189,7 @@ def test_a_lesson_from_beginning_to_end_by_keyboard(way: Way, page: Page, taught
         expect(page.locator(".hv-step-title")).to_have_attribute("data-step", at)
 
 
+@pytest.mark.sweep("by day of any step: the lessons by keyboard")
 def test_the_heading_of_a_step_that_takes_long_to_compute_gets_the_focus(
     page: Page, taught: Server
 ) -> None:

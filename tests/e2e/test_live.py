@@ -283,6 +283,7 @@ def test_a_hidden_tab_sends_nothing_and_goes_on_when_it_is_seen(page: Page, serv
     closed(page, *sockets)
 
 
+@pytest.mark.sweep("by day of a frame that was drawn: the test above")
 def test_an_answer_that_is_still_unpacked_when_the_tab_is_hidden_says_nothing(
     page: Page, server: str
 ) -> None:
@@ -314,6 +315,7 @@ def other_page(browser: Browser, *flags: str) -> Iterator[Page]:
         launched.close()
 
 
+@pytest.mark.sweep("by day a camera in use: the test below")
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

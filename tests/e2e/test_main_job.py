@@ -192,6 +192,7 @@ def test_two_people_see_their_own_images(browser: Browser, server: str) -> None:
         context.close()
 
 
+@pytest.mark.sweep("by day at these sizes: tests/e2e/test_layout.py")
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 def test_nothing_sticks_out_of_the_page(
     browser: Browser, server: str, width: int, scheme: str

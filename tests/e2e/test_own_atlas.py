@@ -98,6 +98,7 @@ def test_ones_own_images_are_looked_through_and_lead_to_themselves(
     other.close()
 
 
+@pytest.mark.sweep("by day without a browser: tests/serving/test_session_atlases.py")
 def test_it_can_be_stopped_gone_on_with_and_dropped(page: Page, server: str) -> None:
     page.goto(f"{server}/?model=SqueezeNet (photographs)&layer=features.0&channel={CHANNEL}")
     wait_for_grid(page)
@@ -120,6 +121,7 @@ def test_it_can_be_stopped_gone_on_with_and_dropped(page: Page, server: str) -> 
     expect(page.get_by_role("button", name="among 114 images")).to_be_visible()
 
 
+@pytest.mark.sweep("by day without a browser: tests/serving/test_session_atlases.py")
 def test_its_bytes_come_back_when_the_session_ends(
     browser: Browser, probed: Server, own: list[Path]
 ) -> None:

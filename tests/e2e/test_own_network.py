@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import hookviz
@@ -47,6 +48,7 @@ def test_explore_shows_a_network_of_a_running_program(page: Page) -> None:
     assert shown == automatic_grid(expected).sprite
 
 
+@pytest.mark.sweep("by day without a browser: tests/cli/test_run.py")
 def test_run_shows_a_greyscale_network_of_a_module(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "nets.py").write_text(NETS)
     command = [

@@ -130,6 +130,7 @@ def test_keys_of_a_keyboard_and_of_a_remote(page: Page, server: str, model: Mode
     assert page.evaluate("window.untouched")
 
 
+@pytest.mark.sweep("by day either alone: tests/e2e/test_compare.py and the tests here")
 def test_where_two_views_are_compared_f_flips_and_shift_f_presents(page: Page, server: str) -> None:
     opened(page, f"{server}/{SHAPESNET}")
     button(page, "Compare").click()
@@ -161,7 +162,9 @@ def test_a_letter_that_is_typed_is_a_letter(page: Page, server: str) -> None:
     assert "present" not in link(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.sweep)])
+@pytest.mark.parametrize(
+    "scheme", ["light", pytest.param("dark", marks=pytest.mark.sweep("by day in the light"))]
+)
 def test_it_is_large_and_clear_at_every_size_and_axe_finds_nothing(
     browser: Browser, server: str, scheme: str
 ) -> None:
@@ -282,6 +285,7 @@ def test_slides_are_kept_put_in_order_and_shown(
     wait_for_link(class_page, kept[2] | {"present": "1"})
 
 
+@pytest.mark.sweep("by day one press after the other: the tests here")
 def test_a_remote_that_is_pressed_quickly_leads_to_the_last_slide_whole(
     page: Page, server: str
 ) -> None:
@@ -327,6 +331,7 @@ def wait_for_link(page: Page, wanted: dict[str, str]) -> None:
     )
 
 
+@pytest.mark.sweep("by day without a browser: tests/ui/presenting/test_slide_file.py")
 def test_a_broken_file_of_slides_is_refused_in_words(page: Page, server: str) -> None:
     opened(page, f"{server}/{SHAPESNET}")
     button(page, "Slides").first.click()
@@ -416,6 +421,7 @@ def test_the_qr_code_and_the_short_link_lead_to_what_is_shown(
     wait_for_grid(class_page)
 
 
+@pytest.mark.sweep("by day a long one: the test above")
 def test_a_link_that_is_short_enough_needs_no_code(page: Page, server: str) -> None:
     opened(page, f"{server}/?present=1&scale=automatic")
     page.get_by_role("toolbar", name="Presenting").wait_for()

@@ -174,6 +174,7 @@ def test_one_secret_signs_the_cookies_of_all_and_is_not_on_a_command_line(group:
     assert len(secret) >= 64
 
 
+@pytest.mark.sweep("by day with one server: tests/e2e/test_classroom.py")
 def test_a_class_and_its_short_link_lead_to_their_server(
     page: Page, browser: Browser, group: Group
 ) -> None:
@@ -242,6 +243,7 @@ def test_visitors_of_a_killed_server_go_on_at_another_and_nobody_else_notices(
     assert group.servers().keys() == servers.keys()  # where their cookies lead
 
 
+@pytest.mark.sweep("by day a server is: the test above")
 def test_a_proxy_that_is_killed_costs_nobody_their_session(page: Page, group: Group) -> None:
     grid = open_with_upload(page, group)
     at, proxy = cookie_of(page), group.proxy()

@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 from scripts.browsing import wait_for_grid
@@ -31,6 +32,7 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.sweep("by day without a browser: tests/ui/serving/test_turns.py")
 def test_people_see_their_place_move_up_and_are_served(browser: Browser, probed: Server) -> None:
     def waiting() -> int:
         return int(get(f"{probed}/probe")[1]["waiting"])

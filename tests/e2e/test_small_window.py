@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 from playwright.sync_api import Browser
 
 from scripts.browsing import settled_box, tiles, wait_for_grid
@@ -9,6 +10,7 @@ from tests.e2e.screen import new_context
 from tests.e2e.test_layout import expect_seen
 
 
+@pytest.mark.sweep("by day at three sizes: tests/e2e/test_layout.py")
 def test_the_grid_is_as_wide_as_its_place_and_fills_a_small_window(
     browser: Browser, server: str
 ) -> None:

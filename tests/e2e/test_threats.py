@@ -19,13 +19,14 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
 from hookviz.images.samples import samples
-from hookviz.lenses.contract import running
+from hookviz.lenses.contract import parameters, regions, running
 from hookviz.lenses.contract.lens import Lens
 from hookviz.models import shapesnet
 from scripts.browsing import wait_for_grid
 from scripts.servers import ROOT, free_port, serve
 from tests.e2e.screen import SHAPESNET, at_rest, choose, new_context
 from tests.e2e.test_lenses import settle
+from tests.every_way import EVERY_WAY
 from tests.pictures import encoded, picture
 from tests.ui.test_threats import HOSTILE_NAMES, VIEW
 
@@ -117,7 +118,16 @@ def hostile_page(browser: Browser, hostile_server: str) -> Iterator[Page]:
     page.close()
 
 
-@pytest.mark.parametrize("lens", running.list_lenses(), ids=lambda lens: lens.slug)
+@pytest.mark.parametrize(
+    "lens",
+    [
+        pytest.param(lens, marks=pytest.mark.sweep("by day the lenses that take no time"))
+        if lens.slug in {"maximize", "inversion", "across-images"}
+        else lens
+        for lens in running.list_lenses()
+    ],
+    ids=lambda lens: lens.slug,
+)
 def test_hostile_names_are_text_in_every_lens(hostile_page: Page, lens: Lens) -> None:
     page = hostile_page
     choose(page, "Look at", f"{lens.question} · {lens.title}")
@@ -168,6 +178,7 @@ def test_hostile_names_and_words_of_files_are_text(page: Page, server: str) -> N
     expect_no_markup(page)
 
 
+@pytest.mark.sweep("by day without a browser: tests/ui/test_threats.py")
 def test_rubbish_in_a_link_is_text_in_the_browser(page: Page, server: str) -> None:
     for name in ("model", "layer"):
         page.goto(f"{server}/?{urllib.parse.urlencode({name: PAYLOAD})}")
@@ -447,6 +458,10 @@ def test_what_could_drive_the_app_by_http_is_off(server: str) -> None:
         assert b"ShapesNet" not in body
 
 
+READ = (parameters.Channels, parameters.MoreImages, regions.RegionChoice)
+"""What a visitor writes into a lens otherwise than by a number or from a list."""
+
+
 # ── what the server asks for ───────────────────────────────────────────────────────────────────
 
 
@@ -483,6 +498,8 @@ def test_the_server_fetches_nothing_that_a_visitor_names(browser: Browser, serve
         with visiting(server) as visitor:
             visitor.open(urllib.parse.urlencode(dict.fromkeys([*VIEW, *names], f"{url}/q")))
             for lens in running.list_lenses():
+                if not EVERY_WAY and not any(isinstance(each, READ) for each in lens.parameters):
+                    continue  # what it takes is chosen from a list, or a number
                 query = dict.fromkeys(names, f"{url}/l") | {"lens": lens.slug}
                 query["model"] = "ShapesNet"  # which is the quickest
                 visitor.open(urllib.parse.urlencode(query))

@@ -61,6 +61,7 @@ def test_who_wants_no_motion_gets_the_steps_alone(browser: Browser, server: str)
     context.close()
 
 
+@pytest.mark.sweep("by day its sums: the tests here")
 def test_the_walk_is_over_the_whole_of_the_strongest_input(
     page: Page, server: str, model: hookviz.Model
 ) -> None:
@@ -91,6 +92,7 @@ def test_the_walk_is_over_the_whole_of_the_strongest_input(
     assert np.median((colours[..., 0] - colours[..., 2])[strong]) > 20  # red, and not blue
 
 
+@pytest.mark.sweep("by day all of the inspector: tests/e2e/test_layout.py")
 def test_the_walk_fits_the_inspector(page: Page, server: str) -> None:
     page.goto(f"{server}/{SHAPESNET}&channel=9&origin=Walk")
     wait_for_grid(page)

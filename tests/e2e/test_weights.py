@@ -151,6 +151,7 @@ def test_the_wrong_checkpoint_is_refused_with_the_right_model(page: Page, server
     expect(alert).to_contain_text("SqueezeNet 1.0")
 
 
+@pytest.mark.sweep("by day without a browser: tests/models/checkpoints")
 def test_a_broken_checkpoint_or_list_leaves_the_model_before(
     page: Page, server: str, body: bytes, tmp_path: Path
 ) -> None:

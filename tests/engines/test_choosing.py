@@ -43,6 +43,7 @@ def test_without_ray_it_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -
         engine_of("ray")
 
 
+@pytest.mark.sweep("by day what is imported at a top: tests/test_architecture.py")
 def test_nothing_of_ray_is_imported_without_it() -> None:
     """By the library, by every command's module, and by a job in this process."""
     program = """

@@ -29,6 +29,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
+@pytest.mark.sweep("by day results of any work: tests/engines/test_ray_job.py")
 def test_an_atlas_is_the_same_to_the_byte_though_a_worker_is_killed(
     ray_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,6 +64,7 @@ def test_an_atlas_is_the_same_to_the_byte_though_a_worker_is_killed(
     assert (passes[-1].done, passes[-1].left_out) == (48, 1)
 
 
+@pytest.mark.sweep("by day captures: the test below")
 def test_vectors_and_alike_layers_are_the_same(
     one_worker: Engine, tmp_path: Path, tiny: hookviz.Model
 ) -> None:
@@ -122,6 +124,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.sweep("by day a job is stopped: tests/engines/test_ray_job.py")
 def test_ctrl_c_ends_the_cluster_too_and_the_work_can_be_gone_on_with(
     tiny: hookviz.Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

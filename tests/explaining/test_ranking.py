@@ -132,6 +132,7 @@ def test_sources_in_models_that_people_know(name: str, layer: str, source: str |
     assert source_of(hookviz.load_model(name, "random"), layer) == source
 
 
+@pytest.mark.sweep("by day by the names of the sources: the tests here")
 @pytest.mark.parametrize("name", ["resnet18", "vgg11", "squeezenet1_1", "densenet121"])
 def test_a_change_in_a_sources_channel_changes_that_input_channel_and_no_other(name: str) -> None:
     model = hookviz.load_model(name, "random")

@@ -101,7 +101,7 @@ def test_an_input_that_the_network_refuses_is_explained(tiny: hookviz.Model) -> 
         receptive_fields(tiny, (2, 16, 16))
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep("by day ShapesNet and networks of a few layers")
 @IN_EVERY_NETWORK
 def test_no_field_of_the_catalog_is_too_small(of_catalog: hookviz.Model) -> None:
     """NaN in a pixel comes out of no cell whose box does not hold that pixel."""

@@ -33,7 +33,7 @@ def test_a_network_of_every_family_goes_through_every_lens() -> None:
     assert {family[name] for name in ONE_OF_A_KIND} == set(family.values())
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep("by day on ShapesNet: test_every_lens.py")
 @IN_EVERY_NETWORK
 def test_every_lens_works_on(of_catalog: Model) -> None:
     model, side = of_catalog, max(64, of_catalog.min_size)

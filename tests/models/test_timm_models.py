@@ -65,6 +65,7 @@ def test_a_backbone_without_a_head_is_loaded_too() -> None:
     assert "stem.conv1.conv" in hookviz.capture(model, torch.zeros(1, 3, 64, 64))
 
 
+@pytest.mark.sweep("by day torchvision's: tests/models/fetching")
 def test_pretrained_weights_without_a_network_say_so() -> None:
     program = (
         "import hookviz\n"

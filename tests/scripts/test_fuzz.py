@@ -103,6 +103,7 @@ needs_atheris = pytest.mark.skipif(
 )
 
 
+@pytest.mark.sweep("by day the test below starts it once")
 @needs_atheris
 def test_the_fuzzer_counts_and_goes_on_where_it_ended(tmp_path: Path) -> None:
     first = hunted(tmp_path, "--inputs", "500")
@@ -119,6 +120,7 @@ def test_the_fuzzer_counts_and_goes_on_where_it_ended(tmp_path: Path) -> None:
     assert "inputs               700 (" in more.stdout
 
 
+@pytest.mark.sweep("by day what it tries: the tests above")
 @needs_atheris
 def test_the_fuzzer_tells_and_keeps_what_it_finds(tmp_path: Path) -> None:
     found = hunted(tmp_path, "--inputs", "300", "--seconds", "0")  # which nothing can meet

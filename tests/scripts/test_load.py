@@ -44,6 +44,7 @@ def visits(server: str, seeds: range) -> list[load.Visit]:
     return in_a_loop_of_its_own(together())
 
 
+@pytest.mark.sweep("by day in browsers: tests/e2e/test_main_job.py")
 def test_two_visitors_are_each_shown_their_own_image_and_no_other(server: Server) -> None:
     first, second = visits(server, range(1, 3))
     for visit in (first, second):

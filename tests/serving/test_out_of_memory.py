@@ -92,6 +92,7 @@ def test_an_error_in_words_stays_as_it_is_where_memory_is_its_cause() -> None:
         raise MemoryError
 
 
+@pytest.mark.sweep("by day in one process: the tests above")
 def test_a_server_at_its_limit_says_so_and_goes_on_serving() -> None:
     async def visits(address: str, pid: int) -> list[str]:
         small, large = {"model": "ShapesNet"}, {"model": "VGG-16", "weights": "random"}

@@ -58,6 +58,7 @@ def until(server: Server, **state: int) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.sweep("by day two screens: tests/e2e/test_classroom.py")
 def test_forty_screens_get_each_state_and_count_once_each(
     server: Server, begun: dict[str, str]
 ) -> None:

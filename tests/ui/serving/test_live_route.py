@@ -435,6 +435,7 @@ def test_who_reads_nothing_of_the_answers_is_cut_off(served: Served) -> None:
     assert served.server.errors() == []
 
 
+@pytest.mark.sweep("by day two streams without a server: tests/live/test_stream.py")
 def test_two_people_live_at_once_see_their_own_frames(served: Served, model: Model) -> None:
     """0 of 1,000 wrong, of a small network on small frames."""
     pictures = {who: [frame(seed, 43, 32) for seed in seeds] for who, seeds in PEOPLE.items()}
@@ -470,6 +471,7 @@ def test_two_people_live_at_once_see_their_own_frames(served: Served, model: Mod
 PEOPLE = {"one": range(7), "two": range(20, 27)}
 
 
+@pytest.mark.sweep("by day: tests/live/test_stream.py")
 def test_memory_does_not_grow_with_the_frames_and_the_log_holds_nothing_of_them(
     served: Served,
 ) -> None:
@@ -496,6 +498,7 @@ def test_memory_does_not_grow_with_the_frames_and_the_log_holds_nothing_of_them(
     assert served.counted(done) - before >= 240
 
 
+@pytest.mark.sweep("by day what the page says to it: tests/e2e/test_live.py")
 def test_a_server_without_streams_says_so() -> None:
     with serve(
         {**ENVIRONMENT, "HOOKVIZ_LIVE": "0", "HOOKVIZ_CLASS_CODE": "sesame"}, LIVE_APP
@@ -516,6 +519,7 @@ def test_a_server_without_streams_says_so() -> None:
         assert served.probe()["live"] == 0
 
 
+@pytest.mark.sweep("by day: tests/live/test_stream.py and tests/e2e/test_processes.py")
 def test_a_server_that_is_told_to_end_ends_its_streams_and_itself() -> None:
     with serve(ENVIRONMENT, LIVE_APP) as server:
         served = Served(server, "")
