@@ -97,6 +97,35 @@ def test_keys_move_the_cursor_and_pick(page: Page, server: str) -> None:
     expect(stage).to_have_attribute("aria-valuetext", re.compile("channel 30.*selected"))
 
 
+def test_keys_that_are_not_the_grids_stay_the_browsers(page: Page, server: str) -> None:
+    """After a click on a tile, from where Tab once led nowhere and F5 did nothing."""
+    page.goto(f"{server}/{SHAPESNET}")
+    wait_for_grid(page)
+    page.mouse.click(*point(page, 12))
+    expect(page.get_by_role("heading", name="Channel 12")).to_be_visible()
+    stage = page.get_by_role("slider", name="Channel")
+    expect(stage).to_be_focused()
+    theirs = ("Tab", "Shift+Tab", "F5", "Escape", "PageDown", "Control+f", "Control+r", "a")
+    for keys in theirs:
+        prevented = stage.evaluate(
+            """(stage, keys) => {
+                const [key, modifier] = keys.split("+").reverse();
+                const options = {key, bubbles: true, composed: true, cancelable: true};
+                options.ctrlKey = modifier === "Control";
+                options.shiftKey = modifier === "Shift";
+                return !stage.dispatchEvent(new KeyboardEvent("keydown", options));
+            }""",
+            keys,
+        )
+        assert not prevented, keys
+    page.keyboard.press("Tab")
+    expect(stage).not_to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    expect(stage).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    expect(stage).not_to_be_focused()
+
+
 def test_a_tap_works_on_a_phone(browser: Browser, server: str) -> None:
     context = new_context(browser, viewport={"width": 390, "height": 844}, has_touch=True)
     opened = context.new_page()

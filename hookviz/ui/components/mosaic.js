@@ -280,7 +280,10 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     show();
     return true;
   };
-  stage.onkeydown = press;
+  // Without what `press` returns: a handler's false cancels the browser's own keys, Tab among them.
+  stage.onkeydown = (event) => {
+    press(event);
+  };
   stage.onfocus = stage.onblur = paint;
 
   // "/" and the arrows work from anywhere on the page where nobody types.
