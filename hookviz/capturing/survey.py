@@ -2,15 +2,15 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
+from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing import layers
 from hookviz.capturing.returned_call import Outputs, ReturnedCall, returned_call
@@ -88,7 +88,7 @@ class Survey:
 KINDS = ("conv", "maps", "all")
 """What `list_layers` can list."""
 
-_surveys: WeakKeyDictionary[nn.Module, dict[tuple[int, ...] | str, Survey]] = WeakKeyDictionary()
+_surveys: MutableMapping[nn.Module, dict[tuple[int, ...] | str, Survey]] = WeakIdKeyDictionary()
 _lock = threading.Lock()
 
 

@@ -1,14 +1,14 @@
 """Which input channels matter most to a channel, and which layer those channels come from."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from types import MappingProxyType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing import layers
 from hookviz.errors import UnknownLayerError
@@ -46,7 +46,7 @@ _SCALE_CHANNELS = frozenset(
 )
 """Arithmetic that keeps the channels where all but one operand are a number per channel."""
 
-_sources: WeakKeyDictionary[nn.Module, Mapping[str, str]] = WeakKeyDictionary()
+_sources: MutableMapping[nn.Module, Mapping[str, str]] = WeakIdKeyDictionary()
 _lock = threading.Lock()
 
 Ranking = tuple[tuple[int, float], ...]

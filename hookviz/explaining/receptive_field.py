@@ -11,16 +11,16 @@ matter, so a weight of 0 counts as seen.
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing.survey import survey
 from hookviz.errors import SettingError
@@ -38,7 +38,7 @@ Box = tuple[int, int, int, int]
 _ROOM = 8192  # side in pixels of an input on which a field that has an end shows its whole size
 _MOST_SHAPES = 8  # input shapes per network that are remembered
 
-_known: WeakKeyDictionary[nn.Module, dict[tuple[int, ...], "Fields"]] = WeakKeyDictionary()
+_known: MutableMapping[nn.Module, dict[tuple[int, ...], "Fields"]] = WeakIdKeyDictionary()
 _lock = threading.Lock()
 
 

@@ -11,23 +11,24 @@ attribute are all seen there. A network that is never watched counts as one that
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from enum import Enum
 from functools import partial
 from inspect import signature
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.hooking.copies import insides
 from hookviz.hooking.torch_functions import EveryFunction, function_name
 
-_only_computes: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
-_known_code: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
+_only_computes: MutableMapping[nn.Module, bool] = WeakIdKeyDictionary()
+_known_code: MutableMapping[nn.Module, bool] = WeakIdKeyDictionary()
 _lock = threading.Lock()
 
 _LIBRARIES = ("torch", "torchvision", "timm", "hookviz")

@@ -7,13 +7,13 @@ all tensors too and is thrown away after one pass: nothing that a pass does outl
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.hooking.conduct import only_computes
 from hookviz.hooking.copies import deep_copy
@@ -24,7 +24,7 @@ Network = TypeVar("Network", bound=nn.Module)
 _MOST_IDLE = 4  # replicas kept per model; more runs at once than that make their own
 
 _lock = threading.Lock()
-_idle: WeakKeyDictionary[nn.Module, list["_Replica[Any]"]] = WeakKeyDictionary()
+_idle: MutableMapping[nn.Module, list["_Replica[Any]"]] = WeakIdKeyDictionary()
 
 
 @contextmanager

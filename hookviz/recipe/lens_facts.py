@@ -1,12 +1,12 @@
 """What the numbers of a lens depend on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from torch import nn
+from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing.layers import channels_last, leaf_names
 from hookviz.capturing.survey import survey
@@ -104,7 +104,7 @@ def lens_recipe_of(
     )
 
 
-_structures: WeakKeyDictionary[nn.Module, Structure] = WeakKeyDictionary()
+_structures: MutableMapping[nn.Module, Structure] = WeakIdKeyDictionary()
 
 
 def _structure(network: nn.Module) -> Structure:
