@@ -39,15 +39,14 @@ def test_each_of_two_equal_networks_shows_its_own_maps() -> None:
     first, second = _two()
     assert first == second
     image = torch.rand(1, 3, 32, 32)
-    for network in (first, second):
-        model = hookviz.wrap(network)
+    models = [hookviz.wrap(network) for network in (first, second)]  # both are there all the time
+    for network, model in zip((first, second), models, strict=True):
         shown = hookviz.capture(model, image)["conv"].values
         with torch.no_grad():
             assert torch.equal(shown, network.conv(image)[0])
 
 
 def test_each_of_two_equal_networks_has_its_own_receptive_field() -> None:
-    sizes = [
-        receptive_fields(hookviz.wrap(network), (3, 32, 32))["conv"].size for network in _two()
-    ]
+    models = [hookviz.wrap(network) for network in _two()]
+    sizes = [receptive_fields(model, (3, 32, 32))["conv"].size for model in models]
     assert sizes == [(3, 3), (5, 5)]
