@@ -4,7 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -126,8 +126,8 @@ def survey(model: Model, shape: tuple[int, ...]) -> Survey:
     """What a pass over an input of `shape`, ``(C, H, W)``, runs; remembered per network.
 
     The pass is made without data, on torch's meta device, which takes milliseconds for the
-    largest model. A network whose path depends on values is run on zeros instead; what it runs for
-    a certain image tells `survey_input`.
+    largest model. A person's own code, and a network whose path depends on values, is run on zeros
+    instead; what it runs for a certain image tells `survey_input`.
 
     Raises:
         ModelError: the network can't take an input of that shape.
@@ -184,7 +184,8 @@ def survey_input(model: Model, model_input: ModelInput) -> Survey:
         surveyed = _pass_over(
             replica, model_input.tensor, lambda images: forward_pass(model, replica, images)
         )
-    return _remember(known, model_input.digest, surveyed)
+    # It is the way of this input, and of no other.
+    return _remember(known, model_input.digest, replace(surveyed, only_computes=False))
 
 
 def _remember(
@@ -262,5 +263,5 @@ def _pass_over(
         tuple(call.layer for call in seen),
         frozenset(passed_on),
         output.shape[1] if isinstance(output, Tensor) and output.ndim == 2 else 0,
-        only_computes=images.is_meta and watched.only_computed,
+        only_computes=watched.only_computed,
     )

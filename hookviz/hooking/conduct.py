@@ -9,6 +9,9 @@ The question is answered by watching one pass without data: a way past the versi
 attribute are all seen there. A network that is never watched counts as one that does more.
 """
 
+import copyreg
+import hashlib
+import pickle
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
@@ -25,13 +28,15 @@ from torch import Tensor, nn
 from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.hooking.copies import insides
-from hookviz.hooking.torch_functions import EveryFunction, function_name
+from hookviz.hooking.generators import generators
+from hookviz.hooking.torch_functions import EveryFunction, function_name, not_followed
 
 _only_computes: MutableMapping[nn.Module, bool] = WeakIdKeyDictionary()
 _known_code: MutableMapping[nn.Module, bool] = WeakIdKeyDictionary()
 _lock = threading.Lock()
 
-_LIBRARIES = ("torch", "torchvision", "timm", "hookviz")
+_LIBRARIES = ("torch", "torchvision", "timm", "hookviz", "builtins")
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
 
 def only_computes(network: nn.Module) -> bool:
@@ -44,7 +49,9 @@ def is_known_code(network: nn.Module) -> bool:
     """Whether every module of the network is as torch, torchvision, timm or HookViz wrote it.
 
     A person's own code has ways to write into memory that no watched pass shows: another thread, a
-    script, a compiled extension.
+    script, a compiled extension. And it may keep what a pass over shapes leaves behind, a mask by
+    its shape in a dictionary of its module or under ``lru_cache``, or hand memory that is not there
+    to C: such code is never run without data.
     """
     with _lock:
         known = _known_code.get(network)
@@ -56,10 +63,26 @@ def is_known_code(network: nn.Module) -> bool:
 
 
 def _is_as_written(module: nn.Module) -> bool:
-    functions = (part for part in vars(module).values() if isinstance(part, FunctionType))
+    parts: list[Any] = [type(module), *vars(module).values()]
+    parts += (hook for table in _HOOKS for hook in getattr(module, table).values())
+    if isinstance(module, torch.fx.GraphModule):
+        parts += (node.target for node in module.graph.nodes if node.op == "call_function")
+    code = (type(part) if isinstance(part, nn.Module) else part for part in map(_called, parts))
     return all(
-        str(part.__module__).partition(".")[0] in _LIBRARIES for part in (type(module), *functions)
+        is_library(str(part.__module__)) for part in code if isinstance(part, type | FunctionType)
     )
+
+
+def is_library(module: str) -> bool:
+    """Whether a Python module is one whose code is known: torch's, torchvision's, timm's, ours."""
+    return module.partition(".")[0] in _LIBRARIES
+
+
+def _called(part: Any) -> Any:
+    """The function in a method or a partial application of it; anything else as it is."""
+    while isinstance(part, partial | MethodType):
+        part = part.func if isinstance(part, partial) else part.__func__
+    return part
 
 
 def take_down(network: nn.Module, *, only_computes: bool) -> None:
@@ -74,7 +97,7 @@ class Conduct(EveryFunction):
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self._network = network
-        self._before = _State(network)
+        self._before = _State(network), generators()
         self._looked_past = False
 
     def called(
@@ -96,7 +119,9 @@ class Conduct(EveryFunction):
     @property
     def only_computed(self) -> bool:
         """Whether the pass, which has ended, did nothing but compute."""
-        return not self._looked_past and self._before.same(_State(self._network))
+        if self._looked_past or not self._before[0].same(_State(self._network)):
+            return False
+        return self._before[1] == generators()
 
 
 _VALUES = frozenset(
@@ -116,7 +141,8 @@ def _moves_averages(
     func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> bool:
     """Whether a norm writes to its running averages, which their version counters do not tell."""
-    if function_name(func) not in ("batch_norm", "instance_norm"):
+    # torch has several besides `F.batch_norm`: native_batch_norm, cudnn_batch_norm, …
+    if not any(norm in function_name(func) for norm in ("batch_norm", "instance_norm")):
         return False
     try:
         arguments = signature(func).bind(*args, **kwargs)
@@ -146,13 +172,29 @@ class _State:
             return type(value), repr(value)
         self._kept.append(value)
         if isinstance(value, Tensor):
-            return id(value), None if value.is_inference() else value._version, value.shape
+            version = None if value.is_inference() else value._version
+            return id(value), version, value.shape, self._values(value)
         hidden = isinstance(value, nn.Module) and id(value) not in self._modules
         parts = vars(value).items() if hidden else _parts(value)
         if parts is None or depth > _DEEPEST:
             self._unknown = True
             return id(value)
         return id(value), [self._of(part, depth + 1) for part in parts]
+
+    def _values(self, tensor: Tensor) -> bytes:
+        """What is in a buffer or its like, which has ways to be written to that no counter tells.
+
+        A parameter may be large, and is not written to in secret.
+        """
+        if isinstance(tensor, nn.Parameter) or tensor.is_meta or tensor.layout != torch.strided:
+            return b""
+        with not_followed():
+            return hashlib.blake2b(_bytes(tensor), digest_size=16).digest()
+
+
+def _bytes(tensor: Tensor) -> Any:
+    plain = tensor.detach().to("cpu").resolve_conj().resolve_neg().contiguous()
+    return plain.reshape(-1).view(torch.uint8).numpy().data
 
 
 def _parts(value: Any) -> Iterable[Any] | None:  # noqa: PLR0911 - one for each kind
@@ -175,7 +217,30 @@ def _parts(value: Any) -> Iterable[Any] | None:  # noqa: PLR0911 - one for each 
         return (value.__self__,)
     if isinstance(value, ref):
         return (value(),)
-    return _parts(vars(value)) if hasattr(value, "__dict__") else None
+    if isinstance(value, torch.Generator):
+        return (value.get_state().numpy().tobytes(),)
+    return _parts_of_object(value)
+
+
+def _parts_of_object(value: Any) -> Iterable[Any] | None:
+    """Attributes, slots, and what a class of C or with a way of its own is pickled by."""
+    kind = type(value)
+    slots = copyreg._slotnames(kind)  # type: ignore[attr-defined]
+    parts = [getattr(value, slot) for slot in slots if hasattr(value, slot)]
+    parts += (
+        (part for pair in vars(value).items() for part in pair)
+        if hasattr(value, "__dict__")
+        else ()
+    )
+    if all(getattr(kind, way, None) is getattr(object, way, None) for way in _PICKLED):
+        return parts if slots or hasattr(value, "__dict__") else None
+    try:
+        return *parts, pickle.dumps(value)
+    except Exception:  # noqa: BLE001 - any class can refuse in its own way
+        return None
+
+
+_PICKLED = ("__reduce__", "__reduce_ex__", "__getstate__")
 
 
 _DEEPEST = 8

@@ -2,18 +2,27 @@
 
 `copy.deepcopy` takes functions over as they are, so a lambda that a module keeps as an attribute
 goes on calling the original's layers and counting in the original's lists. Here functions are
-copied as well, with what they close over. And it refuses tensors that came of a computation, as the
-product of an old weight norm did; here their values are copied.
+copied as well, with what they close over; so are weak references, and what ``lru_cache`` makes,
+whose copy remembers nothing yet. And it refuses tensors that came of a computation, as the product
+of an old weight norm did; here their values are copied.
 """
 
 import copy
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import _lru_cache_wrapper, lru_cache, partial, update_wrapper
 from types import CellType, FunctionType, MethodType
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary, WeakMethod, WeakSet, WeakValueDictionary, ref
 
 from torch import Tensor, nn
+
+from hookviz.hooking.module_copies import (
+    Bare,
+    copied_or_shared,
+    is_copied_in_its_own_way,
+    repair_graphs,
+)
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -27,18 +36,92 @@ def deep_copy(network: Network, memo: dict[int, Any] | None = None) -> Network:
             looked into.
     """
     memo = {} if memo is None else memo
-    functions: list[FunctionType] = []
-    for value in _held(network, memo):
-        if isinstance(value, FunctionType) and _keeps_something(value):
-            functions.append(value)
-        elif isinstance(value, Tensor) and not value.is_leaf:
-            memo[id(value)] = value.detach().clone()
-    for function in functions:
-        memo[id(function)] = _without_insides(function)
+    late = _begin(network, memo)
     copied = copy.deepcopy(network, memo)
-    for function in functions:
-        _fill(memo[id(function)], function, memo)
+    for fill in late:
+        fill()
+    repair_graphs(network, copied, memo)
     return copied
+
+
+def _begin(network: nn.Module, memo: dict[int, Any]) -> list[Callable[[], None]]:
+    """Put into `memo` what `copy.deepcopy` would copy wrongly; what to call after it, to fill it."""
+    held = list(held_by(network, memo))
+    referents = {id(each()) for value in held for each in _references(value)}
+    late: list[Callable[[], None]] = [
+        Bare(module, memo).fill
+        for module in network.modules()
+        if id(module) not in memo and (is_copied_in_its_own_way(module) or id(module) in referents)
+    ]
+    for value in held:
+        if isinstance(value, Tensor) and not value.is_leaf:
+            memo[id(value)] = value.detach().clone()
+    for value in held:
+        if isinstance(value, FunctionType) and _keeps_something(value):
+            memo[id(value)] = _without_insides(value)
+            late.append(partial(_fill, memo[id(value)], value, memo))
+        elif isinstance(value, _lru_cache_wrapper):
+            late.append(_forgetful(value, memo))
+        elif isinstance(value, ref):
+            _point(value, memo)
+        elif isinstance(value, _WEAK):
+            memo[id(value)] = type(value)()
+            late.append(partial(_gather, memo[id(value)], value, memo))
+    return late
+
+
+_WEAK = (WeakKeyDictionary, WeakValueDictionary, WeakSet)
+
+
+def _references(value: Any) -> Iterator[ref[Any]]:
+    """The weak references that are a value, or in it."""
+    if isinstance(value, ref):
+        yield value
+    elif isinstance(value, WeakKeyDictionary | WeakSet):
+        yield from map(ref, value)
+    elif isinstance(value, WeakValueDictionary):
+        yield from map(ref, value.values())
+
+
+def _point(reference: ref[Any], memo: dict[int, Any]) -> None:
+    """Let the copy of a weak reference be one to the copy, which `memo` has already."""
+    if isinstance(reference, WeakMethod):
+        method = reference()
+        if method is not None and id(method.__self__) in memo:
+            bound = MethodType(method.__func__, memo[id(method.__self__)])
+            memo[id(reference)] = WeakMethod(bound)
+    elif id(reference()) in memo:
+        memo[id(reference)] = ref(memo[id(reference())])
+
+
+def _gather(copied: Any, weak: Any, memo: dict[int, Any]) -> None:
+    """Put the copies of what is in a weak container into its copy."""
+    if isinstance(weak, WeakSet):
+        copied.update(copied_or_shared(part, memo) for part in weak)
+    else:
+        copied.update(
+            (copied_or_shared(key, memo), copied_or_shared(value, memo))
+            for key, value in weak.items()
+        )
+
+
+def _forgetful(cached: Any, memo: dict[int, Any]) -> Callable[[], None]:
+    """Let an ``lru_cache`` be copied as one that remembers nothing yet; what to call at the end."""
+    inside: list[Any] = []
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return inside[0](*args, **kwargs)
+
+    copied = lru_cache(**cached.cache_parameters())(call)
+    update_wrapper(copied, cached)
+    copied.__wrapped__ = call
+    memo[id(cached)] = copied
+    return lambda: inside.append(copied_or_shared(cached.__wrapped__, memo))
+
+
+def tensors_held(network: nn.Module) -> Iterator[Tensor]:
+    """The tensors that the modules hold besides parameters, buffers and plain attributes."""
+    return (value for value in held_by(network, {}) if isinstance(value, Tensor))
 
 
 def insides(function: FunctionType) -> tuple[Any, ...]:
@@ -65,7 +148,7 @@ def _keeps_something(function: FunctionType) -> bool:
 _CONSTANT = (type(None), bool, int, float, complex, str, bytes, type)
 
 
-def _held(network: nn.Module, memo: Mapping[int, Any]) -> Iterator[Any]:
+def held_by(network: nn.Module, memo: Mapping[int, Any]) -> Iterator[Any]:
     """What the modules hold, in containers and inside of functions too; not what `memo` has."""
     seen = set(memo)
     waiting = [value for module in network.modules() for value in vars(module).values()]
@@ -87,6 +170,8 @@ def _parts(value: Any) -> Iterable[Any]:
         return value
     if isinstance(value, partial):
         return value.func, *value.args, *value.keywords.values()
+    if isinstance(value, _lru_cache_wrapper):
+        return (value.__wrapped__,)
     return (value.__self__,) if isinstance(value, MethodType) else ()
 
 
@@ -107,14 +192,7 @@ def _fill(copied: FunctionType, function: FunctionType, memo: dict[int, Any]) ->
             content = original.cell_contents
         except ValueError:  # of a name that is not bound yet
             continue
-        cell.cell_contents = _copied(content, memo)
-    copied.__defaults__ = _copied(function.__defaults__, memo)
-    copied.__kwdefaults__ = _copied(function.__kwdefaults__, memo)
-    vars(copied).update(_copied(vars(function), memo))
-
-
-def _copied(value: Any, memo: dict[int, Any]) -> Any:
-    try:
-        return copy.deepcopy(value, memo)
-    except Exception:  # noqa: BLE001 - locks and files: what can't be copied is shared, as ever
-        return value
+        cell.cell_contents = copied_or_shared(content, memo)
+    copied.__defaults__ = copied_or_shared(function.__defaults__, memo)
+    copied.__kwdefaults__ = copied_or_shared(function.__kwdefaults__, memo)
+    vars(copied).update(copied_or_shared(vars(function), memo))

@@ -5,12 +5,15 @@ A person's own hook, or one of `hookviz.watch`, sees the passes of the module th
 copy that took it along would call it with images that are none of theirs.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, MutableMapping
 from functools import partial
-from types import MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
+from torch.utils.weak import WeakIdKeyDictionary
+
+from hookviz.hooking.copies import held_by, insides
 
 _TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _FLAGS = (
@@ -19,33 +22,58 @@ _FLAGS = (
 )
 _PARTS_OF_TORCH = ("torch.nn.utils.", "torch.ao.")
 
-Place = tuple[int, str, int]
-"""Which module, in order of ``network.modules()``; which table of it; which key."""
+Place = tuple[str, str, int]
+"""Which module, by its name; which table of it; which key."""
+
+_ANYBODYS = (Tensor, tuple, frozenset, type, ModuleType, BuiltinFunctionType)
+"""What a network holds and a hook refers to without having to do with each other."""
+
+_adopted: MutableMapping[nn.Module, frozenset[Place]] = WeakIdKeyDictionary()
 
 
 def foreign_hooks(network: nn.Module) -> dict[Place, Any]:
     """Every forward and backward hook that is not the network's own, by where it is.
 
-    Its own are torch's (weight norm, spectral norm, pruning), and methods of the network's modules.
+    Its own are torch's (weight norm, spectral norm, pruning), methods of the network's modules and
+    of what they hold, functions that were made inside of such a method or that reach what the
+    network holds, and those that were adopted.
     """
-    modules = tuple(network.modules())
-    own = {id(module) for module in modules}
-    return {
-        (number, table, key): hook
-        for number, module in enumerate(modules)
+    every = {
+        (name, table, key): hook
+        for name, module in network.named_modules()
         for table in _TABLES
         for key, hook in getattr(module, table).items()
-        if not any(_belongs(part, own) for part in _callables(hook))
     }
+    if not every:
+        return {}
+    own = _Own(network)
+    adopted = _adopted.get(network, frozenset())
+    return {
+        place: hook
+        for place, hook in every.items()
+        if place not in adopted and not any(map(own.has, _callables(hook)))
+    }
+
+
+def adopt(network: nn.Module, places: Iterable[Place]) -> None:
+    """Count the hooks at these places among the network's own from now on."""
+    _adopted[network] = _adopted.get(network, frozenset()).union(places)
+
+
+def adopted(network: nn.Module) -> frozenset[Place]:
+    """Where the hooks are that were adopted."""
+    return _adopted.get(network, frozenset())
 
 
 def remove(network: nn.Module, places: Iterable[Place]) -> None:
     """Take the hooks at these places off a copy of the network that they were found on."""
-    modules = tuple(network.modules())
-    for number, table, key in places:
-        module = modules[number]
-        for name in (table, *_FLAGS):
-            getattr(module, name).pop(key, None)
+    modules = dict(network.named_modules())
+    for name, table, key in places:
+        module = modules.get(name)
+        if module is None:  # a graph module is copied without what its graph does not call
+            continue
+        for part in (table, *_FLAGS):
+            getattr(module, part).pop(key, None)
         if not module._backward_hooks:
             module._is_full_backward_hook = None
 
@@ -59,13 +87,39 @@ def _callables(hook: Any) -> Iterator[Any]:
         yield hook
 
 
-def _belongs(part: Any, own: set[int]) -> bool:
-    if id(part) in own:
-        return True
-    if isinstance(part, MethodType):
-        return id(part.__self__) in own or _belongs(part.__self__, own)
-    return any(
-        f"{kind.__module__}.".startswith(_PARTS_OF_TORCH)
-        for kind in (*type(part).__mro__, part)
-        if isinstance(getattr(kind, "__module__", None), str)
-    )
+class _Own:
+    """What belongs to a network: its modules, what they hold, and what their classes define."""
+
+    def __init__(self, network: nn.Module) -> None:
+        modules = tuple(network.modules())
+        tables = {id(getattr(module, table)): None for module in modules for table in _TABLES}
+        held = [value for value in held_by(network, tables) if not isinstance(value, _ANYBODYS)]
+        self._objects = {id(part) for part in (*modules, *held)}
+        self._held = held  # alive, or an identity could go to another
+        self._makers = tuple(
+            {
+                (base.__module__, f"{base.__qualname__}.")
+                for module in modules
+                for base in type(module).__mro__
+            }
+        )
+
+    def has(self, part: Any) -> bool:
+        """Whether a part of a hook is the network's, or torch's."""
+        if id(part) in self._objects:
+            return True
+        if isinstance(part, MethodType):
+            return self.has(part.__self__)
+        if isinstance(part, FunctionType):
+            if part.__module__.startswith("hookviz."):
+                return False
+            made_inside = any(
+                part.__module__ == module and part.__qualname__.startswith(name)
+                for module, name in self._makers
+            )
+            return made_inside or any(id(value) in self._objects for value in insides(part))
+        return any(
+            f"{kind.__module__}.".startswith(_PARTS_OF_TORCH)
+            for kind in (*type(part).__mro__, part)
+            if isinstance(getattr(kind, "__module__", None), str)
+        )

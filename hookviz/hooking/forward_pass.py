@@ -14,7 +14,10 @@ from torch import Tensor, nn
 
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import hooks, replicas
+from hookviz.hooking.apart import apart
+from hookviz.hooking.conduct import is_known_code
 from hookviz.hooking.failing_call import FailingCall, failing_call, first_line
+from hookviz.hooking.precision import device_and_dtype as device_and_dtype  # noqa: PLC0414
 from hookviz.language.saying import say
 from hookviz.machine.memory import is_short_of_memory
 from hookviz.types import Model, Preprocess, Progress
@@ -71,6 +74,7 @@ def private_replica(model: Model) -> Iterator[nn.Module]:
     with (
         torch.inference_mode(mode=False),
         torch.no_grad(),
+        apart(model.network),
         replicas.borrow(model.network) as replica,
     ):
         yield replica
@@ -91,7 +95,8 @@ def forward_pass(
         ModelError: the network can't take these images, or there is not enough memory.
     """
     try:
-        return replica(images.to(*device_and_dtype(replica), copy=True))
+        with apart(model.network):
+            return replica(images.to(*device_and_dtype(replica), copy=True))
     except hooks.StopForward:
         return None
     except Exception as error:
@@ -150,26 +155,30 @@ def pass_without_data(
 ) -> Result:
     """What `follow` makes of a replica without data and an input of `shape`, ``(C, H, W)``.
 
-    On torch's meta device a pass takes milliseconds for the largest network. Where the network's
-    path depends on values it is followed once more on a replica with data, over zeros.
+    On torch's meta device a pass takes milliseconds for the largest network. A person's own code
+    is never run there: it may keep what it computed for later, or hand memory to C that isn't
+    there. It is followed on a replica with data, over zeros, as is a network whose path depends
+    on values.
 
     Raises:
         ModelError: the network can't take an input of that shape.
     """
-    hollow = replicas.shapes_only(model.network)
-    dtype = device_and_dtype(model.network)[1]
-    try:
-        with torch.inference_mode(mode=False), torch.no_grad():
-            return follow(hollow, torch.empty(1, *shape, device="meta", dtype=dtype))
-    except Exception:  # noqa: BLE001 - whatever meta tensors can't do, real ones decide
-        with private_replica(model) as replica:
-            zeros = torch.zeros(1, *shape).to(*device_and_dtype(replica))
-            try:
-                return follow(replica, zeros.clone())
-            except Exception as error:
-                with private_replica(model) as other:
-                    failed = failing_call(other, lambda: other(zeros.to(*device_and_dtype(other))))
-                raise refused(model, shape, error, failed) from error
+    if is_known_code(model.network):
+        hollow = replicas.shapes_only(model.network)
+        dtype = device_and_dtype(model.network)[1]
+        try:
+            with torch.inference_mode(mode=False), torch.no_grad(), apart(model.network):
+                return follow(hollow, torch.empty(1, *shape, device="meta", dtype=dtype))
+        except Exception:  # noqa: BLE001, S110 - whatever meta tensors can't do, real ones decide
+            pass
+    with private_replica(model) as replica:
+        zeros = torch.zeros(1, *shape).to(*device_and_dtype(replica))
+        try:
+            return follow(replica, zeros.clone())
+        except Exception as error:
+            with private_replica(model) as other:
+                failed = failing_call(other, lambda: other(zeros.to(*device_and_dtype(other))))
+            raise refused(model, shape, error, failed) from error
 
 
 def own_shape(model: Model) -> tuple[int, ...]:
@@ -197,11 +206,3 @@ def refused(
             own=own,
         )
     )
-
-
-def device_and_dtype(network: nn.Module) -> tuple[torch.device, torch.dtype]:
-    """Where and in which precision the network computes, by its first parameter of real numbers."""
-    for parameter in network.parameters():
-        if parameter.is_floating_point():
-            return parameter.device, parameter.dtype
-    return torch.device("cpu"), torch.float32

@@ -7,17 +7,19 @@ all tensors too and is thrown away after one pass: nothing that a pass does outl
 """
 
 import threading
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, UntypedStorage, nn
 from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.hooking.conduct import only_computes
-from hookviz.hooking.copies import deep_copy
-from hookviz.hooking.foreign_hooks import foreign_hooks, remove
+from hookviz.hooking.copies import deep_copy, tensors_held
+from hookviz.hooking.foreign_hooks import adopt, adopted, foreign_hooks, remove
+from hookviz.hooking.precision import remember_dtype
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -63,21 +65,18 @@ def replicate(
     Hooks that are not the network's own stay behind (see `hookviz.hooking.foreign_hooks`).
     """
     if tensor is None:
-        tensor = _itself if only_computes(network) else _copy
-    shared = {
-        id(value): value
-        for module in network.modules()
-        # A plain attribute can hold a tensor too: weight norm keeps its product there.
-        for group in (module._parameters, module._buffers, vars(module))
-        for value in group.values()
-        if isinstance(value, Tensor)
-    }
+        tensor = _itself if only_computes(network) else _Copies(network)
+    shared = {id(value): value for value in _tensors(network, deep=False)}
+    if isinstance(tensor, _Copies):
+        shared |= tensor.overlapping
     memo = {} if memo is None else memo
     memo.update((key, tensor(value)) for key, value in shared.items())
     foreign = foreign_hooks(network)
     memo.update({id(hook): None for hook in foreign.values()})  # nothing of theirs is copied
     replica = deep_copy(network, memo)
     remove(replica, foreign)
+    adopt(replica, adopted(network))
+    remember_dtype(replica, of=network)
     return replica
 
 
@@ -89,7 +88,7 @@ def full_copy(network: Network, memo: dict[int, Any] | None = None) -> Network:
     with the network.
     """
     with torch.inference_mode(mode=False), torch.no_grad():
-        return replicate(network, _copy, memo)
+        return replicate(network, _Copies(network), memo)
 
 
 def shapes_only(network: nn.Module) -> nn.Module:
@@ -134,11 +133,62 @@ def _itself(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _copy(tensor: Tensor) -> Tensor:
-    values = tensor.detach().clone()
-    if isinstance(tensor, nn.Parameter):
-        return nn.Parameter(values, requires_grad=tensor.requires_grad)
-    return values
+class _Copies:
+    """Copies tensors, so that those that overlap in memory overlap in the copies too."""
+
+    def __init__(self, network: nn.Module) -> None:
+        every = {id(each): each for each in _tensors(network, deep=True)}
+        self._storages = _overlapping(every.values())
+        self.overlapping = {
+            key: each for key, each in every.items() if _memory(each) in self._storages
+        }
+
+    def __call__(self, tensor: Tensor) -> Tensor:
+        """A copy that shares memory with what was copied before as the tensor does."""
+        values = tensor.detach()
+        storage = self._storages.get(_memory(values))
+        if storage is None:
+            values = values.clone()
+        else:
+            place = values.storage_offset(), values.size(), values.stride()
+            values = values.new_empty(0).set_(storage, *place)  # type: ignore[call-overload]
+        if isinstance(tensor, nn.Parameter):
+            return nn.Parameter(values, requires_grad=tensor.requires_grad)
+        return values
+
+
+def _overlapping(tensors: Iterable[Tensor]) -> dict[int, UntypedStorage]:
+    """A copy of each memory in which two of the tensors lie one over the other."""
+    lying: dict[int, list[tuple[int, int, Tensor]]] = {}
+    for tensor in tensors:
+        if tensor.layout == torch.strided and tensor.numel() and not tensor.is_meta:
+            reach = sum(
+                (size - 1) * step for size, step in zip(tensor.size(), tensor.stride(), strict=True)
+            )
+            begin = tensor.storage_offset() * tensor.itemsize
+            end = begin + (reach + 1) * tensor.itemsize
+            lying.setdefault(_memory(tensor), []).append((begin, end, tensor))
+    copied = {}
+    for memory, places in lying.items():
+        places.sort(key=lambda place: place[:2])
+        if any(later[0] < earlier[1] for earlier, later in pairwise(places)):
+            copied[memory] = places[0][2].untyped_storage().clone()
+    return copied
+
+
+def _tensors(network: nn.Module, *, deep: bool) -> Iterator[Tensor]:
+    """The tensors that the modules hold; with `deep` those inside of what they hold too."""
+    for module in network.modules():
+        # A plain attribute can hold a tensor too: weight norm keeps its product there.
+        for group in (module._parameters, module._buffers, vars(module)):
+            yield from (value for value in group.values() if isinstance(value, Tensor))
+    if deep:
+        yield from tensors_held(network)
+
+
+def _memory(tensor: Tensor) -> int:
+    """What tells a tensor's memory from another's; 0 where it has none of the usual kind."""
+    return tensor.untyped_storage()._cdata if tensor.layout == torch.strided else 0
 
 
 class _Replica(Generic[Network]):

@@ -1,6 +1,7 @@
 """Networks that do more than compute: each against plain hooks on a deep copy."""
 
 import copy
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -347,8 +348,26 @@ def test_a_record_that_writes_have_spoilt_is_found_by_the_seal(
     assert "conv (Conv2d) puts out something else than what was recorded of it" in verdict.text
 
 
+class CountsInTheEnvironment(Odd):
+    """State outside of the process's Python objects: nobody can take that back."""
+
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        os.environ["HOOKVIZ_TEST_TOTAL"] = str(int(os.environ["HOOKVIZ_TEST_TOTAL"]) + 1)
+        other: Tensor = self.other(images * int(os.environ["HOOKVIZ_TEST_TOTAL"]))
+        return activation + other
+
+
+def test_state_outside_of_the_network_is_told_by_the_seal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOKVIZ_TEST_TOTAL", "0")
+    model = as_model(seeded(CountsInTheEnvironment))
+    verdict = hookviz.run_lens("verify", model, bright()).panels[0]
+    assert isinstance(verdict, TextPanel)
+    assert verdict.tone == "bad"
+    assert "other (Conv2d) puts out something else than what was recorded of it" in verdict.text
+
+
 class CountsInItsClass(Odd):
-    """State outside of the network, which every copy shares: nobody can take that back."""
+    """State of the class, which every copy shares: it is put back after each pass."""
 
     total = 0
 
@@ -358,11 +377,11 @@ class CountsInItsClass(Odd):
         return activation + other
 
 
-def test_state_outside_of_the_network_is_told_by_the_seal() -> None:
-    verdict = hookviz.run_lens("verify", as_model(seeded(CountsInItsClass)), bright()).panels[0]
-    assert isinstance(verdict, TextPanel)
-    assert verdict.tone == "bad"
-    assert "other (Conv2d) puts out something else than what was recorded of it" in verdict.text
+def test_state_of_a_class_is_as_it_was_after_each_pass() -> None:
+    model = as_model(seeded(CountsInItsClass))
+    scores = [hookviz.capture(model, bright()).logits for _ in range(3)]
+    assert CountsInItsClass.total == 0
+    assert len({str(each) for each in scores}) == 1
 
 
 def test_what_only_computes_is_known_to() -> None:
@@ -371,5 +390,5 @@ def test_what_only_computes_is_known_to() -> None:
         hookviz.capture(model, bright())
         # Writes in threads and scripts cannot be seen: captures copy whatever a person's code does.
         unseen = (WritesInAnotherThread, WritesInAScript)
-        plain = build in (Odd, WithoutGradients, ReplacedForward, *unseen)
+        plain = build in (Odd, WithoutGradients, ReplacedForward, GoesOnWithout, *unseen)
         assert conduct.only_computes(model.network) is plain, build.__name__

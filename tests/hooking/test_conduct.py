@@ -1,13 +1,26 @@
+import random
 import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hookviz.hooking.conduct import Conduct, only_computes, take_down
+
+
+class _Slots:
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+def _averages() -> tuple[Tensor, Tensor]:
+    return torch.zeros(3), torch.ones(3)
 
 
 class Acts(nn.Module):
@@ -19,6 +32,10 @@ class Acts(nn.Module):
         self.register_buffer("count", torch.zeros(()))
         self.memory: dict[str, list[int]] = {"calls": []}
         self.number = 0
+        self.dice = random.Random(0)
+        self.torch_dice = torch.Generator()
+        self.slots = _Slots()
+        self.raw = self.count.numpy().reshape(1)
 
     count: Tensor
 
@@ -29,9 +46,10 @@ class Acts(nn.Module):
 
 def computed_only(act: Callable[[Acts, Tensor], Any]) -> bool:
     network = nn.Sequential(Acts(act))
+    images = torch.rand(1, 3, 4, 4) + 1
     conduct = Conduct(network)
     with conduct:
-        network(torch.rand(1, 3, 4, 4) + 1)
+        network(images)
     return conduct.only_computed
 
 
@@ -68,6 +86,14 @@ def test_computing_is_no_more_than_that(act: Callable[[Acts, Tensor], Any]) -> N
         lambda self, _: self.memory["calls"].append(1),
         lambda self, x: F.batch_norm(x, torch.zeros(3), torch.ones(3), training=True),
         lambda self, _: self.register_buffer("other", torch.ones(1)),
+        lambda self, x: torch.native_batch_norm(x, None, None, *_averages(), True, 0.1, 1e-5),
+        lambda self, _: self.dice.random(),
+        lambda self, _: self.torch_dice.seed(),
+        lambda self, _: setattr(self.slots, "count", self.slots.count + 1),
+        lambda self, _: self.raw.fill(5),
+        lambda _, x: torch.rand(3),
+        lambda *_: random.random(),
+        lambda *_: np.random.rand(),  # noqa: NPY002 - a person's network may
     ],
 )
 def test_whatever_is_more_is_seen(act: Callable[[Acts, Tensor], Any]) -> None:
@@ -76,7 +102,7 @@ def test_whatever_is_more_is_seen(act: Callable[[Acts, Tensor], Any]) -> None:
 
 def test_what_can_not_be_told_counts_as_more() -> None:
     network = nn.Sequential(nn.ReLU())
-    network.generator = torch.Generator()  # type: ignore[assignment]
+    network.waiting = (number for number in range(3))  # type: ignore[assignment]
     with Conduct(network) as conduct:
         pass
     assert not conduct.only_computed

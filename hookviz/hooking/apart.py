@@ -1,0 +1,122 @@
+"""A block in which passes of ours leave the rest of the process alone, and it them.
+
+A person's global module hooks are for their passes and see none of ours. What ``torch.compile``
+made of a method is not used: it was compiled with other hooks than ours. Global generators of
+random numbers and caches of a person's own code are put back (`hookviz.hooking.surroundings`).
+"""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules import module as torch_module
+
+from hookviz.hooking.conduct import is_known_code, only_computes
+from hookviz.hooking.generators import generators, put_generators_back
+from hookviz.hooking.surroundings import surroundings_put_back
+
+_TABLES = tuple(
+    getattr(torch_module, name)
+    for name in (
+        *("_global_forward_hooks", "_global_forward_pre_hooks"),
+        *("_global_backward_hooks", "_global_backward_pre_hooks"),
+    )
+)
+
+_inside = threading.local()
+_lock = threading.RLock()
+
+
+@contextmanager
+def apart(network: nn.Module) -> Iterator[None]:
+    """Run passes of `network`, or of replicas of it, apart from the rest of the process."""
+    with ExitStack() as stack:
+        stack.enter_context(_silent_hooks())
+        if "torch._dynamo" in sys.modules:
+            stack.enter_context(_eager)
+        if not is_known_code(network):
+            if not only_computes(network):
+                stack.enter_context(_same_generators)
+            stack.enter_context(surroundings_put_back(network))
+        yield
+
+
+class _Shared(AbstractContextManager[None]):
+    """A block that several threads may be in at once: the first one begins it, the last ends it."""
+
+    def __init__(self, begin: Callable[[], Callable[[], object]]) -> None:
+        self._begin = begin
+        self._blocks = 0
+        self._end: Callable[[], object] = bool
+
+    def __enter__(self) -> None:
+        with _lock:
+            if not self._blocks:
+                self._end = self._begin()
+            self._blocks += 1
+
+    def __exit__(self, *_error: object) -> None:
+        with _lock:
+            self._blocks -= 1
+            if not self._blocks:
+                self._end()
+
+
+def _keep_generators() -> Callable[[], object]:
+    before = generators()
+
+    def put_back() -> None:
+        if generators() != before:
+            put_generators_back(before)
+
+    return put_back
+
+
+def _stop_compiling() -> Callable[[], object]:
+    stance = torch.compiler.set_stance("force_eager")
+    return lambda: stance.__exit__(None, None, None)
+
+
+def _mute() -> Callable[[], object]:
+    for table in _TABLES:
+        table.update({key: _ForOthers(hook) for key, hook in table.items()})
+    return _unmute
+
+
+def _unmute() -> None:
+    for table in _TABLES:
+        for key, hook in table.items():
+            if isinstance(hook, _ForOthers):
+                table[key] = hook.hook
+
+
+class _ForOthers:
+    """A global hook that is not called in a thread that is in our block."""
+
+    def __init__(self, hook: Any) -> None:
+        self.hook = hook
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return None if getattr(_inside, "depth", 0) else self.hook(*args, **kwargs)
+
+
+_same_generators = _Shared(_keep_generators)
+_eager = _Shared(_stop_compiling)
+_muted = _Shared(_mute)
+
+
+@contextmanager
+def _silent_hooks() -> Iterator[None]:
+    if not any(_TABLES):
+        yield
+        return
+    with _muted:
+        _inside.depth = getattr(_inside, "depth", 0) + 1
+        try:
+            yield
+        finally:
+            _inside.depth -= 1

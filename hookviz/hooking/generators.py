@@ -1,0 +1,33 @@
+"""The generators of random numbers that a whole process shares: torch's, Python's and NumPy's."""
+
+import random
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def generators() -> tuple[Any, ...]:
+    """What state they are in, to be compared and to be put back."""
+    name, keys, *place = np.random.get_state(legacy=True)
+    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    states = [torch.get_rng_state(), *devices]
+    return (
+        tuple(state.numpy().tobytes() for state in states),
+        random.getstate(),
+        (name, np.asarray(keys).tobytes(), *place),
+    )
+
+
+def put_generators_back(state: tuple[Any, ...]) -> None:
+    """Bring them into a state that `generators` gave."""
+    (cpu, *devices), pythons, (name, keys, *place) = state
+    torch.set_rng_state(_as_tensor(cpu))
+    if devices:
+        torch.cuda.set_rng_state_all([_as_tensor(each) for each in devices])
+    random.setstate(pythons)
+    np.random.set_state((name, np.frombuffer(keys, np.uint32), *place))
+
+
+def _as_tensor(data: bytes) -> torch.Tensor:
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8)

@@ -1,0 +1,76 @@
+"""Modules that `copy.deepcopy` copies wrongly: by a way of their own, or by one of torch's.
+
+A person's ``__deepcopy__`` may return the module itself or build another one anew, a
+``__getstate__`` may leave out what a pass needs, and ``__slots__`` are lost in torch's
+``__setstate__``. Such a module is copied attribute by attribute. A graph module of torch.fx comes
+back in training mode and without what was put on it; that is put right afterwards.
+"""
+
+import copy
+import copyreg
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from torch import fx, nn
+
+_WAYS = ("__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
+_LIBRARIES = ("builtins", "torch", "torchvision", "timm")
+
+_own_ways: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+
+
+def is_copied_in_its_own_way(module: nn.Module) -> bool:
+    """Whether a person's own code has a say in how this module is copied."""
+    kind = type(module)
+    if kind not in _own_ways:
+        _own_ways[kind] = any(
+            not {*_WAYS, "__slots__"}.isdisjoint(vars(base))
+            and base.__module__.partition(".")[0] not in _LIBRARIES
+            for base in kind.__mro__
+        )
+    return _own_ways[kind] or "__deepcopy__" in vars(module)
+
+
+class Bare:
+    """A new module of the same class, in `memo` from now on, that is filled at the end."""
+
+    def __init__(self, module: nn.Module, memo: dict[int, Any]) -> None:
+        self._module = module
+        self._memo = memo
+        self._made = type(module).__new__(type(module))
+        memo[id(module)] = self._made
+
+    def fill(self) -> None:
+        """Give it copies of all that the module has."""
+        for key, value in vars(self._module).items():
+            vars(self._made)[key] = copied_or_shared(value, self._memo)
+        for slot in copyreg._slotnames(type(self._module)):  # type: ignore[attr-defined]
+            if hasattr(self._module, slot):
+                value = copied_or_shared(getattr(self._module, slot), self._memo)
+                object.__setattr__(self._made, slot, value)
+
+
+def copied_or_shared(value: Any, memo: dict[int, Any]) -> Any:
+    """A copy; what can't be copied, such as locks and files, is shared."""
+    try:
+        return copy.deepcopy(value, memo)
+    except Exception:  # noqa: BLE001 - any class can refuse in its own way
+        return value
+
+
+def repair_graphs(network: nn.Module, copied: nn.Module, memo: dict[int, Any]) -> None:
+    """Put the graph modules of a copy into the mode of those of the network, with all they had."""
+    copies = dict(copied.named_modules())
+    for name, module in network.named_modules():
+        made = copies.get(name)
+        if not isinstance(module, fx.GraphModule) or made is None or made is module:
+            continue
+        if made.training != module.training:
+            made.train(module.training)  # torchvision's have a graph for each mode
+        inside = dict(made.named_modules())
+        for part_name, part in module.named_modules():
+            if part_name in inside:
+                inside[part_name].training = part.training
+        for key, value in vars(module).items():
+            if key not in vars(made):
+                vars(made)[key] = copied_or_shared(value, memo)
