@@ -101,14 +101,16 @@ def features(
         raise HookVizError(
             say("No image gave features. {name}: {reason}", name=shorten(name), reason=reason)
         ) from reason
-    assert work.layer is not None
+    # A network may have refused the first image at first, and given features of it all the same.
+    last = work.layer or _layer_of_first(model, listed, layer, size, whole=whole)
+    assert last is not None
     stacked = np.stack(list(found.values()))
     stacked.setflags(write=False)
     return Features(
         model=model.name,
         weights=model.weights,
         digest=model.digest,
-        layer=work.layer,
+        layer=last,
         pool=pool,
         names=tuple(found),
         vectors=stacked,

@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn.modules import module as torch_module
 
 from hookviz.hooking.conduct import is_known_code, only_computes
+from hookviz.hooking.foreign_hooks import foreign_hooks
 from hookviz.hooking.generators import generators, put_generators_back
 from hookviz.hooking.surroundings import surroundings_put_back
 
@@ -35,7 +36,7 @@ _lock = threading.RLock()
 def apart(network: nn.Module) -> Iterator[None]:
     """Run passes of `network`, or of replicas of it, apart from the rest of the process."""
     with ExitStack() as stack:
-        stack.enter_context(_silent_hooks())
+        stack.enter_context(_no_global_hooks())
         if "torch._dynamo" in sys.modules:
             stack.enter_context(_eager)
         if not is_known_code(network):
@@ -104,13 +105,33 @@ class _ForOthers:
         return None if getattr(_inside, "depth", 0) else self.hook(*args, **kwargs)
 
 
+@contextmanager
+def silent_hooks(network: nn.Module) -> Iterator[None]:
+    """Call no hook of a person's that is not their network's own; passes of other threads do."""
+    modules = dict(network.named_modules())
+    taken = [
+        (getattr(modules[name], table), key, hook)
+        for (name, table, key), hook in foreign_hooks(network).items()
+    ]
+    for table, key, hook in taken:
+        table[key] = _ForOthers(hook)
+    _inside.depth = getattr(_inside, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _inside.depth -= 1
+        for table, key, hook in taken:
+            if key in table:
+                table[key] = hook
+
+
 _same_generators = _Shared(_keep_generators)
 _eager = _Shared(_stop_compiling)
 _muted = _Shared(_mute)
 
 
 @contextmanager
-def _silent_hooks() -> Iterator[None]:
+def _no_global_hooks() -> Iterator[None]:
     if not any(_TABLES):
         yield
         return

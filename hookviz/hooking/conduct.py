@@ -217,13 +217,13 @@ def _parts(value: Any) -> Iterable[Any] | None:  # noqa: PLR0911 - one for each 
         return (value.__self__,)
     if isinstance(value, ref):
         return (value(),)
-    if isinstance(value, torch.Generator):
-        return (value.get_state().numpy().tobytes(),)
     return _parts_of_object(value)
 
 
 def _parts_of_object(value: Any) -> Iterable[Any] | None:
     """Attributes, slots, and what a class of C or with a way of its own is pickled by."""
+    if isinstance(value, torch.Generator):
+        return (value.get_state().numpy().tobytes(),)
     kind = type(value)
     slots = copyreg._slotnames(kind)  # type: ignore[attr-defined]
     parts = [getattr(value, slot) for slot in slots if hasattr(value, slot)]

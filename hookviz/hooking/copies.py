@@ -45,7 +45,7 @@ def deep_copy(network: Network, memo: dict[int, Any] | None = None) -> Network:
 
 
 def _begin(network: nn.Module, memo: dict[int, Any]) -> list[Callable[[], None]]:
-    """Put into `memo` what `copy.deepcopy` would copy wrongly; what to call after it, to fill it."""
+    """What fills, after `copy.deepcopy`, what is put into `memo` since it would copy it wrongly."""
     held = list(held_by(network, memo))
     referents = {id(each()) for value in held for each in _references(value)}
     late: list[Callable[[], None]] = [

@@ -6,6 +6,7 @@ copy that took it along would call it with images that are none of theirs.
 """
 
 from collections.abc import Iterable, Iterator, MutableMapping
+from contextlib import contextmanager
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -57,7 +58,18 @@ def foreign_hooks(network: nn.Module) -> dict[Place, Any]:
 
 def adopt(network: nn.Module, places: Iterable[Place]) -> None:
     """Count the hooks at these places among the network's own from now on."""
-    _adopted[network] = _adopted.get(network, frozenset()).union(places)
+    if every := _adopted.get(network, frozenset()).union(places):
+        _adopted[network] = every
+
+
+@contextmanager
+def adopted_for(network: nn.Module, places: Iterable[Place]) -> Iterator[None]:
+    """Count the hooks at these places among the network's own in the block: by copies too."""
+    adopt(network, places)
+    try:
+        yield
+    finally:
+        del _adopted[network]
 
 
 def adopted(network: nn.Module) -> frozenset[Place]:

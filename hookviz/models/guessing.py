@@ -1,11 +1,15 @@
 """What a network most likely takes: told by which inputs run through it, without data if possible.
 
 A pass over shapes alone takes milliseconds. Where the network looks at values (``.item()``, an
-``assert``) it can't be made, and a few inputs of zeros run through a copy of its own.
+``assert``) it can't be made, and of a person's own code it is not (see
+`hookviz.hooking.conduct.is_known_code`): a few inputs of zeros run through a copy then.
 """
 
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
+from math import inf
 from typing import Any
 
 import torch
@@ -13,11 +17,14 @@ from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import device_and_dtype
+from hookviz.hooking.apart import apart
+from hookviz.hooking.conduct import is_known_code
+from hookviz.hooking.precision import device_and_dtype, dtypes
 from hookviz.types import Preprocess
 
 _SIDES = (224, 28, 32, 48, 64, 96, 128, 160, 192, 256, 299, 384, 512)  # likeliest inputs first
 _SIDES_WITH_DATA = (224, 28, 32, 64, 96, 128)
+_LONGEST = 20.0  # seconds after which inputs with data are no longer tried
 _LENGTHS = (16_000, 1024, 128, 256, 512, 2048, 4096, 8000, 22_050, 44_100, 48_000)  # of sound
 _VOLUMES = ((16, 112, 112), (32, 32, 32), (64, 64, 64), (8, 64, 64), (16, 224, 224), (16, 16, 16))
 _MOST_CHANNELS = 6  # different counts that are tried
@@ -31,10 +38,14 @@ class Guess:
         preprocess: the steps from an image to it.
         shape: ``(C, L)`` or ``(C, D, H, W)`` where the network takes no image, ``(C, H, W)`` where
             that is no square; else empty.
+        runs: whether it ran through the network.
+        dtype: in which precision it did; None where nothing did.
     """
 
     preprocess: Preprocess
     shape: tuple[int, ...] = ()
+    runs: bool = False
+    dtype: torch.dtype | None = None
 
 
 def guess_input(network: nn.Module) -> Guess:
@@ -45,14 +56,24 @@ def guess_input(network: nn.Module) -> Guess:
     at a wrong size, takes that size only where no other runs.
     """
     device, dtype = device_and_dtype(network)
-    for probe, sides in (
-        (_Probe(replicas.shapes_only(network), torch.device("meta"), dtype), _SIDES),
-        (_Probe(replicas.full_copy(network), device, dtype), _SIDES_WITH_DATA),
-    ):
-        shape = probe.first_fit(sides)
-        if shape is not None:
-            return guess_of(shape)
+    with apart(network):
+        for probe, sides in _probes(network, device, dtype):
+            shape = probe.first_fit(sides)
+            if shape is not None:
+                return replace(guess_of(shape), runs=True, dtype=probe.dtype)
     return Guess(_steps(probe.channels()[0], 224))
+
+
+def _probes(
+    network: nn.Module, device: torch.device, first: torch.dtype
+) -> Iterator[tuple["_Probe", tuple[int, ...]]]:
+    sides = _SIDES
+    if is_known_code(network):
+        yield _Probe(replicas.shapes_only(network), torch.device("meta"), first), _SIDES
+        sides = _SIDES_WITH_DATA
+    # Of a network of several precisions nobody knows which one its input has: the finest that runs.
+    for dtype in sorted({first, *dtypes(network)}, key=lambda each: -torch.finfo(each).bits):
+        yield _Probe(replicas.full_copy(network), device, dtype), sides
 
 
 def guess_of(shape: tuple[int, ...]) -> Guess:
@@ -77,7 +98,9 @@ class _Probe:
 
     def __init__(self, network: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
         self._network = network
+        self.dtype = dtype
         self._options: dict[str, Any] = {"device": device, "dtype": dtype}
+        self._until = time.monotonic() + (_LONGEST if device.type != "meta" else inf)
         self._convs = {
             name: part for name, part in network.named_modules() if isinstance(part, _ConvNd)
         }
@@ -112,6 +135,8 @@ class _Probe:
             return tuple((length,) for length in _LENGTHS)
         if isinstance(self._first, nn.Conv3d):
             return _VOLUMES
+        if getattr(self._first, "in_channels", 1) == 3:  # colours are seldom of digits' 28 pixels
+            sides = tuple(sorted(sides, key=lambda side: (side != 224, side == 28)))
         return tuple((side, side) for side in sides)
 
     def _first_conv(self) -> _ConvNd | None:
@@ -140,6 +165,8 @@ class _Probe:
 
     def _output(self, shape: tuple[int, ...]) -> Any:
         """What a pass over zeros of ``shape`` puts out; None where it fails."""
+        if time.monotonic() > self._until:
+            return None
         try:
             with torch.inference_mode(mode=False), torch.no_grad():
                 return self._network(torch.zeros(1, *shape, **self._options))

@@ -9,12 +9,14 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from hookviz.errors import ModelError, shorten
-from hookviz.hooking import replicas
+from hookviz.hooking.conduct import is_known_code
 from hookviz.hooking.forward_pass import own_shape, pass_without_data
 from hookviz.language.saying import say
 from hookviz.models.adapter import Example, adapt
 from hookviz.models.digest import network_digest
+from hookviz.models.frozen_copy import frozen_copy, running_as
 from hookviz.models.guessing import Guess, guess_input, guess_of
+from hookviz.models.proof import prove
 from hookviz.models.unsuitable import refuse_unsuitable
 from hookviz.types import Model, Preprocess
 
@@ -73,20 +75,22 @@ def wrap(
         changes = {key: value for key, value in arguments.items() if value}
         return _with_a_label_per_class(replace(module, **changes)) if changes else module
     refuse_unsuitable(module)
-    try:
-        network = replicas.full_copy(module)
-    except Exception as error:
-        raise ModelError(
-            say("{name} can't be copied: {error}", name=type(module).__name__, error=error)
-        ) from error
-    network.eval().requires_grad_(False)
+    network = frozen_copy(module)
     guess = Guess(preprocess) if isinstance(preprocess, Preprocess) else None
     if example is not None:
         shape = adapt(network, example)
         guess = guess if guess and len(shape) == 3 else guess_of(shape)
-    elif isinstance(network, _ConvNd) or not any(network.children()):
-        network = nn.Sequential(network)
-    guess = guess or guess_input(network)
+    else:
+        guess = guess or guess_input(network)
+        steps = guess.preprocess
+        shape = guess.shape or (steps.channels, steps.crop, steps.crop)
+        if not (guess.runs and is_known_code(module)):
+            network = running_as(module, network, shape)
+        if not guess.runs and not isinstance(preprocess, Preprocess):
+            guess = guess_input(network)  # as it is now something may run
+        prove(module, network, shape)
+        if isinstance(network, _ConvNd) or not any(network.children()):
+            network = nn.Sequential(network)
     return _with_a_label_per_class(
         Model(
             name=name or type(module).__name__,
