@@ -106,7 +106,10 @@ def edit(
     """
 
     def register(module: nn.Module, hook: Callable[..., Any]) -> RemovableHandle:
-        return module.register_forward_hook(hook, with_kwargs=True, always_call=always_call)
+        # A TorchScript program forbids the method and calls the hook all the same.
+        return nn.Module.register_forward_hook(
+            module, hook, with_kwargs=True, always_call=always_call
+        )
 
     with _registered(network, layers, register, change):
         yield
