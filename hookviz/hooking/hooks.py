@@ -250,6 +250,10 @@ class StopForward(BaseException):
     """
 
 
+_NO_TENSORS = (str, bytes, bytearray, memoryview, range)
+"""Sequences, perhaps of millions, that hold none."""
+
+
 def _resolve(network: nn.Module, layers: Iterable[str]) -> dict[str, nn.Module]:
     every: dict[str, nn.Module] = dict(network.named_modules(remove_duplicate=False))
     found = {}
@@ -270,7 +274,7 @@ def tensors_in(output: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
     elif isinstance(output, tuple) and hasattr(output, "_fields"):
         for key, value in zip(output._fields, output, strict=True):
             yield from tensors_in(value, (*path, key))
-    elif isinstance(output, Sequence) and not isinstance(output, str | bytes):
+    elif isinstance(output, Sequence) and not isinstance(output, _NO_TENSORS):
         for place, value in enumerate(output):
             yield from tensors_in(value, (*path, str(place)))
     elif is_dataclass(output) and not isinstance(output, type):

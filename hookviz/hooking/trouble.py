@@ -3,10 +3,12 @@
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils import _python_dispatch
 
 from hookviz.hooking.failing_call import first_line
 from hookviz.hooking.torch_functions import not_followed
@@ -36,10 +38,11 @@ class Trouble:
         """Look at something of a layer: what fails in this block is said, and goes no further.
 
         Nothing is said of None, a layer that nobody asked for. No gradients are recorded, and
-        tensor subclasses and torch function modes of the person's own see nothing of the look.
+        neither tensor subclasses nor modes of the person's own see anything of the look: a
+        selective checkpoint, for one, would take what it computes for the pass's.
         """
         try:
-            with not_followed(), torch.no_grad():
+            with not_followed(), _without_modes(), torch.no_grad():
                 yield
         except self._lets:
             raise
@@ -60,19 +63,30 @@ class Trouble:
             )
 
 
+def _without_modes() -> AbstractContextManager[Any]:
+    if _python_dispatch.is_in_torch_dispatch_mode():
+        return _python_dispatch._disable_current_modes()
+    return nullcontext()
+
+
 def numbers(tensor: Tensor) -> Tensor:
-    """What is in a tensor, as plain memory: of a nested one without padding, else all of it.
+    """What is in a tensor of floats, as plain memory: of a nested one without padding.
 
     Raises:
-        ValueError: nothing that can be looked at: the tensor has no data, or is one of many within
-            `torch.vmap`.
+        ValueError: nothing that can be looked at: the tensor has no data, is one of many within
+            `torch.vmap`, or what is done with it goes into a program.
     """
+    if torch._C._get_tracing_state():  # of torch.jit.trace
+        raise ValueError("it is being traced, and the look would be part of the program.")
     if tensor.is_meta:
         raise ValueError("a tensor on the meta device has no numbers.")
     values = unwrapped(tensor.detach())
     if values.is_nested:
-        return values.values()
-    return values if values.layout is torch.strided else values.to_dense()
+        values = values.values()
+    elif values.layout is not torch.strided:
+        values = values.to_dense()
+    # Of float8, torch computes next to nothing.
+    return values.float() if values.dtype.itemsize == 1 else values
 
 
 def unwrapped(tensor: Tensor) -> Tensor:

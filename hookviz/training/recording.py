@@ -111,8 +111,7 @@ class _Recording:
         self._between = False
         self._number += 1
         if self._number % self._every == 0:
-            with self._trouble.kept_out(""):
-                self._step = self._open_step()
+            self._step = self._open_step()
 
     def end_pass(self, _call: hooks.Call) -> None:
         if self._under_way():  # else it began before the block did
@@ -131,7 +130,8 @@ class _Recording:
             if self._counts():
                 step.see_output(call)
 
-        self._hooks.enter_context(hooks.observe(self._network, self._seen, see))
+        with self._trouble.kept_out(""):  # a layer may have been taken out meanwhile
+            self._hooks.enter_context(hooks.observe(self._network, self._seen, see))
         gradients = self._hooks.enter_context(hooks.on_gradients(step.see_gradient))
         for key, parameter in step.trained.items():
             with self._trouble.kept_out(step.layers[key]):
@@ -192,13 +192,16 @@ class _Step:
         chosen = call.layer in self._chosen
         with self._trouble.kept_out(call.layer if chosen else None):
             for path, tensor in hooks.tensors_in(call.output):
-                if not tensor.is_floating_point() or not tensor.nelement():
+                if not tensor.is_floating_point():
+                    continue
+                values = numbers(tensor)
+                if not values.nelement():
                     continue
                 axis = None
                 if not tensor.is_nested:
                     axis = self._axes.axis(self._seen[call.layer], call, path, tensor)
                 if chosen:
-                    self._take_output(call.layer, numbers(tensor), axis)
+                    self._take_output(call.layer, values, axis)
 
     def _take_output(self, layer: str, values: Tensor, axis: int | None) -> None:
         wide = values if values.dtype == torch.float64 else values.float()

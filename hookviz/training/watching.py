@@ -73,7 +73,7 @@ def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[Ba
     Forward, at what each module puts out; backward, at the gradients of that and of the
     parameters. Unlike the rest of HookViz this works on the very module that is given. It changes
     nothing, keeps no tensor alive, takes in-place layers and modules that run several times, and
-    its hooks are gone afterwards on every way out.
+    its hooks, of which `observe` says more, are gone afterwards on every way out.
 
     Each tensor costs one sum, and on a GPU one wait for its result: 5 to 9 % of a training step of
     ConvNeXt-T and ResNet-18 on one CPU core (eight images of 64×64). A loss scaler for mixed
@@ -110,7 +110,8 @@ def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[Ba
         hooks.observe(network, names, watcher.see_output),
     ):
         for name, parameter in trained:
-            parameters.add(name, parameter)
+            with watcher.trouble.kept_out(name.rpartition(".")[0]):
+                parameters.add(name, parameter)
         yield watcher.found
 
 
@@ -124,10 +125,10 @@ class _Watcher:
         self._known: set[tuple[str, str, str]] = set()
         self._gradients: dict[str, int] = {}
         self._last: tuple[ReferenceType[Tensor], int] | None = None
-        self._trouble = Trouble("watch", BadTensorError)
+        self.trouble = Trouble("watch", BadTensorError)
 
     def see_output(self, call: hooks.Call) -> None:
-        with self._trouble.kept_out(call.layer):
+        with self.trouble.kept_out(call.layer):
             for path, tensor in hooks.tensors_in(call.output):
                 if not _can_be_bad(tensor) or self._was_last(tensor):
                     continue
@@ -143,7 +144,7 @@ class _Watcher:
         self._see_gradient(Address(layer, count), gradient, parameter)
 
     def _see_gradient(self, address: Address, gradient: Tensor, name: str = "") -> None:
-        with self._trouble.kept_out(address.layer):
+        with self.trouble.kept_out(address.layer):
             if _can_be_bad(gradient):
                 self._check(address, "backward", name or _part(address.path), gradient)
 

@@ -9,6 +9,13 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrizations import spectral_norm
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    checkpoint,
+    create_selective_checkpoint_contexts,
+)
 
 import hookviz
 from hookviz.hooking.trouble import Trouble, numbers, unwrapped
@@ -85,6 +92,10 @@ SEEN: dict[str, Way] = {
     ),
     "complex": (lambda x: torch.complex(x, x * x), lambda odd: odd.abs().sum()),
     "half": (lambda x: x.half(), lambda odd: odd.float().sum()),
+    "float8": (
+        lambda x: x.detach().to(torch.float8_e4m3fn),
+        lambda odd: odd.float().sum(),
+    ),
     "refusing": (lambda x: x.detach().as_subclass(Refusing), NOTHING),
     "words": (lambda _x: ("a", {"b": range(3)}, object(), None), NOTHING),
 }
@@ -196,7 +207,9 @@ def test_gradients_of_what_is_not_odd_are_there(kind: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("kind", ["nested", "jagged", "sparse", "csr", "complex", "refusing"])
+@pytest.mark.parametrize(
+    "kind", ["nested", "jagged", "sparse", "csr", "complex", "float8", "refusing"]
+)
 def test_a_bad_number_in_an_odd_tensor_is_found(kind: str) -> None:
     network = nn.Sequential(Puts(SEEN[kind][0]))
     with hookviz.watch(network, record=True) as found:
@@ -300,6 +313,146 @@ def test_a_transformer_with_a_padding_mask(instrument: str, norm_first: bool) ->
     else:
         assert bool((expected[1, 3:] == 0).all())  # it did go by way of nested tensors
         assert torch.equal(found, expected)
+
+
+class Checkpointed(nn.Module):
+    """Computes its first half again in the backward pass."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.first = nn.Sequential(nn.Dropout(0.0), nn.Linear(2, 4), nn.Tanh(), nn.Dropout(0.5))
+        self.second = nn.Linear(4, 2)
+        self.options = options
+
+    def forward(self, given: Tensor) -> Tensor:
+        first = checkpoint(self.first, given.requires_grad_(), **self.options)
+        scores: Tensor = self.second(first)
+        return scores
+
+
+def selective() -> Any:
+    """Sums are kept and not computed again: those of a look would be taken for the pass's."""
+
+    def policy(_context: Any, operation: Any, *_args: Any, **_options: Any) -> CheckpointPolicy:
+        kept = operation is torch.ops.aten.sum.default
+        return CheckpointPolicy.MUST_SAVE if kept else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return create_selective_checkpoint_contexts(policy)  # type: ignore[no-untyped-call]
+
+
+class Mixed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+
+    def forward(self, given: Tensor) -> Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            scores: Tensor = self.linear(given)
+        return scores.float()
+
+
+class Packed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.LSTM(2, 2, batch_first=True)
+
+    def forward(self, given: Tensor) -> Tensor:
+        several = given[:, None].expand(3, 2, 2)
+        packed = nn.utils.rnn.pack_padded_sequence(several, torch.tensor([2, 2, 1]), True)
+        scores: Tensor = self.rnn(packed)[0].data
+        return scores
+
+
+@pytest.mark.parametrize("instrument", INSTRUMENTS)
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Checkpointed(use_reentrant=True),
+        lambda: Checkpointed(use_reentrant=False),
+        lambda: Checkpointed(use_reentrant=False, context_fn=selective),
+        Mixed,
+        Packed,
+        lambda: spectral_norm(nn.Linear(2, 2)),
+        lambda: nn.Linear(2, 2, dtype=torch.complex64),
+    ],
+    ids=("checkpoint", "new checkpoint", "selective", "mixed", "packed", "spectral", "complex"),
+)
+def test_training_of_every_kind_is_the_same_to_the_last_bit(
+    instrument: str, build: Callable[[], nn.Module]
+) -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        network = build()
+        if any(each.is_complex() for each in network.parameters()):
+            network = nn.Sequential(Complex(), network, Size())
+        other = copy.deepcopy(network)
+        torch.manual_seed(4)
+        expected = trained(other)
+        torch.manual_seed(4)
+        with INSTRUMENTS[instrument](network):
+            found = trained(network)
+    assert same(found, expected)
+
+
+class Complex(nn.Module):
+    def forward(self, given: Tensor) -> Tensor:
+        return given.to(torch.complex64)
+
+
+class Size(nn.Module):
+    def forward(self, given: Tensor) -> Tensor:
+        return given.abs()
+
+
+@pytest.mark.parametrize("instrument", ["watch", "record", "on_gradients"])
+def test_a_layer_that_has_no_weights_yet_gets_them(instrument: str) -> None:
+    network = nn.Sequential(nn.LazyLinear(2), nn.ReLU())
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with INSTRUMENTS[instrument](network):
+            assert network(GIVEN).shape == (3, 2)
+    assert all("can't look at 0" in str(each.message) for each in said)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning")
+@pytest.mark.parametrize("instrument", ["watch", "record", "on_gradients", "observe"])
+def test_a_program_that_is_traced_meanwhile_has_no_looks_in_it(instrument: str) -> None:
+    network = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+
+    def operations() -> list[str]:
+        program = torch.jit.trace(network, GIVEN)  # type: ignore[no-untyped-call]
+        return [node.kind() for node in program.inlined_graph.nodes()]
+
+    expected = operations()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", RuntimeWarning)
+        with INSTRUMENTS[instrument](network):
+            assert operations() == expected
+    assert all("it is being traced" in str(each.message) for each in said)
+
+
+class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Writes down what is computed while it is entered."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.called: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.called.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("instrument", INSTRUMENTS)
+def test_a_dispatch_mode_of_the_persons_own_sees_its_pass_alone(instrument: str) -> None:
+    network = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    with Operations() as without:
+        network(GIVEN).sum().backward()
+    network.zero_grad()
+    with INSTRUMENTS[instrument](network), Operations() as counted:
+        network(GIVEN).sum().backward()
+    assert "aten.relu.default" in counted.called
+    assert counted.called == without.called
 
 
 @pytest.mark.parametrize("instrument", ["watch", "record", "on_gradients"])

@@ -1,4 +1,5 @@
 import copy
+import threading
 from typing import Any
 
 import pytest
@@ -244,6 +245,28 @@ def test_a_validation_is_no_part_of_the_step_before_it(without: Any, *, whole: b
         assert row.deviation == pytest.approx(expected.std(correction=0).item(), rel=1e-5)
 
 
+def test_a_validation_in_another_thread_is_no_part_of_the_step() -> None:
+    given = torch.tensor([[1.0, 2.0, 3.0]])
+
+    class Waits(nn.Module):
+        def forward(self, values: Tensor) -> Tensor:
+            if torch.is_grad_enabled():  # in the midst of the training pass
+                thread = threading.Thread(target=validate)
+                thread.start()
+                thread.join()
+            return values
+
+    def validate() -> None:
+        with torch.no_grad():
+            network(given * 1000)
+
+    network = nn.Sequential(nn.Linear(3, 3), Waits(), nn.ReLU())
+    with hookviz.record(network, layers="0") as log:
+        network(given).sum().backward()
+    (row,) = log.rows
+    assert row.mean == pytest.approx(network[0](given).mean().item())
+
+
 def test_what_a_training_pass_computes_without_gradients_is_of_the_step() -> None:
     class Frozen(nn.Module):
         def __init__(self) -> None:
@@ -298,4 +321,5 @@ def test_layers_that_are_taken_out_on_the_way_are_no_error() -> None:
         del network[2]
         with pytest.warns(RuntimeWarning, match=r"can't look at the network itself.*'2'"):
             network(torch.ones(1, 3)).sum().backward()
-    assert {row.step for row in log.rows} == {0}
+    assert all(row.mean is not None for row in log.rows if row.step == 0)
+    assert {row.mean for row in log.rows if row.step == 1} == {None}
