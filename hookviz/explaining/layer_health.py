@@ -13,7 +13,9 @@ from torch import Tensor, nn
 
 from hookviz.capturing.survey import survey_input
 from hookviz.hooking import hooks
+from hookviz.hooking.channel_axes import ChannelAxes
 from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
+from hookviz.hooking.trouble import numbers
 from hookviz.types import Address, Model, ModelInput, Progress, ignore
 
 EXPLODING = 1e4
@@ -44,7 +46,8 @@ class OutputHealth:
         nan, inf: how many of them are NaN, and how many infinite.
         largest: max |x| of the finite ones.
         growth: that over the same of what the layer took in; NaN where that was 0 or nothing.
-        units: how many units there are; 0 for a layer that has none.
+        units: how many units there are; 0 for a layer that has none, and where channels can't be
+            told from rows or places.
         dead: how many of them are dead.
         saturated: the share of numbers that are, 0…1; NaN for a layer without a bounded range.
         input_bad: whether the layer took in NaN or infinities.
@@ -131,14 +134,12 @@ class _Watch:
         self._layer = layer
         self._modules = dict(replica.named_modules())
         self._inputs: dict[str, tuple[bool, float]] = {}
-        self._channels_last = False
-        self._shape: tuple[int, ...] = ()
+        self._axes = ChannelAxes()
 
     def before(self, call: hooks.Call) -> None:
         """Look at what a call is about to take in."""
-        tensors = [
-            tensor for _, tensor in hooks.tensors_in(call.inputs) if tensor.is_floating_point()
-        ]
+        every = [_numbers(tensor) for _, tensor in hooks.tensors_in(call.inputs)]
+        tensors = [tensor for tensor in every if tensor is not None]
         bad = not all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
         self._inputs[call.layer] = bad, max(map(_largest, tensors), default=np.nan)
 
@@ -147,10 +148,13 @@ class _Watch:
         module = self._modules[call.layer]
         input_bad, input_largest = self._inputs.pop(call.layer, (False, np.nan))
         for path, tensor in hooks.tensors_in(call.output):
-            if not tensor.is_floating_point() or not tensor.numel():
+            values = _numbers(tensor)
+            if values is None or not values.numel():
                 continue
-            values = tensor[0] if len(tensor.shape) > 1 and len(tensor) == 1 else tensor
-            units, dead = self._units(module, values)
+            axis = None if tensor.is_nested else self._axes.axis(module, call, path, tensor)
+            units, dead = 0, 0
+            if axis is not None and type(module).__name__ not in _NO_UNITS:
+                units, dead = _units(values, axis)
             largest = _largest(values)
             output = OutputHealth(
                 address=Address(call.layer, call.index, path),
@@ -173,23 +177,22 @@ class _Watch:
             self.outputs.append(output)
         self.telling.step()
 
-    def _units(self, module: nn.Module, values: Tensor) -> tuple[int, int]:
-        """How many units there are and how many of them are dead."""
-        shape, before = tuple(values.shape), self._shape
-        self._shape = shape
-        if isinstance(module, nn.Linear) or type(module) is nn.LayerNorm:
-            self._channels_last = True
-        elif shape != before or isinstance(module, nn.modules.conv._ConvNd):
-            self._channels_last = False  # else as in the layer before, whose shape it has
-        if type(module).__name__ in _NO_UNITS or not shape:
-            return 0, 0
-        by_unit = values.movedim(-1 if self._channels_last else 0, 0).reshape(
-            shape[-1] if self._channels_last else shape[0], -1
-        )
-        dead = (by_unit == 0).all(1)
-        if by_unit.shape[1] >= _LEAST_CELLS:
-            dead |= by_unit.amax(1) == by_unit.amin(1)
-        return len(by_unit), int(dead.sum())
+
+def _numbers(tensor: Tensor) -> Tensor | None:
+    """What is in a tensor; None for whole numbers, and for what can't be looked at."""
+    try:
+        return numbers(tensor) if tensor.is_floating_point() else None
+    except ValueError:
+        return None
+
+
+def _units(values: Tensor, axis: int) -> tuple[int, int]:
+    """How many units there are and how many of them are dead."""
+    by_unit = values.movedim(axis, 0).reshape(values.shape[axis], -1)
+    dead = (by_unit == 0).all(1)
+    if by_unit.shape[1] >= _LEAST_CELLS:
+        dead |= by_unit.amax(1) == by_unit.amin(1)
+    return len(by_unit), int(dead.sum())
 
 
 def _largest(tensor: Tensor) -> float:

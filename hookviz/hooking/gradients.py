@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from hookviz.hooking import hooks
 from hookviz.hooking.graph_hooks import GraphHooks
 from hookviz.hooking.selection import Layers, select
+from hookviz.hooking.trouble import Trouble, unwrapped
 from hookviz.types import Address
 
 
@@ -65,7 +66,9 @@ def on_gradients(
     A gradient is that of the whole loss by that tensor, as `torch.autograd.grad` gives it. Where
     other layers take the same tensor, as a shortcut does, it is the sum over them; PyTorch's
     ``register_full_backward_hook`` gives the share of the one layer. A tensor that needs no
-    gradient, such as an image, has none, and neither has a view that is written into later.
+    gradient, such as an image, has none, and neither has a view that is written into later. What
+    can't be looked at has none either, with one `RuntimeWarning` a layer, and the pass goes on; so
+    it is within `torch.vmap`, where `change` gets gradients that stand for many.
 
     Args:
         network: any module.
@@ -121,6 +124,7 @@ class _Watcher:
         self._graphs = GraphHooks(self._see)
         self._leaves: dict[tuple[int, str, str, int], list[tuple[_Site, ExitStack]]] = {}
         self._open = threading.local()
+        self._trouble = Trouble("on_gradients")
 
     def __enter__(self) -> "_Watcher":
         self._graphs.__enter__()
@@ -140,13 +144,15 @@ class _Watcher:
         self._calls(call.layer).append((call.index, found))
         if self._change is None:
             self.recorded[str(Address(call.layer, call.index))] = found
-        self._watch(call.layer, call.index, "input", call.inputs, found.inputs)
+        with self._trouble.kept_out(call.layer):
+            self._watch(call.layer, call.index, "input", call.inputs, found.inputs)
 
     def see_outputs(self, call: hooks.Call) -> None:
         calls = self._calls(call.layer)
         if calls:  # else it began before the block did
             index, found = calls.pop()
-            self._watch(call.layer, index, "output", call.output, found.outputs)
+            with self._trouble.kept_out(call.layer):
+                self._watch(call.layer, index, "output", call.output, found.outputs)
 
     def _calls(self, layer: str) -> list[tuple[int, LayerGradients]]:
         calls: list[tuple[int, LayerGradients]] = vars(self._open).setdefault(layer, [])
@@ -182,8 +188,13 @@ class _Watcher:
 
     def _see(self, site: _Site, gradient: Tensor) -> Tensor | None:
         site.seen = True
-        if site.kept is not None:
-            site.kept[site.place] = gradient.detach().clone()
         if self._change is None:
+            self._keep(site, gradient)
             return None
         return self._change(Gradient(site.layer, site.index, site.side, site.place, gradient))
+
+    def _keep(self, site: _Site, gradient: Tensor) -> None:
+        with self._trouble.kept_out(site.layer):
+            copy = unwrapped(gradient.detach().clone())
+            if site.kept is not None:
+                site.kept[site.place] = copy

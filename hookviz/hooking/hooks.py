@@ -106,7 +106,10 @@ def edit(
     """
 
     def register(module: nn.Module, hook: Callable[..., Any]) -> RemovableHandle:
-        return module.register_forward_hook(hook, with_kwargs=True, always_call=always_call)
+        # A TorchScript program forbids the method and calls the hook all the same.
+        return nn.Module.register_forward_hook(
+            module, hook, with_kwargs=True, always_call=always_call
+        )
 
     with _registered(network, layers, register, change):
         yield
@@ -247,6 +250,10 @@ class StopForward(BaseException):
     """
 
 
+_NO_TENSORS = (str, bytes, bytearray, memoryview, range)
+"""Sequences, perhaps of millions, that hold none."""
+
+
 def _resolve(network: nn.Module, layers: Iterable[str]) -> dict[str, nn.Module]:
     every: dict[str, nn.Module] = dict(network.named_modules(remove_duplicate=False))
     found = {}
@@ -267,7 +274,7 @@ def tensors_in(output: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
     elif isinstance(output, tuple) and hasattr(output, "_fields"):
         for key, value in zip(output._fields, output, strict=True):
             yield from tensors_in(value, (*path, key))
-    elif isinstance(output, Sequence) and not isinstance(output, str | bytes):
+    elif isinstance(output, Sequence) and not isinstance(output, _NO_TENSORS):
         for place, value in enumerate(output):
             yield from tensors_in(value, (*path, str(place)))
     elif is_dataclass(output) and not isinstance(output, type):

@@ -30,7 +30,9 @@ def observe(
     the module: it sees passes of every thread, and `see` is called in theirs. In a
     `torch.nn.DataParallel` the layers are called ``module.…``, and every replica's calls are seen,
     each with its share of the batch, in no certain order. Compiled networks are refused: hooks
-    that are set after `torch.compile` are not run.
+    that are set after `torch.compile` are not run. A `torch.nn.TransformerEncoderLayer` that is
+    used without gradients leaves torch's fast path where any hook is on it or in it; that can
+    round otherwise.
 
     Args:
         network: any module.

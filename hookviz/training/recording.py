@@ -1,5 +1,6 @@
 """Record a person's own training loop: gradients, updates and activations of each layer."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -8,8 +9,10 @@ from torch import Tensor, nn
 
 from hookviz.errors import SettingError, shorten
 from hookviz.hooking import hooks
+from hookviz.hooking.channel_axes import ChannelAxes
 from hookviz.hooking.graph_hooks import GraphHooks
 from hookviz.hooking.selection import Layers, select
+from hookviz.hooking.trouble import Trouble, numbers
 from hookviz.training.training_log import TrainingLog, TrainingRow
 
 
@@ -22,8 +25,10 @@ def record(
     Unlike the rest of HookViz this works on the very module that is given. It changes nothing:
     the training is the same to the last bit with and without it. Its hooks are gone afterwards on
     every way out. A step begins with a forward pass that gradients are recorded in, the first one
-    after a backward pass; passes within `torch.no_grad`, such as a validation, are none. With
-    accumulated gradients each backward pass ends a step, and the update is that of the last.
+    after a backward pass; passes within `torch.no_grad`, such as a validation, are none, and not
+    looked at. With accumulated gradients each backward pass ends a step, and the update is that of
+    the last. What can't be looked at, such as a tensor within `torch.vmap` or on the meta device,
+    is left out with one `RuntimeWarning` a layer, and the pass goes on.
 
     A recorded step costs a few looks at each output and gradient and a copy of the weights, the
     others next to nothing: with ``every=10`` 9 % of the training of ResNet-18 on one busy CPU core
@@ -60,6 +65,7 @@ def record(
     with (
         recording,
         hooks.before(network, [""], recording.begin),
+        hooks.observe(network, [""], recording.end_pass, always_call=True),
         hooks.observe(network, [""], recording.see_scores),
     ):
         yield recording.log
@@ -76,13 +82,17 @@ class _Recording:
         self.log = TrainingLog()
         self._network = network
         self._every = every
-        self._layers = layers
         self._modules = {name: network.get_submodule(name) for name in layers}
+        # Where channels lie is told by the layers before, chosen or not.
+        leaves = {name: module for name, module in network.named_modules() if _is_leaf("", module)}
+        self._seen = leaves | self._modules
         self._number = -1
         self._between = True  # steps: the next pass begins one
         self._step: _Step | None = None
         self._hooks = ExitStack()
         self._scores = GraphHooks(self._see_backward)
+        self._passes = threading.local()
+        self._trouble = Trouble("record")
 
     def __enter__(self) -> None:
         self._scores.__enter__()
@@ -94,22 +104,49 @@ class _Recording:
             self._scores.__exit__(*error)
 
     def begin(self, _call: hooks.Call) -> None:
+        self._under_way().append(torch.is_grad_enabled())
         if not (torch.is_grad_enabled() and self._between):
             return
         self._end()
         self._between = False
         self._number += 1
         if self._number % self._every == 0:
-            self._step = step = _Step(self._modules)
-            self._hooks.enter_context(hooks.observe(self._network, self._layers, step.see_output))
-            gradients = self._hooks.enter_context(hooks.on_gradients(step.see_gradient))
-            for key, parameter in step.trained.items():
-                gradients.add(key, parameter)
+            self._step = self._open_step()
+
+    def end_pass(self, _call: hooks.Call) -> None:
+        if self._under_way():  # else it began before the block did
+            self._under_way().pop()
 
     def see_scores(self, call: hooks.Call) -> None:
-        for _, tensor in hooks.tensors_in(call.output):
-            if tensor.requires_grad:
-                self._scores.add(None, tensor)
+        with self._trouble.kept_out(""):
+            for _, tensor in hooks.tensors_in(call.output):
+                if tensor.requires_grad:
+                    self._scores.add(None, tensor)
+
+    def _open_step(self) -> "_Step":
+        step = _Step(self._modules, self._seen, self._trouble)
+
+        def see(call: hooks.Call) -> None:
+            if self._counts():
+                step.see_output(call)
+
+        with self._trouble.kept_out(""):  # a layer may have been taken out meanwhile
+            self._hooks.enter_context(hooks.observe(self._network, self._seen, see))
+        gradients = self._hooks.enter_context(hooks.on_gradients(step.see_gradient))
+        for key, parameter in step.trained.items():
+            with self._trouble.kept_out(step.layers[key]):
+                gradients.add(key, parameter)
+        return step
+
+    def _under_way(self) -> list[bool]:
+        """Of each of this thread's passes through the network: whether it records gradients."""
+        passes: list[bool] = vars(self._passes).setdefault("passes", [])
+        return passes
+
+    def _counts(self) -> bool:
+        """Whether a call belongs to the step: a part of its pass may be under `no_grad`."""
+        passes = self._under_way()
+        return passes[-1] if passes else torch.is_grad_enabled()
 
     def _see_backward(self, _key: None, _gradient: Tensor) -> None:
         self._between = True
@@ -124,50 +161,79 @@ class _Recording:
 class _Step:
     """The numbers of one step, on the device where they are computed until it ends."""
 
-    def __init__(self, modules: dict[str, nn.Module]) -> None:
-        self._modules = modules
-        self.trained = {
-            str(id(parameter)): parameter
-            for module in modules.values()
-            for parameter in module.parameters(recurse=False)
-            if parameter.requires_grad
-        }
-        self._weights = {key: each.detach().clone() for key, each in self.trained.items()}
+    def __init__(
+        self, chosen: dict[str, nn.Module], seen: dict[str, nn.Module], trouble: Trouble
+    ) -> None:
+        self._chosen = chosen
+        self._seen = seen
+        self._trouble = trouble
+        self._axes = ChannelAxes()
+        self.trained: dict[str, nn.Parameter] = {}
+        self.layers: dict[str, str] = {}
+        self._weights: dict[str, Tensor] = {}
+        for name, module in chosen.items():
+            with trouble.kept_out(name):
+                self._take_weights(name, module)
         self._gradients: dict[str, Tensor] = {}
         self._outputs: dict[str, list[tuple[int, Tensor, Tensor]]] = {}
         self._alive: dict[str, Tensor] = {}
 
-    @torch.no_grad()
+    def _take_weights(self, name: str, module: nn.Module) -> None:
+        own = {
+            str(id(parameter)): parameter
+            for parameter in module.parameters(recurse=False)
+            if parameter.requires_grad
+        }
+        self._weights |= {key: numbers(each).clone() for key, each in own.items()}
+        self.trained |= own
+        self.layers |= dict.fromkeys(own, name)
+
     def see_output(self, call: hooks.Call) -> None:
-        for _, tensor in hooks.tensors_in(call.output):
-            if not tensor.is_floating_point() or not tensor.nelement():
-                continue
-            values = tensor.detach()
-            wide = values if values.dtype == torch.float64 else values.float()
-            mean = wide.mean()
-            # Two passes over memory: torch.var is one, and takes thirty times as long on a CPU.
-            variance = torch.linalg.vector_norm(wide - mean) ** 2 / wide.nelement()
-            self._outputs.setdefault(call.layer, []).append((values.nelement(), mean, variance))
-            if values.ndim > 1:
-                units = _largest_per_unit(values) != 0
-                before = self._alive.get(call.layer)
-                fits = before is not None and before.shape == units.shape
-                self._alive[call.layer] = before | units if fits else units  # type: ignore[operator]
+        chosen = call.layer in self._chosen
+        with self._trouble.kept_out(call.layer if chosen else None):
+            for path, tensor in hooks.tensors_in(call.output):
+                if not tensor.is_floating_point():
+                    continue
+                values = numbers(tensor)
+                if not values.nelement():
+                    continue
+                axis = None
+                if not tensor.is_nested:
+                    axis = self._axes.axis(self._seen[call.layer], call, path, tensor)
+                if chosen:
+                    self._take_output(call.layer, values, axis)
 
-    @torch.no_grad()
+    def _take_output(self, layer: str, values: Tensor, axis: int | None) -> None:
+        wide = values if values.dtype == torch.float64 else values.float()
+        mean = wide.mean()
+        # Two passes over memory: torch.var is one, and takes thirty times as long on a CPU.
+        variance = torch.linalg.vector_norm(wide - mean) ** 2 / wide.nelement()
+        self._outputs.setdefault(layer, []).append((values.nelement(), mean, variance))
+        if axis is not None and values.ndim > 1:
+            units = _largest_per_unit(values, axis) != 0
+            before = self._alive.get(layer)
+            fits = before is not None and before.shape == units.shape
+            self._alive[layer] = before | units if fits else units  # type: ignore[operator]
+
     def see_gradient(self, key: str, gradient: Tensor) -> None:
-        # What the backward pass is about to make of `parameter.grad`.
-        earlier = self.trained[key].grad
-        total = gradient if earlier is None else earlier + gradient
-        self._gradients[key] = torch.linalg.vector_norm(total)
+        with self._trouble.kept_out(self.layers[key]):
+            # What the backward pass is about to make of `parameter.grad`.
+            earlier = self.trained[key].grad
+            total = gradient if earlier is None else earlier + gradient
+            self._gradients[key] = torch.linalg.vector_norm(numbers(total))
 
-    @torch.no_grad()
     def rows(self, number: int) -> list[TrainingRow]:
-        return [
-            TrainingRow(number, name, *self._weight_numbers(module), *self._output_numbers(name))
-            for name, module in self._modules.items()
-            if name in self._outputs or any(self._own(module))
-        ]
+        found = []
+        for name, module in self._chosen.items():
+            if name in self._outputs or any(self._own(module)):
+                weights: tuple[float | None, ...] = (None, None, None)
+                outputs = weights
+                with self._trouble.kept_out(name):
+                    weights = self._weight_numbers(module)
+                with self._trouble.kept_out(name):
+                    outputs = self._output_numbers(name)
+                found.append(TrainingRow(number, name, *weights, *outputs))
+        return found
 
     def _own(self, module: nn.Module) -> list[str]:
         own = (str(id(parameter)) for parameter in module.parameters(recurse=False))
@@ -179,7 +245,7 @@ class _Step:
             return None, None, None
         gradients = [self._gradients[each] for each in own if each in self._gradients]
         size = _norm([torch.linalg.vector_norm(self._weights[key]) for key in own])
-        changes = (self.trained[key].detach() - self._weights[key] for key in own)
+        changes = (numbers(self.trained[key]) - self._weights[key] for key in own)
         change = _norm([torch.linalg.vector_norm(change) for change in changes])
         return (
             _norm(gradients) if gradients else None,
@@ -202,9 +268,9 @@ class _Step:
         return mean, (variance / every) ** 0.5, dead
 
 
-def _largest_per_unit(values: Tensor) -> Tensor:
+def _largest_per_unit(values: Tensor, axis: int) -> Tensor:
     # Of |x|, without making it: twice over memory is less than writing it.
-    dims = tuple(dim for dim in range(values.ndim) if dim != 1)
+    dims = tuple(dim for dim in range(values.ndim) if dim != axis)
     return torch.maximum(values.amax(dims), -values.amin(dims))
 
 

@@ -45,7 +45,7 @@ class TrainingRow:
         update_ratio: norm of what the step changed in them, over `weight_norm`.
         mean, deviation: of all numbers that the layer put out in the step.
         dead: the share of units (channels, or numbers of a vector) that put out 0 everywhere, for
-            every image of the step.
+            every image of the step; None where channels can't be told from rows or places.
     """
 
     step: int

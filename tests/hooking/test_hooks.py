@@ -132,6 +132,13 @@ def test_tensors_in_walks_nested_outputs() -> None:
     assert [tensor.item() for _, tensor in found] == [0, 1, 2, 3]
 
 
+def test_tensors_in_passes_by_what_holds_none() -> None:
+    # Gone through one by one, the first would take hours.
+    beside = (range(10**11), memoryview(bytes(10**6)), bytearray(10**6))
+    tensor = torch.ones(1)
+    assert [path for path, _ in hooks.tensors_in((*beside, tensor))] == [("3",)]
+
+
 def test_edit_changes_what_the_network_goes_on_with() -> None:
     network = seeded(Tiny)
     given = random_input(0)

@@ -1,4 +1,5 @@
 import copy
+import threading
 from typing import Any
 
 import pytest
@@ -137,3 +138,188 @@ def test_hooks_are_gone_and_what_was_recorded_stays(
 def test_a_number_of_steps_that_means_nothing_is_refused(network: Tiny, every: Any) -> None:
     with pytest.raises(hookviz.SettingError, match="every="), hookviz.record(network, every=every):
         pytest.fail("the block must not run")
+
+
+def half_dead(layer: nn.Module) -> nn.Module:
+    """A layer of four channels, of which the last two put out 0 everywhere."""
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.fill_(1.0)
+            parameter[2:] = 0.0
+    return layer
+
+
+class Norm(nn.LayerNorm):
+    """A layer norm of maps, as ConvNeXt has it."""
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        return super().forward(input.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class Turn(nn.Module):
+    def forward(self, given: Tensor) -> Tensor:
+        return given.transpose(1, 2)
+
+
+VALUES = torch.rand(5, 3, 4, generator=torch.Generator().manual_seed(2)) + 0.5
+MAPS = torch.rand(5, 4, 4, 4, generator=torch.Generator().manual_seed(2)) + 0.5
+
+
+@pytest.mark.parametrize(
+    ("network", "given", "dead"),
+    [
+        # Tokens, (N, L, C): the last axis, also where there are as many tokens as channels.
+        (nn.Sequential(half_dead(nn.Linear(4, 4)), nn.ReLU()), VALUES, [0.5, 0.5]),
+        (nn.Sequential(half_dead(nn.Linear(4, 4)), nn.ReLU(True)), MAPS[0], [0.5, 0.5]),
+        (nn.Sequential(half_dead(nn.LayerNorm(4)), nn.GELU(), nn.Dropout()), VALUES, [0.5] * 3),
+        (nn.Sequential(half_dead(nn.RMSNorm(4)), nn.Identity()), VALUES, [0.5, 0.5]),
+        (nn.Sequential(half_dead(nn.Linear(4, 4))), MAPS, [0.5]),
+        # Sound, (N, C, L) and (C, L): the first but that of images.
+        (nn.Sequential(half_dead(nn.Conv1d(3, 4, 1)), nn.ReLU()), VALUES, [0.5, 0.5]),
+        (nn.Sequential(half_dead(nn.Conv1d(4, 4, 1)), nn.ReLU()), MAPS[0, 0], [0.5, 0.5]),
+        (nn.Sequential(nn.Identity(), half_dead(nn.BatchNorm1d(4))), MAPS[0], [None, 0.5]),
+        # Maps, with a norm of the person's own.
+        (nn.Sequential(half_dead(nn.Conv2d(4, 4, 1)), nn.MaxPool2d(2)), MAPS, [0.5, 0.5]),
+        (nn.Sequential(nn.Conv2d(4, 4, 1), half_dead(Norm(4))), MAPS[..., :3], [0.0, None]),
+        # Turned around, the channels can't be told any more.
+        (nn.Sequential(half_dead(nn.Linear(4, 4)), Turn(), nn.ReLU()), MAPS[0], [0.5, None, None]),
+        (nn.Sequential(half_dead(nn.Linear(4, 4)), Turn(), nn.ReLU()), VALUES, [0.5, None, None]),
+    ],
+)
+def test_dead_units_are_counted_along_the_axis_of_channels(
+    network: nn.Module, given: Tensor, dead: list[float | None]
+) -> None:
+    with hookviz.record(network) as log:
+        network(given).sum().backward()
+    assert [row.dead for row in log.rows] == dead
+
+
+def test_channels_are_told_by_layers_that_were_not_chosen() -> None:
+    network = nn.Sequential(half_dead(nn.Linear(4, 4)), nn.ReLU())
+    with hookviz.record(network, layers="1") as log:
+        network(VALUES).sum().backward()
+    assert [(row.layer, row.dead) for row in log.rows] == [("1", 0.5)]
+
+
+def test_a_recurrent_layer_and_attention_have_the_units_of_what_they_put_out_first() -> None:
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rnn = nn.GRU(4, 6, batch_first=True, bidirectional=True)
+            self.attention = nn.MultiheadAttention(12, 1, batch_first=True)
+
+        def forward(self, given: Tensor) -> Tensor:
+            found = self.rnn(given)[0]
+            total: Tensor = self.attention(found, found, found)[0]
+            return total
+
+    network = seeded(Both)
+    with torch.no_grad():
+        network.attention.out_proj.weight[9:] = 0.0
+    with hookviz.record(network, layers=["rnn", "attention"]) as log:
+        network(VALUES).sum().backward()
+    assert [row.dead for row in log.rows] == [0.0, 0.25]
+
+
+@pytest.mark.parametrize("without", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_validation_is_no_part_of_the_step_before_it(without: Any, *, whole: bool) -> None:
+    network = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+    other = copy.deepcopy(network)
+    given = torch.tensor([[1.0, 2.0, 3.0]])
+    with hookviz.record(network) as log:
+        for _ in range(2):
+            network(given).sum().backward()
+            with without():
+                (network if whole else network[0])(given * 1000)
+        with without():
+            network(given * 1000)
+        network(given)
+        with without():  # before the step's backward pass
+            network(given * 1000)
+    output = other[0](given)
+    assert {row.step for row in log.rows} == {0, 1, 2}
+    for row in log.rows:
+        expected = output if row.layer == "0" else output.relu()
+        assert row.mean == pytest.approx(expected.mean().item(), rel=1e-5)
+        assert row.deviation == pytest.approx(expected.std(correction=0).item(), rel=1e-5)
+
+
+def test_a_validation_in_another_thread_is_no_part_of_the_step() -> None:
+    given = torch.tensor([[1.0, 2.0, 3.0]])
+
+    class Waits(nn.Module):
+        def forward(self, values: Tensor) -> Tensor:
+            if torch.is_grad_enabled():  # in the midst of the training pass
+                thread = threading.Thread(target=validate)
+                thread.start()
+                thread.join()
+            return values
+
+    def validate() -> None:
+        with torch.no_grad():
+            network(given * 1000)
+
+    network = nn.Sequential(nn.Linear(3, 3), Waits(), nn.ReLU())
+    with hookviz.record(network, layers="0") as log:
+        network(given).sum().backward()
+    (row,) = log.rows
+    assert row.mean == pytest.approx(network[0](given).mean().item())
+
+
+def test_what_a_training_pass_computes_without_gradients_is_of_the_step() -> None:
+    class Frozen(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.backbone = nn.Linear(3, 3)
+            self.head = nn.Linear(3, 2)
+
+        def forward(self, given: Tensor) -> Tensor:
+            with torch.no_grad():
+                found = self.backbone(given)
+            scores: Tensor = self.head(found)
+            return scores
+
+    network = seeded(Frozen)
+    given = torch.ones(2, 3)
+    with hookviz.record(network) as log:
+        for _ in range(2):
+            with pytest.raises(RuntimeError):
+                network(given[:, :2])
+        network(given).sum().backward()
+        with torch.no_grad(), pytest.raises(RuntimeError):
+            network(given[:, :2])
+    assert log.rows[0].mean == pytest.approx(network.backbone(given).mean().item())
+
+
+def test_a_pass_that_began_before_the_block_ends_as_it_would() -> None:
+    class Opens(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(3, 2)
+
+        def forward(self, given: Tensor) -> Tensor:
+            block.__enter__()
+            scores: Tensor = self.inner(given)
+            return scores
+
+    network = Opens()
+    theirs = network.register_forward_hook(lambda *_: None)  # so that torch looks for hooks
+    block = hookviz.record(network)
+    network(torch.ones(1, 3))
+    network.forward = network.inner.forward  # type: ignore[method-assign,assignment]
+    network(torch.ones(1, 3)).sum().backward()
+    block.__exit__(None, None, None)
+    theirs.remove()
+    assert hook_count(network) == 0
+
+
+def test_layers_that_are_taken_out_on_the_way_are_no_error() -> None:
+    network = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2))
+    with hookviz.record(network) as log:
+        network(torch.ones(1, 3)).sum().backward()
+        del network[2]
+        with pytest.warns(RuntimeWarning, match=r"can't look at the network itself.*'2'"):
+            network(torch.ones(1, 3)).sum().backward()
+    assert all(row.mean is not None for row in log.rows if row.step == 0)
+    assert {row.mean for row in log.rows if row.step == 1} == {None}

@@ -1,5 +1,6 @@
 import copy
 import gc
+from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
@@ -248,3 +249,39 @@ def test_large_numbers_are_not_bad_and_a_hidden_infinity_is(dtype: torch.dtype) 
         given[1, 1], given[2, 2] = torch.inf, -torch.inf
         model(given)
     assert [each.kind for each in found] == ["inf"]
+
+
+def traced(layers: nn.Module) -> nn.Module:
+    made: nn.Module = torch.jit.trace(layers, torch.ones(1, 3))  # type: ignore[no-untyped-call]
+    return made
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning")
+@pytest.mark.parametrize("program", [torch.jit.script, traced])
+def test_a_program_inside_is_watched_as_a_whole(program: Callable[[nn.Module], nn.Module]) -> None:
+    inner = seeded(lambda: nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3)))
+    network = nn.Sequential(nn.Linear(3, 3), program(inner), nn.Linear(3, 2))
+    given = torch.ones(2, 3)
+    expected = network(given)
+    with watch(network):
+        assert torch.equal(network(given), expected)
+        back(network(given).sum())
+    with torch.no_grad():
+        network.get_parameter("1.0.bias")[0] = torch.inf
+    with watch(network, record=True) as found:
+        network(given)
+    # Not of 1.0, whose calls torch makes by itself: the first layer that it returns to.
+    assert found[0] == BadTensor("1", 0, "forward", "inf", "output", (2, 3))
+    assert hook_count(network) == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning")
+def test_a_program_is_watched_by_its_output_and_its_gradients() -> None:
+    program = torch.jit.script(seeded(lambda: nn.Sequential(nn.Linear(3, 3), nn.ReLU())))
+    with watch(program, record=True) as found:
+        back((program(torch.ones(2, 3)) * torch.nan).sum())
+    assert {(each.layer, each.phase, each.tensor) for each in found} == {
+        ("", "backward", "output"),
+        ("0", "backward", "weight"),
+        ("0", "backward", "bias"),
+    }

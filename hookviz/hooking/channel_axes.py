@@ -1,0 +1,117 @@
+"""Which axis of what a layer puts out counts channels, as far as modules tell; else none."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.modules import pooling
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd
+from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.modules.instancenorm import _InstanceNorm
+
+from hookviz.hooking import hooks
+from hookviz.hooking.torch_functions import TensorMarks
+
+_PER_NUMBER = (
+    *(nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.RReLU, nn.Threshold, nn.Hardtanh, nn.ELU),
+    *(nn.SELU, nn.CELU, nn.GELU, nn.SiLU, nn.Mish, nn.Softplus, nn.Softsign, nn.Softshrink),
+    *(nn.Sigmoid, nn.LogSigmoid, nn.Hardsigmoid, nn.Hardswish, nn.Hardshrink, nn.Tanh),
+    *(nn.Tanhshrink, nn.Identity, _DropoutNd),
+)
+_SEVERAL = (nn.RNNBase, nn.MultiheadAttention)  # whose first output alone is of units
+_Place = tuple[int, int | None]
+
+
+class ChannelAxes:
+    """The axes of one pass, or of several; fed with every call of a layer, in order."""
+
+    def __init__(self) -> None:
+        self._marks = TensorMarks[int]()
+        self._last: tuple[tuple[int, ...], int] | None = None
+
+    def axis(
+        self, module: nn.Module, call: hooks.Call, path: tuple[str, ...], output: Tensor
+    ) -> int | None:
+        """The axis along which channels, or numbers of a vector, lie; None where none is known.
+
+        By the module: convolutions, pools and norms have channels before rows and columns, linear
+        layers, layer norms and recurrent layers last. An activation, or a container that passes on
+        what a part of it put out, has them where its tensor has them. Any other module's output
+        has them as the last layer's, where it has that shape and no axis but that of images is as
+        long: a transposed one can't be taken for it. A tensor of two axes is a batch of vectors.
+        """
+        if isinstance(module, _SEVERAL) and path[:1] not in ((), ("0",)):
+            return None
+        shape = tuple(output.shape)
+        axis = _own_axis(module, output)
+        if axis is None:
+            axis = self._marks.get(output)
+        if axis is None and isinstance(module, _PER_NUMBER):
+            given = call.inputs[0] if call.inputs else None
+            if isinstance(given, Tensor) and tuple(given.shape) == shape:
+                axis = self._marks.get(given)
+        if axis is None and self._last is not None:
+            last, at = self._last
+            beside = shape[1:] if at else shape  # no code puts channels where images were
+            axis = at if last == shape and beside.count(shape[at]) == 1 else None
+        if axis is None and len(shape) == 2:
+            axis = 1
+        if axis is not None:
+            self._marks[output] = axis
+        self._last = None if axis is None else (shape, axis)
+        return axis
+
+
+def _own_axis(module: nn.Module, output: Tensor) -> int | None:
+    """Where the module itself puts its channels, if there are as many there as it says."""
+    for kind, place in _PLACES.items():
+        if isinstance(module, kind):
+            axis, channels = place(module, output.ndim)
+            fits = 0 <= axis < output.ndim and channels in (None, output.shape[axis])
+            return axis if fits else None
+    return None
+
+
+def _layer_norm(module: Any, ndim: int) -> _Place:
+    """Of a norm's own forward, not of a subclass that norms maps, and over one axis alone."""
+    usual = type(module).forward in (nn.LayerNorm.forward, nn.RMSNorm.forward)
+    sizes = module.normalized_shape
+    return (ndim - 1, sizes[0]) if usual and len(sizes) == 1 else (-1, None)
+
+
+def _of_maps(module: nn.Module, ndim: int) -> _Place:
+    """Before rows, columns and the like, as many as torch's own class says: ``MaxPool2d``."""
+    own = (kind for kind in type(module).__mro__ if kind.__module__.startswith("torch.nn.modules"))
+    return ndim - 1 - int(next(own).__name__[-2]), None
+
+
+def _last(_module: nn.Module, ndim: int) -> _Place:
+    return ndim - 1, None
+
+
+_PLACES: dict[type[nn.Module], Callable[[Any, int], _Place]] = {
+    _ConvNd: lambda module, ndim: (ndim - 1 - len(module.kernel_size), module.out_channels),
+    _BatchNorm: lambda module, _ndim: (1, module.num_features),
+    nn.GroupNorm: lambda module, _ndim: (1, module.num_channels),
+    nn.Linear: lambda module, ndim: (ndim - 1, module.out_features),
+    nn.Bilinear: lambda module, ndim: (ndim - 1, module.out_features),
+    nn.LayerNorm: _layer_norm,
+    nn.RMSNorm: _layer_norm,
+    **dict.fromkeys(
+        (
+            *(_InstanceNorm, pooling._MaxPoolNd, pooling._AvgPoolNd),
+            *(pooling._AdaptiveMaxPoolNd, pooling._AdaptiveAvgPoolNd),
+        ),
+        _of_maps,
+    ),
+    **dict.fromkeys(
+        (
+            *(nn.Embedding, nn.EmbeddingBag, nn.RNNCellBase, *_SEVERAL, nn.Transformer),
+            *(nn.TransformerEncoder, nn.TransformerEncoderLayer),
+            *(nn.TransformerDecoder, nn.TransformerDecoderLayer),
+        ),
+        _last,
+    ),
+}
+"""The axis and how many channels there are; −1 for no axis, None for no number."""
