@@ -93,7 +93,7 @@ def test_computing_is_no_more_than_that(act: Callable[[Acts, Tensor], Any]) -> N
         lambda self, _: self.raw.fill(5),
         lambda _, x: torch.rand(3),
         lambda *_: random.random(),
-        lambda *_: np.random.rand(),  # noqa: NPY002 - a person's network may
+        lambda *_: np.random.rand(),
     ],
 )
 def test_whatever_is_more_is_seen(act: Callable[[Acts, Tensor], Any]) -> None:

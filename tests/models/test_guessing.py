@@ -115,3 +115,21 @@ def test_sound_and_volumes_have_shapes_of_their_own() -> None:
 
 def test_what_never_runs_keeps_the_usual_input() -> None:
     assert guess_input(nn.Sequential(nn.Linear(7, 7))).preprocess == rgb()
+
+
+class TakesTwoSizes(nn.Module):
+    """28 pixels go through as well as 32 do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 5)
+        self.pool = nn.MaxPool2d(12)
+        self.head = nn.Linear(4 * 2 * 2, 10)
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.head(self.pool(self.conv(images)).flatten(1))
+        return scores
+
+
+def test_of_digits_and_colours_those_have_32_pixels() -> None:
+    assert guess_input(seeded(TakesTwoSizes)).preprocess == rgb(32)
