@@ -125,13 +125,23 @@ class Counter(Odd):
         return maps * self.passes
 
 
+class OnePass(Counter):
+    """Breaks in its second pass."""
+
+    def between(self, maps: Tensor) -> Tensor:
+        found = super().between(maps)
+        if self.passes > 1:
+            raise RuntimeError("worn out")
+        return found
+
+
 MIXING = (
     *(BatchMaximum, BatchMean, BatchSoftmax, BatchNormed, BatchUnique, BatchSorted),
     *(NeverTwo, AtMostTwo, Crowded),
 )
 """What an image gets depends on the others of its batch, or the batch is refused."""
 
-REMEMBERING = (Averages, Momentum, Counter)
+REMEMBERING = (Averages, Momentum, Counter, OnePass)
 """What an image gets depends on the passes before."""
 
 ODD = (*MIXING, *REMEMBERING)
