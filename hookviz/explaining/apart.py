@@ -8,6 +8,8 @@ from torch import Tensor, nn
 from hookviz.errors import ModelError
 from hookviz.hooking.forward_pass import Telling, device_and_dtype
 
+_SLACK = 4  # the largest difference of all values of a map is looked for
+
 
 def halved(image: Tensor) -> Tensor:
     """Half of an input and the input itself, ``(2, C, H, W)``.
@@ -43,12 +45,12 @@ def alone_and_together(
         return alone, None  # made for one image; what else is wrong shows with one, too
 
 
-def are_near(alone: Tensor, together: Tensor | None, most: float) -> bool:
-    """Whether two results are there and differ by `most` at most, NaN and infinities in nothing."""
+def are_near(alone: Tensor, together: Tensor | None, rounding: float) -> bool:
+    """Whether two results are there and differ by rounding, NaN and infinities in nothing."""
     return (
         together is not None
         and alone.shape == together.shape
-        and torch.allclose(together, alone, rtol=0, atol=most, equal_nan=True)
+        and torch.allclose(together, alone, rtol=0, atol=_SLACK * rounding, equal_nan=True)
     )
 
 

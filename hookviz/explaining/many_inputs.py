@@ -24,7 +24,6 @@ from hookviz.types import Model, ModelInput, Progress
 WORK = 8e9  # multiply-adds of one batch: a fraction of a second, after which progress is told
 MOST_AT_ONCE = 32  # inputs in a batch
 _WORTH_TRYING = 4  # inputs; whether fewer may go together takes longer to learn than it saves
-_SLACK = 4  # of all values of a map the largest difference by rounding is looked for
 _ROOM = 256 << 20  # bytes of activations that a pass may take
 _THERE_AND_BACK = 2  # the way back to the input alone takes about as long as the way there
 
@@ -116,7 +115,7 @@ class _Batch:
     """How many inputs go into one pass, and by how much their values may differ by rounding."""
 
     rows: int
-    near: float = 0.0
+    rounding: float = 0.0
 
 
 def _in_batches(
@@ -138,7 +137,8 @@ def _in_batches(
             tried = True
             value, gradient = run(images[-1:], within)
             if not (
-                are_near(value, values[-1:], batch.near) and _is_one_way(gradient, gradients[-1:])
+                are_near(value, values[-1:], batch.rounding)
+                and _is_one_way(gradient, gradients[-1:])
             ):
                 rows = 1
                 continue
@@ -195,5 +195,5 @@ def _at_once(
             return one.whole_of(replica, images)
 
     alone, together = alone_and_together(halved(model_input.tensor), whole, telling)
-    near = _SLACK * rounding(model.network, alone)
-    return _Batch(many, near) if are_near(alone, together, near) else _Batch(1)
+    batch = _Batch(many, rounding(model.network, alone))
+    return batch if are_near(alone, together, batch.rounding) else _Batch(1)

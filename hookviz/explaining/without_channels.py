@@ -82,8 +82,8 @@ class PassesWithout:
             if telling.was_ended_by(error):
                 raise
             return None
-        near = rounding(self._model.network, torch.cat([before[None], scores]))
-        return _Known(halves, scores, near)
+        largest = rounding(self._model.network, torch.cat([before[None], scores]))
+        return _Known(halves, scores, largest)
 
     def _in_batches(
         self, images: int | None, rows: int, known: "_Known", telling: Telling
@@ -164,8 +164,8 @@ class _Known:
 
     halves: tuple[Sequence[int], Sequence[int]]
     scores: Tensor
-    near: float
+    rounding: float
 
     def are(self, scores: Tensor) -> bool:
         """Whether a batch has given the same."""
-        return are_near(self.scores, scores, self.near)
+        return are_near(self.scores, scores, self.rounding)
