@@ -56,7 +56,8 @@ class BatchNormed(Odd):
 
 class BatchUnique(Odd):
     def between(self, maps: Tensor) -> Tensor:
-        return maps * maps.unique().numel() / maps[0].numel()
+        different: Tensor = torch.unique(maps)
+        return maps * different.numel() / maps[0].numel()
 
 
 class BatchSorted(Odd):

@@ -118,7 +118,7 @@ class Pass:
             if INPUT in self._wanted:
                 self.held[INPUT] = images.requires_grad_()
             try:
-                values = self._values(self._forward(replica, images), len(images))
+                values = self._of(self._whole(self._forward(replica, images), len(images)))
                 self.values = values.detach().cpu()
                 return self._backward(values.sum())
             finally:
@@ -126,15 +126,10 @@ class Pass:
 
     def values_of(self, replica: nn.Module, images: Tensor) -> Tensor:
         """The quantities alone, ``(N,)``, in a pass of a replica; gradients stay on or off."""
-        self._ways = 1
-        return self._values(self._forward(replica, images), len(images))
+        return self._of(self.whole_of(replica, images))
 
     def whole_of(self, replica: nn.Module, images: Tensor) -> Tensor:
-        """What the quantities are parts of: all class scores, or maps, ``(N, …)``; as `values_of`.
-
-        Raises:
-            ModelError: as `run` does.
-        """
+        """What the quantities are parts of: all class scores, or maps, ``(N, …)``."""
         self._ways = 1
         return self._whole(self._forward(replica, images), len(images))
 
@@ -189,8 +184,9 @@ class Pass:
         self._telling.share(0.5 + self._back / self._calls / 2)
         return None
 
-    def _values(self, output: Any, count: int) -> Tensor:
-        quantity, whole = self._quantity, self._whole(output, count)
+    def _of(self, whole: Tensor) -> Tensor:
+        """The quantities, ``(N,)``."""
+        quantity = self._quantity
         if quantity.layer is None:
             return whole[:, quantity.target]
         part = whole.mean(1) if quantity.channel is None else whole[:, quantity.channel]

@@ -1,4 +1,5 @@
 import copy
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.errors import HookVizError
 from hookviz.explaining import many_inputs
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.backward import Pass, Quantity
 from hookviz.explaining.many_inputs import each_gradient, each_value
 from hookviz.types import ignore
 from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
@@ -105,12 +106,12 @@ def test_each_input_has_what_a_fresh_network_gives_it_alone(
         return images[start:stop]
 
     values = [some.values for some in each_value(model, made, quantity, inputs, **options)]
-    close = {"rtol": 1e-4, "atol": 1e-6}
-    torch.testing.assert_close(torch.cat(values), expected.detach().double(), **close)
+    close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-6)
+    close(torch.cat(values), expected.detach().double())
     found = list(each_gradient(model, made, quantity, inputs, **options))
     values, gradients = [some.values for some in found], [some.gradients for some in found]
-    torch.testing.assert_close(torch.cat(values), expected.detach().double(), **close)
-    torch.testing.assert_close(torch.cat(gradients), gradient, **close)
+    close(torch.cat(values), expected.detach().double())
+    close(torch.cat(gradients), gradient)
     assert all_hooks(model) == 0
 
 
@@ -142,9 +143,8 @@ def test_gradients_that_know_each_other_are_taken_one_by_one() -> None:
 
 def test_few_are_not_worth_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     network, passes = seeded(Tiny), []
-    made = many_inputs.Pass
 
-    class Counted(made):  # type: ignore[misc, valid-type]
+    class Counted(Pass):
         def __init__(self, *given: Any, **named: Any) -> None:
             passes.append(given)
             super().__init__(*given, **named)
