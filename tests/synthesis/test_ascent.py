@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 import hookviz
+from hookviz.hooking import replicas
 from hookviz.machine.memory import Memory
 from hookviz.models.shapesnet import ShapesNet
 from hookviz.synthesis import ascent
@@ -22,7 +23,7 @@ from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.method import SynthesisMethod
 from hookviz.types import Model
 from tests.networks import Tiny, as_model, hook_count, seeded
-from tests.odd_batches import ODD, REMEMBERING, Odd
+from tests.odd_batches import ODD, REMEMBERING, Counter, Odd
 from tests.synthesis.networks import SIDE, Filter, Pair, correlation, gabor, model_of, normalised
 
 STILL = SynthesisMethod(size=SIDE, disturbance=NONE, penalty="L2", strength=30.0)
@@ -153,6 +154,23 @@ def test_each_step_is_a_pass_of_a_fresh_network(kind: type[Odd]) -> None:
         fresh = copy.deepcopy(network)
         maps = fresh.between(fresh.conv1(normalised(picture, model)).relu())
         assert value == pytest.approx(float(fresh.conv2(maps)[0, 1].mean()), rel=1e-4)
+
+
+@pytest.mark.parametrize(("kind", "copies"), [(Odd, 1), (Counter, 5)])
+def test_a_network_that_only_computes_is_copied_once_for_all_steps(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Odd], copies: int
+) -> None:
+    climb = Ascent(as_model(seeded(kind)), [Objective.of_channel("conv2", 1)], SHORT)
+    made: list[nn.Module] = []
+    copied = replicas.for_gradients
+
+    def counted(network: nn.Module) -> nn.Module:
+        made.append(copied(network))
+        return made[-1]
+
+    monkeypatch.setattr(replicas, "for_gradients", counted)
+    climb.run(5)
+    assert len(made) == copies
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
