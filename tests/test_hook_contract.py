@@ -212,9 +212,16 @@ RUN_NO_NETWORK = {
 }
 
 
-def cases(table: dict[str, list[Any]], *others: Any) -> list[Any]:
+MENDED = {"capture_batch": 10, "prune by effect": 40}
+"""Calls whose failure another pass makes good: of the image alone, of either half of channels."""
+
+WITHOUT_DATA = 5
+"""As many of any other: a pass without data may fail, and one over zeros tells the layers then."""
+
+
+def cases(table: dict[str, list[Any]], others: Callable[[str], tuple[Any, ...]]) -> list[Any]:
     return [
-        pytest.param(each, *others, id=f"{name}-{number}")
+        pytest.param(each, *others(name), id=f"{name}-{number}")
         for name, every in table.items()
         for number, each in enumerate(every)
     ]
@@ -232,7 +239,7 @@ def fragile() -> nn.Module:
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-@pytest.mark.parametrize("act", cases(OWN))
+@pytest.mark.parametrize("act", cases(OWN, lambda _name: ()))
 def test_a_network_of_ones_own_is_as_before(
     act: Callable[[nn.Module], Any], error: type[BaseException]
 ) -> None:
@@ -252,7 +259,10 @@ def test_a_network_of_ones_own_is_as_before(
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-@pytest.mark.parametrize(("act", "mended"), [*cases(MODELS, 5), *cases(TRY_AGAIN, 22)])
+@pytest.mark.parametrize(
+    ("act", "mended"),
+    cases(MODELS | TRY_AGAIN, lambda name: (MENDED.get(name, WITHOUT_DATA),)),
+)
 def test_a_model_is_as_before(
     act: Callable[[hookviz.Model], Any], mended: int, error: type[BaseException]
 ) -> None:
@@ -275,6 +285,5 @@ def test_a_model_is_as_before(
     assert not run(-1)
     calls = FUSE.calls
     assert calls >= 5
-    # A pass without data may fail, and one over zeros tells the layers then.
     most_mended = 0 if error is KeyboardInterrupt else mended
     assert sum(map(run, range(calls))) >= calls - most_mended

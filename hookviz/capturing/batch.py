@@ -4,17 +4,20 @@ import hashlib
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from hookviz.capturing.image_axis import parts_by_image
 from hookviz.capturing.inputs import prepare
-from hookviz.capturing.recorded_pass import in_order, run, wanted_layers
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.recorded_pass import Found, in_order, run, wanted_layers, without_batch
+from hookviz.capturing.survey import Survey, survey_input
 from hookviz.errors import ImageError, ModelError
+from hookviz.hooking.forward_pass import Telling
 from hookviz.language.saying import say
-from hookviz.types import Activation, Capture, Model, ModelInput, Progress
+from hookviz.types import Activation, Address, Capture, Model, ModelInput, Progress
 from hookviz.wording import times
 
 
@@ -30,7 +33,10 @@ def capture_batch(
     """What the named layers put out for each of several images that go through together.
 
     One pass, in which the network sees them as one batch, and one `Capture` an image, as `capture`
-    gives it; numbers can differ from those of single passes by rounding.
+    gives it; numbers can differ from those of single passes by rounding, and more where a network
+    takes some of them over its batch. The last image goes through by itself as well, which tells
+    where in each tensor the images are: first, second as in ``(L, N, C)``, or several windows of
+    each. A position code that is the same for all is in every capture.
 
     Args:
         model: from `load_model` or `wrap`.
@@ -70,10 +76,10 @@ def capture_batch(
     )
     seen = survey_input(model, batch)
     wanted = wanted_layers(model, seen, layers)
-    found = run(model, batch, seen, wanted, stop_early=False, progress=progress, inputs=inputs)
-    activations = in_order(seen, (part for name in wanted for part in found.by_layer[name]))
-    taken = in_order(seen, found.inputs)
-    scores = None if found.logits is None else found.logits.reshape(len(made), -1)
+    passes = _Passes(model, batch, seen, wanted, inputs=inputs, progress=progress)
+    activations = passes.by_image(part for name in wanted for part in passes.found.by_layer[name])
+    taken = passes.by_image(passes.found.inputs, of_inputs=True)
+    scores = passes.scores
     seconds = time.perf_counter() - started
     return tuple(
         Capture(
@@ -81,32 +87,145 @@ def capture_batch(
             digest=model.digest,
             weights=model.weights,
             model_input=each,
-            activations=_of_one(activations, number, len(made)),
+            activations=in_order(seen, activations[number]),
             logits=None if scores is None else scores[number].clone(),
             categories=model.categories,
             seconds=seconds,
-            forward_passes=1,
-            layer_inputs=_of_one(taken, number, len(made)),
+            forward_passes=passes.count,
+            layer_inputs=in_order(seen, taken[number]),
         )
         for number, each in enumerate(made)
     )
 
 
-def _of_one(parts: Iterable[Activation], number: int, images: int) -> tuple[Activation, ...]:
-    return tuple(replace(part, values=_row(part, number, images)) for part in parts)
+class _Passes:
+    """The pass over the batch, and those over another number of its images.
 
+    Attributes:
+        found: what the batch gave.
+        count: how many passes there were.
+    """
 
-def _row(part: Activation, number: int, images: int) -> Tensor:
-    if images == 1:
-        return part.values
-    if part.values.ndim == 0 or len(part.values) != images:
-        raise ModelError(
-            say(
-                "{address} has {value} for {images} images together, and so no part for "
-                "each. Capture them one by one.",
-                address=part.address,
-                value=times(part.values.shape) or say("one number"),
-                images=images,
-            )
+    def __init__(
+        self,
+        model: Model,
+        batch: ModelInput,
+        seen: Survey,
+        wanted: tuple[str, ...],
+        *,
+        inputs: bool,
+        progress: Progress | None,
+    ) -> None:
+        self.count = 0
+        self._model, self._batch, self._seen, self._wanted = model, batch, seen, wanted
+        self._inputs = inputs
+        self._telling = Telling(progress)
+        self._told = progress is not None
+        self._images = images = len(batch.tensor)
+        self.found = self._over(batch.tensor, 0, images / (images + (images > 1)))
+        self._others, self._beside = self._of_another_size() if images > 1 else (1, self.found)
+
+    @property
+    def scores(self) -> Tensor | None:
+        """The class scores, ``(N, classes)``; None where the network puts out something else."""
+        scores = self.found.logits
+        beside = None if self._beside is None else self._beside.logits
+        if scores is None or beside is None or scores.shape[-1] != beside.shape[-1]:
+            return None
+        return scores.reshape(self._images, -1)
+
+    def by_image(
+        self, parts: Iterable[Activation], *, of_inputs: bool = False
+    ) -> list[list[Activation]]:
+        """Of each image its own of what the layers put out, or were given.
+
+        Raises:
+            ModelError: something has no part for each.
+        """
+        listed: list[list[Activation]] = [[] for _ in range(self._images)]
+        for part in parts:
+            for own, values in zip(listed, self._taken_apart(part, of_inputs), strict=True):
+                kept = without_batch(values).clone(memory_format=torch.contiguous_format)
+                own.append(replace(part, values=kept))
+        return listed
+
+    def _over(self, images: Tensor, begun: float, done: float = 1.0) -> Found:
+        """A pass, before which `begun` of all is done and after which `done` is."""
+        self.count += 1
+        return run(
+            *(self._model, replace(self._batch, tensor=images), self._seen, self._wanted),
+            stop_early=False,
+            progress=partial(self._tell, begun, done) if self._told else None,
+            inputs=self._inputs,
+            whole=True,
         )
-    return part.values[number].clone()
+
+    def _tell(self, begun: float, done: float, share: float) -> None:
+        self._telling.share(begun + share * (done - begun))
+
+    def _of_another_size(self) -> tuple[int, Found | None]:
+        """How many images, of which the last is the batch's, and what they gave.
+
+        That one, or for a network that takes no single image, one more or as many again.
+        """
+        images, last = self._batch.tensor, self._batch.tensor[-1:]
+        for other in (last, torch.cat([images, last]), torch.cat([images, last.expand_as(images)])):
+            try:
+                return len(other), self._over(other, len(images) / (len(images) + 1))
+            except ModelError as error:
+                if self._telling.was_ended_by(error):
+                    raise
+        return 0, None
+
+    def _taken_apart(self, part: Activation, of_inputs: bool) -> Sequence[Tensor]:
+        if self._images == 1:
+            return (part.values,)
+        beside = _at(self._beside, part.address, of_inputs)
+        found = None
+        if beside is not None:
+            found = parts_by_image(part.values, self._images, beside, self._others)
+            if found is None and self._is_for_all(part, beside, of_inputs):
+                found = (part.values,) * self._images
+        if found is None:
+            raise ModelError(
+                say(
+                    "{address} has {value} for {images} images together, and so no part for "
+                    "each. Capture them one by one.",
+                    address=part.address,
+                    value=times(part.values.shape) or say("one number"),
+                    images=self._images,
+                )
+            )
+        return found
+
+    def _is_for_all(self, part: Activation, beside: Tensor, of_inputs: bool) -> bool:
+        """Whether it is the same whatever the images are, and however many."""
+        if not _are_equal(part.values, beside):
+            return False
+        if self._elsewhere is None:
+            return False
+        elsewhere = _at(self._elsewhere, part.address, of_inputs)
+        return elsewhere is not None and _are_equal(elsewhere, beside)
+
+    @cached_property
+    def _elsewhere(self) -> Found | None:
+        """What other images gave, in which no number of the batch's is the largest, or the mean."""
+        other = self._batch.tensor[:1].repeat(self._others, *(1,) * (self._batch.tensor.ndim - 1))
+        try:
+            return self._over(other / 2, 1.0)
+        except ModelError as error:
+            if self._telling.was_ended_by(error):
+                raise
+            return None
+
+
+def _at(found: Found | None, address: Address, of_inputs: bool) -> Tensor | None:
+    """What a pass gave at an address, if it came there."""
+    if found is None:
+        return None
+    parts = found.inputs if of_inputs else found.by_layer[address.layer]
+    return next((part.values for part in parts if part.address == address), None)
+
+
+def _are_equal(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and bool(((one == other) | (one.isnan() & other.isnan())).all())

@@ -85,8 +85,12 @@ def run(
     stop_early: bool,
     progress: Progress | None,
     inputs: bool = False,
+    whole: bool = False,
 ) -> Found:
-    """One forward pass, and a second one where the network overwrote what nobody expected."""
+    """One forward pass, and a second one where the network overwrote what nobody expected.
+
+    With `whole` a batch of one stays in the tensors.
+    """
     copies: Iterable[str] = seen.overwritten
     if not seen.only_computes:  # the end may come later than the survey says
         stop_early = False
@@ -98,9 +102,10 @@ def run(
     if spoiled:
         watch = _Watch(seen, names, seen.overwritten | spoiled, stop_early, progress, inputs=inputs)
         output = _forward(model, made, watch)
+    kept = _numbers if whole else _without_batch
     by_layer: dict[str, tuple[Activation, ...]] = dict.fromkeys(names, ())
     for record in watch.recorder.records:
-        activation = Activation(record.address, _without_batch(record.tensor))
+        activation = Activation(record.address, kept(record.tensor))
         by_layer[record.address.layer] += (activation,)
     for name, parts in by_layer.items():
         if not parts:
@@ -111,9 +116,7 @@ def run(
                     model=model.title,
                 )
             )
-    taken = (
-        Activation(record.address, _without_batch(record.tensor)) for record in watch.inputs.records
-    )
+    taken = (Activation(record.address, kept(record.tensor)) for record in watch.inputs.records)
     scores = _as_scores(output, len(made.tensor))
     return Found(by_layer, scores, output is not None, tuple(taken))
 
@@ -171,7 +174,16 @@ def _forward(model: Model, made: ModelInput, watch: _Watch) -> Any:
 
 
 def _without_batch(tensor: Tensor) -> Tensor:
-    """Float32 on the CPU in memory of its own size, without a batch dimension of 1.
+    return without_batch(_numbers(tensor))
+
+
+def without_batch(values: Tensor) -> Tensor:
+    """The values without a batch dimension of 1."""
+    return values[0] if values.ndim > 1 and values.shape[0] == 1 else values
+
+
+def _numbers(tensor: Tensor) -> Tensor:
+    """Float32 on the CPU in memory of its own size.
 
     Complex numbers stay complex64: their real part alone would be another number.
     """
@@ -179,7 +191,7 @@ def _without_batch(tensor: Tensor) -> Tensor:
     values = tensor.detach().to("cpu", kind).contiguous()
     if values.is_inference() or values.untyped_storage().nbytes() > values.nbytes:
         values = values.clone()  # a view would keep all of a larger tensor alive
-    return values[0] if values.ndim > 1 and values.shape[0] == 1 else values
+    return values
 
 
 def _as_scores(output: Any, images: int) -> Tensor | None:

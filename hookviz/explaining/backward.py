@@ -118,7 +118,7 @@ class Pass:
             if INPUT in self._wanted:
                 self.held[INPUT] = images.requires_grad_()
             try:
-                values = self._values(self._forward(replica, images), len(images))
+                values = self._of(self._whole(self._forward(replica, images), len(images)))
                 self.values = values.detach().cpu()
                 return self._backward(values.sum())
             finally:
@@ -126,8 +126,12 @@ class Pass:
 
     def values_of(self, replica: nn.Module, images: Tensor) -> Tensor:
         """The quantities alone, ``(N,)``, in a pass of a replica; gradients stay on or off."""
+        return self._of(self.whole_of(replica, images))
+
+    def whole_of(self, replica: nn.Module, images: Tensor) -> Tensor:
+        """What the quantities are parts of: all class scores, or maps, ``(N, …)``."""
         self._ways = 1
-        return self._values(self._forward(replica, images), len(images))
+        return self._whole(self._forward(replica, images), len(images))
 
     def _forward(self, replica: nn.Module, images: Tensor) -> Any:
         guide = _Reluctance(self._guide) if self._guided else nullcontext()
@@ -180,24 +184,32 @@ class Pass:
         self._telling.share(0.5 + self._back / self._calls / 2)
         return None
 
-    def _values(self, output: Any, count: int) -> Tensor:
-        quantity, asked = self._quantity, self._asked
+    def _of(self, whole: Tensor) -> Tensor:
+        """The quantities, ``(N,)``."""
+        quantity = self._quantity
         if quantity.layer is None:
-            return scores_in(self._model, output, count)[:, quantity.target]
+            return whole[:, quantity.target]
+        part = whole.mean(1) if quantity.channel is None else whole[:, quantity.channel]
+        if quantity.cell is not None:
+            return part[:, *quantity.cell]
+        return torch.stack([each.mean() for each in part])
+
+    def _whole(self, output: Any, count: int) -> Tensor:
+        """The class scores, ``(N, classes)``, or maps of the asked layer, ``(N, C, H, W)``."""
+        layer, asked = self._quantity.layer, self._asked
+        if layer is None:
+            return scores_in(self._model, output, count)
         if asked is None:
             raise ModelError(
                 say(
                     "Layer {layer!r} of {model} did not run.",
-                    layer=quantity.layer,
+                    layer=layer,
                     model=self._model.title,
                 )
             )
         if asked.ndim != 4 or len(asked) != count:
-            asked = map_of(self._model, self._model_input, quantity.layer, asked)[None]
-        part = asked.mean(1) if quantity.channel is None else asked[:, quantity.channel]
-        if quantity.cell is not None:
-            return part[:, *quantity.cell]
-        return torch.stack([each.mean() for each in part])
+            asked = map_of(self._model, self._model_input, layer, asked)[None]
+        return asked
 
 
 class _Reluctance(EveryFunction):

@@ -64,10 +64,9 @@ def channel_effects(
 
     with private_replica(model) as replica:
         before = class_scores(model, replica, model_input.tensor)[0].cpu().double()
-        for info in infos:
-            passes = PassesWithout(model, model_input, replica, info)
-            count = info.output_shape[0]
-            after = passes.every_channel(before, Telling(report))
-            effects[info.name] = (after - before).norm(dim=1)
-            done += count
+    for info in infos:
+        count = info.output_shape[0]
+        after = PassesWithout(model, model_input, info).every_channel(before, Telling(report))
+        effects[info.name] = (after - before).norm(dim=1)
+        done += count
     return effects

@@ -117,14 +117,15 @@ def data_flow(model: Model, model_input: ModelInput, progress: Progress = ignore
             trace,
         ):
             forward_pass(model, replica, model_input.tensor, telling)
-        clock = _Clock(trace.steps, telling, device_and_dtype(replica)[0])
+    clock = _Clock(trace.steps, telling, device_and_dtype(model.network)[0])
+    for _ in range(_TIMED):
+        clock.calls.clear()
         with (
+            private_replica(model) as replica,
             hooks.before(replica, names, clock.before),
             hooks.observe(replica, names, clock.after),
         ):
-            for _ in range(_TIMED):
-                clock.calls.clear()
-                forward_pass(model, replica, model_input.tensor, telling)
+            forward_pass(model, replica, model_input.tensor, telling)
     if not trace.steps:
         raise HookVizError(
             say(

@@ -5,9 +5,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from hookviz.explaining.backward import Quantity
 from hookviz.explaining.cam import Numbers
-from hookviz.explaining.scoring import class_scores, images_at_once
-from hookviz.hooking.forward_pass import private_replica
+from hookviz.explaining.many_inputs import each_value
 from hookviz.types import Model, ModelInput, Progress, ignore
 
 
@@ -15,7 +15,6 @@ def score_cam(
     model: Model,
     model_input: ModelInput,
     activation: Numbers,
-    logits: Tensor,
     *,
     target: int,
     top: int,
@@ -32,27 +31,26 @@ def score_cam(
         model: the model.
         model_input: what the network was given.
         activation: A, what the layer put out for it, ``(C, H, W)``.
-        logits: the scores for it, ``(classes,)``.
         target: the class.
         top: how many channels are tried.
-        progress: told before every batch; what it raises ends the run.
+        progress: told the share done after every conv layer; what it raises ends the run.
 
     Raises:
         ModelError: the network can't take a masked input.
     """
-    progress(0.0)
     strength = np.abs(activation).mean((1, 2))
     channels = np.sort(np.argsort(-strength, kind="stable")[:top])
-    image, scores = model_input.tensor, []
-    with private_replica(model) as replica:
-        size = images_at_once(model, replica, model_input, logits)
-        for start in range(0, len(channels), size):
-            progress(start / len(channels))
-            batch = torch.from_numpy(activation[channels[start : start + size]])[:, None]
-            masks = F.interpolate(batch, image.shape[2:], mode="bilinear", align_corners=True)
-            low, high = masks.amin((2, 3), keepdim=True), masks.amax((2, 3), keepdim=True)
-            masked = image * ((masks - low) / (high - low + 1e-8))
-            scores.append(class_scores(model, replica, masked)[:, target].to("cpu", torch.float32))
+    image = model_input.tensor
+
+    def masked(start: int, stop: int) -> Tensor:
+        batch = torch.from_numpy(activation[channels[start:stop]])[:, None]
+        masks = F.interpolate(batch, image.shape[2:], mode="bilinear", align_corners=True)
+        low, high = masks.amin((2, 3), keepdim=True), masks.amax((2, 3), keepdim=True)
+        return image * ((masks - low) / (high - low + 1e-8))
+
+    tried = each_value(
+        *(model, model_input, Quantity(target), masked), count=len(channels), progress=progress
+    )
     weights = np.zeros(len(activation), np.float32)
-    weights[channels] = torch.cat(scores).softmax(0).numpy()
+    weights[channels] = torch.cat([some.values for some in tried]).softmax(0).numpy()
     return np.einsum("c,chw->hw", weights, activation), weights

@@ -1,19 +1,14 @@
-"""Class scores of a batch of images in one pass, and how many images a pass takes."""
+"""Class scores of a batch of images in one pass."""
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from hookviz.capturing.survey import survey_input
 from hookviz.errors import ModelError
-from hookviz.hooking.forward_pass import Telling, device_and_dtype, forward_pass
+from hookviz.hooking.forward_pass import Telling, forward_pass
 from hookviz.language.saying import say, say_count
-from hookviz.types import Model, ModelInput
+from hookviz.types import Model
 from hookviz.wording import times
-
-WORK = 8e9  # multiply-adds of one batch: a fraction of a second, after which progress is told
-MOST_AT_ONCE = 32  # images in a batch
 
 
 def class_scores(
@@ -66,30 +61,3 @@ def scores_in(model: Model, output: Any, count: int) -> Tensor:
             kind=kind,
         )
     )
-
-
-def images_at_once(
-    model: Model, replica: nn.Module, model_input: ModelInput, logits: Tensor
-) -> int:
-    """How many images to give the network in one pass: 1 where those of a batch are not apart.
-
-    Args:
-        model: the model.
-        replica: of its network, without hooks.
-        model_input: an image of the size that is meant.
-        logits: its scores in a pass of its own, ``(classes,)``.
-    """
-    layers = survey_input(model, model_input).layers
-    work = sum(layer.multiply_adds * layer.calls for layer in layers)
-    on_gpu = device_and_dtype(model.network)[0].type != "cpu"
-    many = MOST_AT_ONCE if on_gpu else int(min(MOST_AT_ONCE, WORK // max(1, work)))
-    if many <= 1:
-        return 1
-    pair = torch.cat([model_input.tensor, torch.zeros_like(model_input.tensor)])
-    try:
-        first = class_scores(model, replica, pair)[0].to("cpu", torch.float32)
-    except ModelError:
-        return 1  # made for one image; what else is wrong shows with one, too
-    # A batch norm without averages of its own, for example, mixes the images of a batch.
-    apart = torch.allclose(first, logits, rtol=5e-3, atol=5e-3 * float(logits.abs().max()))
-    return many if apart else 1

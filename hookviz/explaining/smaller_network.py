@@ -241,25 +241,24 @@ def _compared(
     """What the smaller network, the second, is beside the first."""
     telling = Telling(progress, 2 * (1 + _ROUNDS))
     images = model_input.tensor
-    with private_replica(models[0]) as one, private_replica(models[1]) as other:
-        pair = list(zip(models, (one, other), strict=True))
+    device = device_and_dtype(models[0].network)[0]
 
-        def run(which: int) -> Any:
-            output = forward_pass(*pair[which], images, telling)
-            telling.step()
-            return output
+    def run(model: Model) -> tuple[Any, float]:
+        with private_replica(model) as replica:
+            begun = _now(device)
+            output = forward_pass(model, replica, images, telling)
+            took = _now(device) - begun
+        telling.step()
+        return output, took
 
-        difference = _difference(models[1], run(0), run(1))
-        started = time.perf_counter()
-        seconds: tuple[list[float], list[float]] = ([], [])
-        device = device_and_dtype(one)[0]
-        for done in range(_ROUNDS):
-            if done >= _FEWEST_ROUNDS and time.perf_counter() - started > _PATIENCE:
-                break
-            for which in (0, 1):
-                begun = _now(device)
-                run(which)
-                seconds[which].append(_now(device) - begun)
+    difference = _difference(models[1], *(run(model)[0] for model in models))
+    started = time.perf_counter()
+    seconds: tuple[list[float], list[float]] = ([], [])
+    for done in range(_ROUNDS):
+        if done >= _FEWEST_ROUNDS and time.perf_counter() - started > _PATIENCE:
+            break
+        for model, times in zip(models, seconds, strict=True):
+            times.append(run(model)[1])
     surveys = [survey_input(each, model_input).layers for each in models]
     parameters = [sum(part.numel() for part in each.network.parameters()) for each in models]
     work = [sum(layer.multiply_adds * layer.calls for layer in layers) for layers in surveys]

@@ -58,13 +58,10 @@ def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _C
             top=top,
             channels=channels,
         )
-        logits = subject.scored.logits
-        assert logits is not None
         signed, weights = score_cam(
             subject.model,
             subject.model_input,
             activation,
-            logits,
             target=target,
             top=top,
             progress=subject.progress,

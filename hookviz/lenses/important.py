@@ -14,8 +14,9 @@ from hookviz.drawing.chosen_channels import with_channels
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError
-from hookviz.explaining.without_channels import PassesWithout, rounding
-from hookviz.hooking.forward_pass import Telling, private_replica
+from hookviz.explaining.apart import rounding
+from hookviz.explaining.without_channels import PassesWithout
+from hookviz.hooking.forward_pass import Telling
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice
@@ -67,16 +68,14 @@ def run(subject: Subject, *, layer: str, target: int) -> LensOutput:
                 model=subject.model.title,
             )
         )
-    with private_replica(subject.model) as replica:
-        passes = PassesWithout(subject.model, subject.model_input, replica, info)
-        after = passes.every_channel(before, Telling(subject.progress))
-        least = rounding(replica, before)
+    passes = PassesWithout(subject.model, subject.model_input, info)
+    after = passes.every_channel(before, Telling(subject.progress))
     changes = _Changes(
         scores=(after[:, target] - before[target]).numpy(),
         chances=(after.softmax(1)[:, target] - before.softmax(0)[target]).numpy(),
         logit=float(before[target]),
         chance=float(before.softmax(0)[target]),
-        least=least,
+        least=rounding(subject.model.network, before),
         flips=int((after.argmax(1) != before.argmax()).sum()),
     )
     values = {

@@ -87,9 +87,8 @@ def scores_without_each(scene: Scene, layer: LayerInfo) -> Floats:
 
 def _without_each(scene: Scene, layer: LayerInfo) -> Floats:
     before = own_scores(scene)
-    with private_replica(scene.model) as replica:
-        passes = PassesWithout(scene.model, scene.model_input, replica, layer)
-        after: Floats = passes.every_channel(torch.from_numpy(before.scores), Telling(None)).numpy()
+    passes = PassesWithout(scene.model, scene.model_input, layer)
+    after: Floats = passes.every_channel(torch.from_numpy(before.scores), Telling(None)).numpy()
     return after
 
 

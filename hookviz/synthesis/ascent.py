@@ -5,9 +5,9 @@ Over 300 lines: its sentences for people stand whole, with a line for each fact.
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +15,9 @@ from torch import Tensor
 
 from hookviz.capturing.survey import survey
 from hookviz.errors import ModelError, SettingError
+from hookviz.explaining.apart import alone_and_together, are_near, halved, rounding
 from hookviz.hooking import hooks, replicas
+from hookviz.hooking.conduct import only_computes
 from hookviz.hooking.forward_pass import Telling, backward_pass, device_and_dtype, forward_pass
 from hookviz.language.saying import say
 from hookviz.machine.memory import own_memory
@@ -128,6 +130,7 @@ class Ascent:
             )
         self._unit: Tensor | None = None
         self._last_channels = True
+        self._apart: bool | None = None  # whether several may go through together, once it is tried
         self.steps = 0
         self.history: list[tuple[float, ...]] = []
 
@@ -185,7 +188,8 @@ class Ascent:
         if self.steps >= steps:
             return
         # Where the caller has switched gradients off, that is no business of this replica's.
-        with torch.inference_mode(mode=False), torch.enable_grad(), self._passes() as passes:
+        with torch.inference_mode(mode=False), torch.enable_grad():
+            passes = self._passes()
             while self.steps < steps:
                 self._step(passes)
                 after(self)
@@ -220,8 +224,8 @@ class Ascent:
     def measured(self) -> tuple[float, ...]:
         """What each goal comes to on the pictures as they are, undisturbed."""
         with torch.inference_mode(mode=False), torch.no_grad():
-            with self._passes() as passes:
-                output = self._output(passes, self._range.to_input(self._space.pictures()))
+            inputs = self._range.to_input(self._space.pictures())
+            output = self._output(self._passes(), inputs)
             return tuple(self._values(output).tolist())
 
     def _step(self, passes: _Passes) -> None:
@@ -269,6 +273,25 @@ class Ascent:
     def _output(self, passes: _Passes, inputs: Tensor) -> Tensor:
         """The layer's output for each picture, ``(N, C, rows, columns)``.
 
+        In one pass where the network keeps the pictures apart: each is to become what it would
+        alone.
+        """
+        if len(inputs) > 1 and self._apart is None:
+            self._apart = self._are_apart(passes, inputs)
+        if len(inputs) > 1 and not self._apart:
+            return torch.cat([self._of_batch(passes, each[None]) for each in inputs])
+        return self._of_batch(passes, inputs)
+
+    @torch.no_grad()
+    def _are_apart(self, passes: _Passes, inputs: Tensor) -> bool:
+        tried = torch.cat([halved(inputs[:1]), inputs[1:2]])
+        whole = partial(self._of_batch, passes)
+        alone, together = alone_and_together(tried, whole)
+        return are_near(alone, together, rounding(self.model.network, alone))
+
+    def _of_batch(self, passes: _Passes, inputs: Tensor) -> Tensor:
+        """What one pass makes of all the inputs.
+
         With the channels last in memory, which is faster on CPUs, where the network can take that.
         """
         if self._last_channels:
@@ -281,11 +304,12 @@ class Ascent:
                 self._last_channels = False
         return passes(inputs)
 
-    @contextmanager
-    def _passes(self) -> Iterator[_Passes]:
-        """Passes of a fresh replica to the layer, with one hook for all of them."""
-        replica = replicas.for_gradients(self.model.network)
-        device = device_and_dtype(replica)[0]
+    def _passes(self) -> _Passes:
+        """Passes to the layer: on one replica where the network only computes, else on one each."""
+        network = self.model.network
+        kept = replicas.for_gradients(network) if only_computes(network) else None
+        device = device_and_dtype(network)[0]
+        watched = () if self.layer is None else (self.layer,)
         seen: list[object] = []
 
         def see(call: hooks.Call) -> None:
@@ -294,7 +318,9 @@ class Ascent:
 
         def go(inputs: Tensor) -> Tensor:
             seen.clear()
-            output = forward_pass(self.model, replica, inputs.to(device), Telling(None))
+            replica = replicas.for_gradients(network) if kept is None else kept
+            with hooks.observe(replica, watched, see):
+                output = forward_pass(self.model, replica, inputs.to(device), Telling(None))
             if self.layer is not None:
                 if not seen:
                     raise ModelError(
@@ -307,9 +333,7 @@ class Ascent:
                 output = seen.pop()
             return by_picture(self.model, self.layer, output, len(inputs))
 
-        watched = () if self.layer is None else (self.layer,)
-        with hooks.observe(replica, watched, see):
-            yield go
+        return go
 
     def _values(self, output: Tensor) -> Tensor:
         return torch.stack(

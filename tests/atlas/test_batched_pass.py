@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,14 @@ from hookviz.capturing.engine import capture
 from hookviz.capturing.survey import survey
 from hookviz.types import Model
 from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
+from tests.odd_batches import (
+    REMEMBERING,
+    BatchMaximum,
+    BatchNormed,
+    BatchSorted,
+    BatchUnique,
+    Odd,
+)
 
 
 def passes_of(model: Model) -> BatchedPass:
@@ -108,3 +118,26 @@ def test_lines_of_a_convolution_along_channels_are_one_row(tiny: Model) -> None:
     conv, lines = passes.run(torch.cat([random_input(0), random_input(1)]), nowhere(passes))
     assert (lines.cells[..., 0] == 0).all()
     assert conv.best.shape == (2, 4)
+
+
+@pytest.mark.parametrize("kind", [BatchMaximum, BatchNormed, BatchSorted, BatchUnique])
+def test_the_batchs_own_numbers_are_noticed_wherever_they_come_from(kind: type[Odd]) -> None:
+    """Of a scale by the largest value all images but the smaller ones show nothing."""
+    images = torch.cat([random_input(0), 0.4 * random_input(1), 0.5 * random_input(2)])
+    assert not passes_of(as_model(seeded(kind))).keeps_images_apart(images)
+
+
+@pytest.mark.parametrize("kind", REMEMBERING)
+@pytest.mark.parametrize("dtype", [None, torch.float64])
+@torch.no_grad()
+def test_each_pass_is_a_fresh_networks(kind: type[Odd], dtype: torch.dtype | None) -> None:
+    network = seeded(kind)
+    model = as_model(network)
+    table = channel_table(survey(model, (3, 16, 16)))
+    passes = BatchedPass.of(model, table, dtype)
+    for seed in (0, 1, 0):
+        image = random_input(seed)
+        fresh = copy.deepcopy(network)
+        expected = fresh.conv2(fresh.between(fresh.conv1(image).relu())).amax((2, 3))
+        found = passes.run(image, nowhere(passes))[-1]
+        np.testing.assert_allclose(found.best, expected, rtol=1e-5)

@@ -41,20 +41,292 @@ def test_a_tensor_of_several_images_and_of_one() -> None:
     assert single.logits.shape == (5,)
 
 
-class Mixes(nn.Module):
+class Tokens(nn.Module):
+    """Four tokens of eight numbers for an image of 16×16, before whatever is looked at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 8, stride=8)
+        self.head = nn.Linear(8, 5)
+        self.build()
+
+    def build(self) -> None:
+        """The part that is looked at."""
+
+    def mixed(self, tokens: Tensor) -> Tensor:
+        """Tokens ``(N, 4, 8)`` once that part has run."""
+        return tokens
+
+    def forward(self, images: Tensor) -> Tensor:
+        tokens = self.mixed(self.conv(images).flatten(2).transpose(1, 2))
+        scores: Tensor = self.head(tokens.mean(1))
+        return scores
+
+
+class Attention(Tokens):
+    """Has the images second."""
+
+    def build(self) -> None:
+        self.part = nn.MultiheadAttention(8, 2)
+
+    def mixed(self, tokens: Tensor) -> Tensor:
+        first = tokens.transpose(0, 1)
+        found: Tensor = self.part(first, first, first)[0]
+        return found.transpose(0, 1)
+
+
+class Encoder(Tokens):
+    def build(self) -> None:
+        self.part = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0)
+
+    def mixed(self, tokens: Tensor) -> Tensor:
+        found: Tensor = self.part(tokens.transpose(0, 1))
+        return found.transpose(0, 1)
+
+
+class Recurrent(Tokens):
+    """Puts out its states layer by layer, the images second."""
+
+    def build(self) -> None:
+        self.part = nn.LSTM(8, 8, 2, batch_first=True)
+
+    def mixed(self, tokens: Tensor) -> Tensor:
+        return torch.as_tensor(self.part(tokens)[0])
+
+
+class TimeFirst(Tokens):
+    def build(self) -> None:
+        self.part = nn.LSTM(8, 4, bidirectional=True)
+
+    def mixed(self, tokens: Tensor) -> Tensor:
+        return torch.as_tensor(self.part(tokens.transpose(0, 1))[0]).transpose(0, 1)
+
+
+class Code(nn.Module):
+    """A position code, in one of several shapes."""
+
+    def __init__(self, *shape: int) -> None:
+        super().__init__()
+        self.values = nn.Parameter(torch.randn(shape))
+
+    def forward(self, _tokens: Tensor) -> Tensor:
+        return self.values * 2
+
+
+class Position(Tokens):
+    def build(self) -> None:
+        self.part = Code(1, 4, 8)
+
+    def mixed(self, tokens: Tensor) -> Tensor:
+        return torch.as_tensor(tokens + self.part(tokens))
+
+
+class PlainPosition(Position):
+    def build(self) -> None:
+        self.part = Code(4, 8)
+
+
+class Windows(nn.Module):
+    """Two windows of two tokens for each image, those of an image one after another or not."""
+
+    def __init__(self, *, image_by_image: bool) -> None:
+        super().__init__()
+        self.image_by_image = image_by_image
+
+    def forward(self, tokens: Tensor) -> dict[str, Tensor]:
+        windows = tokens.reshape(-1, 2, 2, 8)
+        if not self.image_by_image:
+            windows = windows.transpose(0, 1)
+        return {"windows": windows.flatten(0, 1), "tokens": tokens}
+
+
+class Windowed(Tokens):
+    def build(self) -> None:
+        self.part = Windows(image_by_image=True)
+
+    def mixed(self, tokens: Tensor) -> Tensor:
+        return torch.as_tensor(tokens + 0 * self.part(tokens)["windows"].mean())
+
+
+class WindowByWindow(Windowed):
+    def build(self) -> None:
+        self.part = Windows(image_by_image=False)
+
+
+class Squeezed(Tokens):
+    """Drops a batch of one, and whatever else is one."""
+
+    def build(self) -> None:
+        self.part = Squeeze()
+
+    def mixed(self, tokens: Tensor) -> Tensor:
+        return torch.as_tensor(tokens + 0 * self.part(tokens.mean(1)).mean())
+
+
+class Squeeze(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
-        return values.flatten(0, 1)
+        return values.squeeze()
 
 
 @pytest.mark.parametrize(
-    ("images", "kind", "said"),
+    "kind",
     [
-        ([], hookviz.ImageError, "no image in the batch"),
-        ([torch.ones(3, 5, 5), torch.ones(3, 6, 5)], hookviz.ImageError, "1×3×5×5 and 1×3×6×5"),
-        (torch.ones(2, 3, 5, 5), hookviz.ModelError, "0 has 6×5×5 for 2 images together"),
+        *(Attention, Encoder, Recurrent, TimeFirst, Position, PlainPosition, Windowed),
+        *(WindowByWindow, Squeezed),
     ],
 )
-def test_what_is_no_batch_is_refused(images: Any, kind: type[Exception], said: str) -> None:
-    model = as_model(nn.Sequential(Mixes()))
-    with pytest.raises(kind, match=said):
+@pytest.mark.parametrize("count", [2, 4, 8])
+def test_the_images_are_found_wherever_they_are(kind: type[Tokens], count: int) -> None:
+    """Four images have as many tokens each, and eight as many numbers each."""
+    model = as_model(seeded(kind))
+    images = torch.cat([random_input(seed) for seed in range(count)])
+    names = ["conv", "part", "head"]
+    together = hookviz.capture_batch(model, images, names, inputs=True)
+    assert len(together) == count
+    for number, found in enumerate(together):
+        alone = hookviz.capture(model, images[[number]], names, inputs=True)
+        assert list(found) == list(alone)
+        for address in alone:
+            torch.testing.assert_close(found[address].values, alone[address].values)
+        for ours, theirs in zip(found.layer_inputs, alone.layer_inputs, strict=True):
+            assert ours.address == theirs.address
+            torch.testing.assert_close(ours.values, theirs.values)
+        torch.testing.assert_close(found.logits, alone.logits)
+    assert all_hooks(model) == 0
+
+
+class OfAll(Tokens):
+    """Puts out something of the whole batch."""
+
+    def build(self) -> None:
+        self.part = Of(self.whole)
+
+    def whole(self, tokens: Tensor) -> Tensor:
+        """What that is."""
+        return tokens.mean(0)
+
+    def mixed(self, tokens: Tensor) -> Tensor:
+        return torch.as_tensor(tokens + self.part(tokens).mean())
+
+
+class Of(nn.Module):
+    def __init__(self, whole: Any) -> None:
+        super().__init__()
+        self.whole = whole
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return torch.as_tensor(self.whole(tokens))
+
+
+class Largest(OfAll):
+    def whole(self, tokens: Tensor) -> Tensor:
+        return tokens.amax()
+
+
+class Alike(OfAll):
+    def whole(self, tokens: Tensor) -> Tensor:
+        return tokens.mean(1) @ tokens.mean(1).T
+
+
+class HowMany(OfAll):
+    def whole(self, tokens: Tensor) -> Tensor:
+        return tokens.new_full((4, 8), len(tokens))
+
+
+class EachByItself(OfAll):
+    """Is called once an image, with the image's tokens alone."""
+
+    def whole(self, tokens: Tensor) -> Tensor:
+        return tokens * 2
+
+    def mixed(self, tokens: Tensor) -> Tensor:
+        return torch.stack([self.part(each) for each in tokens])
+
+
+@pytest.mark.parametrize("kind", [OfAll, Largest, Alike, HowMany, EachByItself])
+@pytest.mark.parametrize("last", [1.0, 3.0])
+def test_what_has_no_part_for_each_is_refused_by_its_name(kind: type[OfAll], last: float) -> None:
+    """Also where the number of the whole batch is that of the image that is tried alone."""
+    model = as_model(seeded(kind))
+    images = torch.cat([random_input(seed) for seed in range(4)])
+    images[-1] *= last
+    with pytest.raises(hookviz.ModelError, match=r"part has .* for 4 images together, and so no"):
+        hookviz.capture_batch(model, images, ["conv", "part"])
+    assert len(hookviz.capture_batch(model, images, "conv")) == 4
+    assert all_hooks(model) == 0
+
+
+class Frames(Tokens):
+    """Takes four images at a time, or eight, and hands some numbers on from one to the next."""
+
+    def mixed(self, tokens: Tensor) -> Tensor:
+        fours = tokens.reshape(-1, 4, 4, 8)
+        return torch.cat([fours[..., :2].roll(1, 1), fours[..., 2:]], -1).flatten(0, 1)
+
+
+class NotOne(Tokens):
+    """Takes off what its images have in common, and so takes no single one."""
+
+    def mixed(self, tokens: Tensor) -> Tensor:
+        if len(tokens) == 1:
+            raise ValueError("one image has nothing in common with others")
+        return tokens - tokens.mean(0)
+
+
+@pytest.mark.parametrize("kind", [Frames, NotOne])
+def test_a_network_that_takes_no_single_image(kind: type[Tokens]) -> None:
+    network, images = seeded(kind), torch.cat([random_input(seed) for seed in range(4)])
+    together = hookviz.capture_batch(as_model(network), images, ["conv", "head"])
+    seen: list[Tensor] = []
+    with network.head.register_forward_hook(lambda _module, _inputs, output: seen.append(output)):
+        network(images)
+    for number, found in enumerate(together):
+        torch.testing.assert_close(found["head"].values, seen[0][number].detach())
+        torch.testing.assert_close(found.logits, seen[0][number].detach())
+        torch.testing.assert_close(
+            found["conv"].values, network.conv(images[[number]])[0].detach(), rtol=1e-5, atol=1e-5
+        )
+
+
+def test_what_is_no_score_of_each_image_is_none() -> None:
+    class OfTokens(Tokens):
+        def forward(self, images: Tensor) -> Tensor:
+            scores: Tensor = self.head(self.conv(images).flatten(2).mean(0).T)  # (4, 5)
+            return scores
+
+    images = torch.cat([random_input(seed) for seed in range(4)])
+    together = hookviz.capture_batch(as_model(seeded(OfTokens)), images, "conv")
+    assert all(found.logits is None for found in together)
+
+
+def test_progress_is_of_all_passes_and_ends_them() -> None:
+    told: list[float] = []
+    model, images = as_model(seeded(Position)), torch.cat([random_input(0), random_input(1)])
+    found = hookviz.capture_batch(model, images, "part", progress=told.append)
+    assert found[0].forward_passes == 3  # the batch, an image alone, and another for the code
+    assert told == sorted(told)
+    assert told[-1] == 1
+
+    class Stopped(hookviz.ModelError):
+        pass
+
+    def stop(share: float) -> None:
+        if share > 0.7:
+            raise Stopped("enough")
+
+    with pytest.raises(Stopped, match="enough"):
+        hookviz.capture_batch(model, images, "part", progress=stop)
+    assert all_hooks(model) == 0
+
+
+@pytest.mark.parametrize(
+    ("images", "said"),
+    [
+        ([], "no image in the batch"),
+        ([torch.ones(3, 5, 5), torch.ones(3, 6, 5)], "1×3×5×5 and 1×3×6×5"),
+    ],
+)
+def test_what_is_no_batch_is_refused(images: Any, said: str) -> None:
+    model = as_model(nn.Sequential(nn.Conv2d(3, 2, 1)))
+    with pytest.raises(hookviz.ImageError, match=said):
         hookviz.capture_batch(model, images, "0")

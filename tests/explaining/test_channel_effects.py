@@ -8,6 +8,8 @@ from hookviz.capturing import inputs
 from hookviz.explaining import channel_effects as effects_module
 from hookviz.explaining.channel_effects import channel_effects
 from hookviz.types import Model
+from tests.networks import as_model, random_input, seeded
+from tests.odd_batches import ODD, Odd, alone, silenced
 
 
 def test_it_is_the_change_of_the_scores_without_each_kernel(tiny: Model, noise: Tensor) -> None:
@@ -28,6 +30,20 @@ def test_it_is_the_change_of_the_scores_without_each_kernel(tiny: Model, noise: 
     assert [len(found) for found in effects.values()] == [4, 6]
     assert told == sorted(told)
     assert told[-1] == 1
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_each_channel_is_missed_by_a_fresh_network(kind: type[Odd]) -> None:
+    network, image = seeded(kind), random_input(5)
+    model = as_model(network)
+    effects = channel_effects(model, inputs.prepare(model, image), ["conv1", "conv2"])
+    before = alone(network, image)[0]
+    for name, found in effects.items():
+        expected = [
+            float((alone(silenced(network, name, channel), image)[0] - before).detach().norm())
+            for channel in range(len(found))
+        ]
+        assert found.tolist() == pytest.approx(expected, rel=1e-3, abs=1e-6)
 
 
 def test_what_would_take_hours_is_refused_before_it_begins(

@@ -6,7 +6,8 @@ import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.explaining.data_flow import IMAGE, data_flow
 from hookviz.types import Model
-from tests.networks import as_model, seeded
+from tests.networks import as_model, random_input, seeded
+from tests.odd_batches import REMEMBERING, Odd
 
 
 class Residual(nn.Module):
@@ -101,3 +102,11 @@ def test_a_network_without_layers_is_refused(noise: Tensor) -> None:
     model = as_model(Bare())
     with pytest.raises(hookviz.HookVizError, match="runs no layer"):
         data_flow(model, prepare(model, noise))
+
+
+@pytest.mark.parametrize("kind", REMEMBERING)
+def test_each_timed_pass_is_a_fresh_networks(kind: type[Odd]) -> None:
+    model = as_model(seeded(kind))
+    flow = data_flow(model, prepare(model, random_input(0)))
+    assert [str(step.address) for step in flow.steps] == ["conv1", "conv2", "head"]
+    assert [len(step.seconds) for step in flow.steps] == [3, 3, 3]

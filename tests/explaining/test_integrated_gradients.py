@@ -12,6 +12,7 @@ from hookviz.explaining.integrated_gradients import IntegratedGradients, integra
 from hookviz.images.samples import samples
 from hookviz.types import ignore
 from tests.networks import as_model, random_input, seeded
+from tests.odd_batches import ODD, Odd, alone
 from tests.pictures import picture
 
 
@@ -93,3 +94,22 @@ def test_without_a_difference_there_is_no_share_of_it() -> None:
     assert off.error == float("inf")
     assert off.enough_steps is None
     assert not off.is_complete
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_each_point_of_the_way_is_a_fresh_networks(kind: type[Odd]) -> None:
+    network, image, steps = seeded(kind), random_input(6), 8
+    model = as_model(network)
+    start = 0.2 * random_input(7)
+    found = integrated_gradients(
+        *(model, hookviz.prepare(model, image), Quantity(2), start), steps=steps, progress=ignore
+    )
+    points, weights = np.polynomial.legendre.leggauss(steps)
+    total = torch.zeros_like(image)
+    for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
+        given = (start + point * (image - start)).requires_grad_()
+        total += weight * torch.autograd.grad(alone(network, given)[0, 2], given)[0]
+    expected = (total * (image - start))[0]
+    np.testing.assert_allclose(found.attribution, expected, rtol=1e-3, atol=1e-6)
+    ends = alone(network, torch.cat([image, start]))[:, 2].tolist()
+    assert [found.value, found.start] == pytest.approx(ends, rel=1e-4)

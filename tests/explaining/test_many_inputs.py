@@ -1,3 +1,5 @@
+import copy
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,10 +10,11 @@ import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.errors import HookVizError
 from hookviz.explaining import many_inputs
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.backward import Pass, Quantity
 from hookviz.explaining.many_inputs import each_gradient, each_value
 from hookviz.types import ignore
 from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
+from tests.odd_batches import ODD, Odd, alone
 
 CLASS = Quantity(3)
 QUANTITIES = (
@@ -71,32 +74,93 @@ def test_they_are_what_autograd_gives_however_many_go_at_once(
     assert all_hooks(model) == 0
 
 
-class Mixing(Tiny):
-    """Takes the mean of the batch off, so that the rows of a batch know each other."""
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("quantity", [CLASS, Quantity(None, "conv2", 1, (3, 2))])
+def test_each_input_has_what_a_fresh_network_gives_it_alone(
+    kind: type[Odd], quantity: Quantity
+) -> None:
+    """Whatever the network takes over its batch, and whatever it keeps from pass to pass."""
+    network = seeded(kind)
+    image = random_input(3)
+    scales = torch.linspace(0.1, 1.1, 7).view(-1, 1, 1, 1)
+    images = torch.cat([scales * image, random_input(4), image.flip(-1)])
 
-    def forward(self, images: Tensor) -> Tensor:
-        scores: Tensor = super().forward(images)
-        return scores if len(images) == 1 else scores - scores.mean(0)
+    def plain(images: Tensor) -> Tensor:
+        if quantity.layer is None:
+            return alone(network, images)[:, 3]
+        copies = [copy.deepcopy(network) for _ in images]
+        maps = [
+            one.conv2(one.between(one.conv1(image[None]).relu()))
+            for one, image in zip(copies, images, strict=True)
+        ]
+        return torch.cat(maps)[:, 1, 3, 2]
+
+    given = images.clone().requires_grad_()
+    expected = plain(given)
+    (gradient,) = torch.autograd.grad(expected.sum(), given)
+    model = as_model(network)
+    made = prepare(model, image)
+    options: dict[str, Any] = {"count": len(images), "progress": ignore}
+
+    def inputs(start: int, stop: int) -> Tensor:
+        return images[start:stop]
+
+    values = [some.values for some in each_value(model, made, quantity, inputs, **options)]
+    close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-6)
+    close(torch.cat(values), expected.detach().double())
+    found = list(each_gradient(model, made, quantity, inputs, **options))
+    values, gradients = [some.values for some in found], [some.gradients for some in found]
+    close(torch.cat(values), expected.detach().double())
+    close(torch.cat(gradients), gradient)
+    assert all_hooks(model) == 0
 
 
-class OneAlone(Tiny):
-    """Made for one image."""
+class Clipped(Odd):
+    """Scales the gradient by its length, over all images of a pass; its values are apart."""
 
-    def forward(self, images: Tensor) -> Tensor:
-        return super().forward(images.reshape(1, 3, 16, 16))
+    def between(self, maps: Tensor) -> Tensor:
+        if maps.requires_grad:
+            maps.register_hook(lambda gradient: gradient / gradient.norm())  # type: ignore[no-untyped-call]
+        return maps
 
 
-@pytest.mark.parametrize("kind", [Mixing, OneAlone])
-def test_images_that_are_not_apart_go_one_by_one(kind: type[Tiny]) -> None:
-    model = as_model(seeded(kind))
-    images = torch.cat([random_input(seed) for seed in range(3)])
-    made = prepare(model, images[:1])
-    some = list(
-        each_value(model, made, CLASS, lambda at, to: images[at:to], count=3, progress=ignore)
+def test_gradients_that_know_each_other_are_taken_one_by_one() -> None:
+    network, image = seeded(Clipped), random_input(3)
+    images = torch.linspace(0.3, 1, 6).view(-1, 1, 1, 1) * image
+    expected = []
+    for each in images:
+        given = each[None].clone().requires_grad_()
+        expected += torch.autograd.grad(network(given)[0, 3], given)
+    model = as_model(network)
+    found = each_gradient(
+        *(model, prepare(model, image), CLASS, lambda at, to: images[at:to]),
+        count=6,
+        progress=ignore,
     )
-    assert [each.start for each in some] == [0, 1, 2]
-    expected = plainly(seeded(Tiny), images, CLASS).double()
-    torch.testing.assert_close(torch.cat([each.values for each in some]), expected)
+    gradients = torch.cat([some.gradients for some in found])
+    torch.testing.assert_close(gradients, torch.cat(expected), rtol=1e-4, atol=1e-6)
+
+
+def test_few_are_not_worth_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, passes = seeded(Tiny), []
+
+    class Counted(Pass):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            passes.append(given)
+            super().__init__(*given, **named)
+
+    monkeypatch.setattr(many_inputs, "Pass", Counted)
+    model, images = as_model(network), torch.cat([random_input(seed) for seed in range(8)])
+    for count, expected in ((2, 2), (8, 3 + 2)):  # the two halves alone and together; a row again
+        passes.clear()
+        list(
+            each_value(
+                *(model, prepare(model, images[:1]), CLASS, lambda at, to: images[at:to]),
+                count=count,
+                progress=ignore,
+            )
+        )
+        assert len(passes) == expected
 
 
 def test_progress_goes_up_and_what_it_raises_ends_the_run(tiny: hookviz.Model) -> None:

@@ -11,6 +11,7 @@ from hookviz.explaining.baselines import baseline_of
 from hookviz.explaining.occlusion import Windows, occlusion
 from hookviz.types import ignore
 from tests.networks import as_model, random_input, seeded
+from tests.odd_batches import ODD, Odd, alone
 from tests.pictures import picture
 
 
@@ -91,3 +92,22 @@ def test_a_channel_falls_as_its_convolution_says() -> None:
     expected = np.zeros((16, 16))
     expected[2:5, 3:6] = (conv.weight[1].detach() * image[0, :, 2:5, 3:6]).sum(0)
     np.testing.assert_allclose(found.map, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ODD)
+@torch.no_grad()
+def test_each_square_is_hidden_from_a_fresh_network_alone(kind: type[Odd]) -> None:
+    network, image = seeded(kind), random_input(6)
+    model = as_model(network)
+    found = occlusion(
+        *(model, hookviz.prepare(model, image), Quantity(2), torch.zeros_like(image)),
+        windows=Windows((16, 16), 4, 4),
+        progress=ignore,
+    )
+    whole = alone(network, image)[0, 2]
+    assert found.value == pytest.approx(float(whole), rel=1e-4)
+    for row, column in np.ndindex(4, 4):
+        hidden = image.clone()
+        hidden[..., 4 * row : 4 * row + 4, 4 * column : 4 * column + 4] = 0
+        drop = float(whole - alone(network, hidden)[0, 2])
+        assert found.drops[row, column] == pytest.approx(drop, rel=1e-3, abs=1e-6)

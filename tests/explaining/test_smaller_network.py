@@ -15,6 +15,7 @@ from hookviz.explaining import smaller_network
 from hookviz.models import user_models
 from hookviz.types import Model
 from tests.networks import as_model, hook_count, random_input, seeded
+from tests.odd_batches import OnePass
 from tests.test_hook_contract import condition
 
 
@@ -233,3 +234,19 @@ def test_it_can_be_kept_as_a_program(tmp_path: Path, tiny: Model) -> None:
     assert torch.allclose(again.network(image), small.model.network(image), rtol=1e-5, atol=1e-6)
     with pytest.raises(hookviz.ModelError, match=r"does not end in .pt2"):
         small.save(tmp_path / "small.pth")
+
+
+class WornOut(OnePass):
+    """Its first conv layer's channels go to the second alone; what it counts is behind them."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        found = self.conv2(self.conv1(images).relu())
+        scores: Tensor = self.head(self.between(found).relu().mean((2, 3)))
+        return scores
+
+
+def test_each_pass_of_both_is_a_fresh_networks() -> None:
+    pruned = hookviz.prune(as_model(seeded(WornOut)), 0.5, "channels by L1 norm", layers="conv1")
+    small = hookviz.smaller(pruned, random_input(0))
+    assert small.removed == {"conv1": 3}
+    assert small.difference < 1e-6

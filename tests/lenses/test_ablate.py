@@ -13,6 +13,7 @@ from hookviz.capturing.inputs import prepare
 from hookviz.drawing.panels import GridPanel, TablePanel, TextPanel
 from hookviz.types import Model
 from tests.networks import Tiny, as_model, random_input, seeded
+from tests.odd_batches import ODD, Odd, alone, silenced
 from tests.pictures import picture
 
 close = partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6)
@@ -245,3 +246,14 @@ def test_what_a_relu_cuts_anyway_is_said_and_nothing_else() -> None:
         assert any("1 (ReLU) had cut" in text for text in said) == dead, said
     assert not after_relu[[0, 2]].any()
     assert after_relu[3].any()
+
+
+@pytest.mark.parametrize("kind", ODD)
+@torch.no_grad()
+def test_both_passes_are_a_fresh_networks(kind: type[Odd]) -> None:
+    network, image = seeded(kind), random_input(5)
+    result = hookviz.run_lens(
+        "ablate", as_model(network), image, layer="conv1", mode="switch off", channels="2"
+    )
+    close(result.values["logits_before"], alone(network, image)[0])
+    close(result.values["logits_after"], alone(silenced(network, "conv1", 2), image)[0])

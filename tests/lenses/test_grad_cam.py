@@ -218,7 +218,7 @@ def test_score_cam_tells_and_can_be_cancelled(shapes: hookviz.Model) -> None:
     chosen: dict[str, Any] = {"method": "Score-CAM", "size": 64}
     hookviz.run_lens("grad-cam", shapes, picture(), progress=told.append, **chosen)
     assert told == sorted(told)
-    assert len(told) == 1 + 4  # at the start, and before each 32 of 128 channels
+    assert len(told) > 4 * 10  # for each 32 of 128 channels, after every conv layer
 
     class Cancelled(Exception):  # noqa: N818 - not an error
         pass

@@ -1,5 +1,5 @@
 import copy
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -9,8 +9,10 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, TablePanel, TextPanel
 from hookviz.explaining import without_channels
+from hookviz.hooking import replicas
 from hookviz.types import Model
 from tests.networks import as_model, random_input, seeded
+from tests.odd_batches import ODD, Counter, Odd, alone, silenced
 
 
 class Counted(nn.Module):
@@ -136,10 +138,10 @@ def without(network: nn.Module, channel: int) -> nn.Module:
         (Twice, []),
         (Branches, []),
         (Grown, []),
-        (WrittenInto, [6]),
-        (Unbatched, [1, 6, 6] + [1] * 6),
+        (WrittenInto, [8]),
+        (Unbatched, [1, 8, 8] + [1] * 6),
         (OneImage, [1] * 7),
-        (BatchStatistics, [6] + [1] * 6),
+        (BatchStatistics, [8] + [1] * 6),
     ],
 )
 def test_it_is_what_one_by_one_gives(build: type[Block], more: list[int]) -> None:
@@ -148,7 +150,7 @@ def test_it_is_what_one_by_one_gives(build: type[Block], more: list[int]) -> Non
     result = hookviz.run_lens(
         "channels-that-matter", as_model(network), image, layer="conv", target=1
     )
-    # The classes, the maps, both ends alone, one image that grows; then what else it took, where a
+    # The classes, the maps, either half, one image that grows; then what else it took, where a
     # pass that fails runs once more to say at which layer.
     assert build.batches == [1, 1, 1, 1, 1, *more]
     with torch.no_grad():
@@ -166,6 +168,36 @@ def test_it_is_what_one_by_one_gives(build: type[Block], more: list[int]) -> Non
     assert np.ptp(result.values["logit_change"]) > 1e-3
 
 
+@pytest.mark.parametrize("kind", ODD)
+def test_a_fresh_network_misses_each_channel(kind: type[Odd]) -> None:
+    network, image = seeded(kind), random_input(5)
+    result = hookviz.run_lens(
+        "channels-that-matter", as_model(network), image, layer="conv1", target=1
+    )
+    before = alone(network, image)[0].detach()
+    after = torch.stack([alone(silenced(network, "conv1", each), image)[0] for each in range(6)])
+    expected = (after[:, 1] - before[1]).detach()
+    np.testing.assert_allclose(result.values["logit_change"], expected, rtol=1e-3, atol=1e-6)
+    assert float(result.values["logit"]) == pytest.approx(float(before[1]), rel=1e-5)
+
+
+@pytest.mark.parametrize(("kind", "copies"), [(Odd, 0), (Counter, 5)])
+def test_a_network_that_only_computes_is_not_copied_for_each_pass(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Odd], copies: int
+) -> None:
+    model, image = as_model(seeded(kind)), random_input(5)
+    hookviz.capture(model, image)  # its layers are known from here on, and a replica is at rest
+    made, copied = [], replicas.replicate
+
+    def counted(network: nn.Module, *given: Any) -> nn.Module:
+        made.append(copied(network, *given))
+        return made[-1]
+
+    monkeypatch.setattr(replicas, "replicate", counted)
+    hookviz.run_lens("channels-that-matter", model, image, layer="conv1", target=1)
+    assert len(made) == copies  # for the classes, the maps, either half and the batch
+
+
 def test_a_small_room_makes_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     network, image = seeded(Block).eval(), random_input(3)
     whole = hookviz.run_lens("channels-that-matter", as_model(network), image, layer="conv")
@@ -175,7 +207,7 @@ def test_a_small_room_makes_small_batches(monkeypatch: pytest.MonkeyPatch) -> No
     small = hookviz.run_lens(
         "channels-that-matter", as_model(network), image, layer="conv", progress=told.append
     )
-    assert len(Block.batches) == 1 + 1 + 2 + 2  # classes, whole, both ends, rows of 4 and 2
+    assert len(Block.batches) == 1 + 1 + 2 + 2  # classes, whole, either half, rows of 4 and 2
     np.testing.assert_allclose(
         small.values["logit_change"], whole.values["logit_change"], rtol=1e-4, atol=1e-6
     )

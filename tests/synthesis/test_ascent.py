@@ -1,5 +1,6 @@
 """Pictures climb to what is known to be best, whether stopped or not, and leave no trace."""
 
+import copy
 import math
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 import hookviz
+from hookviz.hooking import replicas
 from hookviz.machine.memory import Memory
 from hookviz.models.shapesnet import ShapesNet
 from hookviz.synthesis import ascent
@@ -21,6 +23,7 @@ from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.method import SynthesisMethod
 from hookviz.types import Model
 from tests.networks import Tiny, as_model, hook_count, seeded
+from tests.odd_batches import ODD, REMEMBERING, Counter, Odd
 from tests.synthesis.networks import SIDE, Filter, Pair, correlation, gabor, model_of, normalised
 
 STILL = SynthesisMethod(size=SIDE, disturbance=NONE, penalty="L2", strength=30.0)
@@ -121,6 +124,53 @@ def test_pictures_that_are_made_together_are_those_made_alone() -> None:
         alone = Ascent(model, [goal], SHORT)
         alone.run(12)
         torch.testing.assert_close(alone.tensor()[0], together.tensor()[number], rtol=0, atol=0.02)
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_pictures_made_together_are_those_made_alone_whatever_the_network_does(
+    kind: type[Odd],
+) -> None:
+    model = as_model(seeded(kind))
+    goals = [Objective.of_channel("conv2", channel) for channel in (3, 0, 2)]
+    together = Ascent(model, goals, SHORT)
+    together.run(4)
+    for number, goal in enumerate(goals):
+        alone = Ascent(model, [goal], SHORT)
+        alone.run(4)
+        ours, theirs = np.array(together.history)[:, number], np.array(alone.history)[:, 0]
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(alone.tensor()[0], together.tensor()[number], rtol=0, atol=0.02)
+
+
+@pytest.mark.parametrize("kind", REMEMBERING)
+@torch.no_grad()
+def test_each_step_is_a_pass_of_a_fresh_network(kind: type[Odd]) -> None:
+    network = seeded(kind)
+    model = as_model(network)
+    climb = Ascent(model, [Objective.of_channel("conv2", 1)], STILL)
+    pictures = [climb.tensor()]
+    climb.run(3, lambda now: pictures.append(now.tensor()))
+    for picture, (value,) in zip(pictures, climb.history, strict=False):
+        fresh = copy.deepcopy(network)
+        maps = fresh.between(fresh.conv1(normalised(picture, model)).relu())
+        assert value == pytest.approx(float(fresh.conv2(maps)[0, 1].mean()), rel=1e-4)
+
+
+@pytest.mark.parametrize(("kind", "copies"), [(Odd, 1), (Counter, 5)])
+def test_a_network_that_only_computes_is_copied_once_for_all_steps(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Odd], copies: int
+) -> None:
+    climb = Ascent(as_model(seeded(kind)), [Objective.of_channel("conv2", 1)], SHORT)
+    made: list[nn.Module] = []
+    copied = replicas.for_gradients
+
+    def counted(network: nn.Module) -> nn.Module:
+        made.append(copied(network))
+        return made[-1]
+
+    monkeypatch.setattr(replicas, "for_gradients", counted)
+    climb.run(5)
+    assert len(made) == copies
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])

@@ -1,0 +1,68 @@
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.explaining.apart import alone_and_together, are_near, halved, rounding
+from hookviz.hooking.forward_pass import Telling
+from tests.networks import random_input
+
+
+@pytest.mark.parametrize(
+    ("whole", "apart"),
+    [
+        (torch.sin, True),
+        (lambda images: images / images.amax((1, 2, 3), keepdim=True), True),
+        (lambda images: images / images.amax(), False),
+        (lambda images: images / images.mean(), False),
+        (lambda images: images.softmax(0), False),
+        (lambda images: images.sort(0).values, False),
+        (lambda images: images.cumsum(0), False),
+        (lambda images: images - images.median(), False),
+        (lambda images: images * len(images), False),
+        (lambda images: images.flatten(0, 1), True),
+    ],
+)
+def test_whatever_is_taken_over_both_shows(whole: object, apart: bool) -> None:
+    assert callable(whole)
+    image = random_input(0)
+    alone, together = alone_and_together(halved(image), whole)
+    assert torch.equal(alone, torch.cat([whole(image / 2), whole(image)]))
+    assert are_near(alone, together, 1e-6) == apart
+
+
+def test_a_refused_batch_is_none_and_a_refused_image_is_said() -> None:
+    def one_alone(images: Tensor) -> Tensor:
+        if len(images) > 1:
+            raise hookviz.ModelError("too many")
+        return images
+
+    alone, together = alone_and_together(halved(random_input(0)), one_alone)
+    assert together is None
+    assert not are_near(alone, together, 1)
+    with pytest.raises(hookviz.ModelError, match="too many"):
+        alone_and_together(random_input(0), lambda images: one_alone(images[0]))
+
+
+def test_what_the_caller_raises_comes_out() -> None:
+    def stop(_share: float) -> None:
+        raise hookviz.ModelError("enough")
+
+    telling = Telling(stop)
+
+    def whole(images: Tensor) -> Tensor:
+        if len(images) > 1:
+            telling.share(0.5)
+        return images
+
+    with pytest.raises(hookviz.ModelError, match="enough"):
+        alone_and_together(halved(random_input(0)), whole, telling)
+
+
+def test_rounding_is_a_share_of_the_largest_number_in_the_networks_precision() -> None:
+    network = nn.Linear(2, 2)
+    values = torch.tensor([1.0, -4.0, torch.nan, torch.inf])
+    assert rounding(network, values) == pytest.approx(4 * 256 * 2**-23)
+    assert rounding(network.double(), values) == pytest.approx(4 * 256 * 2**-52)
+    assert rounding(network.bfloat16(), values) == pytest.approx(4 * 0.02)
+    assert rounding(network, values[2:]) == 0
