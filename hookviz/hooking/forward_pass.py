@@ -122,7 +122,8 @@ def backward_pass(
         ModelError: the network can't be differentiated.
     """
     try:
-        return torch.autograd.grad(value, tensors, allow_unused=True)
+        with apart(model.network):
+            return torch.autograd.grad(value, tensors, allow_unused=True)
     except Exception as error:
         if telling is not None and telling.was_ended_by(error):
             raise

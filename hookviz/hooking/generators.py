@@ -10,7 +10,7 @@ import torch
 def generators() -> tuple[Any, ...]:
     """What state they are in, to be compared and to be put back."""
     name, keys, *place = np.random.get_state(legacy=True)
-    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    devices = torch.cuda.get_rng_state_all() if torch.cuda._initialized else []
     states = [torch.get_rng_state(), *devices]
     return (
         tuple(state.numpy().tobytes() for state in states),

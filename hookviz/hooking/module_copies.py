@@ -62,7 +62,7 @@ def repair_graphs(network: nn.Module, copied: nn.Module, memo: dict[int, Any]) -
     """Put the graph modules of a copy into the mode of those of the network, with all they had."""
     copies = dict(copied.named_modules())
     for name, module in network.named_modules():
-        made = copies.get(name)
+        made: Any = copies.get(name)
         if not isinstance(module, fx.GraphModule) or made is None or made is module:
             continue
         if made.training != module.training:

@@ -151,7 +151,7 @@ class _Copies:
             values = values.clone()
         else:
             place = values.storage_offset(), values.size(), values.stride()
-            values = values.new_empty(0).set_(storage, *place)  # type: ignore[call-overload]
+            values = values.new_empty(0).set_(storage, *place)
         if isinstance(tensor, nn.Parameter):
             return nn.Parameter(values, requires_grad=tensor.requires_grad)
         return values
@@ -165,14 +165,15 @@ def _overlapping(tensors: Iterable[Tensor]) -> dict[int, UntypedStorage]:
             reach = sum(
                 (size - 1) * step for size, step in zip(tensor.size(), tensor.stride(), strict=True)
             )
-            begin = tensor.storage_offset() * tensor.itemsize
-            end = begin + (reach + 1) * tensor.itemsize
+            begin = int(tensor.storage_offset()) * tensor.itemsize
+            end = begin + (int(reach) + 1) * tensor.itemsize
             lying.setdefault(_memory(tensor), []).append((begin, end, tensor))
     copied = {}
     for memory, places in lying.items():
         places.sort(key=lambda place: place[:2])
         if any(later[0] < earlier[1] for earlier, later in pairwise(places)):
-            copied[memory] = places[0][2].untyped_storage().clone()
+            storage: Any = places[0][2].untyped_storage()
+            copied[memory] = storage.clone()
     return copied
 
 

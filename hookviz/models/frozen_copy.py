@@ -32,7 +32,7 @@ def frozen_copy(module: nn.Module) -> nn.Module:
         ) from error
     _evaluate(network)
     for parameter in nn.Module.parameters(network):  # theirs may give groups for an optimiser
-        parameter.requires_grad_(requires_grad=False)
+        parameter.requires_grad_(False)
     return network
 
 
@@ -67,7 +67,7 @@ def running_as(module: nn.Module, network: nn.Module, shape: tuple[int, ...]) ->
                 take_down_dtype(network, dtype)
                 return network
     for parameter in nn.Module.parameters(network):
-        parameter.requires_grad_(requires_grad=False)
+        parameter.requires_grad_(False)
     return network
 
 

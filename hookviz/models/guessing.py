@@ -67,7 +67,7 @@ def guess_input(network: nn.Module) -> Guess:
 def _probes(
     network: nn.Module, device: torch.device, first: torch.dtype
 ) -> Iterator[tuple["_Probe", tuple[int, ...]]]:
-    sides = _SIDES
+    sides: tuple[int, ...] = _SIDES
     if is_known_code(network):
         yield _Probe(replicas.shapes_only(network), torch.device("meta"), first), _SIDES
         sides = _SIDES_WITH_DATA

@@ -16,7 +16,7 @@ from torch.nn.modules.module import (
 )
 
 import hookviz
-from tests.networks import Tiny, seeded
+from tests.networks import seeded
 
 IMAGE = torch.linspace(-1, 1, 3 * 12 * 12).reshape(1, 3, 12, 12)
 STEPS = hookviz.Preprocess(resize=12, crop=12)
@@ -121,6 +121,10 @@ def test_what_was_kept_outside_before_is_still_there() -> None:
     MASKS.clear()
 
 
+def known() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
 REGISTER: dict[str, Callable[[Any], Any]] = {
     "forward": register_module_forward_hook,
     "before": register_module_forward_pre_hook,
@@ -135,7 +139,7 @@ def test_global_hooks_of_a_person_see_their_passes_and_none_of_ours(
     seen: list[str] = []
     handle = register(lambda module, *_: seen.append(type(module).__name__))
     try:
-        for network in (seeded(ByModule), seeded(Tiny)):
+        for network in (seeded(ByModule), seeded(known)):
             model = hookviz.wrap(network)
             hookviz.list_layers(model, kind="all")
             hookviz.capture(model, IMAGE)

@@ -92,7 +92,8 @@ class KnowsItsParent(Part):
         parent: Any = self.relu.parent
         twice = self.bound()
         assert twice is not None
-        return super().forward(values) + parent().conv(values) + twice(values)
+        found: Tensor = super().forward(values) + parent().conv(values) + twice(values)
+        return found
 
 
 class HoldsWeakly(Part):
@@ -154,9 +155,7 @@ def test_a_copy_computes_the_same_and_the_network_stays_its_own(
     for _ in range(2):
         with torch.no_grad():
             own = replicas.full_copy(model.network)
-            assert not {id(part) for part in own.modules()} & {
-                id(part) for part in network.modules()
-            }
+            assert {id(part) for part in own.modules()}.isdisjoint(map(id, network.modules()))
             assert torch.equal(own(IMAGE), expected)
         cap = hookviz.capture(model, IMAGE, name)
         with torch.no_grad():
@@ -165,7 +164,10 @@ def test_a_copy_computes_the_same_and_the_network_stays_its_own(
 
 
 def extractor() -> nn.Module:
-    return create_feature_extractor(resnet18(), {"layer1.0.relu_1": "a", "layer2": "b"})
+    module: nn.Module = create_feature_extractor(
+        resnet18(), {"layer1.0.relu_1": "a", "layer2": "b"}
+    )
+    return module
 
 
 def traced() -> nn.Module:

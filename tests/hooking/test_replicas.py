@@ -172,7 +172,8 @@ class _ByFields(nn.Module):
         self.conv = nn.Conv2d(3, self.width, self.kernel)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        return self.conv(images).relu()
+        found: torch.Tensor = self.conv(images).relu()
+        return found
 
 
 def _two() -> tuple[_ByFields, _ByFields]:

@@ -127,13 +127,12 @@ def test_it_is_shown_as_it_runs(
     twin, network = seeded(build), seeded(build)
     nn.Module.train(twin, mode=False)
     model = hookviz.wrap(network, steps)
+    seen: list[Tensor] = []
+    layer: Any = twin.conv
+    layer.register_forward_hook(lambda *call: seen.append(call[-1].detach().clone()))
     for image in (IMAGE, IMAGE * 9):
-        seen: list[Tensor] = []
-        layer: Any = twin.conv
-        handle = layer.register_forward_hook(lambda *call: seen.append(call[-1].detach().clone()))
         with torch.no_grad():
             expected = twin(image)
-        handle.remove()
         cap = hookviz.capture(model, image, "conv")
         assert torch.equal(cap["conv"].values, seen[-1][0].float())
         if expected.ndim == 2:

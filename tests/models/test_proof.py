@@ -93,4 +93,4 @@ class Counts(Plain):
 def test_a_network_that_a_pass_changes_is_not_run() -> None:
     network = seeded(Counts).eval()
     hookviz.wrap(network, STEPS)
-    assert network.passes == 0  # type: ignore[attr-defined]
+    assert network.passes == 0
