@@ -8,6 +8,7 @@ back in training mode and without what was put on it; that is put right afterwar
 
 import copy
 import copyreg
+from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -71,6 +72,12 @@ def repair_graphs(network: nn.Module, copied: nn.Module, memo: dict[int, Any]) -
         for part_name, part in module.named_modules():
             if part_name in inside:
                 inside[part_name].training = part.training
-        for key, value in vars(module).items():
-            if key not in vars(made):
-                vars(made)[key] = copied_or_shared(value, memo)
+        _fill_in(vars(made), vars(module), memo)
+        for table in ("_parameters", "_buffers", "_modules"):
+            _fill_in(getattr(made, table), getattr(module, table), memo)
+
+
+def _fill_in(made: dict[str, Any], held: Mapping[str, Any], memo: dict[int, Any]) -> None:
+    for key, value in held.items():
+        if key not in made:
+            made[key] = copied_or_shared(value, memo)

@@ -5,10 +5,11 @@ their names. What else the network takes travels with it as buffers, to its devi
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import hooks, replicas
@@ -55,8 +56,11 @@ def adapt(network: nn.Module, example: Example) -> tuple[int, ...]:
         network.register_buffer(f"_example_{number}", tensor.detach().clone(), persistent=False)
     names = {key: _Slot(f"_example_{number}") for number, key in enumerate(others)}
     arguments = _with_slots(example, names | {id(image): _IMAGE})
-    network.__class__ = type(kind.__name__, (_OneInput, kind), {"__module__": __name__})
     network._arguments = arguments
+    if isinstance(network, fx.GraphModule):  # whose class makes itself anew for every copy
+        network.forward = partial(_as_in_the_example, network)
+    else:
+        network.__class__ = type(kind.__name__, (_OneInput, kind), {"__module__": __name__})
     _try(network, image)
     return tuple(image.shape[1:])
 
@@ -75,15 +79,22 @@ class _OneInput(nn.Module):
 
     def forward(self, images: Tensor) -> Any:
         """What the network makes of ``(1, C, …)`` and of the example's other arguments."""
-        filled = self._filled(self._arguments, images)
-        if isinstance(filled, Mapping):
-            return super().forward(**filled)
-        return super().forward(*filled)
+        return _called(super().forward, _filled(self, self._arguments, images))
 
-    def _filled(self, part: Any, images: Tensor) -> Any:
-        if isinstance(part, _Slot):
-            return getattr(self, part) if part else images
-        return _rebuilt(part, lambda inner: self._filled(inner, images))
+
+def _as_in_the_example(network: nn.Module, images: Tensor) -> Any:
+    forward = partial(type(network).forward, network)
+    return _called(forward, _filled(network, network._arguments, images))
+
+
+def _called(forward: Callable[..., Any], arguments: Any) -> Any:
+    return forward(**arguments) if isinstance(arguments, Mapping) else forward(*arguments)
+
+
+def _filled(network: nn.Module, part: Any, images: Tensor) -> Any:
+    if isinstance(part, _Slot):
+        return getattr(network, part) if part else images
+    return _rebuilt(part, lambda inner: _filled(network, inner, images))
 
 
 def _with_slots(part: Any, slots: Mapping[int, _Slot]) -> Any:

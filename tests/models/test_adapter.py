@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 import hookviz
 from hookviz.models.adapter import Example
@@ -105,3 +105,27 @@ def test_an_example_that_does_not_do_is_refused(example: Any, reason: str) -> No
 def test_a_model_takes_no_example() -> None:
     with pytest.raises(hookviz.ModelError, match="is a Model already"):
         hookviz.wrap(hookviz.wrap(seeded(Tiny)), example=(IMAGE,))
+
+
+class _TwoInputs(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.norm = nn.BatchNorm2d(4)
+
+    def forward(self, images: Tensor, scale: Tensor) -> Tensor:
+        found: Tensor = self.norm(self.conv(images) * scale)
+        return found
+
+
+def test_a_graph_module_takes_an_example() -> None:
+    image, scale = torch.rand(1, 3, 8, 8), torch.full((1,), 3.0)
+    twin, network = (fx.symbolic_trace(seeded(_TwoInputs)).eval() for _ in range(2))
+    with torch.no_grad():
+        first = twin.conv(image)
+        last = twin.norm(first * scale)
+    model = hookviz.wrap(network, example=(image, scale))
+    for _ in range(2):
+        cap = hookviz.capture(model, image, ["conv", "norm"])
+        assert torch.equal(cap["conv"].values, first[0])
+        assert torch.equal(cap["norm"].values, last[0])
