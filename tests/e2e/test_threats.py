@@ -223,6 +223,7 @@ def visiting(server: str, origin: str = "") -> Iterator[Visitor]:
         origin=Origin(origin or server),
         subprotocols=[Subprotocol("streamlit")],
         max_size=None,
+        close_timeout=0.2,  # what nobody read any more is in the way of the server's farewell
         legacy=False,
     ) as connection:
         yield Visitor(connection)
@@ -473,7 +474,7 @@ def listening() -> Iterator[tuple[str, socket.socket]]:
 
 
 def heard(listener: socket.socket) -> bool:
-    listener.settimeout(2)
+    listener.settimeout(0.5)  # who came before waits there already
     try:
         listener.accept()[0].close()
     except TimeoutError:
