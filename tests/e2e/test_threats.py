@@ -118,12 +118,18 @@ def hostile_page(browser: Browser, hostile_server: str) -> Iterator[Page]:
     page.close()
 
 
+# All kinds of panels, and of controls that hold names.
+OF_EACH_KIND = (
+    *("grad-cam", "across-images", "channels-that-matter"),
+    *("kernels", "trace", "prune-weights"),
+)
+_BY_DAY = "by day a lens with each kind of panel; and each without a browser: tests/ui"
+
+
 @pytest.mark.parametrize(
     "lens",
     [
-        pytest.param(lens, marks=pytest.mark.sweep("by day the lenses that take no time"))
-        if lens.slug in {"maximize", "inversion", "across-images"}
-        else lens
+        lens if lens.slug in OF_EACH_KIND else pytest.param(lens, marks=pytest.mark.sweep(_BY_DAY))
         for lens in running.list_lenses()
     ],
     ids=lambda lens: lens.slug,
