@@ -6,10 +6,16 @@ second, then with more, and at last with all.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from typing import Any
 
-from playwright.sync_api import Error, Locator, LocatorAssertions, PageAssertions
+from playwright.sync_api import (
+    Error,
+    Locator,
+    LocatorAssertions,  # type: ignore[attr-defined]  # which is what `expect` gives
+    PageAssertions,  # type: ignore[attr-defined]
+)
 
 _FIRST = (400, 2_400)  # milliseconds; it looks every 50 and every 100
 _BY_DEFAULT = {"wait_for": 30_000}
@@ -18,12 +24,14 @@ _EXPECTED = 20_000
 
 
 def look_often() -> None:
-    """Let every expectation and every `Locator.wait_for` be seen soon after it holds."""
+    """Let what is expected be seen soon after it holds, and be clicked soon after it is there."""
     for kind in (LocatorAssertions, PageAssertions):
         for name in vars(kind):
             if name.startswith(("to_", "not_to_")):
                 setattr(kind, name, _often(getattr(kind, name)))
     Locator.wait_for = _often(Locator.wait_for)  # type: ignore[method-assign]
+    for name in ("click", "fill"):
+        setattr(Locator, name, _once_there(getattr(Locator, name)))
 
 
 def _often(wait: Callable[..., None]) -> Callable[..., None]:
@@ -40,3 +48,14 @@ def _often(wait: Callable[..., None]) -> Callable[..., None]:
         return wait(self, *given, timeout=most, **options)
 
     return look
+
+
+def _once_there(act: Callable[..., None]) -> Callable[..., None]:
+    @wraps(act)
+    def wait_and_act(self: Locator, *given: Any, **options: Any) -> None:
+        __tracebackhide__ = True
+        with suppress(Error):  # which it says itself
+            self.wait_for(timeout=_FIRST[-1])
+        return act(self, *given, **options)
+
+    return wait_and_act
