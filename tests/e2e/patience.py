@@ -10,11 +10,11 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any
 
-from playwright.sync_api import (
+from playwright.sync_api import (  # type: ignore[attr-defined]  # the last two: `expect` gives them
     Error,
     Locator,
-    LocatorAssertions,  # type: ignore[attr-defined]  # which is what `expect` gives
-    PageAssertions,  # type: ignore[attr-defined]
+    LocatorAssertions,
+    PageAssertions,
 )
 
 _FIRST = (400, 2_400)  # milliseconds; it looks every 50 and every 100
