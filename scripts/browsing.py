@@ -23,6 +23,11 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable
 _SHELL = "chromium-headless-shell"
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 _PATIENCE = 30.0  # seconds for what is on its way
+# What is about to move has moved by then, however busy the browser is: it draws late, too.
+_THREE_FRAMES = """() => new Promise((done) => {
+  const draw = (left) => left ? requestAnimationFrame(() => draw(left - 1)) : done();
+  draw(3);
+})"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +136,7 @@ def settled_boxes(page: Page, *whats: Locator) -> list[FloatRect]:
         if len(boxes) == len(whats) and boxes == last and not loads:
             return boxes
         last = boxes
-        page.wait_for_timeout(100)
+        page.evaluate(_THREE_FRAMES)
     raise TimeoutError("it never came to rest")
 
 

@@ -1,7 +1,7 @@
 """Refuse tests that take too long: `make check` fails for one above 30 s, unless it is a sweep.
 
 It reads tests/durations.json, which `make durations` writes. One above 10 s says why, by the mark
-``slow``.
+``slow``. What is set up before a test does not count: the one that comes first sets up for others.
 """
 
 import sys
@@ -15,12 +15,12 @@ def complaints(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """What is wrong with tests, a line each, by their seconds and marks.
 
     Example:
-        >>> complaints({"a.py::b": {"seconds": 41.0}, "a.py::c": {"seconds": 41.0, "sweep": True}})
+        >>> complaints({"a.py::b": {"alone": 41.0}, "a.py::c": {"alone": 41.0, "sweep": True}})
         ['a.py::b takes 41 s: make it quicker than 30 s, or mark it as a sweep']
     """
     found = []
     for test, row in rows.items():
-        seconds = row["seconds"]
+        seconds = row["alone"]
         if seconds > MOST and not row.get("sweep"):
             found.append(
                 f"{test} takes {seconds:.0f} s: make it quicker than {MOST:.0f} s, "

@@ -1,4 +1,4 @@
-"""What all tests share: small fixtures, and the order in which tests are run.
+"""What all tests share: small fixtures, a server, and the order in which tests are run.
 
 It imports no torch: a room that needs none is collected in a moment.
 """
@@ -6,9 +6,12 @@ It imports no torch: a room that needs none is collected in a moment.
 import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from scripts.servers import Server, free_port, serve
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,6 +24,29 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["OMP_NUM_THREADS"] = "1"
 
 pytest_plugins = ["tests.running_order"]
+
+OWN_LESSON = """---
+title: My own <b>lesson</b>
+model: ShapesNet
+sample: star
+---
+# Ours :red[x]
+
+`<script>document.title = "bad"</script>` $x^2$ :material/home: [out](https://example.org)
+
+```html
+<img src=x onerror="document.title = 'bad'">
+```
+
+```live pixels
+```
+
+{nothing} is no fact.
+
+# And on
+
+Text {{alone}}.
+"""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -58,3 +84,34 @@ def of_catalog(request: pytest.FixtureRequest) -> "Model":
 
     name, weights = request.param
     return hookviz.load_model(name, weights)
+
+
+@pytest.fixture(scope="session")
+def lessons_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lessons of a teacher's own, which `server` shows beside ours."""
+    return tmp_path_factory.mktemp("lessons")
+
+
+@pytest.fixture(scope="session")
+def offline(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a server that has no weights and can fetch none."""
+    return {
+        "TORCH_HOME": str(tmp_path_factory.mktemp("torch")),
+        # Of a group, to which there are no connections: the system says so at once.
+        "HOOKVIZ_WEIGHTS_URL": "http://224.0.0.1",
+    }
+
+
+@pytest.fixture(scope="session")
+def metrics_port() -> int:
+    """Where `server` tells its metrics."""
+    return free_port()
+
+
+@pytest.fixture(scope="session")
+def server(offline: dict[str, str], lessons_folder: Path, metrics_port: int) -> Iterator[Server]:
+    """The app, one for all tests of a worker that ask for no other: it takes seconds to start."""
+    (lessons_folder / "01-own.md").write_text(OWN_LESSON, "utf-8")
+    own = {"HOOKVIZ_LESSONS": str(lessons_folder), "HOOKVIZ_METRICS_PORT": str(metrics_port)}
+    with serve({**offline, **own}) as address:
+        yield address

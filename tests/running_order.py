@@ -23,16 +23,26 @@ KEPT = Path(__file__).with_name("durations.json")
 WORTH_KEEPING = 1.0  # seconds; below that the order hardly matters
 SPREAD = ("tests/e2e/", "tests/lenses/test_every_lens.py")
 """Where tests are dealt out one by one."""
-TOGETHER = tuple(
-    f"tests/e2e/test_{name}.py" for name in ("faults", "languages", "processes", "threats")
-)
-"""Files of those that stay whole all the same: they have a server of their own."""
+TOGETHER = {
+    f"tests/e2e/test_{name}.py": server
+    for server, names in {
+        "faults": ("faults",),
+        "languages": ("languages",),
+        "probed": ("growing", "queue", "sessions", "weights"),
+        "processes": ("processes",),
+        "threats": ("threats",),
+    }.items()
+    for name in names
+}
+"""Files of those that stay whole all the same, by the server that they have to themselves."""
 
 
 def unit_of(test: str) -> str:
-    """What a test is dealt out with: its file, or nothing but itself."""
+    """What a test is dealt out with: its file, those of its server, or nothing but itself."""
     file = test.partition("::")[0]
-    return test if file.startswith(SPREAD) and file not in TOGETHER else file
+    if file in TOGETHER:
+        return TOGETHER[file]
+    return test if file.startswith(SPREAD) else file
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -83,15 +93,21 @@ def kept() -> dict[str, dict[str, Any]]:
 
 
 class Durations:
-    """Adds up what each test takes, with what it sets up and takes down."""
+    """Adds up what each test takes: alone, and with what it sets up and takes down.
+
+    What is set up is there for those after it too, so it says nothing of the test itself; but it
+    counts where the test stands in the order.
+    """
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, Any]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count one of a test's three phases."""
-        row = self._rows.setdefault(report.nodeid, {"seconds": 0.0})
+        row = self._rows.setdefault(report.nodeid, {"seconds": 0.0, "alone": 0.0})
         row["seconds"] += report.duration
+        if report.when == "call":
+            row["alone"] += report.duration
         for mark in ("slow", "sweep"):
             if mark in report.keywords:
                 row[mark] = True
@@ -105,15 +121,19 @@ class Durations:
             terminalreporter.section("slowest ten tests, with what they set up")
             for test, row in ranked[:10]:
                 reason = "" if {"slow", "sweep"} & row.keys() else "  no reason given"
-                late = reason if row["seconds"] > REASON_ABOVE else ""
+                late = reason if row["alone"] > REASON_ABOVE else ""
                 terminalreporter.write_line(f"{row['seconds']:6.1f} s  {test}{late}")
         if config.getoption("keep_durations"):
             worth = [row for row in ranked if row[1]["seconds"] >= WORTH_KEEPING]
-            rows = {test: row | {"seconds": round(row["seconds"], 1)} for test, row in worth}
+            rows = {test: row | rounded(row) for test, row in worth}
             KEPT.write_text(json.dumps(rows, indent=0, sort_keys=True) + "\n", "utf-8")
 
 
+def rounded(row: dict[str, Any]) -> dict[str, float]:
+    return {name: round(row[name], 1) for name in ("seconds", "alone")}
+
+
 REASON_ABOVE = 10.0
-"""Seconds beyond which a test says why, by the mark ``slow``."""
+"""Seconds alone beyond which a test says why, by the mark ``slow``."""
 MOST = 30.0
-"""Seconds that no test takes without the mark ``sweep``."""
+"""Seconds alone that no test takes without the mark ``sweep``."""

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from scripts.servers import free_port, serve
+from scripts.servers import Server
 from tests.container.kustomize import APP, Cluster
 
 ROOT = Path(__file__).parent.parent.parent
@@ -25,14 +25,12 @@ Series = dict[str, set[str]]
 
 
 @pytest.fixture(scope="module")
-def served() -> Series:
+def served(server: Server, metrics_port: int) -> Series:
     """Names of what `/metrics` has, and their labels, after a run of the page."""
-    port = free_port()
-    with serve({"HOOKVIZ_METRICS_PORT": str(port)}) as address:
-        with urllib.request.urlopen(f"{address}/health/deep", timeout=60) as answer:
-            assert answer.status == 200
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-            text = answer.read().decode()
+    with urllib.request.urlopen(f"{server}/health/deep", timeout=60) as answer:
+        assert answer.status == 200
+    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=10) as answer:
+        text = answer.read().decode()
     found: Series = {"up": set()}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:

@@ -7,39 +7,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page
 
 import hookviz
 from hookviz.images.samples import samples
 from scripts.browsing import NO_CHROMIUM, browsing, chromium
-from scripts.servers import Server, free_port, serve
+from scripts.servers import Server, serve
+from tests.e2e.patience import look_often
 from tests.e2e.screen import new_context
 
-expect.set_options(timeout=20_000)  # a busy machine is slow, not wrong
-
-
-OWN_LESSON = """---
-title: My own <b>lesson</b>
-model: ShapesNet
-sample: star
----
-# Ours :red[x]
-
-`<script>document.title = "bad"</script>` $x^2$ :material/home: [out](https://example.org)
-
-```html
-<img src=x onerror="document.title = 'bad'">
-```
-
-```live pixels
-```
-
-{nothing} is no fact.
-
-# And on
-
-Text {{alone}}.
-"""
+look_often()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -73,29 +50,6 @@ def browser() -> Iterator[Browser]:
         pytest.skip(NO_CHROMIUM)
     with browsing(path, *camera) as launched:
         yield launched
-
-
-@pytest.fixture(scope="session")
-def lessons_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lessons of a teacher's own, which `server` shows beside ours."""
-    return tmp_path_factory.mktemp("lessons")
-
-
-@pytest.fixture(scope="session")
-def offline(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a server that has no weights and can fetch none."""
-    return {
-        "TORCH_HOME": str(tmp_path_factory.mktemp("torch")),
-        "HOOKVIZ_WEIGHTS_URL": f"http://127.0.0.1:{free_port()}",
-    }
-
-
-@pytest.fixture(scope="session")
-def server(offline: dict[str, str], lessons_folder: Path) -> Iterator[Server]:
-    """The app, one for all tests of a worker that ask for no other."""
-    (lessons_folder / "01-own.md").write_text(OWN_LESSON, "utf-8")
-    with serve({**offline, "HOOKVIZ_LESSONS": str(lessons_folder)}) as address:
-        yield address
 
 
 @pytest.fixture(scope="session")

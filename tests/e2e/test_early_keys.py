@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from scripts.browsing import wait_for_grid
+from tests.e2e.screen import at_rest
 from tests.e2e.test_layout import LINK, expect_picked, query_of
 
 
@@ -40,5 +41,5 @@ def test_n_leads_to_the_next_layer_once(page: Page, server: str) -> None:
         re.compile(r"· stage1\.second\.conv$")
     )
     wait_for_grid(page)
-    page.wait_for_timeout(1000)
+    at_rest(page)
     assert query_of(page)["layer"] == ["stage1.second.conv"]

@@ -127,7 +127,7 @@ def test_every_kind_of_control_works(
 ) -> None:
     """Each control of each lens is used in tests/ui/lenses/test_every_control.py, with no browser.
 
-    Every lens is opened in tests/e2e/test_threats.py.
+    Lenses with all kinds of panels are opened in tests/e2e/test_threats.py.
     """
     lens = running.find_lens(slug)
     opened(page, server, lens)

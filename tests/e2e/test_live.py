@@ -12,7 +12,7 @@ import pytest
 from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, FloatRect, Page, WebSocket, WebSocketRoute, expect
 
-from scripts.browsing import STAGE, chromium, settled_box, wait_for_grid
+from scripts.browsing import STAGE, chromium, settled_box, settled_boxes, wait_for_grid
 from tests.e2e.screen import choose, new_context
 from tests.e2e.test_accessibility import serious
 from tests.e2e.test_layout import query_of
@@ -414,10 +414,8 @@ def test_nothing_overlaps_and_all_is_in_the_window(
 def _check_layout(page: Page, size: tuple[int, int]) -> None:
     expect(page.locator(".live .numbers")).to_contain_text("max")
     parts = [".photo", ".scores", ".controls", ".picked", ".tiles"]
-    settled_box(page, page.locator(".live .board"))
-    found = {part: page.locator(f".live {part}").bounding_box() for part in parts}
-    boxes = {part: box for part, box in found.items() if box is not None}
-    assert list(boxes) == parts
+    found = settled_boxes(page, *(page.locator(f".live {part}") for part in parts))
+    boxes = dict(zip(parts, found, strict=True))
     for part, box in boxes.items():
         assert box["x"] >= 0, part
         assert box["x"] + box["width"] <= size[0] + 1, part

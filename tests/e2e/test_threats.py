@@ -118,12 +118,18 @@ def hostile_page(browser: Browser, hostile_server: str) -> Iterator[Page]:
     page.close()
 
 
+# All kinds of panels, and of controls that hold names.
+OF_EACH_KIND = (
+    *("grad-cam", "across-images", "channels-that-matter"),
+    *("kernels", "trace", "prune-weights"),
+)
+_BY_DAY = "by day a lens with each kind of panel; and each without a browser: tests/ui"
+
+
 @pytest.mark.parametrize(
     "lens",
     [
-        pytest.param(lens, marks=pytest.mark.sweep("by day the lenses that take no time"))
-        if lens.slug in {"maximize", "inversion", "across-images"}
-        else lens
+        lens if lens.slug in OF_EACH_KIND else pytest.param(lens, marks=pytest.mark.sweep(_BY_DAY))
         for lens in running.list_lenses()
     ],
     ids=lambda lens: lens.slug,
@@ -223,6 +229,7 @@ def visiting(server: str, origin: str = "") -> Iterator[Visitor]:
         origin=Origin(origin or server),
         subprotocols=[Subprotocol("streamlit")],
         max_size=None,
+        close_timeout=0.2,  # what nobody read any more is in the way of the server's farewell
         legacy=False,
     ) as connection:
         yield Visitor(connection)
@@ -473,7 +480,7 @@ def listening() -> Iterator[tuple[str, socket.socket]]:
 
 
 def heard(listener: socket.socket) -> bool:
-    listener.settimeout(2)
+    listener.settimeout(0.5)  # who came before waits there already
     try:
         listener.accept()[0].close()
     except TimeoutError:

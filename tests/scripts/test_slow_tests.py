@@ -17,9 +17,9 @@ def test_the_example_holds() -> None:
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ({"seconds": 31.0}, "quicker than 30 s"),
-        ({"seconds": 31.0, "slow": True}, "quicker than 30 s"),
-        ({"seconds": 11.0}, "say why"),
+        ({"alone": 31.0}, "quicker than 30 s"),
+        ({"alone": 31.0, "slow": True}, "quicker than 30 s"),
+        ({"alone": 11.0}, "say why"),
     ],
 )
 def test_one_that_takes_too_long_is_named(
@@ -33,7 +33,40 @@ def test_one_that_takes_too_long_is_named(
 
 
 @pytest.mark.parametrize(
-    "row", [{"seconds": 9.0}, {"seconds": 29.0, "slow": True}, {"seconds": 900.0, "sweep": True}]
+    "row",
+    [
+        {"alone": 9.0, "seconds": 31.0},
+        {"alone": 29.0, "slow": True},
+        {"alone": 900.0, "sweep": True},
+    ],
 )
 def test_one_that_says_why_is_not(row: dict[str, object]) -> None:
     assert slow_tests.complaints({"tests/test_x.py::test_y": row}) == []
+
+
+def report(when: str, seconds: float) -> pytest.TestReport:
+    return pytest.TestReport(
+        *("tests/test_x.py::test_y", ("tests/test_x.py", 1, "test_y"), {}, "passed", None),
+        when=when,  # type: ignore[arg-type]
+        duration=seconds,
+    )
+
+
+def test_what_a_test_takes_is_counted_alone_and_with_what_it_sets_up() -> None:
+    counted = running_order.Durations()
+    for when, seconds in (("setup", 5.0), ("call", 2.0), ("teardown", 1.0)):
+        counted.pytest_runtest_logreport(report(when, seconds))
+    assert counted._rows == {"tests/test_x.py::test_y": {"seconds": 8.0, "alone": 2.0}}
+
+
+@pytest.mark.parametrize(
+    ("test", "unit"),
+    [
+        ("tests/e2e/test_weights.py::test_a", "probed"),
+        ("tests/e2e/test_growing.py::test_b", "probed"),
+        ("tests/e2e/test_walk.py::test_c", "tests/e2e/test_walk.py::test_c"),
+        ("tests/cli/test_run.py::test_d", "tests/cli/test_run.py"),
+    ],
+)
+def test_what_has_a_server_in_common_is_dealt_out_together(test: str, unit: str) -> None:
+    assert running_order.unit_of(test) == unit

@@ -9,6 +9,7 @@ from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import WholeNumber
 
 STEPS = 100
+SLOW = 25  # steps of a run that goes on; by then it was seen, or stopped
 
 
 def run(subject: Subject, *, pause: int) -> LensOutput:
@@ -17,7 +18,7 @@ def run(subject: Subject, *, pause: int) -> LensOutput:
     assert subject.cache is not None
     first = subject.cache.get(key) or 0
     for step in range(first, STEPS):
-        time.sleep(pause / 1000)
+        time.sleep(min(pause, 10 if first and step >= first + SLOW else pause) / 1000)
         subject.cache.put(key, step, 8)
         subject.partial(_output(step, first))
         subject.progress(step / STEPS)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from scripts.servers import serve
+from scripts.servers import Server
 from scripts.visitor import Visitor, arrive
 from tests.loops import in_a_loop_of_its_own
 
 
 @pytest.fixture(scope="module")
-def seen() -> dict[str, list[str]]:
+def seen(server: Server) -> dict[str, list[str]]:
     """What a tab was sent for each of some clicks, all of them on the grid or beside it."""
 
     async def look(address: str) -> dict[str, list[str]]:
@@ -26,8 +26,8 @@ def seen() -> dict[str, list[str]]:
             await tab.press("Across images")
             return sent | {"lens": _names(tab), "problems": tab.problems}
 
-    with serve() as server:
-        return in_a_loop_of_its_own(look(server)) | {"errors": server.errors()}
+    before = server.errors()
+    return in_a_loop_of_its_own(look(server)) | {"errors": server.errors()[len(before) :]}
 
 
 def _names(tab: Visitor) -> list[str]:
