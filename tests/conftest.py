@@ -97,8 +97,7 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of a server that has no weights and can fetch none."""
     return {
         "TORCH_HOME": str(tmp_path_factory.mktemp("torch")),
-        # Of a group, to which there are no connections: the system says so at once.
-        "HOOKVIZ_WEIGHTS_URL": "http://224.0.0.1",
+        "HOOKVIZ_WEIGHTS_URL": f"http://127.0.0.1:{free_port()}",
     }
 
 

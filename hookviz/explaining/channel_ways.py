@@ -23,6 +23,8 @@ from torch import fx, nn
 
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import replicas
+from hookviz.hooking.apart import apart
+from hookviz.hooking.conduct import is_known_code
 from hookviz.language.saying import say
 
 CONVS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -78,9 +80,12 @@ def channel_ways(network: nn.Module) -> dict[str, Way | str]:
     Raises:
         ModelError: its code can't be followed.
     """
-    hollow = replicas.shapes_only(network)
+    # A person's code may hand what a tensor holds to C: then there has to be something.
+    known = is_known_code(network)
+    hollow = replicas.shapes_only(network) if known else replicas.replicate(network)
     try:
-        graph = _graph_of(hollow)
+        with apart(network):
+            graph = _graph_of(hollow)
     except Exception as error:  # whatever a person's code makes of a stand-in for a tensor
         why = shorten(str(error).partition("\n")[0].rstrip("."), 200) or type(error).__name__
         raise ModelError(
