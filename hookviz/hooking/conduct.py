@@ -159,6 +159,7 @@ class _State:
 
     def __init__(self, network: nn.Module) -> None:
         self._kept: list[Any] = []  # alive, or its identity could go to another
+        self._seen: set[int] = set()
         self._unknown = False
         self._modules = {id(module) for module in network.modules()}
         self._parts = [self._of(vars(module)) for module in network.modules()]
@@ -171,6 +172,9 @@ class _State:
         if value is None or isinstance(value, _PLAIN):
             return type(value), repr(value)
         self._kept.append(value)
+        if id(value) in self._seen:
+            return id(value)
+        self._seen.add(id(value))
         if isinstance(value, Tensor):
             version = None if value.is_inference() else value._version
             return id(value), version, value.shape, self._values(value)
@@ -247,5 +251,5 @@ _DEEPEST = 8
 _PLAIN = (bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.layout, Enum)
 _BY_IDENTITY = (
     *(nn.Module, type, ModuleType, BuiltinFunctionType),
-    *(torch.memory_format, property),
+    *(torch.memory_format, property, torch.fx.Graph, torch.fx.Node),
 )

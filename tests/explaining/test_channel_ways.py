@@ -3,6 +3,7 @@
 import re
 import threading
 from collections.abc import Callable
+from queue import SimpleQueue
 
 import pytest
 import torch
@@ -152,21 +153,20 @@ def test_code_that_looks_at_values_cannot_be_followed() -> None:
         channel_ways(Undecided().eval())
 
 
-SEEN: list[object] = []
+SEEN = SimpleQueue[object]()  # a list would be as it was afterwards
 CALL = nn.Module.__call__
 OTHER = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
 
 
 def _meanwhile(values: Tensor) -> Tensor:
-    thread = threading.Thread(target=lambda: SEEN.append(OTHER(torch.ones(1, 3, 8, 8)).shape))
+    thread = threading.Thread(target=lambda: SEEN.put(OTHER(torch.ones(1, 3, 8, 8)).shape))
     thread.start()
     thread.join()
-    SEEN.append(nn.Module.__call__ is CALL)
+    SEEN.put(nn.Module.__call__ is CALL)
     return values
 
 
 def test_passes_in_other_threads_go_on() -> None:
     """`torch.fx.symbolic_trace` changes `nn.Module` itself for as long as it traces."""
-    SEEN.clear()
     assert isinstance(channel_ways(Two(_meanwhile).eval())["first"], Way)
-    assert SEEN == [(1, 4, 6, 6), True]
+    assert [SEEN.get(timeout=0) for _ in range(SEEN.qsize())] == [(1, 4, 6, 6), True]
