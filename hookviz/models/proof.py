@@ -88,7 +88,8 @@ def _where_outputs_differ(
             return None
     for (name, output), (other_name, other) in zip_longest(ours, theirs, fillvalue=("", None)):
         if name != other_name or not _same(output, other):
-            return say("{layer} of the copy puts out something else.", layer=name or other_name)
+            layer = name or other_name or type(network).__name__
+            return say("{layer} of the copy puts out something else.", layer=layer)
     return None
 
 
@@ -98,7 +99,7 @@ def _outputs(network: nn.Module, images: Tensor) -> list[tuple[str, Tensor]]:
 
     def see(call: hooks.Call) -> None:
         for _, tensor in hooks.tensors_in(call.output):
-            found.append((call.layer or type(network).__name__, tensor.detach().clone()))
+            found.append((call.layer, tensor.detach().clone()))
 
     names = [name for name, module in network.named_modules() if not any(module.children())]
     with hooks.observe(network, dict.fromkeys((*names, "")), see):
