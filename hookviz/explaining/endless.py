@@ -88,7 +88,7 @@ class Line:
     @property
     def period(self) -> int:
         """How many cells there are before they see the same again, further on."""
-        return self.ends.shape[1]
+        return int(self.ends.shape[1])
 
     @property
     def size(self) -> int:
@@ -104,7 +104,8 @@ class Line:
         """What the cells at `places`, also beyond the map, see: `ends` of each, ``(2, …)``."""
         turns, residues = np.divmod(places, self.period)
         further = self.shift * turns
-        return self.ends[:, residues] + np.stack((-further, further))
+        ends: NDArray[np.float64] = self.ends[:, residues] + np.stack((-further, further))
+        return ends
 
     def through(self, taps: Taps) -> "Line | None":
         """What the cells see that are made from these; None where it takes too long a period."""

@@ -57,7 +57,8 @@ class ReceptiveField:
         size: height and width in pixels of the largest, as though the image went on for ever, with
             the windows that adaptive pooling has on this one; None where every cell sees all of an
             image of any size, as behind squeeze-and-excitation, or where that can't be ruled out.
-            Of a layer that puts out no maps it is what it sees of this very image.
+            Where it sees all along one side alone, this is that side of the very image, and of a
+            layer that puts out no maps it is what that sees of the very image.
         stride: rows and columns of the input from one cell's field to the next one's, on average; 0
             where that can't be told.
         cells: rows and columns of the map; (1, 1) for a layer that puts out no maps.
@@ -166,9 +167,9 @@ def _field(reach: Reach | None, shape: tuple[int, ...], image: tuple[int, ...]) 
     rows, columns = (
         line if line and line.dim in (-2, -1) else None for line in (reach.rows, reach.columns)
     )
-    size = None
-    if rows or columns:
-        size = rows.size if rows else image[0], columns.size if columns else image[1]
+    tall, wide = rows.size if rows else image[0], columns.size if columns else image[1]
+    covers = not (rows and columns) and tall >= image[0] and wide >= image[1]
+    size = None if covers else (tall, wide)
     stride = (
         rows.stride if rows and rows.dim == -2 else 0.0,
         columns.stride if columns and columns.dim == -1 else 0.0,

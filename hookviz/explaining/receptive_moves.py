@@ -52,11 +52,7 @@ def viewed(op: Operation, reach: Reach) -> list[Reach]:
             strides[line.dim] = stride
     probe = torch.empty_strided(op.shapes[0], strides, dtype=torch.uint8, device="meta")
     return [
-        Reach(
-            edges,
-            _followed(reach.rows, way, _ROW, way.storage_offset() % _COLUMN // _ROW),
-            _followed(reach.columns, way, _COLUMN, way.storage_offset() // _COLUMN),
-        )
+        Reach(edges, _followed(reach.rows, way, _ROW), _followed(reach.columns, way, _COLUMN))
         for edges, way in zip(_moved_edges(op, reach), _moved(op, probe), strict=True)
     ]
 
@@ -87,11 +83,10 @@ def reshaped(op: Operation, reach: Reach) -> list[Reach]:
 
 def reduced(op: Operation, reach: Reach) -> list[Reach]:
     """A reduction, such as a mean: everything along the dimensions that it is over."""
-    given, dims = op.argument(1, "dim", op.kwargs.get("axis")), ()
-    if isinstance(given, int | list | tuple):
-        dims = _from_the_end(given, len(op.shapes[0]))
-    if not dims:
+    given = op.argument(1, "dim", op.kwargs.get("axis"))
+    if not isinstance(given, int | list | tuple) or given in ([], ()):
         return []
+    dims = _from_the_end(given, len(op.shapes[0]))
     gone = dims if op.results[0].ndim < len(op.shapes[0]) else ()
     edges = each_edge(reach.edges, lambda edge: edge.amax(dims, keepdim=not gone))
     flat = replace(reach, edges=edges).with_lines(
@@ -154,11 +149,12 @@ def _moved_edges(op: Operation, reach: Reach) -> Iterator[Edges]:
     yield from map(shortened, zip(*full, strict=True))
 
 
-def _followed(line: Line | None, way: Tensor, unit: int, start: int) -> Line | None:
+def _followed(line: Line | None, way: Tensor, unit: int) -> Line | None:
     """The line along the dimension of `way` in whose stride its unit is; None where it is gone.
 
     A dimension that is new in front of that one has its stride too, where their lengths are 1.
     """
+    start = int(way.storage_offset()) // unit % (_COLUMN // _ROW)
     for dim in range(-1, -way.ndim - 1, -1):
         steps, rest = divmod(way.stride(dim), unit)
         if line and not rest and 0 < steps < _COLUMN // _ROW:
@@ -170,7 +166,7 @@ def _touched(op: Operation) -> Sequence[int]:
     """The dimensions along which a function may move values, counted from the end."""
     name, ndim = function_name(op.func), len(op.shapes[0])
     every = tuple(range(-ndim, 0))
-    dims = every
+    dims: int | Sequence[int] = every
     if name == "channel_shuffle":
         dims = ()
     elif name == "index_select":

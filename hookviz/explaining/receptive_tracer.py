@@ -50,7 +50,7 @@ class _Mark:
     """What is known of a tensor until something writes into it unseen; `reach` None: no image."""
 
     tensor: weakref.ref[Tensor]
-    version: int
+    state: tuple[Any, ...]
     reach: Reach | None
 
 
@@ -67,12 +67,12 @@ class _Marks:
             if (marks := own()) is not None:
                 marks._marks.pop(key, None)
 
-        self._marks[key] = _Mark(weakref.ref(tensor, forget), version(tensor), reach)
+        self._marks[key] = _Mark(weakref.ref(tensor, forget), _state(tensor), reach)
 
     def get(self, tensor: Tensor) -> _Mark | None:
         """The tensor's mark; None without one that still holds."""
         mark = self._marks.get(id(tensor))
-        if mark is None or mark.tensor() is not tensor or mark.version != version(tensor):
+        if mark is None or mark.tensor() is not tensor or mark.state != _state(tensor):
             return None
         return mark
 
@@ -166,8 +166,9 @@ class Tracer(EveryFunction):
         made = through(op) if sees else [None] * len(results)
         for tensor, reach in zip(results, made, strict=True):
             self._marks[tensor] = reach
-        for operand in operands:
-            if version(operand.tensor) != operand.version:
+        for place, operand in enumerate(operands):
+            assigned = place == 0 and output is None  # as `x[0] = y` and `x.data = y` do
+            if assigned or version(operand.tensor) != operand.version:
                 others = [other.reach for other in operands if other.tensor is not operand.tensor]
                 alone = is_value_by_value(op) and not any(others)
                 self._spread(operand, None if alone else total(reaches, 0), but=results)
@@ -180,7 +181,7 @@ class Tracer(EveryFunction):
         """Add to whatever shares the memory that was written to what went in there."""
         own = written.tensor
         for tensor, mark in self._marks.in_memory_of(own):
-            if mark.version == written.version and not any(tensor is each for each in (own, *but)):
+            if mark.state[0] == written.version and not any(tensor is each for each in (own, *but)):
                 self._marks[tensor] = union([mark.reach, reach], tensor.ndim)
         if not any(own is result for result in but):
             self._marks[own] = union([written.reach, reach], own.ndim)
@@ -227,9 +228,15 @@ def _is_of_a_library(thing: Any) -> bool:
     return str(home).partition(".")[0] in _LIBRARIES
 
 
+def _state(tensor: Tensor) -> tuple[Any, ...]:
+    """What is another one as soon as the tensor has other values: first of all its version."""
+    steps = tensor.stride() if tensor.layout is torch.strided else ()
+    return version(tensor), tensor.shape, steps, _memory(tensor)
+
+
 def _memory(tensor: Tensor) -> int:
     """What tells the memory of a tensor from that of others."""
     try:
-        return tensor.untyped_storage()._cdata
+        return int(tensor.untyped_storage()._cdata)
     except (RuntimeError, NotImplementedError):  # a sparse one, or one of another kind
         return id(tensor)

@@ -8,7 +8,9 @@ from hookviz.explaining.endless import Line, Taps, moved_to, of_pixels, shares, 
 FAR = range(240, 264)
 
 
-def brute(cells: dict[int, tuple[float, float]], taps: Taps, count: int) -> list[tuple[float, ...]]:
+def brute(
+    cells: dict[int, tuple[float, float]], taps: Taps, count: int
+) -> list[tuple[float, float]]:
     """First pixel and the one after the last of cells that are made from `cells` by `taps`."""
     made = []
     for places in taps.of(count).tolist():

@@ -1,6 +1,5 @@
 """What goes out of torch's sight and comes back has all of the image in it, a constant nothing."""
 
-import math
 import threading
 import warnings
 from collections.abc import Callable
@@ -9,10 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hookviz.explaining.receptive_budget import Budget
-from hookviz.explaining.receptive_field import fields_of, receptive_fields
+from hookviz.explaining.receptive_field import receptive_fields
 from tests.explaining.test_receptive_rules import Calls, conv, seen_by
-from tests.networks import Tiny, as_model, seeded
+from tests.networks import as_model, seeded
 
 SHAPE = (3, 14, 12)
 CONSTANT = torch.tensor([0.5, 0.25, 0.125], dtype=torch.float64).reshape(1, 3, 1, 1)
@@ -84,6 +82,28 @@ def drawn_on_a_canvas(images: Tensor) -> Tensor:
     return canvas
 
 
+def given_other_values(images: Tensor) -> Tensor:
+    found = images * 2
+    found.data = images.flip(2).data
+    return found
+
+
+def given_other_values_unseen(images: Tensor) -> Tensor:
+    found = images * 2
+
+    def give() -> Tensor:
+        found.data = images.flip(2).data
+        return found
+
+    return in_thread(give)
+
+
+def turned_unseen(images: Tensor) -> Tensor:
+    found = images * 2
+    in_thread(lambda: found.transpose_(2, 3))
+    return found
+
+
 def through_numbers(images: Tensor) -> Tensor:
     return torch.tensor(images.tolist(), dtype=images.dtype).flip(2)
 
@@ -101,7 +121,10 @@ UNFOLLOWED: dict[str, Callable[[Tensor], Tensor]] = {
     "written unseen beside a view": written_unseen_beside_a_view,
     "written in a thread": written_in_a_thread,
     "drawn on a canvas": drawn_on_a_canvas,
-    "filled with the sum": lambda x: x * x.new_full((1,), x.sum()),
+    "given other values": given_other_values,
+    "given other values unseen": given_other_values_unseen,
+    "turned unseen": turned_unseen,
+    "filled with the sum": lambda x: x * x.new_full((1,), x.sum()),  # type: ignore[arg-type]
     "a tensor of a sum": lambda x: x * x.new_tensor([x.sum().item()]),
     "joined with what is known": lambda x: torch.cat(
         [conv(2, (3, 3))(x), upside_down(x)[:, :, 2:, 2:]], 1
@@ -111,7 +134,8 @@ UNFOLLOWED: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def behind(found: Tensor) -> Tensor:
-    return conv(2, (3, 3), given=found.shape[1])(found)
+    result: Tensor = conv(2, (3, 3), given=found.shape[1])(found)
+    return result
 
 
 @pytest.mark.parametrize("name", UNFOLLOWED)
@@ -151,7 +175,8 @@ class Constants(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         found = self.conv(images - CONSTANT) * self.scale + self.shifts["shift"]
-        return self.last(found + self.places(found)) * 2
+        result: Tensor = self.last(found + self.places(found))
+        return result
 
 
 class _Places(nn.Module):
@@ -168,45 +193,3 @@ def test_what_was_there_before_has_nothing_of_the_image() -> None:
     assert fields["last"].size == (3, 3)
     assert fields["last"].box(2, 3) == (2, 3, 5, 6)
     assert fields["places"].box(1, 0) == (0, 0, 0, 0)
-
-
-def passed(network: nn.Module, budget: Budget) -> dict[str, tuple[int, int] | None]:
-    fields = fields_of(network.eval(), torch.zeros(1, 3, 16, 16), budget=budget)
-    return {address: field.size for address, field in fields.items()}
-
-
-def test_beyond_the_time_a_layer_sees_all() -> None:
-    ticks = iter(range(10_000))
-    plenty = passed(seeded(Tiny), Budget(seconds=1e9, clock=lambda: float(next(ticks))))
-    assert plenty == {
-        "conv1": (3, 3),
-        "relu": (3, 3),
-        "conv2": (5, 5),
-        "relu#1": (5, 5),
-        "head": (16, 16),
-    }
-    ticks = iter(range(10_000))
-    short = passed(seeded(Tiny), Budget(seconds=1, clock=lambda: float(next(ticks))))
-    assert short == dict.fromkeys(("relu", "conv2", "relu#1")) | {
-        "conv1": (3, 3),
-        "head": (16, 16),
-    }
-
-
-def test_beyond_the_memory_a_layer_sees_all() -> None:
-    edges = 4 * 16 + 4 * 16  # of the image and of the first map; and of what is kept
-    assert passed(seeded(Tiny), Budget(values=4 * edges))["relu#1"] == (5, 5)
-    assert passed(seeded(Tiny), Budget(values=edges))["relu#1"] is None
-
-
-def test_the_edges_of_a_large_network_that_pads_are_few() -> None:
-    """As TensorFlow does: as much before and behind each map as its side and stride take."""
-    timm = pytest.importorskip("timm")
-    with torch.device("meta"):
-        network = timm.create_model("tf_efficientnet_b0", pretrained=False).eval()
-        image = torch.empty(1, 3, 513, 513)
-    budget = Budget(seconds=math.inf, values=500_000)  # 2 MB
-    fields = fields_of(network, image, budget=budget)
-    assert not budget.spent
-    assert fields["blocks.0.0.conv_dw"].size == (7, 7)
-    assert fields["conv_head"].size is None
