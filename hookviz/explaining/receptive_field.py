@@ -4,17 +4,21 @@ One pass over the network follows every tensor with four edges: the first and th
 column of the input that each of its values depends on. A convolution or a pooling takes the
 furthest edge under its window, arithmetic the furthest of its operands, and what moves values
 (view, permute, chunk) moves the edges in the same way. What any other function computes is taken
-to depend on all that its arguments depend on. So a field can come out too large, never too small.
+to depend on all that its arguments depend on, and what no followed function gave to depend on all
+of the image. So a field can come out too large, never too small.
+
+Beside the edges goes what rows and columns would see of an image without an end: windows are the
+same all along a map, so a few cells tell it. Beyond 2 s or 200 MB nothing is followed any more.
 
 Branches, groups, dilation and padding are those of this very network; values and weights don't
-matter, so a weight of 0 counts as seen.
+matter, so a weight of 0 counts as seen, and a way that the code chooses by values does not.
 """
 
 import threading
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,18 +28,18 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing.survey import survey
 from hookviz.errors import SettingError
-from hookviz.explaining.reach import Operation, Reach, each_edge, of_pixels, total, union
-from hookviz.explaining.receptive_rules import through
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import device_and_dtype, pass_without_data
-from hookviz.hooking.torch_functions import EveryFunction, TensorMarks, not_followed, version
+from hookviz.explaining.reach import Edges, Reach
+from hookviz.explaining.receptive_budget import Budget
+from hookviz.explaining.receptive_tracer import Tracer
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import pass_without_data
+from hookviz.hooking.torch_functions import not_followed
 from hookviz.language.saying import say
 from hookviz.types import Address, Model
 
 Box = tuple[int, int, int, int]
 """Top, left, bottom, right in pixels of the input; the last row and column are not included."""
 
-_ROOM = 8192  # side in pixels of an input on which a field that has an end shows its whole size
 _MOST_SHAPES = 8  # input shapes per network that are remembered
 
 _known: MutableMapping[nn.Module, dict[tuple[int, ...], "Fields"]] = WeakIdKeyDictionary()
@@ -50,9 +54,13 @@ class ReceptiveField:
     leave pixels out of it.
 
     Attributes:
-        size: height and width in pixels, as though the image went on for ever; None where every
-            cell sees all of an image of any size, as behind squeeze-and-excitation.
-        stride: rows and columns of the input from one cell's field to the next one's.
+        size: height and width in pixels of the largest, as though the image went on for ever, with
+            the windows that adaptive pooling has on this one; None where every cell sees all of an
+            image of any size, as behind squeeze-and-excitation, or where that can't be ruled out.
+            Where it sees all along one side alone, this is that side of the very image, and of a
+            layer that puts out no maps it is what that sees of the very image.
+        stride: rows and columns of the input from one cell's field to the next one's, on average; 0
+            where that can't be told.
         cells: rows and columns of the map; (1, 1) for a layer that puts out no maps.
     """
 
@@ -108,13 +116,7 @@ def receptive_fields(model: Model, shape: tuple[int, ...]) -> Fields:
         if shape in known:
             return known[shape]
     survey(model, shape)  # says what is wrong with the shape, where something is
-    inside = pass_without_data(model, shape, _reaches)
-    hollow, dtype = replicas.shapes_only(model.network), device_and_dtype(model.network)[1]
-    large = torch.empty(1, shape[0], _ROOM, _ROOM, device="meta", dtype=dtype)
-    roomy = _reaches(hollow, large, to_the_end=False)
-    fields = MappingProxyType(
-        {address: _field(seen, roomy.get(address), shape[1:]) for address, seen in inside.items()}
-    )
+    fields = MappingProxyType(pass_without_data(model, shape, fields_of))
     with _lock:
         while len(known) >= _MOST_SHAPES:
             known.pop(next(iter(known)))
@@ -122,120 +124,65 @@ def receptive_fields(model: Model, shape: tuple[int, ...]) -> Fields:
     return fields
 
 
-class _Tracer(EveryFunction):
-    """While it is entered, knows of each tensor that is computed from `image` what it sees."""
+def fields_of(
+    network: nn.Module, image: Tensor, budget: Budget | None = None
+) -> dict[str, ReceptiveField]:
+    """The field of every tensor that each call of a module puts out in one pass.
 
-    def __init__(self, image: Tensor) -> None:
-        super().__init__()
-        self._reaches = TensorMarks[Reach]()
-        self._reaches[image] = of_pixels(image)
-
-    def reach(self, tensor: Tensor) -> Reach | None:
-        """What `tensor` sees; None where nothing of the image went into it."""
-        return self._reaches.get(tensor)
-
-    def called(
-        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Any:
-        """What `func` gives, with what its results see taken down."""
-        operands = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
-        if not any(map(self.reach, operands)):
-            return func(*args, **kwargs)
-        reaches = [self.reach(tensor) for tensor in operands]
-        shapes, versions = ([t.shape for t in operands], [version(t) for t in operands])
-        output = func(*args, **kwargs)
-        results = [tensor for _, tensor in hooks.tensors_in(output)]
-        op = Operation(func, args, kwargs, shapes, reaches, results)
-        for tensor, reach in zip(results, through(op), strict=True):
-            self._reaches[tensor] = reach
-        several = len(list(filter(None, reaches))) > 1
-        for tensor, before in zip(operands, versions, strict=True):
-            if version(tensor) != before and (several or not results):
-                self._spread(tensor, total(reaches, 0), but=results)
-        return output
-
-    def _spread(self, written: Tensor, reach: Reach, but: Sequence[Tensor]) -> None:
-        """Add to whatever shares the memory that was written to what went in there."""
-        memory = written.untyped_storage()._cdata
-        for tensor, known in list(self._reaches):
-            if any(tensor is result for result in but):
-                continue
-            if tensor.untyped_storage()._cdata == memory:
-                self._reaches[tensor] = union([known, reach], tensor.ndim)
-        if self.reach(written) is None:
-            self._reaches[written] = union([reach], written.ndim)
-
-
-_Seen = tuple[Reach | None, tuple[int, ...]]
-"""What a tensor sees, and its shape with the batch."""
-
-
-def _reaches(network: nn.Module, image: Tensor, *, to_the_end: bool = True) -> dict[str, _Seen]:
-    """What each output of each module sees; as far as the pass comes, unless it has to end well."""
-    tracer = _Tracer(image)
-    seen: dict[str, _Seen] = {}
+    Args:
+        network: a replica.
+        image: ``(1, C, H, W)``.
+        budget: for following the pass; what `Budget` has by default.
+    """
+    budget = budget or Budget()
+    tracer = Tracer(network, image, budget)
+    fields: dict[str, ReceptiveField] = {}
 
     def see(call: hooks.Call) -> None:
         with not_followed():
             for path, tensor in hooks.tensors_in(call.output):
-                address = str(Address(call.layer, call.index, path))
-                seen[address] = tracer.reach(tensor), tuple(tensor.shape)
+                with suppress(RuntimeError):  # a nested tensor has no shape
+                    reach, shape = tracer.reach(tensor), tuple(tensor.shape)
+                    address = str(Address(call.layer, call.index, path))
+                    fields[address] = _field(reach, shape, image.shape[2:])
+                    budget.keep(reach)
 
     names = [name for name, _ in network.named_modules() if name]
-    try:
-        with torch.no_grad(), hooks.observe(network, names, see), tracer:
-            network(image)
-    except Exception:
-        if to_the_end:
-            raise
-    return seen
+    with torch.no_grad(), hooks.observe(network, names, see), tracer:
+        network(image)
+    return fields
 
 
-def _field(inside: _Seen, roomy: _Seen | None, image: tuple[int, ...]) -> ReceptiveField:
-    reach, shape = inside
-    cells = (shape[-2], shape[-1]) if len(shape) == 4 else (1, 1)
-    edges = _edges(reach, cells)
-    size: tuple[int, int] | None
-    size = int((edges[2] - edges[0]).max()), int((edges[3] - edges[1]).max())
-    stride = (0.0, 0.0)
-    if roomy is not None and len(shape) == 4:
-        rows, columns = roomy[1][-2:]
-        across = _edges(_line(roomy[0], -2, rows // 2), (1, columns))
-        down = _edges(_line(roomy[0], -1, columns // 2), (rows, 1))
-        top, left, bottom, right = (int(edge[0, columns // 2]) for edge in across)
-        stride = _step(down[0][:, 0]), _step(across[1][0])
-        # about the middle, from where a field that has an end does not reach the image's edges
-        if max(bottom - top, right - left) < _ROOM // 2:
-            size = bottom - top, right - left
-        elif size[0] >= image[0] and size[1] >= image[1]:
-            size = None
-    return ReceptiveField(size, stride, cells, edges)
+def _field(reach: Reach | None, shape: tuple[int, ...], image: tuple[int, ...]) -> ReceptiveField:
+    """The field of a tensor of `shape`, with the batch, on an image of height and width."""
+    maps = len(shape) == 4
+    cells = (shape[-2], shape[-1]) if maps else (1, 1)
+    if reach is None:
+        blank = np.broadcast_to(np.int32(0), cells)
+        return ReceptiveField((0, 0), (0.0, 0.0), cells, (blank,) * 4)
+    boxes = _boxes(reach.edges, cells)
+    if not maps:
+        top, left, bottom, right = (int(edge[0, 0]) for edge in boxes)
+        return ReceptiveField((bottom - top, right - left), (0.0, 0.0), cells, boxes)
+    rows, columns = (
+        line if line and line.dim in (-2, -1) else None for line in (reach.rows, reach.columns)
+    )
+    tall, wide = rows.size if rows else image[0], columns.size if columns else image[1]
+    covers = not (rows and columns) and tall >= image[0] and wide >= image[1]
+    size = None if covers else (tall, wide)
+    stride = (
+        rows.stride if rows and rows.dim == -2 else 0.0,
+        columns.stride if columns and columns.dim == -1 else 0.0,
+    )
+    return ReceptiveField(size, stride, cells, boxes)
 
 
-def _edges(reach: Reach | None, cells: tuple[int, int]) -> tuple[NDArray[np.int32], ...]:
+def _boxes(edges: Edges, cells: tuple[int, int]) -> tuple[NDArray[np.int32], ...]:
     """Top, left, bottom and right of every cell's box over all channels, each ``(rows, columns)``.
 
     They are views that take no memory where all rows or all columns see the same.
     """
-    if reach is None:
-        return (np.broadcast_to(np.int32(0), cells),) * 4
-    maps = all(edge.ndim == 4 for edge in reach)
-    flat = [edge.amax((0, 1)) if maps else edge.amax().reshape(1, 1) for edge in reach]
+    maps = all(edge.ndim == 4 for edge in edges)
+    flat = [edge.amax((0, 1)) if maps else edge.amax().reshape(1, 1) for edge in edges]
     up, left, down, right = (edge.nan_to_num(neginf=0).to(torch.int32).numpy() for edge in flat)
     return tuple(np.broadcast_to(edge, cells) for edge in (-up, -left, down, right))
-
-
-def _line(reach: Reach | None, dim: int, place: int) -> Reach | None:
-    """What one row or column of cells sees: all that is asked for of a large map, and quickly."""
-    if reach is None or any(edge.ndim != 4 for edge in reach):
-        return reach
-    return each_edge(reach, lambda e: e if e.shape[dim] == 1 else e.narrow(dim, place, 1))
-
-
-def _step(line: NDArray[np.int32]) -> float:
-    """How far an edge moves from one cell to the next about the middle, on average over a few."""
-    centre = len(line) // 2
-    reach = min(8, centre, len(line) - 1 - centre)
-    if reach < 1:
-        return 0.0
-    return float(line[centre + reach] - line[centre - reach]) / (2 * reach)

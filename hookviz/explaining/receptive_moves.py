@@ -4,13 +4,25 @@ From an operation and what its first argument sees to what each of its results s
 where the operation is none that the rule knows.
 """
 
-import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
-import torch.nn.functional as F
+from torch import Tensor
 
-from hookviz.explaining.reach import Operation, Reach, each_edge, lengthened, shortened, union
+from hookviz.explaining import endless
+from hookviz.explaining.endless import Line, window
+from hookviz.explaining.reach import (
+    Edges,
+    Operation,
+    Reach,
+    each_edge,
+    furthest,
+    lengthened,
+    nothing,
+    shortened,
+)
 from hookviz.hooking import hooks
 from hookviz.hooking.torch_functions import function_name
 
@@ -22,60 +34,68 @@ VIEWS = frozenset(
 )
 """Functions that only move the values of their first argument, without a copy."""
 
-_TOO_MANY = 1 << 26  # values of an edge; what would take more is taken to see everything
+_ROW, _COLUMN = 3, 3 << 24  # strides by which the dimensions of a tensor are told from each other
 
 
-def padded(op: Operation, reach: Reach) -> list[Reach]:
-    """``F.pad`` along rows and columns: zeros see nothing, mirrored cells what they mirror."""
-    pads, mode = op.argument(1, "pad"), op.argument(2, "mode", "constant")
-    if len(pads) > 4:
-        return []
-    value = -math.inf if mode == "constant" else None
-    edges = []
-    for edge, own in zip(reach, (-2, -1, -2, -1), strict=True):
-        # Along an axis in which an edge is the same all along it stays short: a cell that is added
-        # there sees nothing as soon as the edges of the other axis say so.
-        axes = [axis for axis in (-2, -1) if axis == own or edge.shape[axis] > 1]
-        sizes = [op.shapes[0][axis] if axis in axes else edge.shape[axis] for axis in (-2, -1)]
-        around = [
-            *((pads[0], pads[1]) if -1 in axes else (0, 0)),
-            *((pads[2], pads[3]) if -2 in axes and len(pads) == 4 else (0, 0)),
-        ]
-        full = edge.expand(*edge.shape[:-2], *sizes)
-        edges.append(F.pad(full, around, mode, value))
-    return [shortened(*edges)]
+def viewed(op: Operation, reach: Reach) -> list[Reach]:
+    """Some of the values, or all in another order: the edges go the same way.
 
-
-def moved(op: Operation, reach: Reach) -> list[Reach]:
-    """Values in another order: the edges go the same way."""
-    if op.shapes[0].numel() > _TOO_MANY and function_name(op.func) not in VIEWS:
-        return []
-    edges = [
-        [tensor for _, tensor in hooks.tensors_in(op.func(edge, *op.args[1:], **op.kwargs))]
-        for edge in (edge.expand(op.shapes[0]) for edge in reach)
+    Along which dimension rows and columns are then, and from where, shows in the strides of a
+    tensor without data.
+    """
+    index = op.argument(1, "index")
+    if any(isinstance(part, Tensor | list) for part in (index if isinstance(index, tuple) else ())):
+        return copied(op, reach)
+    strides = [0] * len(op.shapes[0])
+    for line, stride in ((reach.rows, _ROW), (reach.columns, _COLUMN)):
+        if line:
+            strides[line.dim] = stride
+    probe = torch.empty_strided(op.shapes[0], strides, dtype=torch.uint8, device="meta")
+    return [
+        Reach(edges, _followed(reach.rows, way, _ROW), _followed(reach.columns, way, _COLUMN))
+        for edges, way in zip(_moved_edges(op, reach), _moved(op, probe), strict=True)
     ]
-    return [shortened(up, left, down, right) for up, left, down, right in zip(*edges, strict=True)]
+
+
+def copied(op: Operation, reach: Reach) -> list[Reach]:
+    """Values in another order, in memory of their own; dimensions that it leaves as they are."""
+    ndim, touched = len(op.shapes[0]), _touched(op)
+    op.check(max(shape.numel() for shape in (op.shapes[0], *(made.shape for made in op.results))))
+    return [
+        Reach(edges, reach.rows, reach.columns).with_lines(
+            lambda line: line if line.dim not in touched else None
+        )
+        if len(touched) < ndim and made.ndim == ndim
+        else Reach(edges)
+        for edges, made in zip(_moved_edges(op, reach), op.results, strict=True)
+    ]
 
 
 def reshaped(op: Operation, reach: Reach) -> list[Reach]:
     """Values in another shape, in the same order."""
-    shape = op.results[0].shape
-    try:
-        return [shortened(*(edge.expand(op.shapes[0]).view(shape) for edge in reach))]
-    except RuntimeError:  # it takes a copy
-        if shape.numel() > _TOO_MANY:
-            return []
-        return [shortened(*(edge.expand(op.shapes[0]).reshape(shape) for edge in reach))]
+    given, made = op.shapes[0], op.results[0].shape
+    if not given.numel() or given.numel() != made.numel():
+        return []
+    groups = list(_groups(given, made))
+    lines = reach.with_lines(lambda line: _regrouped(line, given, made, groups))
+    return [replace(lines, edges=each_edge(reach.edges, lambda e: _reshaped(op, e, groups)))]
 
 
 def reduced(op: Operation, reach: Reach) -> list[Reach]:
     """A reduction, such as a mean: everything along the dimensions that it is over."""
-    dims = op.argument(1, "dim", op.kwargs.get("axis"))
-    if not isinstance(dims, int | list | tuple) or dims in ([], ()):
+    given = op.argument(1, "dim", op.kwargs.get("axis"))
+    if not isinstance(given, int | list | tuple) or given in ([], ()):
         return []
-    flat = each_edge(reach, lambda edge: edge.amax(dims, keepdim=True))
-    if op.results[0].ndim < len(op.shapes[0]):
-        flat = each_edge(flat, lambda edge: edge.amax(dims))
+    dims = _from_the_end(given, len(op.shapes[0]))
+    gone = dims if op.results[0].ndim < len(op.shapes[0]) else ()
+    edges = each_edge(reach.edges, lambda edge: edge.amax(dims, keepdim=not gone))
+    flat = replace(reach, edges=edges).with_lines(
+        lambda line: (
+            None
+            if line.dim in dims
+            else replace(line, dim=line.dim + sum(dim > line.dim for dim in gone))
+        )
+    )
     return [flat] * len(op.results)
 
 
@@ -83,28 +103,133 @@ def mixed(op: Operation, reach: Reach) -> list[Reach]:
     """A linear layer mixes the last dimension; a layer norm as many as it was made for."""
     normed = op.argument(1, "normalized_shape") if function_name(op.func) == "layer_norm" else (0,)
     dims = tuple(range(-len(normed), 0))
-    return [each_edge(reach, lambda edge: edge.amax(dims, keepdim=True))]
+    edges = each_edge(reach.edges, lambda edge: edge.amax(dims, keepdim=True))
+    return [replace(reach.with_lines(lambda x: None if x.dim in dims else x), edges=edges)]
 
 
 def joined(op: Operation) -> Reach:
     """Tensors one behind the other; along the channels they count together."""
-    result = op.results[0]
-    dim = int(op.argument(1, "dim", op.kwargs.get("axis", 0))) % result.ndim
-    if dim < 2:
-        return union(
-            [each_edge(r, lambda e: e.amax(dim, keepdim=True)) for r in op.reaches if r],
-            result.ndim,
-        )
+    ndim = op.results[0].ndim
+    dim = int(op.argument(1, "dim", op.kwargs.get("axis", 0))) % ndim
     parts = [
-        lengthened(reach or union([], result.ndim), shape, axes=(dim,))
-        for reach, shape in zip(op.reaches, op.shapes, strict=True)
+        reach and reach.with_lines(lambda x: None if x.dim == dim - ndim else x)
+        for reach in op.reaches
+    ]
+    seen = [part for part in parts if part]
+    rows = endless.together(part.rows for part in seen)
+    columns = endless.together(part.columns for part in seen)
+    if dim < 2:
+        flat = [each_edge(part.edges, lambda e: e.amax(dim, keepdim=True)) for part in seen]
+        return Reach(furthest(flat, ndim), rows, columns)
+    every = [
+        lengthened(part.edges if part else nothing(ndim), shape, axes=(dim,))
+        for part, shape in zip(parts, op.shapes, strict=True)
     ]
     edges = []
     for edge in range(4):
-        sizes = np.broadcast_shapes(*(part[edge].narrow(dim, 0, 1).shape for part in parts))
+        sizes = np.broadcast_shapes(*(part[edge].narrow(dim, 0, 1).shape for part in every))
+        length = op.results[0].shape[dim]
+        op.check(length * int(np.prod(sizes)))
         edges.append(
             torch.cat(
-                [part[edge].expand(*sizes[:dim], -1, *sizes[dim + 1 :]) for part in parts], dim
+                [part[edge].expand(*sizes[:dim], -1, *sizes[dim + 1 :]) for part in every], dim
             )
         )
-    return edges[0], edges[1], edges[2], edges[3]
+    return Reach((edges[0], edges[1], edges[2], edges[3]), rows, columns)
+
+
+def _moved(op: Operation, tensor: Tensor) -> list[Tensor]:
+    """What the function makes of a tensor that stands for its first argument."""
+    return [part for _, part in hooks.tensors_in(op.func(tensor, *op.args[1:], **op.kwargs))]
+
+
+def _moved_edges(op: Operation, reach: Reach) -> Iterator[Edges]:
+    """The edges of each result."""
+    full = (_moved(op, edge.expand(op.shapes[0])) for edge in reach.edges)
+    yield from map(shortened, zip(*full, strict=True))
+
+
+def _followed(line: Line | None, way: Tensor, unit: int) -> Line | None:
+    """The line along the dimension of `way` in whose stride its unit is; None where it is gone.
+
+    A dimension that is new in front of that one has its stride too, where their lengths are 1.
+    """
+    start = int(way.storage_offset()) // unit % (_COLUMN // _ROW)
+    for dim in range(-1, -way.ndim - 1, -1):
+        steps, rest = divmod(way.stride(dim), unit)
+        if line and not rest and 0 < steps < _COLUMN // _ROW:
+            return replace(line, dim=dim).through(window(1, steps, -start))
+    return None
+
+
+def _touched(op: Operation) -> Sequence[int]:
+    """The dimensions along which a function may move values, counted from the end."""
+    name, ndim = function_name(op.func), len(op.shapes[0])
+    every = tuple(range(-ndim, 0))
+    dims: int | Sequence[int] = every
+    if name == "channel_shuffle":
+        dims = ()
+    elif name == "index_select":
+        dims = op.argument(1, "dim")
+    elif name == "flip":
+        dims = op.kwargs.get("dims", op.args[1] if len(op.args) == 2 else op.args[1:])
+    elif name == "roll":
+        dims = op.argument(2, "dims") or every
+    elif name == "getitem" and len(op.args[1]) == 2 and op.args[1][0] == slice(None):
+        dims = 1  # channels by an index
+    return _from_the_end(dims, ndim)
+
+
+def _from_the_end(dims: int | Sequence[int], ndim: int) -> tuple[int, ...]:
+    every = (dims,) if isinstance(dims, int) else dims
+    return tuple(dim if dim < 0 else dim - ndim for dim in every)
+
+
+_Group = tuple[slice, slice]
+"""Neighbouring dimensions of one shape, and those that hold the same values in another one."""
+
+
+def _groups(given: Sequence[int], made: Sequence[int]) -> Iterator[_Group]:
+    """The dimensions of two shapes in as many groups as can be reshaped each on its own."""
+    begin, start = 0, 0
+    while begin < len(given) and start < len(made):
+        end, stop = begin + 1, start + 1
+        one, other = given[begin], made[start]
+        while one != other:
+            if one < other:
+                one, end = one * given[end], end + 1
+            else:
+                other, stop = other * made[stop], stop + 1
+        yield slice(begin, end), slice(start, stop)
+        begin, start = end, stop
+    if begin < len(given) or start < len(made):  # all of length 1
+        yield slice(begin, len(given)), slice(start, len(made))
+
+
+def _reshaped(op: Operation, edge: Tensor, groups: Sequence[_Group]) -> Tensor:
+    """The edge in the result's shape: full only in those groups in which it isn't the same."""
+    given, made = op.shapes[0], op.results[0].shape
+    full, short = list(edge.shape), [1] * len(made)
+    for of_given, of_made in groups:
+        if any(length > 1 for length in edge.shape[of_given]):
+            full[of_given] = given[of_given]
+            short[of_made] = made[of_made]
+    op.check(int(np.prod(full)))
+    return edge.expand(full).reshape(short)
+
+
+def _regrouped(
+    line: Line, given: Sequence[int], made: Sequence[int], groups: Sequence[_Group]
+) -> Line | None:
+    """The line along the dimension that holds its cells alone, as they were; else None."""
+    place = len(given) + line.dim
+    for of_given, of_made in groups:
+        if of_given.start <= place < of_given.stop:
+            lengths = given[of_given], made[of_made]
+            alone = given[place] > 1 and all(
+                sorted(each)[-2:] in ([1, given[place]], [given[place]]) for each in lengths
+            )
+            if alone or len(lengths[0]) == len(lengths[1]) == 1:
+                found = of_made.start + list(lengths[1]).index(given[place])
+                return replace(line, dim=found - len(made))
+    return None

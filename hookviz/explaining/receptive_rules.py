@@ -5,23 +5,36 @@ a rectangle can come out too large and never too small.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 
-from hookviz.explaining.reach import Operation, Reach, total, union
+import torch
+
+from hookviz.explaining.reach import (
+    Operation,
+    Reach,
+    TooManyValuesError,
+    broadcast,
+    total,
+    union,
+)
 from hookviz.explaining.receptive_moves import (
     VIEWS,
+    copied,
     joined,
     mixed,
-    moved,
-    padded,
     reduced,
     reshaped,
+    viewed,
 )
 from hookviz.explaining.receptive_windows import (
     adaptively_pooled,
     convolved,
+    folded,
+    padded,
     pooled,
     resized,
     transposed,
+    unfolded,
 )
 from hookviz.hooking.torch_functions import ACTIVATIONS, function_name
 
@@ -46,13 +59,8 @@ _POINTWISE = (
 """Functions that make each value from the values in the same place of their arguments."""
 
 _RESHAPES = frozenset(("view", "reshape", "flatten", "unflatten", "view_as", "reshape_as"))
-_MOVES = VIEWS | frozenset(
-    (
-        *("roll", "flip", "repeat", "tile", "rot90", "index_select"),
-        *("channel_shuffle", "pixel_shuffle", "pixel_unshuffle"),
-    )
-)
-"""Functions that only move the values of their first argument."""
+_COPIES = frozenset(("roll", "flip", "repeat", "tile", "rot90", "index_select", "channel_shuffle"))
+"""Functions that move the values of their first argument into memory of their own."""
 
 _FRESH = frozenset(
     (
@@ -60,7 +68,7 @@ _FRESH = frozenset(
         *("ones_like", "full_like", "empty_like", "rand_like", "randn_like"),
     )
 )
-"""Functions that take no more than shape and type from what they are given."""
+"""Functions that take no more than shape and type from their first argument."""
 
 _POOLS = frozenset(("max_pool2d", "avg_pool2d", "lp_pool2d"))
 _REDUCES = frozenset(("mean", "sum", "amax", "amin", "var", "std", "logsumexp", "softmax"))
@@ -70,32 +78,50 @@ _RULES: dict[str, Callable[[Operation, Reach], list[Reach]]] = {
     "conv_transpose2d": transposed,
     "interpolate": resized,
     "pad": padded,
+    "pixel_shuffle": folded,
+    "pixel_unshuffle": unfolded,
     "linear": mixed,
     "layer_norm": mixed,
     **dict.fromkeys(_POOLS, pooled),
     **dict.fromkeys(("adaptive_avg_pool2d", "adaptive_max_pool2d"), adaptively_pooled),
     **dict.fromkeys(_RESHAPES, reshaped),
-    **dict.fromkeys(_MOVES, moved),
+    **dict.fromkeys(VIEWS, viewed),
+    **dict.fromkeys(_COPIES, copied),
     **dict.fromkeys(_REDUCES, reduced),
 }
 
 
-def through(op: Operation) -> list[Reach]:
-    """What each of an operation's results sees, in their order."""
+def through(op: Operation) -> list[Reach | None]:
+    """What each of an operation's results sees, in their order; None where that is nothing."""
     name = function_name(op.func)
-    if name in _POINTWISE or (name == "batch_norm" and op.argument(5, "training") is False):
-        return [union(op.reaches, tensor.ndim) for tensor in op.results]
+    if is_value_by_value(op):
+        return [_value_by_value(op, tensor.shape) for tensor in op.results]
     if name in _FRESH:
-        return [union([], tensor.ndim) for tensor in op.results]
+        return [total(op.reaches[1:], tensor.ndim) for tensor in op.results]
+    joins = name in ("cat", "concat")
     reaches: list[Reach] = []
-    if name in ("cat", "concat"):
-        reaches = [joined(op)]
-    elif op.reaches[0] is not None and name in _RULES:
-        reaches = _RULES[name](op, op.reaches[0])
-    rest = op.reaches[1:] if name not in ("cat", "concat") else []
+    with suppress(TooManyValuesError):
+        if joins:
+            reaches = [joined(op)]
+        elif op.reaches[0] is not None and name in _RULES:
+            reaches = _RULES[name](op, op.reaches[0])
+    rest = [] if joins else op.reaches[1:]
     return [
         union([reaches[position], total(rest, tensor.ndim)], tensor.ndim)
         if position < len(reaches)
         else total(op.reaches, tensor.ndim)
         for position, tensor in enumerate(op.results)
     ]
+
+
+def is_value_by_value(op: Operation) -> bool:
+    """Whether each value of the results is made from those in the same place of the arguments."""
+    name = function_name(op.func)
+    return name in _POINTWISE or (name == "batch_norm" and op.argument(5, "training") is False)
+
+
+def _value_by_value(op: Operation, shape: torch.Size) -> Reach | None:
+    if any(len(given) > len(shape) for given in op.shapes):
+        return total(op.reaches, len(shape))  # as `where` of a condition alone, which counts cells
+    every = zip(op.reaches, op.shapes, strict=True)
+    return union((broadcast(reach, given, shape) for reach, given in every), len(shape))

@@ -1,12 +1,18 @@
 import math
 
+import pytest
 import torch
 
 from hookviz.explaining.reach import (
+    Edges,
     Operation,
-    Reach,
+    TooManyValuesError,
+    broadcast,
     each_edge,
+    everything,
+    furthest,
     lengthened,
+    nothing,
     of_pixels,
     shortened,
     total,
@@ -14,41 +20,65 @@ from hookviz.explaining.reach import (
 )
 
 
-def edges(reach: Reach) -> list[list[float]]:
-    return [edge.flatten().tolist() for edge in reach]
+def values(edges: Edges) -> list[list[float]]:
+    return [edge.flatten().tolist() for edge in edges]
 
 
 def test_a_pixel_sees_itself() -> None:
-    up, left, down, right = of_pixels(torch.empty(1, 3, 2, 4, device="meta"))
+    reach = of_pixels(torch.empty(1, 3, 2, 4, device="meta"))
+    up, left, down, right = reach.edges
     assert up.shape == down.shape == (1, 1, 2, 1)
     assert left.shape == right.shape == (1, 1, 1, 4)
-    assert edges((up, left, down, right)) == [[0, -1], [0, -1, -2, -3], [1, 2], [1, 2, 3, 4]]
+    assert values(reach.edges) == [[0, -1], [0, -1, -2, -3], [1, 2], [1, 2, 3, 4]]
+    assert reach.rows is not None
+    assert reach.columns is not None
+    assert (reach.rows.dim, reach.columns.dim) == (-2, -1)
 
 
 def test_a_union_sees_what_either_sees_and_nothing_of_neither() -> None:
     here, far = (torch.tensor([value]) for value in (1.0, 5.0))
-    assert edges(union([(here, far, here, far), None, (far, here, here, here)], 1)) == [
-        *([5.0], [5.0], [1.0], [5.0])
-    ]
-    assert edges(union([None], 1)) == [[-math.inf]] * 4
+    edges = furthest([(here, far, here, far), (far, here, here, here)], 1)
+    assert values(edges) == [[5.0], [5.0], [1.0], [5.0]]
+    assert values(furthest([], 1)) == values(nothing(1)) == [[-math.inf]] * 4
+    assert union([None, None], 4) is None
+    pixels = of_pixels(torch.empty(1, 3, 2, 4))
+    assert union([None, pixels], 4) is pixels
+    both = union([pixels, total([pixels], 4)], 4)
+    assert both is not None
+    assert both.rows is None  # all of an endless image
 
 
 def test_what_depends_on_everything_sees_the_furthest_of_all() -> None:
-    whole = total([of_pixels(torch.empty(1, 3, 4, 6))], 2)
-    assert edges(whole) == [[0], [0], [4], [6]]
-    assert all(edge.ndim == 2 for edge in whole)
+    image = torch.empty(1, 3, 4, 6)
+    whole = total([of_pixels(image)], 2)
+    assert whole is not None
+    assert values(whole.edges) == values(everything(image, 2).edges) == [[0], [0], [4], [6]]
+    assert all(edge.ndim == 2 for edge in whole.edges)
+    assert whole.rows is whole.columns is everything(image, 2).rows is None
+    assert total([None], 2) is None
+
+
+def test_a_row_that_is_repeated_has_no_line() -> None:
+    row = of_pixels(torch.empty(1, 3, 1, 4))
+    spread = broadcast(row, (1, 3, 1, 4), (1, 3, 5, 4))
+    assert spread is not None
+    assert spread.rows is None
+    assert spread.columns is row.columns
 
 
 def test_an_edge_is_full_where_asked_and_short_again() -> None:
-    reach = of_pixels(torch.empty(1, 3, 2, 4))
-    full = lengthened(reach, (1, 3, 2, 4), axes=(-2, -1))
+    edges = of_pixels(torch.empty(1, 3, 2, 4)).edges
+    full = lengthened(edges, (1, 3, 2, 4), axes=(-2, -1))
     assert [tuple(edge.shape) for edge in full] == [(1, 1, 2, 4)] * 4
-    assert [edge.shape for edge in shortened(*full)] == [edge.shape for edge in reach]
-    assert edges(each_edge(reach, torch.neg))[0] == [0, 1]
+    assert [edge.shape for edge in shortened(full)] == [edge.shape for edge in edges]
+    assert values(each_edge(edges, torch.neg))[0] == [0, 1]
 
 
 def test_an_argument_goes_by_position_or_name() -> None:
-    op = Operation(torch.cat, ("a",), {"dim": 2}, [], [], [])
+    op = Operation(torch.cat, ("a",), {"dim": 2}, [], [], [], most=10)
     assert (op.argument(0, "tensors"), op.argument(1, "dim"), op.argument(2, "out", 7)) == (
         *("a", 2, 7),
     )
+    op.check(10)
+    with pytest.raises(TooManyValuesError):
+        op.check(11)

@@ -90,6 +90,20 @@ def test_a_network_that_decides_by_values_is_run_on_real_ones() -> None:
     assert fields["conv2"].box(1, 1) == (1, 1, 6, 6)
 
 
+def test_the_network_is_given_no_image_but_of_the_shape_asked_for() -> None:
+    given: set[tuple[int, ...]] = set()
+
+    class Noting(Tiny):
+        def forward(self, images: Tensor) -> Tensor:
+            given.add(tuple(images.shape))
+            return super().forward(images)
+
+    model = as_model(seeded(Noting))
+    given.clear()
+    assert receptive_fields(model, (3, 20, 16))["conv2"].size == (5, 5)
+    assert given == {(1, 3, 20, 16)}
+
+
 def test_a_cell_that_is_not_there_is_refused(tiny: hookviz.Model) -> None:
     field = receptive_fields(tiny, (3, 16, 16))["conv2"]
     with pytest.raises(SettingError, match=r"row 7, column 0: the map has 7×7"):

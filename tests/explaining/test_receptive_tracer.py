@@ -1,0 +1,195 @@
+"""What goes out of torch's sight and comes back has all of the image in it, a constant nothing."""
+
+import threading
+import warnings
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from hookviz.explaining.receptive_field import receptive_fields
+from tests.explaining.test_receptive_rules import Calls, conv, seen_by
+from tests.networks import as_model, seeded
+
+SHAPE = (3, 14, 12)
+CONSTANT = torch.tensor([0.5, 0.25, 0.125], dtype=torch.float64).reshape(1, 3, 1, 1)
+
+
+class Kind(Tensor):
+    """A subclass of a person's own."""
+
+
+def scripted(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        made: Callable[[Tensor], Tensor] = torch.jit.script(function)
+    return made
+
+
+@scripted
+def upside_down(images: Tensor) -> Tensor:
+    return images.flip(2)
+
+
+@scripted
+def turned_over_in_place(images: Tensor) -> Tensor:
+    return images.add_(images.flip(2).flip(3))
+
+
+class Turned(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: object, images: Tensor) -> Tensor:
+        return images.flip(3)
+
+
+def in_thread(function: Callable[[], Tensor]) -> Tensor:
+    found: list[Tensor] = []
+
+    def run() -> None:
+        with torch.no_grad():
+            found.append(function())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def written_unseen(images: Tensor) -> Tensor:
+    found = images * 2
+    turned_over_in_place(found)
+    return found
+
+
+def written_unseen_beside_a_view(images: Tensor) -> Tensor:
+    found = images * 2
+    view = found[:, :, 1:]
+    turned_over_in_place(found)
+    view.relu_()
+    return found
+
+
+def written_in_a_thread(images: Tensor) -> Tensor:
+    found = images * 2
+    in_thread(lambda: found.add_(found.flip(2)))
+    return found
+
+
+def drawn_on_a_canvas(images: Tensor) -> Tensor:
+    canvas = torch.zeros_like(images)
+    canvas.transpose(2, 3).add_(images.flip(2).transpose(2, 3))
+    return canvas
+
+
+def given_other_values(images: Tensor) -> Tensor:
+    found = images * 2
+    found.data = images.flip(2).data
+    return found
+
+
+def given_other_values_unseen(images: Tensor) -> Tensor:
+    found = images * 2
+
+    def give() -> Tensor:
+        found.data = images.flip(2).data
+        return found
+
+    return in_thread(give)
+
+
+def turned_unseen(images: Tensor) -> Tensor:
+    found = images * 2
+    in_thread(lambda: found.transpose_(2, 3))
+    return found
+
+
+def through_numbers(images: Tensor) -> Tensor:
+    return torch.tensor(images.tolist(), dtype=images.dtype).flip(2)
+
+
+UNFOLLOWED: dict[str, Callable[[Tensor], Tensor]] = {
+    "script function": lambda x: upside_down(x),  # noqa: PLW0108 - which itself can't be copied
+    "subclass": lambda x: x.as_subclass(Kind).flip(2).as_subclass(Tensor),
+    "function with a gradient of its own": Turned.apply,
+    "thread": lambda x: in_thread(lambda: x.flip(2)),
+    "numpy": lambda x: torch.from_numpy(x.numpy()[:, :, ::-1].copy()),
+    "numbers": through_numbers,
+    "a number": lambda x: x * x.sum().item(),
+    "vmap": torch.vmap(lambda each: each.flip(1)),
+    "written unseen": written_unseen,
+    "written unseen beside a view": written_unseen_beside_a_view,
+    "written in a thread": written_in_a_thread,
+    "drawn on a canvas": drawn_on_a_canvas,
+    "given other values": given_other_values,
+    "given other values unseen": given_other_values_unseen,
+    "turned unseen": turned_unseen,
+    "filled with the sum": lambda x: x * x.new_full((1,), x.sum()),  # type: ignore[arg-type]
+    "a tensor of a sum": lambda x: x * x.new_tensor([x.sum().item()]),
+    "joined with what is known": lambda x: torch.cat(
+        [conv(2, (3, 3))(x), upside_down(x)[:, :, 2:, 2:]], 1
+    ),
+    "added to what is smaller": lambda x: upside_down(x) + x[:, :1, :, :1],
+}  # fmt: skip
+
+
+def behind(found: Tensor) -> Tensor:
+    result: Tensor = conv(2, (3, 3), given=found.shape[1])(found)
+    return result
+
+
+@pytest.mark.parametrize("name", UNFOLLOWED)
+def test_no_box_is_too_small_behind_what_is_not_followed(name: str) -> None:
+    model = as_model(Calls(lambda x: behind(UNFOLLOWED[name](x))))
+    field = receptive_fields(model, SHAPE)["inside"]
+    rows, columns = seen_by(model, "inside", SHAPE)
+    assert rows.any()
+    for row in range(field.cells[0]):
+        for column in range(field.cells[1]):
+            top, left, bottom, right = field.box(row, column)
+            ys = rows[:, row, column].nonzero().flatten().tolist()
+            xs = columns[:, row, column].nonzero().flatten().tolist()
+            assert all(top <= y < bottom for y in ys)
+            assert all(left <= x < right for x in xs)
+
+
+@pytest.mark.parametrize("name", ["script function", "subclass", "thread", "vmap"])
+def test_a_layer_behind_it_sees_all_of_the_image(name: str) -> None:
+    field = receptive_fields(as_model(Calls(UNFOLLOWED[name])), SHAPE)["inside"]
+    assert field.size is None
+    assert field.box(0, 0) == field.box(13, 11) == (0, 0, 14, 12)
+
+
+class Constants(nn.Module):
+    """Adds what was there before to what sees little: by a buffer, an attribute, a closure."""
+
+    scale: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 3, 3))
+        self.register_buffer("scale", torch.ones(1, 3, 1, 1))
+        self.shifts = {"shift": torch.zeros(1, 3, 1, 1)}
+        self.places = _Places()
+        self.last = nn.Identity()
+
+    def forward(self, images: Tensor) -> Tensor:
+        found = self.conv(images - CONSTANT) * self.scale + self.shifts["shift"]
+        result: Tensor = self.last(found + self.places(found))
+        return result
+
+
+class _Places(nn.Module):
+    """How far down a row is; nothing of the image."""
+
+    def forward(self, found: Tensor) -> Tensor:
+        mask = found.new_zeros(1, 1, found.shape[2], 1)
+        mask[:, :, 1:].fill_(2.0)
+        return mask + torch.arange(found.shape[2], dtype=found.dtype)[None, None, :, None]
+
+
+def test_what_was_there_before_has_nothing_of_the_image() -> None:
+    fields = receptive_fields(as_model(seeded(Constants).double()), SHAPE)
+    assert fields["last"].size == (3, 3)
+    assert fields["last"].box(2, 3) == (2, 3, 5, 6)
+    assert fields["places"].box(1, 0) == (0, 0, 0, 0)
