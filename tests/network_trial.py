@@ -119,20 +119,22 @@ class _Trial:
 
     def _use_again(self, own: nn.Module, twin: nn.Module) -> None:
         """A person goes on with the network, as with one that nobody has looked at."""
-        try:
-            mine = self._drawing_the_same(own)
-        except Exception as error:  # noqa: BLE001 - it ran before
-            self._wrong.append(f"the person's network raises from then on: {error}")
-            return
+        mine = self._drawing_the_same(own)
         with self._by_itself():
             theirs = self._drawing_the_same(twin)
-        if not equal_outputs(mine, theirs):
+        if isinstance(mine, str) and mine != theirs:
+            self._wrong.append(f"the person's network raises from then on: {mine}")
+        elif not equal_outputs(mine, theirs):
             self._wrong.append("the person's network computes something else from then on")
 
     def _drawing_the_same(self, network: nn.Module) -> Any:
+        """What a pass puts out from a certain place of the generator; what it raises, in words."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(3)
-            return plain_pass(network, self._images[0], self._dtype)
+            try:
+                return plain_pass(network, self._images[0], self._dtype)
+            except Exception as error:  # noqa: BLE001 - with other weights it may by itself
+                return str(error)
 
     def _look(self, model: Model, truths: list[Truth]) -> None:
         before = snapshot(model.network)
@@ -342,11 +344,14 @@ def _shapes(tensor: Tensor) -> set[torch.Size]:
 
 def _part(together: Tensor | None, alone: Tensor | None, number: int) -> Tensor | None:
     """One image's part of what a batch of three makes, by the axis that is longer than alone."""
-    if together is None or alone is None or together.ndim != alone.ndim:
+    if together is None or not together.ndim:
         return None
-    for axis, (many, one) in enumerate(zip(together.shape, alone.shape, strict=True)):
-        if many == 3 * one:
-            return together.narrow(axis, number * one, one)
+    if alone is None:  # alone the image goes another way
+        alone = together[: len(together) // 3]
+    if together.ndim == alone.ndim:
+        for axis, (many, one) in enumerate(zip(together.shape, alone.shape, strict=True)):
+            if many == 3 * one:
+                return together.narrow(axis, number * one, one)
     return None
 
 
