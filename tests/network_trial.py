@@ -224,7 +224,7 @@ class _Trial:
             return
         first = torch.stack([each[0, 0].double() for each in scores if each is not None])
         with self._only_errors_of_ours("occlusion"):
-            options = {"target": 0, "window": _HALF, "stride": _HALF}
+            options: dict[str, Any] = {"target": 0, "window": _HALF, "stride": _HALF}
             drops = hookviz.run_lens("occlusion", model, image, **options).values["drops"]
             ours, theirs = torch.from_numpy(drops).flatten(), first[0] - first[1:]
             if not torch.allclose(ours, theirs, 0, 1e-4 * (1 + float(first.abs().max()))):

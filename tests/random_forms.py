@@ -93,4 +93,4 @@ class CastsByItself(_Around):
 @form
 def channels_last(network: nn.Module) -> nn.Module:
     """Weights whose channels lie last in memory."""
-    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+    return network.to(memory_format=torch.channels_last)

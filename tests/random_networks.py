@@ -310,8 +310,10 @@ def with_feature(random: Random, description: Description, feature: str) -> Desc
         return replace(description, dtype=feature)
     if feature in LIVES:
         return replace(description, life=feature)
-    if feature in ("writes_its_input", "guessed"):
-        return replace(description, **{feature: True})
+    if feature == "writes_its_input":
+        return replace(description, writes_its_input=True)
+    if feature == "guessed":
+        return replace(description, guessed=True)
     if feature in FORMS:
         mixed = feature in KINDS["mixed precision"]
         dtype = "float32" if mixed else description.dtype

@@ -65,7 +65,9 @@ def outside(network: nn.Module) -> dict[str, Any]:
     for kind in {kind for module in network.modules() for kind in type(module).__mro__}:
         if kind.__module__.partition(".")[0] in _LIBRARIES:
             continue
-        holders = {f"{kind.__module__}.{kind.__qualname__}": vars(kind)}
+        holders: dict[str, Mapping[str, Any]] = {
+            f"{kind.__module__}.{kind.__qualname__}": vars(kind)
+        }
         if kind.__module__ in sys.modules:
             holders[kind.__module__] = vars(sys.modules[kind.__module__])
         for place, names in holders.items():
