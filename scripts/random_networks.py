@@ -2,59 +2,95 @@
 
     python -m scripts.random_networks 2000
 
-Every network comes of a seed, so a second call tries the same ones; `--first` begins elsewhere.
-Those that do not run by themselves are not counted. Returns 1 where anything was wrong.
+Every network comes of a seed, so a second call tries the same ones; `--first` begins elsewhere, and
+`--kind` draws one kind alone. Those that do not run by themselves are not counted. Prints a table
+by kind: how many were drawn, how many of them wrong, ended in a traceback, or refused by a
+`HookVizError`. Returns 1 where anything was wrong or ended in a traceback.
 """
 
 import argparse
+import multiprocessing
 import sys
 import time
 from collections import Counter, defaultdict
-from itertools import count
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from random import Random
 
 import torch
 
-from tests.network_trial import trial
-from tests.random_networks import DTYPES, FEATURES, random_description
+from tests.network_trial import Outcome, trial
+from tests.random_kinds import KINDS
+from tests.random_networks import Description, random_description
 
-VERDICTS = ("right", "wrong", "refused")
+VERDICTS = ("wrong", "raw", "refused")
+HEADINGS = ("wrong", "raw tracebacks", "refused")
+
+Tried = tuple[int, Description, Outcome, float]
 
 
 def main() -> int:
-    """Try the networks, print what was found, and how often each feature came up."""
+    """Try the networks, and print what was found, kind by kind."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("networks", type=int, nargs="?", default=2000)
     parser.add_argument("--first", type=int, default=0, help="the first network's seed")
+    parser.add_argument("--kind", default="", choices=("", *KINDS), help="draw this kind alone")
+    parser.add_argument("--workers", type=int, default=2, help="processes, each with one thread")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)  # the networks are tiny
     started = time.monotonic()
-    totals: Counter[str] = Counter()
-    by_feature: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for seed in count(arguments.first):
-        if sum(totals[verdict] for verdict in VERDICTS) == arguments.networks:
-            break
-        description = random_description(Random(seed))  # noqa: S311 - nothing is secret here
-        outcome = trial(description)
-        verdict = "wrong" if outcome.wrong else "refused" if outcome.refused else "right"
+    total: Counter[str] = Counter()
+    by_kind: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    longest = (0.0, 0)
+    for seed, description, outcome, seconds in _tried(arguments):
         if not outcome.runs:
-            totals["does not run"] += 1
+            total["does not run"] += 1
             continue
-        totals[verdict] += 1
-        for feature in description.features:
-            by_feature[feature][verdict] += 1
-        for said in (*outcome.wrong, *outcome.refused):
-            print(f"{verdict} {seed}: {said}\n  {description}", flush=True)
-    print(f"| feature | networks | {' | '.join(VERDICTS)} |\n|---|---:|---:|---:|---:|")
-    for feature in (*DTYPES, *FEATURES, "writes_its_input"):
-        found = by_feature[feature]
-        counts = " | ".join(f"{found[verdict]:,}" for verdict in VERDICTS)
-        print(f"| {feature} | {found.total():,} | {counts} |")
-    counts = ", ".join(f"{totals[verdict]:,} {verdict}" for verdict in (*VERDICTS, "does not run"))
-    print(f"\n{counts}; {(time.monotonic() - started) / 60:.1f} minutes on one core")
-    return 1 if totals["wrong"] else 0
+        longest = max(longest, (seconds, seed))
+        found = ["drawn", *(verdict for verdict in VERDICTS if getattr(outcome, verdict))]
+        for counts in (total, *(by_kind[kind] for kind in description.kinds)):
+            counts.update(found)
+        for verdict in VERDICTS:
+            for said in getattr(outcome, verdict):
+                print(f"{verdict} {seed}: {said}")
+        if len(found) > 1:
+            print(f"  {description}", flush=True)
+    _print_table(total, by_kind)
+    print(f"\n{total['does not run']:,} more did not run by themselves.")
+    print(f"Seed {longest[1]} took longest, {longest[0]:.1f} s.")
+    print(f"{(time.monotonic() - started) / 60:.1f} minutes in {arguments.workers} processes")
+    return 1 if total["wrong"] or total["raw"] else 0
+
+
+def _tried(arguments: argparse.Namespace) -> Iterator[Tried]:
+    """As many networks as are asked for that run, and those between them that do not."""
+    attempt = partial(_attempt, arguments.kind)
+    seed, missing = arguments.first, arguments.networks
+    with ProcessPoolExecutor(
+        arguments.workers, multiprocessing.get_context("spawn"), torch.set_num_threads, (1,)
+    ) as pool:
+        while missing:
+            seeds = range(seed, seed + missing)
+            seed += missing
+            for tried in pool.map(attempt, seeds, chunksize=min(16, 1 + missing // 8)):
+                missing -= tried[2].runs
+                yield tried
+
+
+def _attempt(kind: str, seed: int) -> Tried:
+    description = random_description(Random(seed), kind)  # noqa: S311 - nothing is secret here
+    started = time.monotonic()
+    outcome = trial(description)
+    return seed, description, outcome, time.monotonic() - started
+
+
+def _print_table(total: Counter[str], by_kind: dict[str, Counter[str]]) -> None:
+    print(f"| networks with | drawn | {' | '.join(HEADINGS)} |\n|---|---:|---:|---:|---:|")
+    for kind, counts in (("**any of it**", total), *((kind, by_kind[kind]) for kind in KINDS)):
+        row = " | ".join(f"{counts[column]:,}" for column in ("drawn", *VERDICTS))
+        print(f"| {kind} | {row} |")
 
 
 if __name__ == "__main__":

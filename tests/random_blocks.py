@@ -7,6 +7,7 @@ finds all of them here.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -38,6 +39,27 @@ def conv(number: int) -> nn.Module:
         {"kernel_size": 1, "padding": 0},
     ]
     return nn.Conv2d(WIDTH, WIDTH, **{"kernel_size": 3, "padding": 1} | options[number % 9])
+
+
+@block
+class Pads(nn.Module):
+    """Every kind of padding beside that of conv layers."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        kinds: list[Callable[[Tensor], Tensor]] = [
+            *(nn.ZeroPad2d((1, 0, 2, 0)), nn.ReflectionPad2d(1), nn.ReplicationPad2d(2)),
+            *(nn.ConstantPad2d(1, 0.5), nn.CircularPad2d(1)),
+            *(partial(F.pad, pad=(1, 2, 0, 1), mode=mode) for mode in _PADDING),
+        ]
+        self.pad = kinds[number % len(kinds)]
+        self.conv = nn.Conv2d(WIDTH, WIDTH, 1 + 2 * (number % 2), padding=number % 2)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.conv(self.pad(x) if min(x.shape[2:]) > 2 else x)
+
+
+_PADDING = ("constant", "reflect", "replicate", "circular")
 
 
 @block

@@ -10,11 +10,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from tests import random_axes, random_hooks, random_outside, random_states
+from tests.networks import random_input
 from tests.random_blocks import BLOCKS
+from tests.random_forms import FORMS
+from tests.random_kinds import COMMON, KIND_OF, KINDS, RARE
 from tests.random_operations import OPERATIONS, WIDTH, Holder
+
+assert all((random_axes, random_hooks, random_outside, random_states))  # their blocks are BLOCKS
 
 SIDE = 12
 DTYPES = ("float32", "float64", "bfloat16")
+LIVES = ("new", "used", "loaded")
+"""What became of a network before it is looked at: nothing; a pass; and then other weights."""
 
 
 @dataclass(frozen=True)
@@ -41,19 +49,43 @@ class Step:
 
 @dataclass(frozen=True)
 class Description:
-    """All that a network is built from: equal descriptions build equal networks."""
+    """All that a network is built from: equal descriptions build equal networks.
+
+    Attributes:
+        steps: what is between its first layer and its classes.
+        dtype: of its weights, and of its input.
+        seed: of its weights.
+        writes_its_input: whether it does.
+        form: what is made of it in the end, one of `FORMS`; empty for nothing.
+        life: what became of it before it is looked at, one of `LIVES`.
+        guessed: whether it is wrapped without a word on its input.
+    """
 
     steps: tuple[Step, ...]
     dtype: str = "float32"
     seed: int = 0
     writes_its_input: bool = False
+    form: str = ""
+    life: str = "new"
+    guessed: bool = False
 
     @property
     def features(self) -> frozenset[str]:
         """Every feature in it, by name, the type of its weights among them."""
         inner = {feature for step in self.steps for feature in step.features()}
-        own = {self.dtype, *("writes_its_input",) * self.writes_its_input}
-        return frozenset(inner | own)
+        flags = ("writes_its_input",) * self.writes_its_input + ("guessed",) * self.guessed
+        return frozenset(inner.union(flags, (self.dtype, self.form, self.life))) - {"", "new"}
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of networks that it is one of, as `KINDS` orders them."""
+        own = {KIND_OF[feature] for feature in self.features if feature in KIND_OF}
+        return tuple(kind for kind in KINDS if kind in own)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether hooks change nothing: torch computes a padded transformer by another way."""
+        return "PaddedEncoder" not in self.features
 
     @property
     def is_random(self) -> bool:
@@ -99,10 +131,30 @@ class RandomNetwork(nn.Module):
 
 def build(description: Description) -> nn.Module:
     """The network, in eval mode; the same weights for the same description in any process."""
+    dtype = getattr(torch, description.dtype)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(description.seed)
-        network = RandomNetwork(description.steps, writes_its_input=description.writes_its_input)
-    return network.to(getattr(torch, description.dtype)).eval()
+        network: nn.Module = RandomNetwork(
+            description.steps, writes_its_input=description.writes_its_input
+        )
+        network = network.to(dtype).eval()
+        if description.form:
+            network = FORMS[description.form](network)
+    return network.eval()
+
+
+def lived(description: Description) -> nn.Module:
+    """The network as a person has it when they come to look at it."""
+    network = build(description)
+    if description.life == "new":
+        return network
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        network(random_input(5, SIDE).to(getattr(torch, description.dtype)))
+    if description.life == "loaded":
+        other = build(replace(description, seed=description.seed + 1))
+        network.load_state_dict(other.state_dict())
+    return network
 
 
 class Junction(nn.Module):
@@ -209,7 +261,7 @@ _JUNCTIONS: dict[str, tuple[type[Junction], int]] = {
         (Tries, 1),
     )
 }
-FEATURES = (*OPERATIONS, *BLOCKS, *_JUNCTIONS)
+FEATURES = (*OPERATIONS, *BLOCKS, *_JUNCTIONS, *FORMS)
 
 
 def _module(step: Step) -> nn.Module:
@@ -219,15 +271,62 @@ def _module(step: Step) -> nn.Module:
     return kind(step.number, *map(Chain, step.inner))
 
 
-def random_description(random: Random) -> Description:
-    """A network of one to six steps, some of which join chains of up to three steps."""
-    return Description(
-        _chain(random, 6, depth=2),
-        # most people's networks are of single precision
-        random.choice((*DTYPES, *("float32",) * 4)),
+_TRACEABLE = (
+    *("conv", "transposed_conv", "norm", "activation", "TiedWeights", "TiedModules", "own_conv"),
+    *("SqueezeAndExcite", "HoldsLambdas", "WeightNorm", "Flips", "relu_in_place", "turns"),
+    *("adds_in_place", "swaps_halves", "chooses_by_mask", "convolves_by_function"),
+)
+_GRAPHS = KINDS["graph modules"]
+
+
+def random_description(random: Random, kind: str = "") -> Description:
+    """A network of one to six steps, some of which join chains of up to three steps.
+
+    Args:
+        random: where it comes from.
+        kind: one of `KINDS`, of which it is one; by default most often one of `RARE`.
+    """
+    kinds = (*RARE, random.choice(tuple(COMMON)))
+    feature = random.choice(KINDS[kind or random.choice(kinds)])
+    # most people's networks are of single precision
+    dtype = random.choice((*DTYPES, *("float32",) * 4))
+    description = Description(
+        _chain(random, 5, depth=2),
+        dtype,
         random.randrange(4),
         writes_its_input=random.randrange(6) == 5,
+        life=random.choice(("new", *LIVES)),
+        guessed=random.randrange(6) == 5,
     )
+    description = with_feature(random, description, feature)
+    if "Recurrent" in description.features:  # which takes a step for each of 224×224 cells
+        description = replace(description, guessed=False)
+    return description
+
+
+def with_feature(random: Random, description: Description, feature: str) -> Description:
+    """The network with one more feature, whichever kind of feature that is."""
+    if feature in DTYPES:
+        return replace(description, dtype=feature)
+    if feature in LIVES:
+        return replace(description, life=feature)
+    if feature == "writes_its_input":
+        return replace(description, writes_its_input=True)
+    if feature == "guessed":
+        return replace(description, guessed=True)
+    if feature in FORMS:
+        mixed = feature in KINDS["mixed precision"]
+        dtype = "float32" if mixed else description.dtype
+        steps = description.steps
+        if feature in _GRAPHS:  # with a norm, which computes something else in training
+            names = ["norm", *random.choices(_TRACEABLE, k=random.randint(1, 4))]
+            random.shuffle(names)
+            steps = tuple(Step(name, 4 * random.randrange(2)) for name in names)
+        return replace(description, form=feature, dtype=dtype, steps=steps)
+    place = random.randint(0, len(description.steps))
+    step = _step_of(random, feature, depth=2)
+    steps = (*description.steps[:place], step, *description.steps[place:])
+    return replace(description, steps=steps)
 
 
 def _chain(random: Random, longest: int, depth: int) -> tuple[Step, ...]:
@@ -237,13 +336,18 @@ def _chain(random: Random, longest: int, depth: int) -> tuple[Step, ...]:
 def _step(random: Random, depth: int) -> Step:
     kind = random.randrange(8)
     if kind >= 6 and depth:
-        feature = random.choice(tuple(_JUNCTIONS))
-        inner = tuple(_chain(random, 3, depth - 1) for _ in range(_JUNCTIONS[feature][1]))
-        return Step(feature, random.randrange(4), inner)
+        return _step_of(random, random.choice(tuple(_JUNCTIONS)), depth)
     if kind >= 4:
-        return Step("conv", random.randrange(9))
+        return _step_of(random, "conv", depth)
     names = [name for name in BLOCKS if name != "Noise" or random.randrange(4) == 0]
-    return Step(random.choice(tuple(OPERATIONS) if kind < 2 else names), random.randrange(9))
+    return _step_of(random, random.choice(tuple(OPERATIONS) if kind < 2 else names), depth)
+
+
+def _step_of(random: Random, feature: str, depth: int) -> Step:
+    if feature not in _JUNCTIONS:
+        return Step(feature, random.randrange(9))
+    inner = tuple(_chain(random, 3, depth - 1) for _ in range(_JUNCTIONS[feature][1]))
+    return Step(feature, random.randrange(4), inner)
 
 
 def nearby(description: Description) -> Iterator[Description]:

@@ -253,6 +253,29 @@ def clips_its_own_kernel(holder: Holder, x: Tensor) -> Tensor:
     return F.conv2d(x, holder.kernel, padding=1)
 
 
+# Looks at the whole batch, so that an image beside others comes out as another than alone.
+
+
+@operation
+def scales_by_the_maximum(holder: Holder, x: Tensor) -> Tensor:
+    return x / x.abs().amax().clamp(min=0.1)
+
+
+@operation
+def centres_on_the_batch(holder: Holder, x: Tensor) -> Tensor:
+    return x - x.mean((0, 2, 3), keepdim=True)
+
+
+@operation
+def compares_with_the_first(holder: Holder, x: Tensor) -> Tensor:
+    return x - 0.5 * x[:1]
+
+
+@operation
+def adds_the_mean(holder: Holder, x: Tensor) -> Tensor:
+    return x + x.mean().item()
+
+
 # Only computes.
 
 

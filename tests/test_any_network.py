@@ -1,10 +1,11 @@
-"""Single layers, networks without a conv layer or any layer, sound and volumes, all through."""
+"""Single layers, no layer, sound, volumes, and every rare kind of network, all through."""
 
 import json
 import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 import torch
@@ -13,7 +14,10 @@ from torch import Tensor, nn
 
 import hookviz
 from tests.cli.command import output_of
+from tests.network_trial import trial
 from tests.networks import as_model, seeded
+from tests.random_kinds import RARE
+from tests.random_networks import Description, Step, with_feature
 
 
 class WithoutLayers(nn.Module):
@@ -102,3 +106,19 @@ def test_the_shell_lists_its_layers(
     monkeypatch.chdir(tmp_path)
     assert "kind" in output_of("layers", f"{name}:make")
     assert json.loads(output_of("layers", f"{name}:make", "--all", "--json")) is not None
+
+
+@pytest.mark.parametrize(
+    ("kind", "feature"),
+    [(kind, feature) for kind, features in RARE.items() for feature in features],
+)
+def test_a_rare_kind_is_shown_as_it_computes(kind: str, feature: str) -> None:
+    """One small network each, of the thousands that `make networks` draws."""
+    between = Description((Step("norm"), Step("conv", 1)))
+    description = with_feature(Random(1), between, feature)
+    assert kind in description.kinds
+    outcome = trial(description)
+    assert outcome.runs
+    assert not outcome.wrong
+    assert not outcome.raw
+    assert not outcome.refused

@@ -9,8 +9,8 @@ import torch
 import hookviz
 from hookviz.drawing.panels import TextPanel
 from hookviz.hooking import conduct
-from tests.network_trial import plain_hooks
 from tests.networks import random_input
+from tests.plain_hooks import plain_hooks
 
 pytestmark = [
     pytest.mark.sweep("by day other people's blocks: test_odd_networks.py"),

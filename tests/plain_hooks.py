@@ -1,0 +1,160 @@
+"""What a network computes, by plain hooks on the network itself: what HookViz is held against."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
+
+from hookviz.capturing.layers import leaf_names
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What plain hooks saw: every layer's outputs by address, in order of return, and the scores.
+
+    The values are those at the moment of the return, in the layer's own precision.
+    """
+
+    activations: dict[str, Tensor]
+    convs: tuple[str, ...]
+    output: Any
+
+    @property
+    def scores(self) -> Tensor | None:
+        """The output where it is a row of numbers for each image."""
+        output = self.output
+        return output if isinstance(output, Tensor) and output.ndim == 2 else None
+
+
+def plain_hooks(network: nn.Module, image: Tensor, dtype: torch.dtype | None = None) -> Truth:
+    """The truth about one pass, by hooks that copy at once on the network itself.
+
+    Args:
+        network: which is run as it is, in its own mode.
+        image: ``(N, C, H, W)``; the network gets a copy.
+        dtype: of its input; that of its first parameter by default.
+    """
+    activations: dict[str, Tensor] = {}
+    convs: list[str] = []
+    counts: dict[str, int] = {}
+
+    def keep(name: str) -> Callable[..., None]:
+        def hook(module: nn.Module, _inputs: Any, output: Any) -> None:
+            call = counts[name] = counts.get(name, -1) + 1
+            for path, tensor in tensors_in(output):
+                address = f"{name}#{call}{path}" if call else f"{name}{path}"
+                activations[address] = tensor.detach().clone()
+                if isinstance(module, _ConvNd):
+                    convs.append(address)
+
+        return hook
+
+    leaves = leaf_names(network)
+    handles = [
+        module.register_forward_hook(keep(name))
+        for name, module in network.named_modules()
+        if name in leaves
+    ]
+    try:
+        output = plain_pass(network, image, dtype)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return Truth(activations, tuple(convs), output)
+
+
+def plain_pass(network: nn.Module, image: Tensor, dtype: torch.dtype | None = None) -> Any:
+    """What a network puts out for an image, with copies of all tensors in it."""
+    dtype = dtype or next((part.dtype for part in network.parameters()), torch.float32)
+    with torch.no_grad():
+        return _copied(network(image.to(dtype, copy=True)))
+
+
+def _copied(output: Any) -> Any:
+    if isinstance(output, Tensor):
+        return output.clone()
+    if isinstance(output, dict):
+        return {key: _copied(part) for key, part in output.items()}
+    return [_copied(part) for part in output] if isinstance(output, tuple | list) else output
+
+
+def tensors_in(output: Any) -> Iterator[tuple[str, Tensor]]:
+    """Every tensor that is put out, with its path as addresses write it."""
+    parts: Iterable[tuple[Any, Any]] = ()
+    if isinstance(output, Tensor):
+        yield "", output
+    elif isinstance(output, dict):
+        parts = output.items()
+    elif hasattr(output, "_asdict"):
+        parts = output._asdict().items()
+    elif isinstance(output, tuple | list):
+        parts = enumerate(output)
+    elif is_dataclass(output):
+        parts = [(field.name, getattr(output, field.name)) for field in fields(output)]
+    for key, part in parts:
+        yield from ((f"[{key}]{path}", tensor) for path, tensor in tensors_in(part))
+
+
+def equal(ours: Tensor, theirs: Tensor) -> bool:
+    """To the last bit; NaN is NaN."""
+    return ours.shape == theirs.shape and bool(
+        ((ours == theirs) | (ours.isnan() & theirs.isnan())).all()
+    )
+
+
+def close(ours: Tensor, theirs: Tensor, tolerance: float = 1e-4) -> bool:
+    """But for rounding, by the largest number among them."""
+    if ours.shape != theirs.shape:
+        return False
+    scale = float(theirs.abs().nan_to_num(0, 0, 0).max()) if theirs.numel() else 0.0
+    return torch.allclose(ours, theirs.to(ours.dtype), 0, tolerance * (scale + 1), equal_nan=True)
+
+
+def equal_outputs(one: Any, other: Any) -> bool:
+    """Whether two passes put out the same tensors."""
+    mine, yours = list(tensors_in(one)), list(tensors_in(other))
+    return [path for path, _ in mine] == [path for path, _ in yours] and all(
+        equal(a, b) for (_, a), (_, b) in zip(mine, yours, strict=True)
+    )
+
+
+def same_values(one: Truth, other: Truth) -> bool:
+    """Whether two networks computed the same."""
+    if list(one.activations) != list(other.activations):
+        return False
+    pairs = zip(one.activations.values(), other.activations.values(), strict=True)
+    return all(equal(ours, theirs) for ours, theirs in pairs)
+
+
+def seen_pixels(network: nn.Module, image: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
+    """Where a gradient reaches from the middle cell of a conv layer's first call, ``(H, W)``.
+
+    By the layer's name. Nothing of a network that can't be differentiated.
+    """
+    outputs: dict[str, Tensor] = {}
+
+    def keep(name: str) -> Callable[..., None]:
+        def hook(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
+            if output.ndim == 4 and output.requires_grad:
+                outputs.setdefault(name, output.clone())
+
+        return hook
+
+    for name, module in network.named_modules():
+        if isinstance(module, _ConvNd):
+            module.register_forward_hook(keep(name))
+    leaf = image.to(dtype, copy=True).requires_grad_()
+    seen: dict[str, Tensor] = {}
+    try:
+        network(leaf * 1)
+        for name, output in outputs.items():
+            rows, columns = output.shape[2:]
+            cell = output[0, :, rows // 2, columns // 2].sum()
+            (slope,) = torch.autograd.grad(cell, leaf, retain_graph=True)
+            seen[name] = (slope[0] != 0).any(0)
+    except Exception:  # noqa: BLE001 - writes in place and past autograd
+        return {}
+    return seen
