@@ -13,11 +13,13 @@ from hookviz.capturing.inputs import prepare
 from hookviz.capturing.recorded_pass import in_order, run, wanted_layers
 from hookviz.capturing.survey import survey_input
 from hookviz.errors import ImageError, ModelError
+from hookviz.hooking.default_device import with_numbers
 from hookviz.language.saying import say
 from hookviz.types import Activation, Capture, Model, ModelInput, Progress
 from hookviz.wording import times
 
 
+@with_numbers
 def capture_batch(
     model: Model,
     images: Tensor | Sequence[Any],
