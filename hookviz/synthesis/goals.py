@@ -215,6 +215,8 @@ def by_picture(model: Model, layer: str | None, output: Any, count: int) -> Tens
         if maps.ndim == 4 and len(maps) == count and maps.numel():
             return maps
     kind = times(output.shape) if isinstance(output, Tensor) else type(output).__name__
+    if isinstance(output, Tensor) and output.is_complex():
+        kind = say("complex numbers")
     raise ModelError(
         say_count(
             "Layer {layer!r} of {model} puts out {kind} for {count} picture, and no maps "
