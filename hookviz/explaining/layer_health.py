@@ -3,8 +3,9 @@
 Everything is of one pass over one image, so "dead" means that a unit says nothing about this image.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -136,9 +137,7 @@ class _Watch:
 
     def before(self, call: hooks.Call) -> None:
         """Look at what a call is about to take in."""
-        tensors = [
-            tensor for _, tensor in hooks.tensors_in(call.inputs) if tensor.is_floating_point()
-        ]
+        tensors = [tensor for _, tensor in _numbers_in(call.inputs)]
         bad = not all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
         self._inputs[call.layer] = bad, max(map(_largest, tensors), default=np.nan)
 
@@ -146,8 +145,8 @@ class _Watch:
         """Look at what a call has put out."""
         module = self._modules[call.layer]
         input_bad, input_largest = self._inputs.pop(call.layer, (False, np.nan))
-        for path, tensor in hooks.tensors_in(call.output):
-            if not tensor.is_floating_point() or not tensor.numel():
+        for path, tensor in _numbers_in(call.output):
+            if not tensor.numel():
                 continue
             values = tensor[0] if len(tensor.shape) > 1 and len(tensor) == 1 else tensor
             units, dead = self._units(module, values)
@@ -190,6 +189,13 @@ class _Watch:
         if by_unit.shape[1] >= _LEAST_CELLS:
             dead |= by_unit.amax(1) == by_unit.amin(1)
         return len(by_unit), int(dead.sum())
+
+
+def _numbers_in(value: Any) -> Iterator[tuple[tuple[str, ...], Tensor]]:
+    """The tensors of real numbers in what a call takes in or puts out, as ordinary ones."""
+    for path, tensor in hooks.plain_tensors_in(value):
+        if tensor.is_floating_point() and not tensor.is_meta:
+            yield path, tensor
 
 
 def _largest(tensor: Tensor) -> float:

@@ -22,6 +22,7 @@ from weakref import ref
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.jit import ScriptModule
 from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.hooking.copies import insides
@@ -56,6 +57,8 @@ def is_known_code(network: nn.Module) -> bool:
 
 
 def _is_as_written(module: nn.Module) -> bool:
+    if isinstance(module, ScriptModule):  # torch's own class, around a person's code
+        return False
     functions = (part for part in vars(module).values() if isinstance(part, FunctionType))
     return all(
         str(part.__module__).partition(".")[0] in _LIBRARIES for part in (type(module), *functions)
