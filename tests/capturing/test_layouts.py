@@ -13,6 +13,8 @@ from torchvision.ops.misc import Permute
 import hookviz
 from hookviz.capturing.layouts import Layout, Layouts
 from hookviz.capturing.survey import steps_after, survey
+from hookviz.drawing.panels import GridPanel
+from hookviz.explaining.layer_health import network_health
 from hookviz.types import Address, Preprocess
 from tests.networks import as_model, random_input, seeded
 from tests.odd_networks import ODD, ChannelsLast, Unbatched
@@ -149,6 +151,10 @@ def test_as_many_rows_as_channels_are_followed() -> None:
         with pytest.raises(hookviz.HookVizError, match=r"14×14×14, channels last: 14 channels"):
             hookviz.make_grid(cap[f"{ODD}.{place}"])
     assert {info.name for info in hookviz.list_layers(model, kind="maps")} == {"conv", "relu"}
+    shown = hookviz.run_lens("inputs", model, random_input(4), layer=f"{ODD}.1")
+    values = cap[f"{ODD}.1"].values  # of the GELU
+    grid = [panel.grid for panel in shown.panels if isinstance(panel, GridPanel)][1]
+    assert torch.equal(torch.from_numpy(grid.stats.maximum), values.amax((0, 1)))
 
 
 class _BehindAConv(nn.Module):
@@ -186,6 +192,11 @@ def test_one_channel_without_a_batch_is_one_channel() -> None:
     assert not ablated.values["after"].any()
     with pytest.raises(hookviz.SettingError, match="whose channels are 0 to 0"):
         hookviz.run_lens("ablate", model, image, layer=ODD, channels="1")
+    shown = hookviz.run_lens("inputs", model, image, layer=ODD)
+    grids = [panel.grid for panel in shown.panels if isinstance(panel, GridPanel)]
+    assert [grid.shape for grid in grids] == [(4, 14, 14), (1, 14, 14)]
+    health = network_health(model, hookviz.prepare(model, image), ODD)
+    assert {output.address.layer: output.units for output in health.outputs}[ODD] == 1
     pruned = hookviz.run_lens("prune-weights", model, image, layer=ODD, most=10, step=10)
     assert pruned.values["before"].shape == pruned.values["after"].shape == (1, 14, 14)
 
