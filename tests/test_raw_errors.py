@@ -12,6 +12,7 @@ from torchvision.models import ResNet18_Weights, ResNet50_Weights
 
 import hookviz
 from hookviz.explaining.pruning import METHODS
+from hookviz.lenses.contract import running
 from hookviz.models import loading, networks
 from tests.networks import as_model, random_input, seeded
 from tests.odd_networks import KINDS, ODD
@@ -101,6 +102,9 @@ def test_a_lens_shows_a_network_with_an_odd_layer_or_says_why_not(
     quick: dict[str, Any] = {"steps": 2} if lens in {"maximize", "dream", "inversion"} else {}
     found = outcome(lambda: hookviz.run_lens(lens, odd(kind), picture(), **quick))
     assert found is None or found.panels
+    if any(each.name == "layer" for each in running.find_lens(lens).parameters):
+        of_odd = outcome(partial(hookviz.run_lens, lens, odd(kind), picture(), layer=ODD, **quick))
+        assert of_odd is None or of_odd.panels
     if lens == "verify":
         assert found is not None
         assert found.values["agrees"].all()

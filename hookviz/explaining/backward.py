@@ -195,7 +195,19 @@ class Pass:
                     model=self._model.title,
                 )
             )
+        if asked.is_meta:
+            raise ModelError(
+                say(
+                    "Layer {name!r} of {model} puts out a tensor on the meta device, which has a "
+                    "shape and no values to look at.",
+                    name=quantity.layer,
+                    model=self._model.title,
+                )
+            )
         if asked.ndim != 4 or len(asked) != count:
+            if count > 1:  # of all inputs one map, which is the first one's
+                shape = tuple(map(str, asked.shape))
+                raise _no_maps(self._model, self._model_input, quantity.layer, shape)
             asked = map_of(self._model, self._model_input, quantity.layer, asked)[None]
         part = asked.mean(1) if quantity.channel is None else asked[:, quantity.channel]
         if quantity.cell is not None:

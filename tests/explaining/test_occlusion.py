@@ -1,3 +1,4 @@
+import itertools
 import warnings
 
 import numpy as np
@@ -11,6 +12,7 @@ from hookviz.explaining.baselines import baseline_of
 from hookviz.explaining.occlusion import Windows, occlusion
 from hookviz.types import ignore
 from tests.networks import as_model, random_input, seeded
+from tests.odd_networks import ODD, Unbatched
 from tests.pictures import picture
 
 
@@ -91,3 +93,22 @@ def test_a_channel_falls_as_its_convolution_says() -> None:
     expected = np.zeros((16, 16))
     expected[2:5, 3:6] = (conv.weight[1].detach() * image[0, :, 2:5, 3:6]).sum(0)
     np.testing.assert_allclose(found.map, expected, atol=1e-6)
+
+
+def test_a_layer_without_a_batch_is_asked_one_image_at_a_time() -> None:
+    network = seeded(Unbatched).eval()
+    image = random_input(7)
+    found = hookviz.run_lens(
+        "occlusion", as_model(network), image, layer=ODD, window=8, stride=8, baseline="zero"
+    )
+
+    def value(images: Tensor) -> float:
+        with torch.no_grad():
+            maps = torch.relu(network.get_submodule("conv")(images))[0]
+            return float(network.get_submodule(ODD)(maps).mean())
+
+    for row, column in itertools.product(range(2), range(2)):
+        hidden = image.clone()
+        hidden[..., 8 * row : 8 * row + 8, 8 * column : 8 * column + 8] = 0
+        drop = value(image) - value(hidden)
+        assert found.values["drops"][row, column] == pytest.approx(drop, abs=1e-6)
