@@ -72,8 +72,7 @@ class WeightGradients:
         """Each layer's gradient after clipping over all parameters, biases and norms included.
 
         ``"by value"``: each g becomes min(max(g, −limit), limit), of a complex one both parts.
-        ``"by norm"``: every g is
-        multiplied by `clip_factor`.
+        ``"by norm"``: every g is multiplied by `clip_factor`.
         """
         if clipping == "by value":
             return [clip(gradient, clipping, limit) for gradient in self.by_layer.values()]

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
+from hookviz.capturing.cache import Budget
 from hookviz.capturing.survey import survey_input
 from tests.networks import as_model, random_input, seeded
 from tests.odd_networks import KINDS, ODD, Masked, Ragged, dense
@@ -104,6 +105,19 @@ def test_a_tensor_without_values_is_named() -> None:
     with pytest.raises(hookviz.ModelError, match=r"Layer 'odd' .* on the meta device"):
         hookviz.capture(model, IMAGE, ODD)
     assert hookviz.capture(model, IMAGE).logits is not None
+
+
+@pytest.mark.parametrize("kind", ["OnMeta", "Ragged"])
+def test_a_layer_without_numbers_is_in_nobody_elses_way(kind: str) -> None:
+    """A cache with room has a pass keep all that puts out maps, and one of them has none."""
+    network = seeded(KINDS[kind]).eval()
+    model, cache = as_model(network), Budget(10**6).cache(10**6)
+    cap = hookviz.capture(model, IMAGE, "relu", cache=cache)
+    theirs = seen_by_a_plain_hook(network, IMAGE, "relu")
+    torch.testing.assert_close(cap["relu"].values, theirs[0], rtol=0, atol=1e-6)
+    with pytest.raises(hookviz.ModelError, match="Layer 'odd'"):
+        hookviz.capture(model, IMAGE, ODD, cache=cache)
+    assert hookviz.capture(model, IMAGE, "conv", cache=cache).forward_passes == 0
 
 
 def test_parts_of_several_shapes_are_named() -> None:
