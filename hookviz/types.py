@@ -4,6 +4,7 @@ Over 300 lines: they name each other, and whoever looks for what a room
 hands to the next finds it here.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -178,10 +179,11 @@ class Model:
 
 @dataclass(frozen=True, order=True, slots=True)
 class Address:
-    """Where an activation was recorded: which layer, which of its calls, which of its outputs.
+    r"""Where an activation was recorded: which layer, which of its calls, which of its outputs.
 
     Written ``layer``, ``layer#1`` for the second call, and ``layer[0]`` or ``layer#1[mask]`` for
-    one part of a tuple, list or dict.
+    one part of a tuple, list or dict. A ``#``, ``[``, ``]`` or ``\`` in a name itself is written
+    with a ``\`` before it.
     """
 
     layer: str
@@ -191,7 +193,37 @@ class Address:
     def __str__(self) -> str:
         """The written form."""
         call = f"#{self.call}" if self.call else ""
-        return f"{self.layer}{call}{''.join(f'[{key}]' for key in self.path)}"
+        path = "".join(f"[{_plainly(key)}]" for key in self.path)
+        return f"{_plainly(self.layer)}{call}{path}"
+
+    @classmethod
+    def read(cls, text: str) -> "Address":
+        """The address that is written so; of any other text the layer of that name.
+
+        >>> from hookviz.types import Address
+        >>> Address.read("layer#1[mask]")
+        Address(layer='layer', call=1, path=('mask',))
+        """
+        written = _ADDRESS.fullmatch(text)
+        if written is None:
+            return cls(text)
+        layer, call, path = written.groups()
+        keys = tuple(map(_as_it_is, _KEY.findall(path)))
+        return cls(_as_it_is(layer), int(call or 0), keys)
+
+
+_SIGN = r"(?:[^\\#\[\]]|\\.)"  # of a name, in an address
+_KEY = re.compile(rf"\[({_SIGN}*)\]")
+_ADDRESS = re.compile(rf"({_SIGN}*)(?:#([0-9]{{1,9}}))?((?:\[{_SIGN}*\])*)", re.DOTALL)
+
+
+def _plainly(name: str) -> str:
+    """A name with a backslash before the signs that mean something in an address."""
+    return re.sub(r"([\\#\[\]])", r"\\\1", name)
+
+
+def _as_it_is(written: str) -> str:
+    return re.sub(r"\\(.)", r"\1", written, flags=re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,10 +288,13 @@ class Activation:
     Attributes:
         address: the layer, the call and the part of the output.
         values: float32 on the CPU, the batch dimension removed: ``(C, H, W)`` for a conv layer.
+        channels_last: whether the last dimension of the values is the channels, ``(H, W, C)``, as a
+            linear layer has it.
     """
 
     address: Address
     values: Tensor = field(repr=False)
+    channels_last: bool = False
 
     @property
     def layer(self) -> str:
@@ -315,18 +350,16 @@ class Capture(Mapping[str, Activation]):
         return {str(activation.address): activation for activation in self.activations}
 
     def __getitem__(self, address: str) -> Activation:
-        """The activation at a written address.
+        """The activation at a written address, or what the layer of that name put out first.
 
         Raises:
             UnknownLayerError: nothing was recorded there; also a `KeyError`, so that ``in`` and
                 ``get`` work as on any mapping.
         """
-        try:
-            return self._by_address[address]
-        except KeyError:
-            raise _MissingActivationError(
-                say("captured layer"), address, self._by_address
-            ) from None
+        found = self._by_address.get(address, self._by_address.get(str(Address(str(address)))))
+        if found is None:
+            raise _MissingActivationError(say("captured layer"), address, self._by_address)
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_address)

@@ -127,7 +127,7 @@ SHOWN_ELSEWHERE = {
     "a picture grows, is stopped, kept and linked in a browser in e2e/test_own_picture.py": ""
     "ui/explorer/own_picture",
     "lenses that climb are watched in lenses/test_maximize.py": "lenses/contract/watching",
-    "declarations, of which every other test is a use": "types atlas/answers drawing/panels "
+    "declarations, of which every other test is a use": "atlas/answers drawing/panels "
     "live/subject lenses/contract/lens lenses/contract/result",
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""
     "lessons/lesson lessons/part lessons/faults",
@@ -201,6 +201,7 @@ SHOWN_ELSEWHERE = {
 
 OF_SEVERAL = {
     "capturing/test_odd_networks.py",
+    "capturing/test_odd_outputs.py",
     "capturing/test_random_networks.py",
     "capturing/test_timm_families.py",
     "lenses/test_every_lens.py",

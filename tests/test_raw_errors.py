@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,11 @@ import torch
 from torchvision.models import ResNet18_Weights, ResNet50_Weights
 
 import hookviz
+from hookviz.explaining.pruning import METHODS
+from hookviz.lenses.contract import running
 from hookviz.models import loading, networks
-from tests.networks import random_input
+from tests.networks import as_model, random_input, seeded
+from tests.odd_networks import KINDS, ODD
 from tests.pictures import picture
 
 SAMPLES = Path(__file__).parent.parent / "assets" / "samples"
@@ -65,6 +69,87 @@ def test_a_mistake_is_told_in_a_sentence(
         mistake(tiny)
     assert re.search(reason, str(told.value)), told.value
     assert "\n" not in str(told.value)
+
+
+@pytest.fixture(scope="module")
+def odd() -> Callable[[str], hookviz.Model]:
+    """A network of an odd kind, wrapped once."""
+
+    @cache
+    def wrapped(kind: str) -> hookviz.Model:
+        return as_model(seeded(KINDS[kind]).eval())
+
+    return wrapped
+
+
+OF_EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
+
+
+def outcome(look: Callable[[], Any]) -> Any:
+    """What comes of a look; None where it is refused, in a sentence."""
+    try:
+        return look()
+    except hookviz.HookVizError:
+        return None
+
+
+@OF_EVERY_KIND
+@pytest.mark.parametrize("lens", [lens.slug for lens in hookviz.list_lenses()])
+@pytest.mark.filterwarnings("ignore")  # torch's own, of what is not finished there
+def test_a_lens_shows_a_network_with_an_odd_layer_or_says_why_not(
+    lens: str, kind: str, odd: Callable[[str], hookviz.Model]
+) -> None:
+    quick: dict[str, Any] = {"steps": 2} if lens in {"maximize", "dream", "inversion"} else {}
+    found = outcome(lambda: hookviz.run_lens(lens, odd(kind), picture(), **quick))
+    assert found is None or found.panels
+    if any(each.name == "layer" for each in running.find_lens(lens).parameters):
+        of_odd = outcome(partial(hookviz.run_lens, lens, odd(kind), picture(), layer=ODD, **quick))
+        assert of_odd is None or of_odd.panels
+    if lens == "verify":
+        assert found is not None
+        assert found.values["agrees"].all()
+
+
+@OF_EVERY_KIND
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.filterwarnings("ignore")
+def test_a_network_with_an_odd_layer_is_pruned(
+    method: str, kind: str, odd: Callable[[str], hookviz.Model]
+) -> None:
+    pruned = outcome(lambda: hookviz.prune(odd(kind), 0.5, method, image=picture()))
+    if pruned is not None:  # half of each convolution's numbers or more
+        weight = pruned.network.conv.weight
+        assert int((weight == 0).sum()) >= weight.numel() // 4
+
+
+@OF_EVERY_KIND
+@pytest.mark.filterwarnings("ignore")
+def test_several_images_with_an_odd_layer_are_captured_together_or_refused(
+    kind: str, odd: Callable[[str], hookviz.Model]
+) -> None:
+    images = [random_input(1), random_input(2)]
+    for layer in ("conv", ODD):
+        caps = outcome(partial(hookviz.capture_batch, odd(kind), images, layer))
+        for cap, image in zip(caps or (), images, strict=bool(caps)):
+            alone = hookviz.capture(odd(kind), image, layer)[layer]
+            torch.testing.assert_close(cap[layer].values, alone.values)
+
+
+GOALS = {
+    "function": lambda model: -model,
+    "number": 3,
+    "name": "conv1",
+    "nothing": (),
+    "numbers": [3],
+}
+
+
+@pytest.mark.parametrize("goal", GOALS.values(), ids=GOALS)
+def test_what_is_no_goal_is_refused_with_one_that_is(goal: Any, tiny: hookviz.Model) -> None:
+    with pytest.raises(
+        hookviz.SettingError, match=r"is no Objective .* hookviz\.Objective\.of_class"
+    ):
+        hookviz.maximize(tiny, goal, steps=1)
 
 
 def test_one_channel_is_a_number(tiny: hookviz.Model) -> None:

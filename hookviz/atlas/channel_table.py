@@ -34,7 +34,7 @@ class LayerChannels:
     @property
     def name(self) -> str:
         """The layer's name, without the call."""
-        return self.address.partition("#")[0]
+        return Address.read(self.address).layer
 
     @property
     def rows(self) -> slice:

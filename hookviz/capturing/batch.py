@@ -15,12 +15,14 @@ from hookviz.capturing.inputs import prepare
 from hookviz.capturing.recorded_pass import Found, in_order, run, wanted_layers, without_batch
 from hookviz.capturing.survey import Survey, survey_input
 from hookviz.errors import ImageError, ModelError
+from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import Telling
 from hookviz.language.saying import say
 from hookviz.types import Activation, Address, Capture, Model, ModelInput, Progress
 from hookviz.wording import times
 
 
+@with_numbers
 def capture_batch(
     model: Model,
     images: Tensor | Sequence[Any],

@@ -9,11 +9,13 @@ from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.recorded_pass import Found, in_order, run, wanted_layers
 from hookviz.capturing.survey import Survey, survey_input
+from hookviz.hooking.default_device import with_numbers
 from hookviz.types import Capture, Model, ModelInput, Progress
 
 _SCORES = ""  # stands for the class scores among layer names; no layer is called so
 
 
+@with_numbers
 def capture(
     model: Model,
     image: Any,
@@ -68,7 +70,13 @@ def capture(
     if found is None:
         record = shelf.worth_keeping(seen, wanted) if shelf and not inputs else wanted
         early = not logits
-        found = run(model, made, seen, record, stop_early=early, progress=progress, inputs=inputs)
+        found = run(
+            *(model, made, seen, record),
+            stop_early=early,
+            progress=progress,
+            inputs=inputs,
+            needed=wanted,
+        )
         passes = 1
         if shelf:
             shelf.keep(found)

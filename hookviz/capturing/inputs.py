@@ -5,6 +5,7 @@ from typing import Any
 from torch import Tensor
 
 from hookviz.errors import ImageError, shorten
+from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import own_shape
 from hookviz.images import preprocess, reading
 from hookviz.language.saying import say
@@ -14,6 +15,7 @@ from hookviz.wording import times
 _FORMS = {2: "C, L", 4: "C, D, H, W"}  # of sound and of volumes, by their dimensions
 
 
+@with_numbers
 def prepare(
     model: Model, image: Any, *, size: int | None = None, whole: bool = False
 ) -> ModelInput:

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from math import log
 
-from torch import Tensor, nn
+from torch import nn
+from torch.jit import ScriptModule
 from torch.nn.modules import pooling
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.parametrize import is_parametrized
@@ -25,7 +26,7 @@ def leaf_names(network: nn.Module) -> frozenset[str]:
 
     Modules without modules inside, modules that hold weights of their own beside others (as a batch
     norm with its activation inside), and convolutions. What lies inside a convolution or a
-    parametrised layer, such as a weight norm, is part of it.
+    parametrised layer, such as a weight norm, is part of it; so is what a TorchScript module runs.
     """
     return frozenset(
         name
@@ -48,7 +49,7 @@ def names_outside_of_layers(network: nn.Module) -> frozenset[str]:
 
 
 def _is_whole(module: nn.Module) -> bool:
-    return isinstance(module, _ConvNd) or is_parametrized(module)
+    return isinstance(module, _ConvNd | ScriptModule) or is_parametrized(module)
 
 
 def _holds_numbers(module: nn.Module) -> bool:
@@ -75,31 +76,15 @@ def parameters_inside(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-def are_maps(tensor: Tensor, module: nn.Module, images: Tensor) -> bool:
-    """Whether what a module puts out is one image's channels, ``(C, H, W)``, to be drawn as maps.
-
-    Or has as many dimensions as the network's input: ``(C, L)`` of sound, ``(C, D, H, W)`` of a
-    volume. What a convolution puts out always is.
-    """
-    if isinstance(module, _ConvNd):
-        return True
-    if tensor.ndim not in {4, images.ndim} or tensor.shape[0] != 1 or tensor.is_complex():
-        return False
-    shape = tuple(tensor.shape[1:])
-    if images.ndim == 4:
-        return all(shape) and not channels_last(shape, module, images.shape[-2] / images.shape[-1])
-    return all(shape) and not _computes_along_the_last(module)
-
-
 def channels_last(shape: tuple[int, ...], module: nn.Module, ratio: float) -> bool:
     """Whether the last dimension is the channels, as linear layers and transformers have it.
 
     Where the layer doesn't tell, the two dimensions whose proportion is nearer to `ratio`, the
     input's height / width, are taken to be the rows and columns.
     """
-    if _computes_along_the_last(module):
+    if computes_along_the_last(module):
         return True
-    if isinstance(module, _CHANNELS_FIRST):
+    if isinstance(module, CHANNELS_FIRST):
         return False
     if len(shape) != 3:
         return len(shape) == 2
@@ -107,15 +92,19 @@ def channels_last(shape: tuple[int, ...], module: nn.Module, ratio: float) -> bo
     return abs(log(first / second / ratio)) < abs(log(second / third / ratio))
 
 
-_CHANNELS_FIRST = (
+CHANNELS_FIRST = (
     *(_ConvNd, nn.modules.batchnorm._NormBase, nn.GroupNorm, pooling._AdaptiveAvgPoolNd),
     *(pooling._AdaptiveMaxPoolNd, pooling._AvgPoolNd, pooling._MaxPoolNd),
 )
 """Whose maps torch takes as ``(C, H, W)`` by definition."""
 
 
-def _computes_along_the_last(module: nn.Module) -> bool:
-    return type(module).forward in (nn.Linear.forward, nn.LayerNorm.forward)
+def computes_along_the_last(module: nn.Module) -> bool:
+    """Whether it is a linear layer or a layer norm of one dimension, which is the channels then."""
+    if isinstance(module, nn.LayerNorm) and len(module.normalized_shape) > 1:
+        return False
+    forward = getattr(type(module), "forward", None)  # which the class of a script has not
+    return forward in (nn.Linear.forward, nn.LayerNorm.forward)
 
 
 def in_order_of_beginning(returned: Iterable[str]) -> Mapping[str, int]:

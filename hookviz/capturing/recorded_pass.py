@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hookviz.capturing.layouts import is_unbatched
 from hookviz.capturing.survey import Survey
 from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
 from hookviz.hooking import conduct, hooks
@@ -86,10 +87,23 @@ def run(
     progress: Progress | None,
     inputs: bool = False,
     whole: bool = False,
+    needed: tuple[str, ...] | None = None,
 ) -> Found:
     """One forward pass, and a second one where the network overwrote what nobody expected.
 
-    With `whole` a batch of one stays in the tensors.
+    Args:
+        model: whose network runs.
+        made: its input.
+        seen: what a pass over it runs.
+        names: the layers to record.
+        stop_early: end the pass with the last of them.
+        progress: told the share done after every layer.
+        inputs: record what they are given too.
+        whole: leave a batch of one in the tensors.
+        needed: those of `names` that are nothing without; all of them by default.
+
+    Raises:
+        ModelError: the network can't take this input, or a layer puts out no numbers.
     """
     copies: Iterable[str] = seen.overwritten
     if not seen.only_computes:  # the end may come later than the survey says
@@ -102,23 +116,56 @@ def run(
     if spoiled:
         watch = _Watch(seen, names, seen.overwritten | spoiled, stop_early, progress, inputs=inputs)
         output = _forward(model, made, watch)
-    kept = _numbers if whole else _without_batch
-    by_layer: dict[str, tuple[Activation, ...]] = dict.fromkeys(names, ())
+    by_layer: dict[str, tuple[Activation, ...]] = {}
     for record in watch.recorder.records:
-        activation = Activation(record.address, kept(record.tensor))
-        by_layer[record.address.layer] += (activation,)
-    for name, parts in by_layer.items():
-        if not parts:
-            raise ModelError(
-                say(
-                    "Layer {name!r} of {model} put out no tensor to look at.",
-                    name=name,
-                    model=model.title,
-                )
-            )
-    taken = (Activation(record.address, kept(record.tensor)) for record in watch.inputs.records)
+        at = record.address
+        if not record.tensor.is_meta:
+            values = _numbers(record.tensor)
+            if not whole and at not in seen.unbatched:
+                values = without_batch(values)
+            part = Activation(at, values, at in seen.channels_last)
+            by_layer[at.layer] = (*by_layer.get(at.layer, ()), part)
+    missing = next((name for name in needed or names if name not in by_layer), None)
+    if missing is not None:
+        hollow = any(record.address.layer == missing for record in watch.recorder.records)
+        raise _nothing_to_look_at(model, seen, missing, hollow=hollow)
+    modules = dict(model.network.named_modules(remove_duplicate=False))
+
+    def given(record: Any) -> Tensor:
+        values = _numbers(record.tensor)
+        if whole or is_unbatched(record.tensor, modules[record.address.layer]):
+            return values
+        return without_batch(values)
+
+    taken = (Activation(record.address, given(record)) for record in watch.inputs.records)
     scores = _as_scores(output, len(made.tensor))
     return Found(by_layer, scores, output is not None, tuple(taken))
+
+
+def _nothing_to_look_at(model: Model, seen: Survey, name: str, *, hollow: bool) -> ModelError:
+    """The error for a layer without numbers; `hollow`: it put out a shape without values."""
+    if hollow:
+        return ModelError(
+            say(
+                "Layer {name!r} of {model} puts out a tensor on the meta device, which has a "
+                "shape and no values to look at.",
+                name=name,
+                model=model.title,
+            )
+        )
+    if name in seen.unlike:
+        return ModelError(
+            say(
+                "Layer {name!r} of {model} puts out {kind}, whose parts differ in shape and make "
+                "no rows to look at.",
+                name=name,
+                model=model.title,
+                kind=say(seen.unlike[name]),
+            )
+        )
+    return ModelError(
+        say("Layer {name!r} of {model} put out no tensor to look at.", name=name, model=model.title)
+    )
 
 
 class _Watch:
@@ -173,10 +220,6 @@ def _forward(model: Model, made: ModelInput, watch: _Watch) -> Any:
         return forward_pass(model, replica, made.tensor, watch.telling)
 
 
-def _without_batch(tensor: Tensor) -> Tensor:
-    return without_batch(_numbers(tensor))
-
-
 def without_batch(values: Tensor) -> Tensor:
     """The values without a batch dimension of 1."""
     return values[0] if values.ndim > 1 and values.shape[0] == 1 else values
@@ -196,5 +239,5 @@ def _numbers(tensor: Tensor) -> Tensor:
 
 def _as_scores(output: Any, images: int) -> Tensor | None:
     if isinstance(output, Tensor) and output.ndim == 2 and output.shape[0] == images:
-        return _without_batch(output)
+        return without_batch(_numbers(output))
     return None

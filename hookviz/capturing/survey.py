@@ -3,7 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -13,9 +13,11 @@ from torch import Tensor, nn
 from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing import layers
-from hookviz.capturing.returned_call import Outputs, ReturnedCall, returned_call
+from hookviz.capturing.layouts import Layouts
+from hookviz.capturing.returned_call import Outputs, ReturnedCall, check_same_way, returned_call
 from hookviz.errors import ModelError, one_of
 from hookviz.hooking import conduct, hooks
+from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import forward_pass, own_shape, pass_without_data, private_replica
 from hookviz.hooking.torch_functions import not_followed
 from hookviz.language.saying import say
@@ -42,6 +44,9 @@ class Survey:
             in-place ReLU; what a hook holds of them has to be copied at once.
         sequence: the module of every call, in order of return.
         passed_on: of these the turns whose call returned what the one before it did, as it was.
+        unbatched: outputs that have no batch, as a convolution's that was called without.
+        channels_last: outputs whose last dimension is the channels.
+        unlike: of modules whose output is no ordinary tensor, what kind it is, in words.
         scores: how many class scores the network puts out; 0 where it puts out something else.
         only_computes: whether every image takes this very way, and version counters tell every
             write (see `hookviz.hooking.conduct`).
@@ -57,6 +62,9 @@ class Survey:
     overwritten: frozenset[str]
     sequence: tuple[str, ...]
     passed_on: frozenset[int]
+    unbatched: frozenset[Address]
+    channels_last: frozenset[Address]
+    unlike: Mapping[str, str]
     scores: int
     only_computes: bool
 
@@ -122,6 +130,7 @@ def list_layers(
     return {"conv": found.convs, "maps": found.maps, "all": found.layers}[kind]
 
 
+@with_numbers
 def survey(model: Model, shape: tuple[int, ...]) -> Survey:
     """What a pass over an input of `shape`, ``(C, H, W)``, runs; remembered per network.
 
@@ -158,11 +167,14 @@ def steps_after(surveyed: Survey, layer: str) -> tuple[Address, ...]:
         if name in convs:
             break
         shape = layers[name].output_shape if name in layers else ()
-        if len(shape) == 3 and shape[0] == layers[layer].output_shape[0]:
-            steps.append(Address(name, call))
+        step = Address(name, call)
+        is_last = step in surveyed.channels_last
+        if len(shape) == 3 and shape[0] == layers[layer].output_shape[0] and not is_last:
+            steps.append(step)
     return tuple(steps)
 
 
+@with_numbers
 def survey_input(model: Model, model_input: ModelInput) -> Survey:
     """What a pass over this very input runs.
 
@@ -205,21 +217,26 @@ def _pass_over(
     modules.pop("")
     seen: list[ReturnedCall] = []
     recorder, outputs, passed_on = hooks.Recorder(), Outputs(), set[int]()
-    watched = conduct.Conduct(network)
+    layouts = Layouts()
+    # of data it tells nothing more, and a transformer encoder would take another way under it
+    watched = conduct.Conduct(network) if images.is_meta else None
 
     def see(call: hooks.Call) -> None:
         with not_followed():
             recorder.see(call)
-            seen.append(returned_call(call, modules[call.layer], images))
+            module = modules[call.layer]
+            check_same_way(call, module, images)
+            seen.append(returned_call(call, module, images, layouts))
             if outputs.passes_on(call.output):
                 passed_on.add(len(seen) - 1)
 
-    with hooks.observe(network, modules, see), watched:
+    with hooks.observe(network, modules, see), watched or nullcontext():
         output = (run or network)(images)
 
     calls: dict[str, int] = {}
     nbytes: dict[str, int] = {}
     map_outputs: dict[str, tuple[Address, ...]] = {}
+    unbatched, channels_last = set[Address](), set[Address]()
     listed: list[LayerInfo] = []
     with_maps: list[LayerInfo] = []
     with_blocks: list[LayerInfo] = []
@@ -231,6 +248,8 @@ def _pass_over(
         name, module = call.layer, modules[call.layer]
         calls[name] = calls.get(name, 0) + 1
         nbytes[name] = nbytes.get(name, 0) + call.nbytes
+        unbatched |= {Address(name, calls[name] - 1, path) for path in call.unbatched}
+        channels_last |= {Address(name, calls[name] - 1, path) for path in call.channels_last}
         if calls[name] == 1 and name in leaves:
             listed.append(
                 layers.describe(name, module, call.input_shape, call.output_shape, counts[name])
@@ -262,6 +281,9 @@ def _pass_over(
         recorder.overwritten_layers(),
         tuple(call.layer for call in seen),
         frozenset(passed_on),
+        frozenset(unbatched),
+        frozenset(channels_last),
+        MappingProxyType({call.layer: call.unlike for call in reversed(seen) if call.unlike}),
         output.shape[1] if isinstance(output, Tensor) and output.ndim == 2 else 0,
-        only_computes=watched.only_computed,
+        only_computes=watched is not None and watched.only_computed,
     )

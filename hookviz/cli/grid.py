@@ -1,6 +1,5 @@
 """``hookviz grid``: every channel of a layer as a picture."""
 
-import re
 from typing import Any
 
 import click
@@ -16,7 +15,7 @@ from hookviz.drawing.grid import make_grid
 from hookviz.drawing.scales import SCALES
 from hookviz.drawing.statistics import SORTS
 from hookviz.errors import ModelError
-from hookviz.types import Activation, Model
+from hookviz.types import Activation, Address, Model
 
 _SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -104,5 +103,6 @@ def _activation(
     model: Model, picture: ImageFile, layer: str, *, size: int | None, whole: bool
 ) -> Activation:
     """What a layer put out for a picture; `layer` may name a call and a part: ``relu#1[0]``."""
-    name = re.split(r"[#\[]", layer)[0]
+    named = Address.read(layer).layer
+    name = named if named in dict(model.network.named_modules()) else layer
     return capture(model, picture, name, size=size, whole=whole, logits=False)[layer]

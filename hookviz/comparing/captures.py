@@ -1,8 +1,10 @@
 """Two captures side by side: which of their layers can be compared, and what differs in them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+from torch import Tensor
 
 from hookviz import markup
 from hookviz.comparing.channels import ChannelComparison, compare_maps
@@ -44,7 +46,7 @@ class LayerComparison:
     @property
     def difference(self) -> Activation:
         """B - A, float32, ``(C, H, W)``, under A's address: above zero is what B has more of."""
-        return Activation(self.a.address, self.b.values - self.a.values)
+        return replace(self.a, values=self.b.values - self.a.values)
 
     def grid(
         self, *, top: int | None = None, colormap: str | None = None, depth: int | None = None
@@ -175,8 +177,8 @@ def compare(
     """Two captures beside each other: how alike each layer's channels are, and how they differ.
 
     By default every activation is compared that both have under one address (layer, call and part
-    of the output) and in one shape. The first dimension is taken for the channels, as `make_grid`
-    takes it. A difference is B - A.
+    of the output) and in one shape. The channels are the first dimension, or the last one where an
+    activation says so. A difference is B - A.
 
     Args:
         a: what to compare with, from `capture`.
@@ -207,10 +209,15 @@ def compare(
             )
     pairs, left_out = pairs_of(a, b, layer, other_layer)
     layers = tuple(
-        LayerComparison(first, second, compare_maps(first.values, second.values))
+        LayerComparison(first, second, compare_maps(*map(_channels_first, (first, second))))
         for first, second in pairs
     )
     return Comparison(a, b, layers, left_out)
+
+
+def _channels_first(activation: Activation) -> Tensor:
+    values = activation.values
+    return values.movedim(-1, 0) if activation.channels_last and values.ndim > 1 else values
 
 
 class _NotComparedError(UnknownLayerError, KeyError):

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from hookviz.errors import HookVizError, SettingError, shorten
 from hookviz.language.saying import say
+from hookviz.types import Activation
 from hookviz.wording import times
 
 
@@ -56,6 +57,27 @@ def as_maps(
     if values.ndim == 2:
         return values[:, None], say("Each strip is a channel, from left to right along its length.")
     return values, ""
+
+
+def check_channels_first(activation: Activation) -> None:
+    """Nothing, where an activation's first dimension is its channels, or it has but one.
+
+    Raises:
+        HookVizError: the last one is; its rows would be drawn as channels.
+    """
+    shape = activation.values.shape
+    if activation.channels_last and len(shape) > 1:
+        raise HookVizError(
+            say(
+                "{of} puts out {shape}, channels last: {channels:,} channels at {places} places. A "
+                "grid takes the channels first, and would draw rows as channels. The lens 'inputs' "
+                "draws what any layer puts out.",
+                of=activation.address,
+                shape=times(shape),
+                channels=shape[-1],
+                places=times(shape[:-1]),
+            )
+        )
 
 
 def middle_slice(shape: tuple[int, ...]) -> int | None:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from hookviz.drawing import grid_page, legend, scales
 from hookviz.drawing.colormaps import COLORMAPS, GAP_LEVEL, LEVELS, Colormap
-from hookviz.drawing.dimensions import as_maps
+from hookviz.drawing.dimensions import as_maps, check_channels_first
 from hookviz.drawing.figures import figure_file
 from hookviz.drawing.layout import Geometry, lay_out, mosaic
 from hookviz.drawing.palette import palette_of, palette_png
@@ -250,8 +250,9 @@ def make_grid(
             value in both; they take the place of `scale`.
 
     Raises:
-        HookVizError: the values are not ``(C, H, W)``, such as a linear layer's, or empty, or not
-            real numbers; or the limits are of another number of channels.
+        HookVizError: the values are not ``(C, H, W)``, such as a linear layer's, or have their
+            channels last, or are empty, or not real numbers; or the limits are of another number
+            of channels.
         SettingError: an option has a value that means nothing.
 
     >>> model = hookviz.load_model("shapesnet")
@@ -264,6 +265,8 @@ def make_grid(
     colours = COLORMAPS[one_of(say("colormap"), colormap or automatic, COLORMAPS)]
     address = activation.address if isinstance(activation, Activation) else None
     values, about = _float32(activation), ""
+    if isinstance(activation, Activation):
+        check_channels_first(activation)
     if address is not None or depth is not None:  # a bare matrix may be anything
         values, about = as_maps(values, depth, of=str(address or ""))
     stats = channel_stats(values)

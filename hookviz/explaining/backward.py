@@ -15,11 +15,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hookviz.capturing.ordinary import check_ordinary
 from hookviz.capturing.survey import survey_input
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.explaining.scoring import scores_in
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import Telling, backward_pass, device_and_dtype, forward_pass
+from hookviz.hooking.plain_tensors import kind_of
 from hookviz.hooking.torch_functions import EveryFunction, function_name
 from hookviz.language.naming import class_label
 from hookviz.language.saying import say
@@ -149,13 +151,14 @@ class Pass:
 
     def _see(self, call: hooks.Call) -> Tensor | None:
         output, replacement = call.output, None
-        if call.index == 0 and isinstance(output, Tensor):
+        is_ordinary = isinstance(output, Tensor) and not kind_of(output)
+        if call.index == 0 and is_ordinary:
             if call.layer in self._wanted:
                 output, replacement = self._hold(call.layer, output)
             if call.layer == self._quantity.layer:
                 self._asked = output
                 raise hooks.StopForward  # the rest of the network adds nothing to it
-        if isinstance(output, Tensor) and output.requires_grad and output.device.type == "cpu":
+        if is_ordinary and output.requires_grad and output.device.type == "cpu":
             # On a GPU the way back runs in a thread of its own, and is quick.
             self._gradients.add(call.layer, output)
         self._there += 1
@@ -207,7 +210,19 @@ class Pass:
                     model=self._model.title,
                 )
             )
+        if asked.is_meta:
+            raise ModelError(
+                say(
+                    "Layer {name!r} of {model} puts out a tensor on the meta device, which has a "
+                    "shape and no values to look at.",
+                    name=layer,
+                    model=self._model.title,
+                )
+            )
         if asked.ndim != 4 or len(asked) != count:
+            if count > 1:  # of all inputs one map, which is the first one's
+                shape = tuple(map(str, asked.shape))
+                raise _no_maps(self._model, self._model_input, layer, shape)
             asked = map_of(self._model, self._model_input, layer, asked)[None]
         return asked
 
@@ -237,10 +252,11 @@ def check_maps(model: Model, model_input: ModelInput, layer: str) -> tuple[int, 
         UnknownLayerError: a pass runs no layer of that name.
         ModelError: the layer puts out something else.
     """
-    every = survey_input(model, model_input).every
-    shapes = {info.name: info.output_shape for info in every}
+    surveyed = survey_input(model, model_input)
+    shapes = {info.name: info.output_shape for info in surveyed.every}
     if layer not in shapes:
         raise UnknownLayerError(say("layer in {model}", model=model.title), layer, shapes)
+    check_ordinary(model, surveyed, layer)
     if len(shapes[layer]) != 3:
         raise _no_maps(model, model_input, layer, ("1", *map(str, shapes[layer])))
     return shapes[layer]

@@ -119,7 +119,9 @@ class _Watch:
 
 def _copies(value: Any) -> Copies:
     return tuple(
-        (path, tensor.detach().to("cpu", copy=True)) for path, tensor in hooks.tensors_in(value)
+        (path, tensor.detach().to("cpu", copy=True))
+        for path, tensor in hooks.plain_tensors_in(value)
+        if not tensor.is_meta  # which has no numbers
     )
 
 

@@ -19,6 +19,7 @@ from hookviz.capturing.survey import survey_input
 from hookviz.errors import HookVizError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling, device_and_dtype, forward_pass, private_replica
+from hookviz.hooking.plain_tensors import plain
 from hookviz.hooking.torch_functions import EveryFunction, TensorMarks, not_followed, version
 from hookviz.language.saying import say
 from hookviz.types import Address, Model, ModelInput, Progress, ignore
@@ -200,7 +201,7 @@ class _Trace(EveryFunction):
             inputs = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
             outputs = [tensor for _, tensor in hooks.tensors_in(call.output)]
             step.output_shapes = _shapes(outputs)
-            step.nbytes = sum(tensor.nbytes for tensor in outputs)
+            step.nbytes = sum(tensor.nbytes for tensor in _ordinary(outputs))
             output = call.output
             untouched = [version(tensor) for tensor in inputs] == versions
             if untouched and any(output is tensor for tensor in inputs):
@@ -271,4 +272,8 @@ class _Clock:
 
 
 def _shapes(tensors: Sequence[Tensor]) -> str:
-    return ", ".join(times(tensor.shape) or say("one number") for tensor in tensors)
+    return ", ".join(times(tensor.shape) or say("one number") for tensor in _ordinary(tensors))
+
+
+def _ordinary(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [tensor for tensor in map(plain, tensors) if tensor is not None]

@@ -13,7 +13,7 @@ def in_double(module: nn.Module, image: Tensor) -> Tensor | None:
     """What a Conv2d or Linear makes of `image`, float64, where it is no more than its kind."""
     if "forward" in vars(module):  # somebody has put a function in its place
         return None
-    forward = type(module).forward
+    forward = getattr(type(module), "forward", None)  # which the class of a script has not
     if isinstance(module, nn.Linear) and forward is nn.Linear.forward:
         given = image.double()
         exact = torch.cat([given @ part.T for part in doubles(module.weight)], -1)

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.survey import Survey, survey_input
 from hookviz.hooking import hooks
 from hookviz.hooking.channel_axes import ChannelAxes
 from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
@@ -109,9 +109,9 @@ def network_health(
     Raises:
         ModelError: the network can't take this input.
     """
-    layers = survey_input(model, model_input).layers
+    surveyed = survey_input(model, model_input)
     with private_replica(model) as replica:
-        watch = _Watch(replica, {info.name: info.calls for info in layers}, layer, progress)
+        watch = _Watch(replica, surveyed, layer, progress)
         with (
             hooks.before(replica, watch.calls, watch.before),
             hooks.observe(replica, watch.calls, watch.after),
@@ -125,12 +125,12 @@ class _Watch:
     """Looks at every layer as it runs, before an in-place layer writes over it."""
 
     def __init__(
-        self, replica: nn.Module, calls: Mapping[str, int], layer: str, progress: Progress
+        self, replica: nn.Module, surveyed: Survey, layer: str, progress: Progress
     ) -> None:
         self.outputs: list[OutputHealth] = []
         self.values: dict[str, NDArray[np.float32]] = {}
-        self.calls = calls
-        self.telling = Telling(progress, sum(calls.values()))
+        self.calls = {info.name: info.calls for info in surveyed.layers}
+        self.telling = Telling(progress, sum(self.calls.values()))
         self._layer = layer
         self._modules = dict(replica.named_modules())
         self._inputs: dict[str, tuple[bool, float]] = {}

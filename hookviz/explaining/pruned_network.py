@@ -22,6 +22,7 @@ from hookviz.explaining.channel_ways import BY_CHANNEL
 from hookviz.explaining.pruning import METHODS, OF_CHANNELS, Pruning
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.conduct import only_computes
+from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import own_shape, pass_without_data
 from hookviz.hooking.selection import Layers, select
 from hookviz.language.saying import say
@@ -35,6 +36,7 @@ Norms = Mapping[str, Sequence[str]]
 """The batch norms behind each conv layer, as `norms_behind` gives them."""
 
 
+@with_numbers
 def prune(
     model: Model,
     share: float,

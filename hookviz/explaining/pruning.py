@@ -139,7 +139,8 @@ class Pruning:
         return {name: ~(weight.abs().float() <= limit) for name, weight in self.weights.items()}
 
     def _without_random(self, share: float, generator: torch.Generator) -> dict[str, Tensor]:
-        dtype = reduce(torch.promote_types, (weight.dtype for weight in self.weights.values()))
+        dtypes = (weight.dtype.to_real() for weight in self.weights.values())
+        dtype = reduce(torch.promote_types, dtypes)
         drawn = torch.rand(self.count, generator=generator, dtype=dtype)
         stays = torch.ones(self.count, dtype=torch.bool)
         if count := round(share * self.count):

@@ -71,11 +71,11 @@ class WeightGradients:
     def clipped(self, clipping: str, limit: float) -> list[Tensor]:
         """Each layer's gradient after clipping over all parameters, biases and norms included.
 
-        ``"by value"``: each g becomes min(max(g, −limit), limit). ``"by norm"``: every g is
-        multiplied by `clip_factor`.
+        ``"by value"``: each g becomes min(max(g, −limit), limit), of a complex one both parts.
+        ``"by norm"``: every g is multiplied by `clip_factor`.
         """
         if clipping == "by value":
-            return [gradient.clamp(-limit, limit) for gradient in self.by_layer.values()]
+            return [clip(gradient, clipping, limit) for gradient in self.by_layer.values()]
         factor = clip_factor(self.total_norm, limit)
         return [gradient * factor for gradient in self.by_layer.values()]
 
@@ -156,7 +156,11 @@ def weight_gradients(
                 model=model.title,
             )
         )
-    parameters = [parameter for parameter in replica.parameters() if parameter.requires_grad]
+    parameters = [
+        parameter.requires_grad_()  # a replica's complex ones and those of a script do not yet
+        for parameter in replica.parameters()
+        if parameter.is_floating_point() or parameter.is_complex()
+    ]
     calls = {info.name: info.calls for info in run.layers}
     telling = Telling(progress, sum(calls.values()) + len(weights))
     with clip_at.on(replica) if clip_at else nullcontext():
@@ -189,8 +193,8 @@ def weight_gradients(
 
 
 def norm(tensor: Tensor) -> float:
-    """‖x‖₂ = √Σ x², summed in float64."""
-    return float(torch.linalg.vector_norm(tensor.detach().cpu(), dtype=torch.float64))
+    """‖x‖₂ = √Σ |x|², summed in float64."""
+    return float(torch.linalg.vector_norm(_parts(tensor.detach()).cpu(), dtype=torch.float64))
 
 
 def largest(tensor: Tensor) -> float:
@@ -206,8 +210,15 @@ def clip_factor(total_norm: float, limit: float) -> float:
 def clip(gradient: Tensor, clipping: str, limit: float) -> Tensor:
     """A gradient by itself, clipped ``"by value"`` or ``"by norm"``."""
     if clipping == "by value":
+        if gradient.is_complex():
+            return torch.view_as_complex(_parts(gradient).clamp(-limit, limit))
         return gradient.clamp(-limit, limit)
     return gradient * clip_factor(norm(gradient), limit)
+
+
+def _parts(tensor: Tensor) -> Tensor:
+    """The real numbers of a tensor: of complex ones the real and the imaginary parts."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
 
 def differs(one: Tensor, other: Tensor) -> bool:

@@ -25,6 +25,7 @@ from weakref import ref
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.jit import ScriptModule
 from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.hooking.copies import insides
@@ -63,6 +64,8 @@ def is_known_code(network: nn.Module) -> bool:
 
 
 def _is_as_written(module: nn.Module) -> bool:
+    if isinstance(module, ScriptModule):  # torch's own class, around a person's code
+        return False
     parts: list[Any] = [type(module), *vars(module).values()]
     parts += (hook for table in _HOOKS for hook in getattr(module, table).values())
     if isinstance(module, torch.fx.GraphModule):

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from hookviz.errors import SettingError, UnknownLayerError
+from hookviz.hooking.plain_tensors import plain
 from hookviz.language.saying import say
 from hookviz.types import Address
 
@@ -135,7 +136,7 @@ def before(
         return None if changed is None else call.given(changed).arguments
 
     def register(module: nn.Module, hook: Callable[..., Any]) -> RemovableHandle:
-        return module.register_forward_pre_hook(hook, with_kwargs=True)
+        return nn.Module.register_forward_pre_hook(module, hook, with_kwargs=True)
 
     with _registered(network, layers, register, arguments):
         yield
@@ -148,7 +149,11 @@ def _registered(
     register: Callable[[nn.Module, Callable[..., Any]], RemovableHandle],
     react: Callable[[Call], Any],
 ) -> Iterator[None]:
-    """One hook on each of the named layers, which returns what `react` makes of the call."""
+    """One hook on each of the named layers, which returns what `react` makes of the call.
+
+    `register` is of `nn.Module` itself: a TorchScript module's own refuses hooks, as they are no
+    part of its program, and yet it is called like any other.
+    """
 
     def watcher(name: str) -> Callable[..., Any]:
         counter = count()  # `next` of it is one step, whatever other threads run the layer
@@ -229,8 +234,8 @@ class Recorder:
         self._copy = frozenset(copy)
 
     def see(self, call: Call) -> None:
-        """Take in one call: every tensor of its output, nested or not."""
-        for path, tensor in tensors_in(call.output):
+        """Take in one call: every tensor of its output, nested or not, as ordinary numbers."""
+        for path, tensor in plain_tensors_in(call.output):
             kept = tensor.detach()
             if call.layer in self._copy or kept.is_inference():
                 kept = kept.clone()
@@ -280,3 +285,14 @@ def tensors_in(output: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
     elif is_dataclass(output) and not isinstance(output, type):
         for part in fields(output):
             yield from tensors_in(getattr(output, part.name), (*path, part.name))
+
+
+def plain_tensors_in(output: Any) -> Iterator[tuple[tuple[str, ...], Tensor]]:
+    """Every tensor inside a layer's output as ordinary numbers (see `plain`), with its path.
+
+    Those that are no such numbers are left out.
+    """
+    for path, tensor in tensors_in(output):
+        numbers = plain(tensor)
+        if numbers is not None:
+            yield path, numbers

@@ -7,6 +7,7 @@ the layer runs; a batch norm behind it turns the zeros of a channel into a const
 Over 300 lines: its sentences for people stand whole, with a line for each fact.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hookviz.capturing.ordinary import check_ordinary
 from hookviz.capturing.survey import steps_after
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import Panel, TablePanel, TextPanel
@@ -24,7 +26,7 @@ from hookviz.hooking.forward_pass import private_replica
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import Channels, ClassChoice, LayerChoice, OneOf, RealNumber
-from hookviz.types import LayerInfo
+from hookviz.types import Address, LayerInfo
 from hookviz.wording import number
 
 Map = NDArray[np.float32]
@@ -84,8 +86,10 @@ def run(
     info = next(conv for conv in subject.convs if conv.name == layer)
     later = _downstream(subject, info, downstream)
     wanted = (layer, later) if later else (layer,)
+    for name in wanted:
+        check_ordinary(subject.model, subject.survey, name)
     whole = subject.capture(wanted, logits=True)
-    before = {name: whole[name].values.numpy() for name in wanted}
+    before = {name: whole[str(Address(name))].values.numpy() for name in wanted}
     if before[layer].ndim != 3:
         raise HookVizError(
             say(
@@ -97,7 +101,8 @@ def run(
             )
         )
     edit, which = _edit(before[layer], info, _Edit(mode, channels, factor, limit))
-    after, scores = _edited_pass(subject, layer, later, edit)
+    shapes = {name: before[name].shape for name in wanted}
+    after, scores = _edited_pass(subject, layer, shapes, edit)
     assert whole.logits is not None
     logits = np.stack([whole.logits.numpy(), scores])
     cut = _cut(subject, layer, edit) if np.array_equal(logits[0], logits[1]) else ""
@@ -224,24 +229,23 @@ def _cut(subject: Subject, layer: str, edit: _Edit) -> str:
 
 
 def _edited_pass(
-    subject: Subject, layer: str, later: str | None, edit: _Edit
+    subject: Subject, layer: str, shapes: Mapping[str, tuple[int, ...]], edit: _Edit
 ) -> tuple[dict[str, Map], Map]:
-    """What both layers put out with the edit, and the scores, ``(classes,)``."""
+    """What the layers put out with the edit, in their `shapes`, and the scores, ``(classes,)``."""
     maps: dict[str, Map] = {}
 
     def change(call: hooks.Call) -> Tensor | None:
         output = edit(call.output) if call.layer == layer else call.output
         if call.index == 0:  # a copy, since an in-place layer can come next
-            one = output[0] if output.shape[0] == 1 else output  # it may run without a batch
+            one = output.reshape(shapes[call.layer])  # it may run without a batch
             maps[call.layer] = one.to("cpu", torch.float32, copy=True).numpy()
         return output if call.layer == layer else None
 
     subject.progress(0.4)
-    names = [layer, later] if later else [layer]
-    with private_replica(subject.model) as replica, hooks.edit(replica, names, change):
+    with private_replica(subject.model) as replica, hooks.edit(replica, shapes, change):
         scores = class_scores(subject.model, replica, subject.model_input.tensor)
     subject.progress(0.8)
-    missing = [name for name in names if name not in maps]
+    missing = [name for name in shapes if name not in maps]
     if missing:
         raise ModelError(
             say(

@@ -1,12 +1,13 @@
 """What goes into a layer beside what comes out of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
+from hookviz.capturing.layouts import Layout, is_unbatched
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.scales import Limits, quantise
@@ -16,7 +17,7 @@ from hookviz.explaining.tensor_maps import tensor_maps
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, WholeNumber
-from hookviz.types import LayerInfo
+from hookviz.types import Address, LayerInfo
 from hookviz.wording import number, times
 
 _MOST_GRIDS = 2  # drawn per side; further tensors are rows of the table alone
@@ -65,8 +66,14 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
     tensors = call_tensors(subject.model, subject.model_input, layer, call, subject.progress)
     module = subject.model.network.get_submodule(layer)
     ratio = subject.shape[-2] / subject.shape[-1]
-    before = tuple(_parts("input", tensors.inputs, module, ratio))
-    after = tuple(_parts("output", tensors.outputs, module, ratio))
+    given = {
+        path: _layout(subject, Address(layer, call, path), tensor)
+        for path, tensor in tensors.outputs
+    }
+    alike = {tuple(tensor.shape): given[path] for path, tensor in tensors.outputs}
+    taken = {path: alike.get(tuple(tensor.shape)) for path, tensor in tensors.inputs}
+    before = tuple(_parts("input", tensors.inputs, module, ratio, taken))
+    after = tuple(_parts("output", tensors.outputs, module, ratio, given))
     grids = _grids(before, after, shared=_is_shared(scale, module))
     if not grids:
         raise HookVizError(
@@ -83,12 +90,28 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
     return (TextPanel(_says(info, tensors, before, after)), *grids, table), values
 
 
-def _parts(side: str, tensors: Copies, module: nn.Module, ratio: float) -> Iterator[_Part]:
+def _layout(subject: Subject, address: Address, output: Tensor) -> Layout | None:
+    """How one output of the layer lies; None where the pass has not told."""
+    has_batch = address not in subject.survey.unbatched
+    last = address in subject.survey.channels_last
+    return Layout(has_batch, last) if last or not has_batch or output.shape[:1] == (1,) else None
+
+
+def _parts(
+    side: str,
+    tensors: Copies,
+    module: nn.Module,
+    ratio: float,
+    layouts: Mapping[tuple[str, ...], Layout | None],
+) -> Iterator[_Part]:
     for path, tensor in tensors:
         shown = path if side == "output" else path[0 if len(tensors) > 1 else 1 :]
         real = tensor.abs() if tensor.is_complex() else tensor
         values: NDArray[np.float32] = real.float().numpy()
-        maps, read = tensor_maps(values, module, ratio)
+        layout = layouts[path]
+        if layout is None and is_unbatched(tensor, module):
+            layout = Layout(batch=False, last=False)
+        maps, read = tensor_maps(values, module, ratio, layout)
         yield _Part(" ".join((side, *shown)), tuple(tensor.shape), values, maps, read)
 
 

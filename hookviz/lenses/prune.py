@@ -28,6 +28,7 @@ from hookviz.explaining.scoring import class_scores
 from hookviz.explaining.smaller_network import smaller
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.plain_tensors import plain
 from hookviz.language.saying import localised, mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
@@ -233,8 +234,9 @@ def _kept(passes: _Passes, share: float, layer: str) -> Values:
 
     def see(call: hooks.Call) -> None:
         if call.layer == layer and not call.index:  # a copy, since an in-place layer can come next
-            one = call.output[0] if call.output.shape[0] == 1 else call.output
-            maps.append(one.to("cpu", torch.float32, copy=True).numpy())
+            output = plain(call.output)
+            assert output is not None  # a convolution's
+            maps.append(output.to("cpu", torch.float32, copy=True).numpy())
 
     network, gone = passes.network(share)
     scores = passes.scores(network, see)
@@ -244,8 +246,8 @@ def _kept(passes: _Passes, share: float, layer: str) -> Values:
         "kept_logits": scores[0].numpy(),
     }
     before = passes.subject.capture(layer)[layer].values.numpy()
-    if before.ndim == 3 and maps and maps[0].shape == before.shape:
-        kept |= {"before": before, "after": maps[0]}
+    if before.ndim == 3 and maps and maps[0].size == before.size:
+        kept |= {"before": before, "after": maps[0].reshape(before.shape)}
     return kept
 
 

@@ -3,7 +3,7 @@
 from hookviz.capturing.engine import capture
 from hookviz.capturing.survey import steps_after
 from hookviz.lessons.part import Scene
-from hookviz.types import Activation, LayerInfo, Model, ModelInput
+from hookviz.types import Activation, Address, LayerInfo, Model, ModelInput
 
 
 def activation_of(scene: Scene, layer: LayerInfo) -> str:
@@ -12,10 +12,10 @@ def activation_of(scene: Scene, layer: LayerInfo) -> str:
     behind = (
         str(step) for step in steps_after(scene.survey, layer.name) if "ReLU" in kinds[step.layer]
     )
-    return next(behind, layer.name)
+    return next(behind, str(Address(layer.name)))
 
 
 def captured(model: Model, model_input: ModelInput, address: str) -> Activation:
     """What stands at an address, in a pass that ends there."""
-    layer = address.partition("#")[0]
+    layer = Address.read(address).layer
     return capture(model, model_input, layer, logits=False)[address]

@@ -17,7 +17,7 @@ from hookviz.lessons.kept import kept
 from hookviz.lessons.part import Scene
 from hookviz.lessons.picture_changes import brightened, noisy, shifted, turned
 from hookviz.lessons.scores import own_scores
-from hookviz.types import LayerInfo, Pixels
+from hookviz.types import Address, LayerInfo, Pixels
 
 Floats = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ def _versions(scene: Scene, layer: LayerInfo) -> Versions:
     scores, means = [], []
     for version in pictures_of(picture):
         made = repainted(scene.model, scene.model_input, version)
-        found = capture(scene.model, made, address.partition("#")[0])
+        found = capture(scene.model, made, Address.read(address).layer)
         assert found.logits is not None  # the scene's own image has class scores
         scores.append(float(found.logits[target]))
         means.append(found[address].values.double().flatten(1).mean(1).numpy())

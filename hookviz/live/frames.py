@@ -27,7 +27,7 @@ from hookviz.errors import ImageError
 from hookviz.images import formats, reading
 from hookviz.language.saying import say
 from hookviz.live.subject import Subject
-from hookviz.types import Capture, InputImage, Model, Progress
+from hookviz.types import Address, Capture, InputImage, Model, Progress
 
 MOST_BYTES = 1_000_000
 """Of one frame's file. A photograph of the size that a network takes has 20 thousand."""
@@ -125,7 +125,7 @@ def draw(
 
 def layer_of(step: str) -> str:
     """The layer in a written `Address`: ``"relu"`` of ``"relu#1[0]"``."""
-    return step.partition("#")[0].partition("[")[0]
+    return Address.read(step).layer
 
 
 def _check(data: bytes) -> None:

@@ -9,6 +9,7 @@ from torchvision import models
 from torchvision.models import WeightsEnum
 
 from hookviz.errors import WeightsError, shorten
+from hookviz.hooking.default_device import with_numbers
 from hookviz.language.saying import say
 from hookviz.models import architectures, catalog, networks, timm_models
 from hookviz.models.bundled import BUNDLED
@@ -25,6 +26,7 @@ Labels = Path | str | bytes | Sequence[str]
 
 
 @torch.inference_mode(mode=False)  # its tensors are ordinary ones wherever it is called
+@with_numbers
 def load_model(
     name: str,
     weights: str | Path | WeightsEnum = "pretrained",

@@ -17,7 +17,8 @@ def refuse_unsuitable(module: object) -> None:
     """Nothing for a module whose layers hooks can see and whose numbers are there.
 
     Raises:
-        ModelError: it is no module, or a scripted, traced, lazy, meta, sparse or quantised one.
+        ModelError: it is no module, or a scripted, traced, lazy, meta, sparse or quantised one; or
+            a name in it has a dot. A scripted module among its own is a layer like another.
     """
     if not isinstance(module, nn.Module):
         raise ModelError(
@@ -37,6 +38,18 @@ def refuse_unsuitable(module: object) -> None:
             )
         )
     for name, part in module.named_modules():
+        names = [key for key, _ in part._modules.items()]  # a script's has no other way
+        wrong = next((key for key in names if "." in key or not key), None)
+        if wrong is not None:
+            raise ModelError(
+                say(
+                    "{kind} has a module called {wrong!r}{where}: names with a dot, or without a "
+                    "letter, stand for other layers; give it another name, then wrap it.",
+                    kind=kind,
+                    wrong=wrong,
+                    where=say(" in {name}", name=name) if name else "",
+                )
+            )
         if type(part).__module__.startswith(_QUANTISED):
             _refuse_quantised(
                 kind, say("layer {name!r}", name=name) if name else say("its one layer")

@@ -10,6 +10,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking.conduct import is_known_code
+from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import own_shape, pass_without_data
 from hookviz.language.saying import say
 from hookviz.models.adapter import Example, adapt
@@ -21,6 +22,7 @@ from hookviz.models.unsuitable import refuse_unsuitable
 from hookviz.types import Model, Preprocess
 
 
+@with_numbers
 def wrap(
     module: nn.Module | Model,
     preprocess: Preprocess | Callable[[Image.Image], Tensor] | None = None,

@@ -19,6 +19,7 @@ from hookviz.explaining.apart import alone_and_together, are_near, halved, round
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.conduct import only_computes
 from hookviz.hooking.forward_pass import Telling, backward_pass, device_and_dtype, forward_pass
+from hookviz.hooking.plain_tensors import plain
 from hookviz.language.saying import say
 from hookviz.machine.memory import own_memory
 from hookviz.synthesis.dead_ends import dead_end
@@ -313,7 +314,8 @@ class Ascent:
         seen: list[object] = []
 
         def see(call: hooks.Call) -> None:
-            seen[:] = [call.output]
+            output = call.output
+            seen[:] = [plain(output) if isinstance(output, Tensor) else output]
             raise hooks.StopForward  # the rest of the network adds nothing
 
         def go(inputs: Tensor) -> Tensor:

@@ -208,6 +208,15 @@ def by_picture(model: Model, layer: str | None, output: Any, count: int) -> Tens
     """
     if layer is None:
         return scores_in(model, output, count)[:, :, None, None]
+    if isinstance(output, Tensor) and output.is_meta:
+        raise ModelError(
+            say(
+                "Layer {name!r} of {model} puts out a tensor on the meta device, which has a "
+                "shape and no values to look at.",
+                name=layer,
+                model=model.title,
+            )
+        )
     if isinstance(output, Tensor) and output.is_floating_point():
         if output.ndim == 3 and count == 1:  # a convolution may put out maps without a batch
             output = output[None]
@@ -215,6 +224,8 @@ def by_picture(model: Model, layer: str | None, output: Any, count: int) -> Tens
         if maps.ndim == 4 and len(maps) == count and maps.numel():
             return maps
     kind = times(output.shape) if isinstance(output, Tensor) else type(output).__name__
+    if isinstance(output, Tensor) and output.is_complex():
+        kind = say("complex numbers")
     raise ModelError(
         say_count(
             "Layer {layer!r} of {model} puts out {kind} for {count} picture, and no maps "

@@ -10,6 +10,7 @@ from hookviz.capturing.survey import survey
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.hooking.plain_tensors import plain
 from hookviz.language.saying import mark, say
 from hookviz.synthesis.ascent import Ascent
 from hookviz.synthesis.disturbing import NONE
@@ -63,7 +64,9 @@ def begin_inversion(
 
     def see(call: hooks.Call) -> None:
         output = call.output
-        seen.append(output.clone() if isinstance(output, torch.Tensor) else output)
+        if isinstance(output, torch.Tensor) and (numbers := plain(output)) is not None:
+            output = numbers.clone()
+        seen.append(output)
         raise hooks.StopForward
 
     with private_replica(model) as replica, hooks.observe(replica, (layer,), see):

@@ -1,13 +1,15 @@
 """Activation maximisation: pictures of what units look for, made by climbing from noise."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.capturing.survey import survey
-from hookviz.errors import SettingError, UnknownLayerError
+from hookviz.errors import SettingError, UnknownLayerError, shorten
+from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import Telling
 from hookviz.language.saying import say
 from hookviz.synthesis.ascent import Ascent
@@ -50,6 +52,7 @@ class Synthesis:
         return _climbed(self._ascent, self.objectives, steps, progress)
 
 
+@with_numbers
 def maximize(
     model: Model,
     objective: Objective | Sequence[Objective],
@@ -78,7 +81,7 @@ def maximize(
         progress: told the share done after every step; what it raises ends the run.
 
     Raises:
-        SettingError: an option, a channel, a class or a cell is not there.
+        SettingError: an option, a channel, a class or a cell is not there, or `objective` is none.
         UnknownLayerError: a pass runs no layer of that name.
         ModelError: there is nothing to climb, a number is not finite, the network can't be
             differentiated, or there is not the memory for it; where another layer does, it is
@@ -90,7 +93,18 @@ def maximize(
     >>> made.pictures[0].shape, made.steps
     ((64, 64, 3), 8)
     """
-    listed = (objective,) if isinstance(objective, Objective) else tuple(objective)
+    given: Any = objective
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    listed: tuple[Any, ...] = tuple(given) if several else (given,)
+    wrong = next((each for each in listed if not isinstance(each, Objective)), None)
+    if wrong is not None or not listed:
+        raise SettingError(
+            say(
+                "objective={objective} is no Objective and no sequence of them; write for example "
+                "hookviz.Objective.of_class(3), of_channel('conv1', 5) or of_direction.",
+                objective=shorten(repr(objective)),
+            )
+        )
     if pictures < 1:
         raise SettingError(
             say("pictures={pictures}: at least one of each is made.", pictures=pictures)

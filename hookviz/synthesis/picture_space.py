@@ -55,9 +55,10 @@ class Fourier:
 
     @classmethod
     def of(cls, pictures: Tensor) -> "Fourier":
-        """Begin with pictures, ``(N, C, H, W)`` in 0…1."""
+        """Begin with pictures, ``(N, C, H, W)`` in 0…1, of any precision."""
         space = cls(pictures.shape[1:], range(len(pictures)))
-        spectrum = torch.fft.rfft2(photographs.to_plain(pictures) * _CONTRAST, norm="ortho")
+        plain = photographs.to_plain(pictures.float())
+        spectrum = torch.fft.rfft2(plain * _CONTRAST, norm="ortho")
         parameters = torch.view_as_real(spectrum / space._scale.squeeze(-1))
         space.parameters = parameters.contiguous().requires_grad_()
         return space

@@ -7,6 +7,7 @@ import hookviz
 from hookviz.comparing.captures import compare
 from hookviz.types import Model
 from tests.networks import as_model, random_input, seeded
+from tests.odd_networks import ODD, ChannelsLast
 
 
 def test_the_difference_is_b_minus_a_and_numbers_are_of_each_layer(tiny: Model) -> None:
@@ -147,3 +148,14 @@ def test_what_does_not_work_is_said(tiny: Model) -> None:
             compare(a, a).grid(top=top)  # type: ignore[arg-type]
     with pytest.raises(hookviz.SettingError, match="depth=1 is not of use"):
         compare(a, a).grid(depth=1)
+
+
+def test_channels_that_lie_last_are_compared_and_not_the_rows() -> None:
+    model = as_model(seeded(ChannelsLast).eval())
+    layer = f"{ODD}.1"  # a GELU behind a linear layer: 14 rows, 14 columns, 14 channels
+    a, b = (hookviz.capture(model, random_input(seed), layer) for seed in (0, 1))
+    found = compare(a, b)[layer]
+    gaps = (b[layer].values - a[layer].values).abs().double().mean((0, 1)).numpy()
+    np.testing.assert_allclose(found.channels.mean_absolute_difference, gaps, rtol=1e-6)
+    with pytest.raises(hookviz.HookVizError, match="channels last: 14 channels"):
+        found.grid()

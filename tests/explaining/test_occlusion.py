@@ -1,3 +1,4 @@
+import itertools
 import warnings
 
 import numpy as np
@@ -12,6 +13,8 @@ from hookviz.explaining.occlusion import Windows, occlusion
 from hookviz.types import ignore
 from tests.networks import as_model, random_input, seeded
 from tests.odd_batches import ODD, Odd, alone
+from tests.odd_networks import ODD as ODD_LAYER
+from tests.odd_networks import Unbatched
 from tests.pictures import picture
 
 
@@ -111,3 +114,22 @@ def test_each_square_is_hidden_from_a_fresh_network_alone(kind: type[Odd]) -> No
         hidden[..., 4 * row : 4 * row + 4, 4 * column : 4 * column + 4] = 0
         drop = float(whole - alone(network, hidden)[0, 2])
         assert found.drops[row, column] == pytest.approx(drop, rel=1e-3, abs=1e-6)
+
+
+def test_a_layer_without_a_batch_is_asked_one_image_at_a_time() -> None:
+    network = seeded(Unbatched).eval()
+    image = random_input(7)
+    found = hookviz.run_lens(
+        "occlusion", as_model(network), image, layer=ODD_LAYER, window=8, stride=8, baseline="zero"
+    )
+
+    def value(images: Tensor) -> float:
+        with torch.no_grad():
+            maps = torch.relu(network.get_submodule("conv")(images))[0]
+            return float(network.get_submodule(ODD_LAYER)(maps).mean())
+
+    for row, column in itertools.product(range(2), range(2)):
+        hidden = image.clone()
+        hidden[..., 8 * row : 8 * row + 8, 8 * column : 8 * column + 8] = 0
+        drop = value(image) - value(hidden)
+        assert found.values["drops"][row, column] == pytest.approx(drop, abs=1e-6)

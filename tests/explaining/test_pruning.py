@@ -100,3 +100,15 @@ def test_what_means_nothing_is_refused() -> None:
         Pruning(network, ["0"]).masks(50)
     with pytest.raises(hookviz.SettingError, match="effects go with"):
         Pruning(network, ["0"], "channels by effect")
+
+
+def test_random_weights_of_complex_layers_go_as_those_of_real_ones_do() -> None:
+    real = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 1))
+    imaginary = nn.Sequential(*(nn.Conv2d(4, 4, 1, dtype=torch.complex64), nn.Conv2d(3, 4, 3)))
+    for network in (real, imaginary):
+        masks = Pruning(network, ["0", "1"], "random weights", seed=3).masks(0.25)
+        drawn = torch.rand(124, generator=torch.Generator().manual_seed(3))
+        goes = drawn.topk(31).indices
+        stays = torch.ones(124, dtype=torch.bool)
+        stays[goes] = False
+        assert torch.equal(torch.cat([mask.flatten() for mask in masks.values()]), stays)

@@ -5,7 +5,7 @@ from torch import nn
 import hookviz
 from hookviz.capturing.cache import Budget
 from hookviz.types import Model
-from tests.networks import seeded
+from tests.networks import Tiny, as_model, random_input, seeded
 from tests.pictures import picture
 
 
@@ -50,3 +50,14 @@ def test_more_steps_go_on(tiny: Model) -> None:
     hookviz.run_lens("dream", tiny, picture(), layer="conv2", steps=3, cache=session)
     rest = hookviz.run_lens("dream", tiny, picture(), layer="conv2", steps=8, cache=session)
     np.testing.assert_array_equal(rest.values["picture"], whole.values["picture"])
+
+
+def test_an_image_in_double_precision_dreams_as_in_single() -> None:
+    model = as_model(seeded(Tiny).double())
+    image = random_input(1).double()
+    made = hookviz.run_lens("dream", model, image, layer="conv2", steps=3, rate=0.01)
+    single = hookviz.run_lens(
+        "dream", as_model(seeded(Tiny)), image.float(), layer="conv2", steps=3, rate=0.01
+    )
+    np.testing.assert_allclose(made.values["picture"], single.values["picture"], atol=1)
+    assert made.values["after"] == pytest.approx(float(single.values["after"]), rel=1e-3)

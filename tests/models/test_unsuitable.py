@@ -63,3 +63,30 @@ def test_what_follows_the_advice_is_taken() -> None:
     hollow = copy.deepcopy(seeded(Tiny)).to("meta").to_empty(device="cpu")
     hollow.load_state_dict(seeded(Tiny).state_dict())
     assert hookviz.wrap(hollow).digest == hookviz.wrap(seeded(Tiny)).digest
+
+
+@pytest.mark.parametrize(
+    ("inside", "key", "said"),
+    [
+        (False, "a.b", r"Sequential has a module called 'a\.b': names with a dot"),
+        (True, "a.b", r"Sequential has a module called 'a\.b' in 1: names with a dot"),
+        (True, "", r"Sequential has a module called '' in 1: .* without a letter"),
+    ],
+)
+def test_a_name_that_stands_for_another_layer_is_told(*, inside: bool, key: str, said: str) -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Sequential(nn.ReLU()))
+    (network[1] if inside else network)._modules[key] = nn.Conv2d(4, 4, 1)
+    with pytest.raises(hookviz.ModelError, match=said):
+        hookviz.wrap(network)
+
+
+@pytest.mark.parametrize("build", [scripted, traced])
+def test_a_script_among_other_layers_is_one_of_them(build: Callable[[], nn.Module]) -> None:
+    network = nn.Sequential(nn.Conv2d(3, 3, 1), build())
+    model = hookviz.wrap(network, hookviz.Preprocess(16, 16))
+    names = [layer.name for layer in hookviz.list_layers(model, kind="all")]
+    assert names == ["0", "1"]
+    image = torch.rand(1, 3, 16, 16)
+    with torch.no_grad():
+        theirs = network(image)[0]
+    torch.testing.assert_close(hookviz.capture(model, image, "1")["1"].values, theirs)

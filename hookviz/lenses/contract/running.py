@@ -14,6 +14,7 @@ from torch import Tensor
 from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
 from hookviz.errors import SettingError, UnknownNameError, nearest_names
+from hookviz.hooking.default_device import with_numbers
 from hookviz.images import reading
 from hookviz.language.saying import say
 from hookviz.lenses.contract.beside_random import looked
@@ -135,6 +136,7 @@ def check_names(lens: Lens, names: Iterable[str]) -> None:
         )
 
 
+@with_numbers
 def look(
     lens: Lens,
     subject: Subject,

@@ -17,7 +17,7 @@ from hookviz.lessons.activations import activation_of, captured
 from hookviz.lessons.kept import kept
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import Fact, Option, Options, Part, Scene
-from hookviz.types import Activation, InputImage, LayerInfo
+from hookviz.types import Activation, Address, InputImage, LayerInfo
 
 MOST = "most"
 """Stands for the layer with the most channels that are 0 everywhere on the scene's image."""
@@ -74,7 +74,7 @@ def _named(scene: Scene, asked: str) -> str:
 
 def _most_dead(scene: Scene) -> str:
     behind = {info.name: activation_of(scene, info) for info in scene.survey.convs}
-    layers = {address.partition("#")[0] for address in behind.values()}
+    layers = {Address.read(address).layer for address in behind.values()}
     found = capture(scene.model, scene.model_input, layers, logits=False)
     counts = {name: int(_silent(found[address]).sum()) for name, address in behind.items()}
     return max(counts, key=counts.__getitem__)

@@ -8,7 +8,7 @@ from hookviz.drawing.grid import make_grid
 from hookviz.explaining import ranking
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.language.saying import say
-from hookviz.types import LayerInfo, Model, Pixels
+from hookviz.types import Address, LayerInfo, Model, Pixels
 from hookviz.ui.components.walk import walk
 from hookviz.ui.glossary import marked
 from hookviz.ui.state import Cell, choose_channel, plain
@@ -153,4 +153,4 @@ def _show_links(name: str, source: str | None, strongest: ranking.Ranking) -> No
 
 
 def _go_to(layer: str, channel: int) -> None:
-    choose_channel(channel, layer.partition("#")[0])
+    choose_channel(channel, Address.read(layer).layer)

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from hookviz.language.saying import say
+from hookviz.types import Address
 from hookviz.ui.state import choose_channel, plain
 
 _KEY = "_trail"  # a key of session_state that no widget has can't be set from outside
@@ -14,7 +15,7 @@ def follow(layer: str, channel: int, upstream: str, input_channel: int) -> None:
     trail: list[tuple[str, int]] = st.session_state.setdefault(_KEY, [])
     trail.append((layer, channel))
     del trail[:-_LONGEST]
-    choose_channel(input_channel, upstream.partition("#")[0])
+    choose_channel(input_channel, Address.read(upstream).layer)
 
 
 def show_trail() -> None:

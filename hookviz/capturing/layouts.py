@@ -1,0 +1,122 @@
+"""How the tensors of a pass lie: whether with a batch, and with the channels first or last.
+
+Told by the layers that take them one way by definition, and followed through those that keep it, as
+an activation does and a dropout.
+"""
+
+from typing import NamedTuple
+
+from torch import Tensor, nn
+from torch.nn.modules import pooling
+from torch.nn.modules.conv import _ConvNd
+
+from hookviz.capturing import layers
+from hookviz.hooking.torch_functions import TensorMarks
+
+_POOLING = (
+    *(pooling._AvgPoolNd, pooling._MaxPoolNd),
+    *(pooling._AdaptiveAvgPoolNd, pooling._AdaptiveMaxPoolNd),
+)
+
+
+class Layout(NamedTuple):
+    """How one tensor lies.
+
+    Attributes:
+        batch: whether its first dimension is the batch; there is none otherwise.
+        last: whether its last dimension is the channels; that behind the batch is otherwise.
+    """
+
+    batch: bool
+    last: bool
+
+
+class Layouts:
+    """The layouts of a pass's tensors, as far as its layers tell them."""
+
+    def __init__(self) -> None:
+        self._known = TensorMarks[Layout]()
+        self._newest: dict[tuple[int, ...], Layout] = {}  # of tensors of this shape
+
+    def of(self, tensor: Tensor) -> Layout | None:
+        """What is known of a tensor; None where nothing is.
+
+        One that no call has put out, such as the sum with a shortcut, lies as the newest of its
+        shape does, unless all its sides are alike.
+        """
+        known = self._known.get(tensor)
+        if known is None and len(set(tensor.shape[1:])) > 1:
+            known = self._newest.get(tuple(tensor.shape))
+        return known
+
+    def take(self, tensor: Tensor, layout: Layout) -> None:
+        """Know a tensor's layout from here on."""
+        self._known[tensor] = layout
+        self._newest[tuple(tensor.shape)] = layout
+
+    def follow(self, module: nn.Module, taken: Tensor | None, given: Tensor) -> Layout | None:
+        """Take in a call: what it was given first, and one tensor that it put out."""
+        before = None if taken is None else self.of(taken)
+        layout = _by_definition(module, given, before)
+        if layout is None:
+            layout = self._known.get(given)  # a block returns what a layer in it did
+        if layout is None and before is not None and taken is not None:
+            layout = _kept(module, taken, given, before)
+        if layout is None:
+            layout = self.of(given)
+        if layout is not None:
+            self.take(given, layout)
+        return layout
+
+
+def is_unbatched(tensor: Tensor, module: nn.Module) -> bool:
+    """Whether a convolution or a pooling takes or gives this tensor as one without a batch."""
+    dimensions = _dimensions(module)
+    return bool(dimensions) and tensor.ndim == dimensions + 1
+
+
+def _dimensions(module: nn.Module) -> int:
+    """Over how many dimensions a convolution or a pooling goes, 2 for images; 0 for others."""
+    if isinstance(module, _ConvNd):
+        return len(module.kernel_size)
+    kind = next(
+        (kind for kind in type(module).__mro__ if kind.__module__ == pooling.__name__), None
+    )
+    return int(kind.__name__[-2]) if isinstance(module, _POOLING) and kind is not None else 0
+
+
+def _by_definition(module: nn.Module, given: Tensor, before: Layout | None) -> Layout | None:
+    if _dimensions(module):
+        return Layout(not is_unbatched(given, module), last=False)
+    batch = before is None or before.batch
+    if isinstance(module, layers.CHANNELS_FIRST):
+        return Layout(batch, last=False)
+    if layers.computes_along_the_last(module):
+        return Layout(batch, last=True)
+    return None
+
+
+def _kept(module: nn.Module, taken: Tensor, given: Tensor, before: Layout) -> Layout | None:
+    """The layout behind a module that is no layer with a layout of its own."""
+    order = getattr(module, "dims", None) if type(module).__name__ == "Permute" else None
+    if order is not None:
+        channels = taken.ndim - 1 if before.last else int(before.batch)
+        place = [each % taken.ndim for each in order].index(channels)
+        if place in (int(before.batch), taken.ndim - 1):
+            return before._replace(last=place == taken.ndim - 1)
+        return None
+    if given.shape == taken.shape:
+        return before
+    if given.numel() == taken.numel() and not any(True for _ in module.parameters()):
+        return _moved(taken, given, before)
+    return None
+
+
+def _moved(taken: Tensor, given: Tensor, before: Layout) -> Layout | None:
+    """The layout of the same numbers in another order, where the count of channels tells it."""
+    channels = taken.shape[-1 if before.last else int(before.batch)]
+    first = int(before.batch)
+    places = [place for place in range(first, given.ndim) if given.shape[place] == channels]
+    if len(places) == 1 and places[0] in (first, given.ndim - 1):
+        return before._replace(last=places[0] != first)
+    return None

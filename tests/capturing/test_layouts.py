@@ -1,0 +1,232 @@
+"""Where the channels are: followed through a pass, and against sizes that tell them apart."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torchvision.models import convnext, maxvit, swin_transformer
+from torchvision.ops.misc import Permute
+
+import hookviz
+from hookviz.capturing.layouts import Layout, Layouts
+from hookviz.capturing.survey import steps_after, survey
+from hookviz.drawing.panels import GridPanel
+from hookviz.explaining.layer_health import network_health
+from hookviz.types import Address, Preprocess
+from tests.networks import as_model, random_input, seeded
+from tests.odd_networks import ODD, ChannelsLast, Unbatched
+
+
+def followed(module: nn.Module, taken: Tensor, before: Layout | None = None) -> Layout | None:
+    layouts = Layouts()
+    if before is not None:
+        layouts.take(taken, before)
+    given: Tensor = (
+        module(taken, 4) if isinstance(module, maxvit.WindowPartition) else module(taken)
+    )
+    return layouts.follow(module, taken, given)
+
+
+FIRST, LAST = Layout(batch=True, last=False), Layout(batch=True, last=True)
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "before", "after"),
+    [
+        (nn.Conv2d(3, 1, 1), (1, 3, 8, 8), None, FIRST),
+        (nn.Conv2d(3, 1, 1), (3, 8, 8), None, Layout(batch=False, last=False)),
+        (nn.MaxPool2d(2), (1, 8, 8), None, Layout(batch=False, last=False)),
+        (nn.AdaptiveAvgPool1d(2), (1, 3, 8), None, FIRST),
+        (nn.BatchNorm2d(3).eval(), (1, 3, 8, 8), None, FIRST),
+        (nn.Linear(8, 8), (1, 8, 8, 8), FIRST, LAST),
+        (nn.LayerNorm(8), (1, 8, 8, 8), None, LAST),
+        (nn.LayerNorm((3, 8, 8)), (1, 3, 8, 8), FIRST, FIRST),
+        (nn.LayerNorm((3, 8, 8)), (1, 3, 8, 8), None, None),
+        (nn.GELU(), (1, 8, 8, 8), LAST, LAST),
+        (nn.GELU(), (1, 8, 8, 8), FIRST, FIRST),
+        (nn.GELU(), (1, 8, 8, 8), None, None),
+        (nn.ReLU(), (1, 8, 8), Layout(batch=False, last=False), Layout(batch=False, last=False)),
+        (nn.Dropout().eval(), (1, 8, 8, 8), LAST, LAST),
+        (nn.Identity(), (1, 8, 8, 8), LAST, LAST),
+        (Permute([0, 2, 3, 1]), (1, 8, 8, 8), FIRST, LAST),
+        (Permute([0, 3, 1, 2]), (1, 8, 8, 8), LAST, FIRST),
+        (Permute([0, 2, 1, 3]), (1, 3, 8, 8), FIRST, None),
+        (nn.Flatten(2), (1, 3, 8, 8), FIRST, FIRST),
+        (nn.Flatten(1, 2), (1, 8, 8, 3), LAST, LAST),
+        (nn.Flatten(2), (1, 3, 8, 8), LAST, None),
+        (nn.Flatten(2), (1, 64, 8, 8), FIRST, None),
+        (maxvit.WindowPartition(), (1, 3, 8, 8), FIRST, LAST),
+        (nn.PixelShuffle(2), (1, 4, 8, 8), FIRST, None),
+    ],
+)
+def test_a_layer_tells_the_layout_or_keeps_it(
+    module: nn.Module, shape: tuple[int, ...], before: Layout | None, after: Layout | None
+) -> None:
+    assert followed(module, torch.zeros(shape), before) == after
+
+
+def _convnext() -> nn.Module:
+    settings = [convnext.CNBlockConfig(8, 16, 1), convnext.CNBlockConfig(16, None, 1)]
+    network: nn.Module = convnext.ConvNeXt(settings, num_classes=5)
+    return network
+
+
+def _swin() -> nn.Module:
+    network: nn.Module = swin_transformer.SwinTransformer(
+        [4, 4], 8, [1, 2], [1, 2], [5, 5], num_classes=5
+    )
+    return network
+
+
+def _maxvit() -> nn.Module:
+    network: nn.Module = maxvit.MaxVit((SIDE, SIDE), 8, 5, [8], [1], 8, 0.0, num_classes=5)
+    return network
+
+
+def _timm(name: str, **options: Any) -> nn.Module:
+    import timm  # noqa: PLC0415 - takes a second
+
+    made: nn.Module = timm.create_model(name, num_classes=5, **options)
+    return made
+
+
+SIDE = 60  # maps are of 30, 15 and 7 rows; all counts of channels are multiples of 8
+_SWIN: dict[str, Any] = {"embed_dim": 8, "img_size": SIDE, "window_size": 5}
+NETWORKS: dict[str, Callable[[], nn.Module]] = {
+    "convnext": _convnext,
+    "swin": _swin,
+    "maxvit": _maxvit,
+    "timm convnext": partial(_timm, "convnext_tiny", dims=(8, 16, 24, 32), depths=(1, 1, 1, 1)),
+    "timm swin": partial(
+        _timm, "swin_tiny_patch4_window7_224", **_SWIN, depths=(2,), num_heads=(1,)
+    ),
+}
+
+
+def _is_places(count: int) -> bool:
+    return count % 8 != 0
+
+
+def _alike(shape: tuple[int, ...]) -> Iterator[bool]:
+    """Whether the channels are last, by the sizes; nothing where they do not tell."""
+    first, last = (_is_places(count) for count in (shape[0], shape[-1]))
+    if len(shape) == 3 and first != last and _is_places(shape[1]):
+        yield first
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_no_output_with_its_channels_last_is_listed_or_drawn(name: str) -> None:
+    model = hookviz.wrap(seeded(NETWORKS[name]), Preprocess(SIDE, SIDE))
+    surveyed = survey(model, (3, SIDE, SIDE))
+    maps = {info.name: info for info in hookviz.list_layers(model, kind="maps")}
+    found = {True: 0, False: 0}
+    names = [info.name for info in surveyed.every]
+    cap = hookviz.capture(model, random_input(3, SIDE), names)
+    for info in surveyed.every:
+        for is_last in _alike(info.output_shape):
+            found[is_last] += 1
+            assert (info.name in maps) is not is_last, info
+            assert (Address(info.name) in surveyed.channels_last) is is_last, info
+            recorded = cap[info.name]
+            assert recorded.channels_last is is_last
+            if is_last:
+                with pytest.raises(hookviz.HookVizError, match="channels last: "):
+                    hookviz.make_grid(recorded)
+            else:
+                assert hookviz.make_grid(recorded).shape[0] == info.output_shape[0]
+    assert found[True] >= 5, found
+    assert found[False] >= 1, found  # of a swin the first convolution alone
+
+
+def test_as_many_rows_as_channels_are_followed() -> None:
+    """14 rows, 14 columns and 14 channels: no shape tells them apart."""
+    model = as_model(seeded(ChannelsLast).eval())
+    cap = hookviz.capture(model, random_input(4), [f"{ODD}.{place}" for place in range(4)])
+    for place in range(3):
+        assert cap[f"{ODD}.{place}"].values.shape == (14, 14, 14)
+        assert cap[f"{ODD}.{place}"].channels_last
+        with pytest.raises(hookviz.HookVizError, match=r"14×14×14, channels last: 14 channels"):
+            hookviz.make_grid(cap[f"{ODD}.{place}"])
+    assert {info.name for info in hookviz.list_layers(model, kind="maps")} == {"conv", "relu"}
+    shown = hookviz.run_lens("inputs", model, random_input(4), layer=f"{ODD}.1")
+    values = cap[f"{ODD}.1"].values  # of the GELU
+    grid = [panel.grid for panel in shown.panels if isinstance(panel, GridPanel)][1]
+    assert torch.equal(torch.from_numpy(grid.stats.maximum), values.amax((0, 1)))
+
+
+class _BehindAConv(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 14, 3)
+        self.mix = nn.Linear(14, 14)
+        self.gelu = nn.GELU()
+        self.head = nn.Linear(14, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        last = self.gelu(self.mix(self.conv(images).movedim(1, -1)))
+        scores: Tensor = self.head(last.mean((1, 2)))
+        return scores
+
+
+def test_a_step_behind_a_convolution_has_its_channels_first() -> None:
+    model = as_model(seeded(_BehindAConv))
+    assert steps_after(survey(model, (3, 16, 16)), "conv") == ()
+
+
+def test_one_channel_without_a_batch_is_one_channel() -> None:
+    network = seeded(Unbatched).eval()
+    model = as_model(network)
+    image = random_input(7)
+    cap = hookviz.capture(model, image, ODD, inputs=True)
+    with torch.no_grad():
+        maps = torch.relu(network.get_submodule("conv")(image))[0]
+        torch.testing.assert_close(cap[ODD].values, network.get_submodule(ODD)(maps))
+        torch.testing.assert_close(cap.inputs(ODD)[0].values, maps)
+    assert hookviz.make_grid(cap[ODD]).shape == (1, 14, 14)
+    assert hookviz.list_layers(model)[1].output_shape == (1, 14, 14)
+    ablated = hookviz.run_lens("ablate", model, image, layer=ODD, channels="0")
+    assert ablated.values["after"].shape == (1, 14, 14)
+    assert not ablated.values["after"].any()
+    with pytest.raises(hookviz.SettingError, match="whose channels are 0 to 0"):
+        hookviz.run_lens("ablate", model, image, layer=ODD, channels="1")
+    shown = hookviz.run_lens("inputs", model, image, layer=ODD)
+    grids = [panel.grid for panel in shown.panels if isinstance(panel, GridPanel)]
+    assert [grid.shape for grid in grids] == [(4, 14, 14), (1, 14, 14)]
+    health = network_health(model, hookviz.prepare(model, image), ODD)
+    assert {output.address.layer: output.units for output in health.outputs}[ODD] == 1
+    pruned = hookviz.run_lens("prune-weights", model, image, layer=ODD, most=10, step=10)
+    assert pruned.values["before"].shape == pruned.values["after"].shape == (1, 14, 14)
+
+
+class _ReluBehind(nn.Module):
+    """One channel without a batch, and what comes next to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 1, 3)
+        self.relu = nn.ReLU()
+        self.pool = nn.MaxPool2d(2)
+        self.head = nn.Linear(49, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.head(self.pool(self.relu(self.conv(images[0]))).flatten(1))
+        return scores
+
+
+def test_what_follows_one_channel_without_a_batch_is_one_channel_too() -> None:
+    network = seeded(_ReluBehind)
+    model = as_model(network)
+    image = random_input(8)
+    shapes = {info.name: info.output_shape for info in hookviz.list_layers(model, kind="maps")}
+    assert shapes == {"conv": (1, 14, 14), "relu": (1, 14, 14), "pool": (1, 7, 7)}
+    cap = hookviz.capture(model, image, ["conv", "relu", "pool"])
+    with torch.no_grad():
+        maps = network.conv(image[0])
+    torch.testing.assert_close(cap["conv"].values, maps)
+    assert torch.equal(cap["relu"].values, cap["conv"].values.clamp(min=0))
+    assert cap["pool"].values.shape == (1, 7, 7)
+    assert steps_after(survey(model, (3, 16, 16)), "conv") == (Address("relu"), Address("pool"))
+    assert hookviz.run_lens("verify", model, image).values["agrees"].all()

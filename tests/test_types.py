@@ -1,0 +1,90 @@
+"""Addresses: written so that each is told from every other, and read back as they were."""
+
+import itertools
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.types import Address
+from tests.networks import as_model, random_input, seeded
+
+NAMES = ("c", "c#1", "c[0]", "c[0]#1", "c]", "c\\", "c\\#1", "#", "layer1.0.conv1", "")
+PATHS: tuple[tuple[str, ...], ...] = ((), ("0",), ("0", "1"), ("0][1",), ("a#1",), ("",), ("\\",))
+
+
+def test_every_address_is_written_in_a_way_of_its_own_and_read_back() -> None:
+    every = [Address(*each) for each in itertools.product(NAMES, (0, 1, 12), PATHS)]
+    assert len({str(address) for address in every}) == len(every)
+    for address in every:
+        assert Address.read(str(address)) == address
+
+
+@pytest.mark.parametrize(
+    ("address", "written"),
+    [
+        (Address("layer1.0.conv1"), "layer1.0.conv1"),
+        (Address("relu", 1), "relu#1"),
+        (Address("lstm", 0, ("1", "0")), "lstm[1][0]"),
+        (Address("block", 2, ("mask",)), "block#2[mask]"),
+        (Address("c#1"), "c\\#1"),
+        (Address("t[0]", 1, ("0",)), "t\\[0\\]#1[0]"),
+    ],
+)
+def test_the_written_form(address: Address, written: str) -> None:
+    assert str(address) == written
+
+
+@pytest.mark.parametrize("text", ["c#", "c#x", "c[0", "c]0[", "c\\"])
+def test_text_that_nobody_writes_is_a_name(text: str) -> None:
+    assert Address.read(text) == Address(text)
+
+
+class _Colliding(nn.Module):
+    """``c`` runs twice beside ``c#1``, and ``t`` puts out a tuple beside ``t[0]``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.c = nn.Conv2d(3, 3, 3, padding=1)
+        self.add_module("c#1", nn.Conv2d(3, 3, 3, padding=1))
+        self.t = _Twice()
+        self.add_module("t[0]", nn.Conv2d(3, 3, 1))
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.get_submodule("c#1")(self.c(self.c(images)))
+        one, other = self.t(maps)
+        scores: Tensor = self.get_submodule("t[0]")(one + other).mean((2, 3))
+        return scores
+
+
+class _Twice(nn.Module):
+    def forward(self, maps: Tensor) -> tuple[Tensor, Tensor]:
+        return maps * 2, maps * 3
+
+
+def test_addresses_of_one_network_never_collide() -> None:
+    network = seeded(_Colliding)
+    model = as_model(network)
+    image = random_input(3)
+    seen: dict[str, list[Any]] = {}
+    for name in ("c", "c#1", "t", "t[0]"):
+        network.get_submodule(name).register_forward_hook(
+            lambda _module, _inputs, output, name=name: seen.setdefault(name, []).append(output)
+        )
+    with torch.no_grad():
+        network(image)
+    cap = hookviz.capture(model, image, ["c", "c#1", "t", "t[0]"])
+    assert list(cap) == ["c", "c#1", "c\\#1", "t[0]", "t[1]", "t\\[0\\]"]
+    assert torch.equal(cap["c"].values, seen["c"][0][0])
+    assert torch.equal(cap["c#1"].values, seen["c"][1][0])
+    assert torch.equal(cap["c\\#1"].values, seen["c#1"][0][0])
+    assert torch.equal(cap["t[0]"].values, seen["t"][0][0][0])
+    assert torch.equal(cap["t[1]"].values, seen["t"][0][1][0])
+    assert torch.equal(cap["t\\[0\\]"].values, seen["t[0]"][0][0])
+    alone = hookviz.capture(model, image, "c#1")
+    assert torch.equal(alone["c#1"].values, seen["c#1"][0][0])  # by the layer's name
+    assert hookviz.run_lens("verify", model, image).values["agrees"].all()
+    edited = hookviz.run_lens("ablate", model, image, layer="c", channels="0", downstream="c#1")
+    assert torch.equal(torch.from_numpy(edited.values["downstream_before"]), seen["c#1"][0][0])
