@@ -4,7 +4,7 @@ Told by the layers that take them one way by definition, and followed through th
 an activation does and a dropout.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 from torch.nn.modules import pooling
@@ -79,10 +79,11 @@ def _dimensions(module: nn.Module) -> int:
     """Over how many dimensions a convolution or a pooling goes, 2 for images; 0 for others."""
     if isinstance(module, _ConvNd):
         return len(module.kernel_size)
-    kind = next(
-        (kind for kind in type(module).__mro__ if kind.__module__ == pooling.__name__), None
-    )
-    return int(kind.__name__[-2]) if isinstance(module, _POOLING) and kind is not None else 0
+    if not isinstance(module, _POOLING):
+        return 0
+    kinds = (kind for kind in type(module).__mro__ if kind.__module__ == pooling.__name__)
+    sign = next(kinds).__name__[-2]  # of MaxPool2d; a person's own can be of _MaxPoolNd alone
+    return int(sign) if sign.isdigit() else 0
 
 
 def _by_definition(module: nn.Module, given: Tensor, before: Layout | None) -> Layout | None:
@@ -98,8 +99,11 @@ def _by_definition(module: nn.Module, given: Tensor, before: Layout | None) -> L
 
 def _kept(module: nn.Module, taken: Tensor, given: Tensor, before: Layout) -> Layout | None:
     """The layout behind a module that is no layer with a layout of its own."""
-    order = getattr(module, "dims", None) if type(module).__name__ == "Permute" else None
-    if order is not None:
+    if taken.ndim < int(before.batch) + 1:
+        return None
+    kind = type(module)
+    if kind.__name__ == "Permute" and kind.__module__ == "torchvision.ops.misc":
+        order: Any = module.dims
         channels = taken.ndim - 1 if before.last else int(before.batch)
         place = [each % taken.ndim for each in order].index(channels)
         if place in (int(before.batch), taken.ndim - 1):

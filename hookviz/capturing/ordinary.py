@@ -28,3 +28,15 @@ def check_ordinary(model: Model, surveyed: Survey, layer: str) -> None:
             hint=hint,
         )
     )
+
+
+def without_values(model: Model, layer: str | None) -> ModelError:
+    """The error for a layer that puts out a shape alone."""
+    return ModelError(
+        say(
+            "Layer {name!r} of {model} puts out a tensor on the meta device, which has a shape and "
+            "no values to look at.",
+            name=layer,
+            model=model.title,
+        )
+    )

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hookviz.capturing.layouts import is_unbatched
+from hookviz.capturing.ordinary import without_values
 from hookviz.capturing.survey import Survey
 from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
 from hookviz.hooking import conduct, hooks
@@ -131,7 +132,7 @@ def run(
         raise _nothing_to_look_at(model, seen, missing, hollow=hollow)
     modules = dict(model.network.named_modules(remove_duplicate=False))
 
-    def given(record: Any) -> Tensor:
+    def given(record: hooks.Recorded) -> Tensor:
         values = _numbers(record.tensor)
         if whole or is_unbatched(record.tensor, modules[record.address.layer]):
             return values
@@ -145,14 +146,7 @@ def run(
 def _nothing_to_look_at(model: Model, seen: Survey, name: str, *, hollow: bool) -> ModelError:
     """The error for a layer without numbers; `hollow`: it put out a shape without values."""
     if hollow:
-        return ModelError(
-            say(
-                "Layer {name!r} of {model} puts out a tensor on the meta device, which has a "
-                "shape and no values to look at.",
-                name=name,
-                model=model.title,
-            )
-        )
+        return without_values(model, name)
     if name in seen.unlike:
         return ModelError(
             say(

@@ -3,7 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -145,7 +145,7 @@ def survey(model: Model, shape: tuple[int, ...]) -> Survey:
         known = _surveys.setdefault(model.network, {})
         if shape in known:
             return known[shape]
-    surveyed = pass_without_data(model, shape, _pass_over)
+    surveyed = pass_without_data(model, shape, _pass_in_general)
     conduct.take_down(model.network, only_computes=surveyed.only_computes)
     return _remember(known, shape, surveyed)
 
@@ -196,8 +196,7 @@ def survey_input(model: Model, model_input: ModelInput) -> Survey:
         surveyed = _pass_over(
             replica, model_input.tensor, lambda images: forward_pass(model, replica, images)
         )
-    # It is the way of this input, and of no other.
-    return _remember(known, model_input.digest, replace(surveyed, only_computes=False))
+    return _remember(known, model_input.digest, surveyed)
 
 
 def _remember(
@@ -210,6 +209,20 @@ def _remember(
     return surveyed
 
 
+def _pass_in_general(network: nn.Module, images: Tensor) -> Survey:
+    """A pass over an input without an image in it, and whether any image will take its way."""
+    watched = conduct.Conduct(network)
+    if images.is_meta:
+        with watched:
+            surveyed = _pass_over(network, images)
+    else:
+        # A transformer encoder takes another way where it is watched, so there are two passes.
+        surveyed = _pass_over(network, images.clone())
+        with suppress(Exception), watched:
+            network(images)
+    return replace(surveyed, only_computes=watched.only_computed)
+
+
 def _pass_over(
     network: nn.Module, images: Tensor, run: Callable[[Tensor], Any] | None = None
 ) -> Survey:
@@ -218,8 +231,6 @@ def _pass_over(
     seen: list[ReturnedCall] = []
     recorder, outputs, passed_on = hooks.Recorder(), Outputs(), set[int]()
     layouts = Layouts()
-    # of data it tells nothing more, and a transformer encoder would take another way under it
-    watched = conduct.Conduct(network) if images.is_meta else None
 
     def see(call: hooks.Call) -> None:
         with not_followed():
@@ -230,7 +241,7 @@ def _pass_over(
             if outputs.passes_on(call.output):
                 passed_on.add(len(seen) - 1)
 
-    with hooks.observe(network, modules, see), watched or nullcontext():
+    with hooks.observe(network, modules, see):
         output = (run or network)(images)
 
     calls: dict[str, int] = {}
@@ -285,5 +296,5 @@ def _pass_over(
         frozenset(channels_last),
         MappingProxyType({call.layer: call.unlike for call in reversed(seen) if call.unlike}),
         output.shape[1] if isinstance(output, Tensor) and output.ndim == 2 else 0,
-        only_computes=watched is not None and watched.only_computed,
+        only_computes=False,
     )

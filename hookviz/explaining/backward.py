@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hookviz.capturing.ordinary import check_ordinary
+from hookviz.capturing.ordinary import check_ordinary, without_values
 from hookviz.capturing.survey import survey_input
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.explaining.scoring import scores_in
@@ -211,18 +211,10 @@ class Pass:
                 )
             )
         if asked.is_meta:
-            raise ModelError(
-                say(
-                    "Layer {name!r} of {model} puts out a tensor on the meta device, which has a "
-                    "shape and no values to look at.",
-                    name=layer,
-                    model=self._model.title,
-                )
-            )
+            raise without_values(self._model, layer)
         if asked.ndim != 4 or len(asked) != count:
             if count > 1:  # of all inputs one map, which is the first one's
-                shape = tuple(map(str, asked.shape))
-                raise _no_maps(self._model, self._model_input, layer, shape)
+                raise ModelError(say("{layer} puts out no maps for each input.", layer=layer))
             asked = map_of(self._model, self._model_input, layer, asked)[None]
         return asked
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.pooling import _MaxPoolNd
 from torchvision.models import convnext, maxvit, swin_transformer
 from torchvision.ops.misc import Permute
 
@@ -28,6 +29,13 @@ def followed(module: nn.Module, taken: Tensor, before: Layout | None = None) -> 
         module(taken, 4) if isinstance(module, maxvit.WindowPartition) else module(taken)
     )
     return layouts.follow(module, taken, given)
+
+
+class _OwnPool(_MaxPoolNd):
+    """A person's own pooling, of no certain number of dimensions."""
+
+    def forward(self, maps: Tensor) -> Tensor:
+        return maps[..., ::2, ::2]
 
 
 FIRST, LAST = Layout(batch=True, last=False), Layout(batch=True, last=True)
@@ -60,6 +68,10 @@ FIRST, LAST = Layout(batch=True, last=False), Layout(batch=True, last=True)
         (nn.Flatten(2), (1, 64, 8, 8), FIRST, None),
         (maxvit.WindowPartition(), (1, 3, 8, 8), FIRST, LAST),
         (nn.PixelShuffle(2), (1, 4, 8, 8), FIRST, None),
+        (_OwnPool(2), (1, 4, 8, 8), FIRST, FIRST),
+        (nn.Flatten(0), (1,), LAST, LAST),
+        (nn.Unflatten(0, (2, 2)), (4,), LAST, None),
+        (nn.Unflatten(0, (2, 2)), (4,), FIRST, None),
     ],
 )
 def test_a_layer_tells_the_layout_or_keeps_it(
