@@ -152,7 +152,7 @@ NETWORKS: dict[str, Callable[[], list[nn.Module]]] = {
         conv(padding=1),
     ],
     "other channels": lambda: [
-        Function(lambda x: x[:, [2, 1, 0]].flip(1)),
+        Function(lambda x: x[:, [2, 1, 0]].flip(1)[:, :1].repeat(1, 3, 1, 1).roll(1, 1)),
         conv(stride=2, padding=1),
         Function(lambda x: x.view(1, 3, 1, *x.shape[2:]).transpose(1, 2).flatten(1, 2)),
         conv(padding=1),
