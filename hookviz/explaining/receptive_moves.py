@@ -165,14 +165,18 @@ def _followed(line: Line | None, way: Tensor, unit: int) -> Line | None:
 def _touched(op: Operation) -> Sequence[int]:
     """The dimensions along which a function may move values, counted from the end."""
     name, ndim = function_name(op.func), len(op.shapes[0])
-    every = tuple(range(-ndim, 0))
+    every, numbers = tuple(range(-ndim, 0)), op.args[1:]
+    if len(numbers) == 1 and isinstance(numbers[0], Sequence):
+        numbers = tuple(numbers[0])
     dims: int | Sequence[int] = every
     if name == "channel_shuffle":
         dims = ()
     elif name == "index_select":
         dims = op.argument(1, "dim")
     elif name == "flip":
-        dims = op.kwargs.get("dims", op.args[1] if len(op.args) == 2 else op.args[1:])
+        dims = op.kwargs.get("dims", numbers)
+    elif name == "repeat" and len(numbers) == ndim:
+        dims = [dim for dim, count in zip(every, numbers, strict=True) if count != 1]
     elif name == "roll":
         dims = op.argument(2, "dims") or every
     elif name == "getitem" and len(op.args[1]) == 2 and op.args[1][0] == slice(None):

@@ -143,7 +143,7 @@ def _halvings(length: int, count: int) -> Fraction:
     A map of 13 that a layer of stride 2 made 7, or 6, of is twice as large, but for its end.
     """
     less, more = sorted((length, count))
-    for power in range(less.bit_length() - 1, more.bit_length() + 1):
+    for power in range(more.bit_length()):
         halved = more / 2**power
         if less in (math.floor(halved), math.ceil(halved)):
             return Fraction(2**power if length == more else Fraction(1, 2**power))

@@ -98,8 +98,10 @@ class Halves(nn.Module):
         self.join = nn.Conv2d(6, 3, 3, padding=1)
 
     def forward(self, images: Tensor) -> Tensor:
-        found: Tensor = self.join(torch.cat([self.up(self.inner(self.down(images))), images], 1))
-        return found
+        found = self.inner(self.down(images))
+        found = self.up(found, images) if isinstance(self.up, Function) else self.up(found)
+        result: Tensor = self.join(torch.cat([found, images], 1))
+        return result
 
 
 def conv(kernel: int = 3, **options: object) -> nn.Conv2d:
@@ -152,7 +154,7 @@ NETWORKS: dict[str, Callable[[], list[nn.Module]]] = {
         conv(padding=1),
     ],
     "other channels": lambda: [
-        Function(lambda x: x[:, [2, 1, 0]].flip(1)),
+        Function(lambda x: x[:, [2, 1, 0]].flip(1)[:, :1].repeat(1, 3, 1, 1).roll(1, 1)),
         conv(stride=2, padding=1),
         Function(lambda x: x.view(1, 3, 1, *x.shape[2:]).transpose(1, 2).flatten(1, 2)),
         conv(padding=1),
@@ -165,9 +167,9 @@ NETWORKS: dict[str, Callable[[], list[nn.Module]]] = {
 }  # fmt: skip
 
 
-def built(name: str) -> nn.Sequential:
+def built(parts: list[nn.Module]) -> nn.Sequential:
     """The network with weights of 1, so that nothing cancels."""
-    network = nn.Sequential(nn.Sequential(*NETWORKS[name]()), nn.Identity()).double()
+    network = nn.Sequential(nn.Sequential(*parts), nn.Identity()).double()
     for parameter in network.parameters():
         nn.init.ones_(parameter)
     return network
@@ -186,10 +188,33 @@ def lines(network: nn.Module, axis: int) -> list[tuple[int, int]]:
     return seen
 
 
+def to_the_size(mode: str) -> nn.Module:
+    return Halves(Function(lambda x, to: F.interpolate(x, to.shape[-2:], mode=mode)))
+
+
+ODD: dict[str, Callable[[], list[nn.Module]]] = {
+    "nearest, to a size": lambda: [to_the_size("nearest"), conv(padding=1)],
+    "bilinear, to a size": lambda: [
+        nn.AvgPool2d(2),
+        to_the_size("bilinear"),
+        conv(padding=1),
+    ],
+}
+
+
 @pytest.mark.parametrize("side", [6, 12])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_small_image_tells_the_sizes_of_a_large_one(name: str, side: int) -> None:
-    network = built(name)
+    check_sizes(built(NETWORKS[name]()), side)
+
+
+@pytest.mark.parametrize("side", [13, 14, 15, 21])
+@pytest.mark.parametrize("name", ODD)
+def test_maps_of_odd_lengths_tell_them_too(name: str, side: int) -> None:
+    check_sizes(built(ODD[name]()), side)
+
+
+def check_sizes(network: nn.Module, side: int) -> None:
     field = receptive_fields(as_model(network), (3, side, side))["1"]
     assert field.size is not None
     for axis in (0, 1):

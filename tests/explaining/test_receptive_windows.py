@@ -43,6 +43,12 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "nearest": lambda x: F.interpolate(x, scale_factor=2),
     "nearest to less": lambda x: F.interpolate(x, (7, 5)),
     "nearest-exact": lambda x: F.interpolate(x, (7, 19), mode="nearest-exact"),
+    "nearest by a factor": lambda x: F.interpolate(x, scale_factor=(1.3, 0.7)),
+    "nearest-exact by a factor": lambda x: F.interpolate(
+        x, scale_factor=(1.45, 0.8), mode="nearest-exact"
+    ),
+    "bilinear by a factor": lambda x: F.interpolate(x, scale_factor=(1.45, 0.7), mode="bilinear"),
+    "bicubic by a factor": lambda x: F.interpolate(x, scale_factor=(1.45, 0.7), mode="bicubic"),
     "bilinear": lambda x: F.interpolate(x, (9, 20), mode="bilinear"),
     "bilinear, aligned": lambda x: F.interpolate(x, (25, 9), mode="bilinear", align_corners=True),
 }  # fmt: skip
