@@ -302,7 +302,8 @@ def random_description(random: Random, kind: str = "") -> Description:
         guessed=random.randrange(6) == 5,
     )
     description = with_feature(random, description, feature)
-    if "Recurrent" in description.features:  # which takes a step for each of 224×224 cells
+    # what takes a step or a row for each cell takes minutes or 20 GB of a guessed 224×224
+    if not description.features.isdisjoint(("Recurrent", "Attention")):
         again = feature == "guessed"
         return random_description(random, kind) if again else replace(description, guessed=False)
     return description
