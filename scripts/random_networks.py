@@ -13,8 +13,9 @@ import multiprocessing
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from random import Random
 
@@ -66,20 +67,42 @@ def main() -> int:
 
 def _tried(arguments: argparse.Namespace) -> Iterator[Tried]:
     """As many networks as are asked for that run, and those between them that do not."""
-    attempt = partial(_attempt, arguments.kind)
+    attempt = partial(_attempt, kind=arguments.kind)
     seed, missing = arguments.first, arguments.networks
-    with ProcessPoolExecutor(
-        arguments.workers, multiprocessing.get_context("spawn"), torch.set_num_threads, (1,)
-    ) as pool:
-        while missing:
-            seeds = range(seed, seed + missing)
-            seed += missing
-            for tried in pool.map(attempt, seeds, chunksize=min(16, 1 + missing // 8)):
-                missing -= tried[2].runs
+    while missing:
+        seeds = range(seed, seed + missing)
+        for tried in _each(attempt, seeds, arguments.workers):
+            seed += 1
+            missing -= tried[2].runs
+            yield tried
+
+
+def _each(
+    attempt: partial[Tried], seeds: Sequence[int], workers: int, at_once: int = 4
+) -> Iterator[Tried]:
+    """The attempts in order; one that ends its process is told, and the others go on."""
+    done = 0
+    try:
+        with ProcessPoolExecutor(
+            workers, multiprocessing.get_context("spawn"), torch.set_num_threads, (1,)
+        ) as pool:
+            for tried in pool.map(attempt, seeds, chunksize=at_once):
+                done += 1
                 yield tried
+    except BrokenProcessPool:
+        left = seeds[done:]
+        if len(left) == 1:
+            description = random_description(Random(left[0]), attempt.keywords["kind"])  # noqa: S311
+            yield left[0], description, Outcome(raw=("the process ended",)), 0.0
+            return
+        # those that were on their way, one by one; then as many together as before
+        some = min(len(left), workers * at_once)
+        for one in left[:some]:
+            yield from _each(attempt, [one], 1, 1)
+        yield from _each(attempt, left[some:], workers, at_once)
 
 
-def _attempt(kind: str, seed: int) -> Tried:
+def _attempt(seed: int, kind: str) -> Tried:
     description = random_description(Random(seed), kind)  # noqa: S311 - nothing is secret here
     started = time.monotonic()
     outcome = trial(description)

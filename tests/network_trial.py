@@ -1,4 +1,7 @@
-"""One random network held against plain hooks: captures, caches, lenses, digest, and its state."""
+"""One random network held against plain hooks: captures, caches, lenses, digest, and its state.
+
+A long file: one trial, each of whose methods is one thing that HookViz does with a network.
+"""
 
 import warnings
 from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""Random networks, built from a small description so that a failure can be made smaller."""
+"""Random networks, built from a small description so that a failure can be made smaller.
+
+A long file: what a description can say, what is built from it and how one is drawn belong together.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -299,8 +302,10 @@ def random_description(random: Random, kind: str = "") -> Description:
         guessed=random.randrange(6) == 5,
     )
     description = with_feature(random, description, feature)
-    if "Recurrent" in description.features:  # which takes a step for each of 224×224 cells
-        description = replace(description, guessed=False)
+    # what takes a step or a row for each cell takes minutes or 20 GB of a guessed 224×224
+    if not description.features.isdisjoint(("Recurrent", "Attention")):
+        again = feature == "guessed"
+        return random_description(random, kind) if again else replace(description, guessed=False)
     return description
 
 

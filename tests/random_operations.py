@@ -1,7 +1,8 @@
 """What people do between the layers of a network: the operations of random networks.
 
 Each is a function of the chain that it stands in, which has buffers and attributes to keep things
-in, and of a map of `WIDTH` channels and any size; it gives such a map back.
+in, and of a map of `WIDTH` channels and any size; it gives such a map back. A long file of small
+things, as that of the blocks is.
 """
 
 import threading

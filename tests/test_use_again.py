@@ -75,8 +75,9 @@ def own_generators() -> Iterator[None]:
 @pytest.mark.parametrize("feature", FEATURES)
 def test_a_network_with_one_feature(feature: str) -> None:
     description = with_feature(random.Random(1), Description((Step("norm"),)), feature)
-    # a step for each cell of the largest input that is guessed takes its time
-    steps = hookviz.Preprocess(resize=SIDE, crop=SIDE) if feature == "Recurrent" else None
+    # a step or a row for each cell of 224×224, which is guessed, takes minutes or gigabytes
+    large = feature in ("Recurrent", "Attention")
+    steps = hookviz.Preprocess(resize=SIDE, crop=SIDE) if large else None
     assert_unharmed(lambda: build(description), random_input(1, SIDE), steps)
 
 
