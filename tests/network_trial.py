@@ -92,21 +92,18 @@ class _Trial:
 
     def _truth(self, description: Description, image: Tensor) -> Truth:
         """What hooks see in the first pass of a network of its own."""
-        with self._by_itself(hooked=True):
+        with self._by_itself():
             return plain_hooks(lived(description), image, self._dtype)
 
     @contextmanager
-    def _by_itself(self, *, hooked: bool = False) -> Iterator[None]:
-        """In the block nothing is HookViz's, and torch goes the way that `hooked` layers take."""
-        fast = torch.backends.mha.get_fastpath_enabled()
-        torch.backends.mha.set_fastpath_enabled(fast and not (hooked and not self._exact))
+    def _by_itself(self) -> Iterator[None]:
+        """In the block nothing is HookViz's: a person's global hooks may fire."""
         watching, self._hooks.watching = self._hooks.watching, False
         try:
             with random_outside.apart():
                 yield
         finally:
             self._hooks.watching = watching
-            torch.backends.mha.set_fastpath_enabled(fast)
 
     @contextmanager
     def _unharmed(self, what: str, own: nn.Module) -> Iterator[None]:
@@ -240,7 +237,7 @@ class _Trial:
 
     def _fields(self, model: Model) -> None:
         """No receptive field is smaller than what a gradient reaches."""
-        with self._by_itself(hooked=True):
+        with self._by_itself():
             seen = seen_pixels(lived(self._description), self._images[1], self._dtype)
         with self._only_errors_of_ours("receptive fields"):
             fields = receptive_fields(model, (3, SIDE, SIDE)) if seen else {}
@@ -254,7 +251,9 @@ class _Trial:
 
     def _neighbours(self, model: Model, truth: Truth, cache: ByteCache) -> None:
         """A network that differs in one thing, with the same cache and name."""
-        again = self._wrapped(lived(self._description))
+        with self._by_itself():
+            twin = lived(self._description)
+        again = self._wrapped(twin)
         told = _NEVER_EQUAL.isdisjoint(self._description.kinds)
         if again is not None and told and again.digest != model.digest:
             self._wrong.append("two equal networks have different digests")
@@ -263,7 +262,9 @@ class _Trial:
                 theirs = self._truth(other, self._images[1])
             except Exception:  # noqa: BLE001, S112 - no network
                 continue
-            beside = self._wrapped(lived(other))
+            with self._by_itself():
+                neighbour = lived(other)
+            beside = self._wrapped(neighbour)
             if beside is None:
                 continue
             if beside.digest == model.digest and not same_values(truth, theirs):

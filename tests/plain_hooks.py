@@ -46,7 +46,9 @@ def plain_hooks(network: nn.Module, image: Tensor, dtype: torch.dtype | None = N
             call = counts[name] = counts.get(name, -1) + 1
             for path, tensor in tensors_in(output):
                 address = f"{name}#{call}{path}" if call else f"{name}{path}"
-                activations[address] = tensor.detach().clone()
+                # Of a nested tensor the rows that it has, one behind the other.
+                rows = torch.cat(tensor.unbind()) if tensor.is_nested else tensor
+                activations[address] = rows.detach().clone()
                 if isinstance(module, _ConvNd):
                     convs.append(address)
 

@@ -9,7 +9,6 @@ The question is answered by watching one pass without data: a way past the versi
 attribute are all seen there. A network that is never watched counts as one that does more.
 """
 
-import copyreg
 import hashlib
 import pickle
 import threading
@@ -30,6 +29,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.hooking.copies import insides
 from hookviz.hooking.generators import generators
+from hookviz.hooking.module_copies import slots_of
 from hookviz.hooking.torch_functions import EveryFunction, function_name, not_followed
 
 _only_computes: MutableMapping[nn.Module, bool] = WeakIdKeyDictionary()
@@ -232,14 +232,15 @@ def _parts_of_object(value: Any) -> Iterable[Any] | None:
     if isinstance(value, torch.Generator):
         return (value.get_state().numpy().tobytes(),)
     kind = type(value)
-    slots = copyreg._slotnames(kind)  # type: ignore[attr-defined]
+    slots = slots_of(kind)
     parts = [getattr(value, slot) for slot in slots if hasattr(value, slot)]
     parts += (
         (part for pair in vars(value).items() for part in pair)
         if hasattr(value, "__dict__")
         else ()
     )
-    if all(getattr(kind, way, None) is getattr(object, way, None) for way in _PICKLED):
+    plain = all(getattr(kind, way, None) is getattr(object, way, None) for way in _PICKLED)
+    if plain or is_library(kind.__module__):
         return parts if slots or hasattr(value, "__dict__") else None
     try:
         return *parts, pickle.dumps(value)

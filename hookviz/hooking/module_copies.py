@@ -7,7 +7,6 @@ back in training mode and without what was put on it; that is put right afterwar
 """
 
 import copy
-import copyreg
 from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -45,10 +44,21 @@ class Bare:
         """Give it copies of all that the module has."""
         for key, value in vars(self._module).items():
             vars(self._made)[key] = copied_or_shared(value, self._memo)
-        for slot in copyreg._slotnames(type(self._module)):  # type: ignore[attr-defined]
+        for slot in slots_of(type(self._module)):
             if hasattr(self._module, slot):
                 value = copied_or_shared(getattr(self._module, slot), self._memo)
                 object.__setattr__(self._made, slot, value)
+
+
+def slots_of(kind: type) -> tuple[str, ...]:
+    """The attributes that a class keeps in slots; `copyreg` leaves its own list in it."""
+    found = []
+    for base in kind.__mro__:
+        slots = vars(base).get("__slots__", ())
+        for slot in (slots,) if isinstance(slots, str) else slots:
+            hidden = slot.startswith("__") and not slot.endswith("__")
+            found.append(f"_{base.__name__.lstrip('_')}{slot}" if hidden else slot)
+    return tuple(slot for slot in found if slot not in ("__dict__", "__weakref__"))
 
 
 def copied_or_shared(value: Any, memo: dict[int, Any]) -> Any:

@@ -15,6 +15,7 @@ from hookviz.errors import ModelError
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.apart import apart, silent_hooks
 from hookviz.hooking.conduct import Conduct
+from hookviz.hooking.plain_tensors import kind_of
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import say
 
@@ -98,8 +99,9 @@ def _outputs(network: nn.Module, images: Tensor) -> list[tuple[str, Tensor]]:
     found: list[tuple[str, Tensor]] = []
 
     def see(call: hooks.Call) -> None:
-        for _, tensor in hooks.tensors_in(call.output):
-            found.append((call.layer, tensor.detach().clone()))
+        # Nested, sparse and mapped ones can't be compared, and what comes of them can.
+        put_out = (each for _, each in hooks.tensors_in(call.output) if not kind_of(each))
+        found.extend((call.layer, tensor.detach().clone()) for tensor in put_out)
 
     names = [name for name, module in network.named_modules() if not any(module.children())]
     with hooks.observe(network, dict.fromkeys((*names, "")), see):

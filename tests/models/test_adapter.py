@@ -122,8 +122,8 @@ def test_a_graph_module_takes_an_example() -> None:
     image, scale = torch.rand(1, 3, 8, 8), torch.full((1,), 3.0)
     twin, network = (fx.symbolic_trace(seeded(_TwoInputs)).eval() for _ in range(2))
     with torch.no_grad():
-        first = twin.conv(image)
-        last = twin.norm(first * scale)
+        first = twin.get_submodule("conv")(image)
+        last = twin.get_submodule("norm")(first * scale)
     model = hookviz.wrap(network, example=(image, scale))
     for _ in range(2):
         cap = hookviz.capture(model, image, ["conv", "norm"])
