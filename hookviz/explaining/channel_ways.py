@@ -23,7 +23,7 @@ from torch import fx, nn
 
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import replicas
-from hookviz.hooking.apart import apart
+from hookviz.hooking.isolation import isolated
 from hookviz.hooking.conduct import is_known_code
 from hookviz.language.saying import say
 
@@ -84,7 +84,7 @@ def channel_ways(network: nn.Module) -> dict[str, Way | str]:
     known = is_known_code(network)
     hollow = replicas.shapes_only(network) if known else replicas.replicate(network)
     try:
-        with apart(network):
+        with isolated(network):
             graph = _graph_of(hollow)
     except Exception as error:  # whatever a person's code makes of a stand-in for a tensor
         why = shorten(str(error).partition("\n")[0].rstrip("."), 200) or type(error).__name__

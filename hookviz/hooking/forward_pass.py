@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.apart import apart
+from hookviz.hooking.isolation import isolated
 from hookviz.hooking.conduct import is_known_code
 from hookviz.hooking.failing_call import FailingCall, failing_call, first_line
 from hookviz.hooking.precision import device_and_dtype as device_and_dtype  # noqa: PLC0414
@@ -74,7 +74,7 @@ def private_replica(model: Model) -> Iterator[nn.Module]:
     with (
         torch.inference_mode(mode=False),
         torch.no_grad(),
-        apart(model.network),
+        isolated(model.network),
         replicas.borrow(model.network) as replica,
     ):
         yield replica
@@ -95,7 +95,7 @@ def forward_pass(
         ModelError: the network can't take these images, or there is not enough memory.
     """
     try:
-        with apart(model.network):
+        with isolated(model.network):
             return replica(images.to(*device_and_dtype(replica), copy=True))
     except hooks.StopForward:
         return None
@@ -122,7 +122,7 @@ def backward_pass(
         ModelError: the network can't be differentiated.
     """
     try:
-        with apart(model.network):
+        with isolated(model.network):
             return torch.autograd.grad(value, tensors, allow_unused=True)
     except Exception as error:
         if telling is not None and telling.was_ended_by(error):
@@ -168,7 +168,7 @@ def pass_without_data(
         hollow = replicas.shapes_only(model.network)
         dtype = device_and_dtype(model.network)[1]
         try:
-            with torch.inference_mode(mode=False), torch.no_grad(), apart(model.network):
+            with torch.inference_mode(mode=False), torch.no_grad(), isolated(model.network):
                 return follow(hollow, torch.empty(1, *shape, device="meta", dtype=dtype))
         except Exception:  # noqa: BLE001, S110 - whatever meta tensors can't do, real ones decide
             pass

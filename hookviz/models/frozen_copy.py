@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from hookviz.errors import ModelError
 from hookviz.hooking import replicas
-from hookviz.hooking.apart import apart
+from hookviz.hooking.isolation import isolated
 from hookviz.hooking.foreign_hooks import Place, adopted_for, foreign_hooks
 from hookviz.hooking.hooks import tensors_in
 from hookviz.hooking.precision import device_and_dtype, dtypes, take_down_dtype
@@ -38,7 +38,7 @@ def frozen_copy(module: nn.Module) -> nn.Module:
 
 def _evaluate(network: nn.Module) -> None:
     """Put it into evaluation mode, also where a person's ``eval`` or ``train`` can't be called."""
-    with apart(network):
+    with isolated(network):
         try:
             network.eval()
         except Exception:  # noqa: BLE001 - of other arguments, or whatever they raise
@@ -118,7 +118,7 @@ def _scores(
     device, own = device_and_dtype(network)
     values = torch.randn(1, *shape, generator=torch.Generator().manual_seed(0))
     try:
-        with torch.inference_mode(mode=False), torch.no_grad(), apart(network):
+        with torch.inference_mode(mode=False), torch.no_grad(), isolated(network):
             output = replicas.full_copy(network)(values.to(device, dtype or own))
     except Exception:  # noqa: BLE001 - a person's own code can raise anything
         return None

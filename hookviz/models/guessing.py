@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.apart import apart
+from hookviz.hooking.isolation import isolated
 from hookviz.hooking.conduct import is_known_code
 from hookviz.hooking.precision import device_and_dtype, dtypes
 from hookviz.types import Preprocess
@@ -56,7 +56,7 @@ def guess_input(network: nn.Module) -> Guess:
     at a wrong size, takes that size only where no other runs.
     """
     device, dtype = device_and_dtype(network)
-    with apart(network):
+    with isolated(network):
         for probe, sides in _probes(network, device, dtype):
             shape = probe.first_fit(sides)
             if shape is not None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from hookviz.errors import ModelError
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.apart import apart, silent_hooks
+from hookviz.hooking.isolation import isolated, silent_hooks
 from hookviz.hooking.conduct import Conduct
 from hookviz.hooking.plain_tensors import kind_of
 from hookviz.hooking.precision import device_and_dtype
@@ -74,7 +74,7 @@ def _where_outputs_differ(
     device, dtype = device_and_dtype(copied)
     values = torch.randn(1, *shape, generator=torch.Generator().manual_seed(0))
     images = values.to(device, dtype)
-    with torch.inference_mode(mode=False), torch.no_grad(), apart(copied):
+    with torch.inference_mode(mode=False), torch.no_grad(), isolated(copied):
         twin = replicas.full_copy(copied)
         watched = Conduct(twin)
         try:
@@ -83,7 +83,7 @@ def _where_outputs_differ(
             if not watched.only_computed:
                 return None  # a pass of the network's own would leave something in it
             theirs = _outputs(replicas.full_copy(copied), images)
-            with silent_hooks(network), apart(network):
+            with silent_hooks(network), isolated(network):
                 ours = _outputs(network, images)
         except Exception:  # noqa: BLE001 - what it can't take says the first capture
             return None

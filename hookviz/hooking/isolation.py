@@ -33,7 +33,7 @@ _lock = threading.RLock()
 
 
 @contextmanager
-def apart(network: nn.Module) -> Iterator[None]:
+def isolated(network: nn.Module) -> Iterator[None]:
     """Run passes of `network`, or of replicas of it, apart from the rest of the process."""
     with ExitStack() as stack:
         stack.enter_context(_no_global_hooks())
@@ -78,7 +78,10 @@ def _keep_generators() -> Callable[[], object]:
 
 
 def _stop_compiling() -> Callable[[], object]:
-    stance = torch.compiler.set_stance("force_eager")
+    try:
+        stance = torch.compiler.set_stance("force_eager")
+    except RuntimeError:  # in the middle of what is compiled
+        return bool
     return lambda: stance.__exit__(None, None, None)
 
 
