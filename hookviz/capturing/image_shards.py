@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from hookviz.engines.engine import Needs
-from hookviz.hooking.forward_pass import device_and_dtype
+from hookviz.hooking.precision import device_and_dtype
 from hookviz.images.urls import is_url
 from hookviz.paths import path_of
 from hookviz.types import Model

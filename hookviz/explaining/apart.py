@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.errors import ModelError
-from hookviz.hooking.forward_pass import Telling, device_and_dtype
+from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.precision import device_and_dtype
 
 _SLACK = 4  # the largest difference of all values of a map is looked for
 

@@ -20,8 +20,9 @@ from hookviz.capturing.survey import survey_input
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.explaining.scoring import scores_in
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import Telling, backward_pass, device_and_dtype, forward_pass
+from hookviz.hooking.forward_pass import Telling, backward_pass, forward_pass
 from hookviz.hooking.plain_tensors import kind_of
+from hookviz.hooking.precision import device_and_dtype
 from hookviz.hooking.torch_functions import EveryFunction, function_name
 from hookviz.language.naming import class_label
 from hookviz.language.saying import say

@@ -23,8 +23,8 @@ from torch import fx, nn
 
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import replicas
-from hookviz.hooking.isolation import isolated
 from hookviz.hooking.conduct import is_known_code
+from hookviz.hooking.isolation import isolated
 from hookviz.language.saying import say
 
 CONVS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)

@@ -18,8 +18,9 @@ from hookviz.capturing import layers
 from hookviz.capturing.survey import survey_input
 from hookviz.errors import HookVizError
 from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import Telling, device_and_dtype, forward_pass, private_replica
+from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
 from hookviz.hooking.plain_tensors import plain
+from hookviz.hooking.precision import device_and_dtype
 from hookviz.hooking.torch_functions import EveryFunction, TensorMarks, not_followed, version
 from hookviz.language.saying import say
 from hookviz.types import Address, Model, ModelInput, Progress, ignore

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import replicas
-from hookviz.hooking.forward_pass import Telling, backward_pass, device_and_dtype
+from hookviz.hooking.forward_pass import Telling, backward_pass
+from hookviz.hooking.precision import device_and_dtype
 from hookviz.images.repainting import check_repaints, repainted
 from hookviz.types import Model, ModelInput, Progress, ignore
 

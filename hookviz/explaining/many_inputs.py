@@ -18,7 +18,8 @@ from hookviz.errors import ModelError
 from hookviz.explaining.apart import alone_and_together, are_near, halved, rounding
 from hookviz.explaining.attribution import unreached
 from hookviz.explaining.backward import INPUT, Pass, Quantity
-from hookviz.hooking.forward_pass import Telling, device_and_dtype, private_replica
+from hookviz.hooking.forward_pass import Telling, private_replica
+from hookviz.hooking.precision import device_and_dtype
 from hookviz.types import Model, ModelInput, Progress
 
 WORK = 8e9  # multiply-adds of one batch: a fraction of a second, after which progress is told

@@ -23,14 +23,9 @@ from hookviz.capturing.survey import survey_input
 from hookviz.errors import ModelError, shorten
 from hookviz.explaining.channel_ways import NORMS, Way, channel_ways
 from hookviz.hooking import replicas
-from hookviz.hooking.forward_pass import (
-    Telling,
-    device_and_dtype,
-    forward_pass,
-    own_shape,
-    private_replica,
-)
+from hookviz.hooking.forward_pass import Telling, forward_pass, own_shape, private_replica
 from hookviz.hooking.hooks import tensors_in
+from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import say
 from hookviz.models.digest import network_digest
 from hookviz.models.exported import SUFFIX

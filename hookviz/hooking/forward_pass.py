@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.isolation import isolated
 from hookviz.hooking.conduct import is_known_code
 from hookviz.hooking.failing_call import FailingCall, failing_call, first_line
-from hookviz.hooking.precision import device_and_dtype as device_and_dtype  # noqa: PLC0414
+from hookviz.hooking.isolation import isolated
+from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import say
 from hookviz.machine.memory import is_short_of_memory
 from hookviz.types import Model, Preprocess, Progress

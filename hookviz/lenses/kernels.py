@@ -22,7 +22,8 @@ from hookviz.drawing.layout import lay_out, mosaic
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import SettingError
 from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import device_and_dtype, private_replica
+from hookviz.hooking.forward_pass import private_replica
+from hookviz.hooking.precision import device_and_dtype
 from hookviz.hooking.torch_functions import EveryFunction
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject

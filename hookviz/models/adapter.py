@@ -13,7 +13,7 @@ from torch import Tensor, fx, nn
 
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import device_and_dtype
+from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import say
 from hookviz.wording import times
 

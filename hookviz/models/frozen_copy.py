@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from hookviz.errors import ModelError
 from hookviz.hooking import replicas
-from hookviz.hooking.isolation import isolated
 from hookviz.hooking.foreign_hooks import Place, adopted_for, foreign_hooks
 from hookviz.hooking.hooks import tensors_in
+from hookviz.hooking.isolation import isolated
 from hookviz.hooking.precision import device_and_dtype, dtypes, take_down_dtype
 from hookviz.language.saying import say
 

@@ -17,8 +17,8 @@ from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.isolation import isolated
 from hookviz.hooking.conduct import is_known_code
+from hookviz.hooking.isolation import isolated
 from hookviz.hooking.precision import device_and_dtype, dtypes
 from hookviz.types import Preprocess
 

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from hookviz.errors import ModelError
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.isolation import isolated, silent_hooks
 from hookviz.hooking.conduct import Conduct
+from hookviz.hooking.isolation import isolated, silent_hooks
 from hookviz.hooking.plain_tensors import kind_of
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import say

@@ -18,8 +18,9 @@ from hookviz.errors import ModelError, SettingError
 from hookviz.explaining.apart import alone_and_together, are_near, halved, rounding
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.conduct import only_computes
-from hookviz.hooking.forward_pass import Telling, backward_pass, device_and_dtype, forward_pass
+from hookviz.hooking.forward_pass import Telling, backward_pass, forward_pass
 from hookviz.hooking.plain_tensors import plain
+from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import say
 from hookviz.machine.memory import own_memory
 from hookviz.synthesis.dead_ends import dead_end
