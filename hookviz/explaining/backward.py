@@ -5,6 +5,8 @@ Several inputs can go through at once, each with a number of its own.
 The pass runs on a fresh replica, and `torch.autograd.grad` asks for single gradients, so nothing
 that is shared gets one. What a layer puts out is held aside while the network goes on with a copy:
 an in-place ReLU behind the layer can't write over it.
+
+Over 300 lines: there and back are one pass.
 """
 
 from collections.abc import Callable, Collection, Mapping

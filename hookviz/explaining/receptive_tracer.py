@@ -6,7 +6,6 @@ Only what was there before the pass has nothing of the image in it.
 """
 
 import gc
-import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +21,8 @@ from hookviz.explaining.reach import Operation, Reach, everything, of_pixels, to
 from hookviz.explaining.receptive_budget import Budget
 from hookviz.explaining.receptive_rules import is_value_by_value, through
 from hookviz.hooking import hooks
+from hookviz.hooking.copies import insides
+from hookviz.hooking.surroundings import referred_to
 from hookviz.hooking.torch_functions import (
     ACTIVATIONS,
     NORMS,
@@ -39,10 +40,6 @@ _FILLED = frozenset(("zeros", "ones", "empty", "arange", "eye", "rand", "randn",
 
 _CONSTANTS = (ACTIVATIONS - {"clamp"}) | NORMS | {"layer_norm", "rms_norm", "dropout", "dropout2d"}
 """Functions whose numbers are a layer's settings."""
-
-_LIBRARIES = sys.stdlib_module_names | {
-    *("torch", "torchvision", "timm", "transformers", "numpy"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +202,9 @@ def _has_number(value: Any) -> bool:
 def _tensors_around(network: nn.Module) -> Iterator[Tensor]:
     """Every tensor that its code can get at: in attributes, closures, globals, caches of functions.
 
-    It goes from object to object, and not into libraries, which are large.
+    It goes from object to object, but of what lies outside only to what the code refers to.
     """
-    rest: list[Any] = [network]
+    rest: list[Any] = [network, *referred_to(network)]
     met: dict[int, Any] = {}
     while rest:
         thing = rest.pop()
@@ -216,16 +213,10 @@ def _tensors_around(network: nn.Module) -> Iterator[Tensor]:
         met[id(thing)] = thing
         if issubclass(type(thing), Tensor):
             yield thing
-        elif not _is_of_a_library(thing):
+        elif isinstance(thing, FunctionType):
+            rest += insides(thing)
+        elif not isinstance(thing, ModuleType | type):
             rest += gc.get_referents(thing)
-
-
-def _is_of_a_library(thing: Any) -> bool:
-    """Whether it is a module, a class or a function of Python, torch or a library of networks."""
-    if not issubclass(type(thing), ModuleType | type | FunctionType):
-        return False
-    home = thing.__name__ if isinstance(thing, ModuleType) else thing.__module__
-    return str(home).partition(".")[0] in _LIBRARIES
 
 
 def _state(tensor: Tensor) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.instancenorm import _InstanceNorm
+from torchvision.ops.misc import Permute
 
 from hookviz.hooking import hooks
 from hookviz.hooking.torch_functions import TensorMarks
@@ -47,6 +48,10 @@ class ChannelAxes:
         axis = _own_axis(module, output)
         if axis is None:
             axis = self._marks.get(output)
+        if axis is None and isinstance(module, Permute):
+            given = call.inputs[0] if call.inputs else None
+            before = self._marks.get(given) if isinstance(given, Tensor) else None
+            axis = None if before is None else list(module.dims).index(before)
         if axis is None and isinstance(module, _PER_NUMBER):
             given = call.inputs[0] if call.inputs else None
             if isinstance(given, Tensor) and tuple(given.shape) == shape:

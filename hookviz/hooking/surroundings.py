@@ -65,6 +65,14 @@ def surroundings_put_back(network: nn.Module) -> Iterator[None]:
                     kept.put_back()
 
 
+def referred_to(network: nn.Module) -> list[Any]:
+    """What the network's code refers to outside of it: by name, and as attributes of its classes.
+
+    Nothing for code that is known to keep nothing there.
+    """
+    return [] if is_known_code(network) else _Places(network).values()
+
+
 class _Places:
     """Where the code of a network keeps things: names of Python modules, attributes of classes."""
 
@@ -83,14 +91,17 @@ class _Places:
     def found(self) -> Iterator[Any]:
         """The containers and caches that are there now, each once, and the classes."""
         seen: set[int] = set()
-        values = [space[name] for (_, name), space in self._named.items() if name in space]
-        values += [part for kind in self._kinds for part in vars(kind).values()]
-        for value in values:
+        for value in self.values():
             for thing in _things(value):
                 if id(thing) not in seen:
                     seen.add(id(thing))
                     yield thing
         yield from self._kinds
+
+    def values(self) -> list[Any]:
+        """What is there now by these names, and as these attributes."""
+        named = [space[name] for (_, name), space in self._named.items() if name in space]
+        return named + [part for kind in self._kinds for part in vars(kind).values()]
 
     def _referred(self, value: Any) -> Iterator[Any]:
         """What a class or a function refers to; where that is kept is taken down."""

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 import hookviz
 from hookviz.images.samples import samples
 from scripts.browsing import STAGE, wait_for_grid
-from tests.e2e.screen import SHAPESNET, choose, expect_caption, new_context
+from tests.e2e.screen import SHAPESNET, at_rest, choose, expect_caption, new_context
 
 EDITED, WATCHED = "stage1.first.conv", "stage1.second.conv"
 CHANNELS = [3, 13]
@@ -54,6 +54,7 @@ def test_an_ablation_is_b_in_the_explorer_and_in_the_link(
     group.get_by_text("Difference", exact=True).click()
     expect_caption(page, "B − A: red where B is higher, blue where A is.")
     choose(page, "Sort by", "change")
+    at_rest(page)
     change = difference()
     most = int(change.double().abs().mean((1, 2)).argmax())
     stage = page.locator(STAGE)

@@ -7,7 +7,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hookviz.explaining import receptive_field
 from tests.explaining.test_receptive_rules import Calls, check, conv
 from tests.networks import as_model
 
@@ -30,6 +29,5 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_box_holds_what_is_seen_and_no_more(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receptive_field, "_ROOM", 64)  # which the boxes on an image don't need
+def test_a_box_holds_what_is_seen_and_no_more(name: str) -> None:
     check(as_model(Calls(FUNCTIONS[name])), "inside", (3, 14, 12))

@@ -13,19 +13,19 @@ from hookviz.hooking import replicas
 from hookviz.types import Model
 from tests.networks import as_model, random_input, seeded
 from tests.odd_batches import ODD, Counter, Odd, alone, silenced
+from tests.tally import Tally
 
 
 class Counted(nn.Module):
     """Counts the images of every pass, over all copies."""
 
-    batches: ClassVar[list[int]]
+    batches: ClassVar[Tally]
 
     def __init_subclass__(cls) -> None:
-        cls.batches = []
+        cls.batches = Tally()
 
     def count(self, images: Tensor) -> None:
-        if images.device.type != "meta":
-            self.batches.append(len(images))
+        self.batches.append(len(images))
 
 
 class Block(Counted):
@@ -120,6 +120,13 @@ class Twice(Block):
         return scores
 
 
+def surveyed(network: nn.Module, image: Tensor) -> hookviz.Model:
+    """The model, of which it is known what a pass runs."""
+    model = as_model(network)
+    hookviz.list_layers(model, input_shape=tuple(image.shape[1:]))
+    return model
+
+
 def without(network: nn.Module, channel: int) -> nn.Module:
     """A copy whose filter of that channel is zero, and its bias too."""
     copied = copy.deepcopy(network)
@@ -146,10 +153,9 @@ def without(network: nn.Module, channel: int) -> nn.Module:
 )
 def test_it_is_what_one_by_one_gives(build: type[Block], more: list[int]) -> None:
     network, image = seeded(build).eval(), random_input(3)
+    model = surveyed(network, image)
     build.batches.clear()
-    result = hookviz.run_lens(
-        "channels-that-matter", as_model(network), image, layer="conv", target=1
-    )
+    result = hookviz.run_lens("channels-that-matter", model, image, layer="conv", target=1)
     # The classes, the maps, either half, one image that grows; then what else it took, where a
     # pass that fails runs once more to say at which layer.
     assert build.batches == [1, 1, 1, 1, 1, *more]
@@ -202,10 +208,11 @@ def test_a_small_room_makes_small_batches(monkeypatch: pytest.MonkeyPatch) -> No
     network, image = seeded(Block).eval(), random_input(3)
     whole = hookviz.run_lens("channels-that-matter", as_model(network), image, layer="conv")
     monkeypatch.setattr(without_channels, "_ROOM", 4 * 4 * (6 * 16 * 16 * 4))
+    model = surveyed(network, image)
     Block.batches.clear()
     told: list[float] = []
     small = hookviz.run_lens(
-        "channels-that-matter", as_model(network), image, layer="conv", progress=told.append
+        "channels-that-matter", model, image, layer="conv", progress=told.append
     )
     assert len(Block.batches) == 1 + 1 + 2 + 2  # classes, whole, either half, rows of 4 and 2
     np.testing.assert_allclose(

@@ -12,6 +12,7 @@ import hookviz
 from hookviz.drawing.panels import ChartPanel, ImagePanel, TextPanel, TreePanel
 from hookviz.lenses.contract.result import LensResult
 from tests.networks import as_model, hook_count, random_input, seeded
+from tests.tally import Tally
 
 Edges = list[tuple[int, int]]
 CALL, STEPS, FROM, MILLISECONDS, TIME, MEMORY = 2, 3, 4, 7, 8, 10  # columns of the table
@@ -192,7 +193,7 @@ def test_writing_into_a_tensor_adds_to_where_it_comes_from() -> None:
     assert edges(look(seeded(lambda: Convs(compute)))) == [(0, 1), (0, 2), (2, 3), (1, 4), (3, 4)]
 
 
-SEEN: list[Tensor] = []  # what a function closes over is copied with its network, and this is not
+SEEN = Tally()  # what a function closes over is copied with its network, and this is not
 
 
 def test_an_identity_changes_nothing_of_what_a_pass_computes() -> None:
@@ -203,9 +204,11 @@ def test_an_identity_changes_nothing_of_what_a_pass_computes() -> None:
         SEEN.append(found.clone())
         return network.b(found)
 
+    model = as_model(seeded(lambda: Convs(compute)))
+    hookviz.list_layers(model, input_shape=(3, 16, 16))
     SEEN.clear()
-    look(seeded(lambda: Convs(compute)))
-    first, *rest = (tensor for tensor in SEEN if tensor.device.type != "meta")
+    look(model)
+    first, *rest = SEEN
     assert len(rest) == 3
     assert all(torch.equal(first, other) for other in rest)
 
@@ -226,18 +229,20 @@ def test_a_parametrised_layer_is_one_call() -> None:
 
 def test_a_slow_layer_is_the_slowest() -> None:
     class Slow(nn.Module):
-        passes = 0
+        passes = Tally()
 
         def forward(self, given: Tensor) -> Tensor:
-            Slow.passes += given.device.type != "meta"
-            if given.device.type != "meta":  # one pass is slower than the others: no matter
-                time.sleep(0.2 if Slow.passes == 2 else 0.03)
+            self.passes.append(1)  # one pass is slower than the others: no matter
+            time.sleep(0.2 if len(self.passes) == 2 else 0.03)
             return given + 1
 
-    result = look(nn.Sequential(nn.Conv2d(3, 2, 1), Slow(), nn.ReLU()))
+    model = as_model(nn.Sequential(nn.Conv2d(3, 2, 1), Slow(), nn.ReLU()))
+    hookviz.list_layers(model, input_shape=(3, 16, 16))
+    Slow.passes.clear()
+    result = look(model)
     seconds = result.values["seconds"]
     assert 0.03 <= seconds[1] < 0.15
-    assert Slow.passes == 4
+    assert len(Slow.passes) == 4
     assert seconds[0] > 0
     assert "the slowest is 1 with" in text(result)
     shares = [f"{100 * share:.1f}" for share in seconds / seconds.sum()]

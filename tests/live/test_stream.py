@@ -1,6 +1,7 @@
 """One stream, whose frames are put by one thread and drawn in another."""
 
 import json
+import sys
 import threading
 import time
 
@@ -100,6 +101,9 @@ def test_a_scale_is_held_from_when_it_is_wished_until_it_is_not() -> None:
     assert highest(dim, hold=True) == other
 
 
+SLOW: list[bool] = []
+
+
 class Slow(nn.Module):
     """A hundred layers, each of which takes its time."""
 
@@ -110,15 +114,19 @@ class Slow(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         for layer in self.layers:
             images = layer(images)
-            if not images.is_meta:
+            if SLOW:
                 time.sleep(0.05)
         return images.mean((2, 3))
 
 
 @pytest.mark.parametrize("way", ["in its pass", "in the queue"])
-def test_a_stream_that_is_over_stops_and_leaves_no_hook_and_no_turn(way: str) -> None:
+def test_a_stream_that_is_over_stops_and_leaves_no_hook_and_no_turn(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = as_model(seeded(Slow))
     stream = stream_of(model, step="layers.0")
+    hookviz.list_layers(model)
+    monkeypatch.setattr(sys.modules[__name__], "SLOW", [True])
     answers: list[bytes | str | None] = []
     stream.put(1, encoded(picture(1, 16, 16)))
     drawing = threading.Thread(target=lambda: answers.append(stream.next_answer()))
