@@ -222,6 +222,8 @@ def _pass_in_general(network: nn.Module, images: Tensor) -> Survey:
         # A transformer encoder takes another way where it is watched, so there are two passes;
         # and where its ways differ, nobody knows which one an image takes.
         surveyed = _pass_over(network, images.clone())
+        if not watched.as_before:  # it may be again after the second
+            return surveyed
         try:
             with watched:
                 again = _pass_over(network, images)

@@ -18,6 +18,7 @@ from hookviz.errors import ModelError
 from hookviz.explaining.apart import alone_and_together, are_near, halved, rounding
 from hookviz.explaining.attribution import unreached
 from hookviz.explaining.backward import INPUT, Pass, Quantity
+from hookviz.hooking.conduct import only_computes
 from hookviz.hooking.forward_pass import Telling, private_replica
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.types import Model, ModelInput, Progress
@@ -187,8 +188,8 @@ def _at_once(
     passes = _THERE_AND_BACK if gradients else 1
     by_time = MOST_AT_ONCE if on_gpu else WORK // max(1, passes * work)
     many = int(min(MOST_AT_ONCE, by_time, _ROOM // max(1, held)))
-    if many <= 1 or count < _WORTH_TRYING:
-        return _Batch(1)
+    if many <= 1 or count < _WORTH_TRYING or not only_computes(model.network):
+        return _Batch(1)  # a way that values decide may be another one for a batch
 
     def whole(images: Tensor) -> Tensor:
         one = Pass(model, model_input, quantity, (), lambda _share: telling.share(0.0))

@@ -26,6 +26,7 @@ from hookviz.errors import ModelError
 from hookviz.explaining.apart import are_near, rounding
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
+from hookviz.hooking.conduct import only_computes
 from hookviz.hooking.forward_pass import Telling, private_replica
 from hookviz.hooking.rows import GrowingRows
 from hookviz.types import LayerInfo, Model, ModelInput
@@ -95,8 +96,8 @@ class PassesWithout:
         count = self._layer.output_shape[0]
         scores: list[Tensor] = []
         self._done = 0
-        if rows == 1:
-            return None
+        if rows == 1 or not only_computes(self._model.network):
+            return None  # a way that values decide may be another one for a batch
         for start in range(0, count, rows):
             channels = range(start, min(start + rows, count))
             listed: list[Sequence[int]] = [[channel] for channel in channels]

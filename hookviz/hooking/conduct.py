@@ -122,9 +122,13 @@ class Conduct(EveryFunction):
     @property
     def only_computed(self) -> bool:
         """Whether the pass, which has ended, did nothing but compute."""
-        if self._looked_past or not self._before[0].same(_State(self._network)):
-            return False
-        return self._before[1] == generators()
+        return not self._looked_past and self.as_before
+
+    @property
+    def as_before(self) -> bool:
+        """Whether the network and the generators are what they were at the beginning."""
+        state, numbers = self._before
+        return state.same(_State(self._network)) and numbers == generators()
 
 
 _VALUES = frozenset(

@@ -54,11 +54,9 @@ def running_as(module: nn.Module, network: nn.Module, shape: tuple[int, ...]) ->
     precisions, of which the first is not that of the input.
     """
     network = _with_hooks_that_set(module, network, shape)
-    precisions = dtypes(network)
-    if len(precisions) < 2 and _scores(network, shape) is not None:
+    finest = _finest_first(network)
+    if len(finest) < 2 and _scores(network, shape) is not None:
         return network
-    first = device_and_dtype(network)[1]
-    finest = sorted({first, *precisions}, key=lambda dtype: -torch.finfo(dtype).bits)
     for learns in (False, True):
         if learns:
             _learn_as(module, network)
@@ -92,10 +90,17 @@ def _with_hooks_that_set(
             hooked = frozen_copy(module)
     except ModelError:  # what can't be copied, such as a lock, is somebody's who looks on
         return network
-    scores, hooked_scores = _scores(network, shape), _scores(hooked, shape)
-    if hooked_scores is None or (scores is not None and _same(scores, hooked_scores)):
-        return network
-    return hooked
+    for dtype in _finest_first(network):
+        scores, hooked_scores = (_scores(each, shape, dtype) for each in (network, hooked))
+        if hooked_scores is not None:
+            return network if scores is not None and _same(scores, hooked_scores) else hooked
+    return network
+
+
+def _finest_first(network: nn.Module) -> list[torch.dtype]:
+    """The precisions that its input may have."""
+    every = {device_and_dtype(network)[1], *dtypes(network)}
+    return sorted(every, key=lambda dtype: -torch.finfo(dtype).bits)
 
 
 def _sets_something(hook: Any) -> bool:

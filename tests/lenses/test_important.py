@@ -187,7 +187,7 @@ def test_a_fresh_network_misses_each_channel(kind: type[Odd]) -> None:
     assert float(result.values["logit"]) == pytest.approx(float(before[1]), rel=1e-5)
 
 
-@pytest.mark.parametrize(("kind", "copies"), [(Odd, 0), (Counter, 5)])
+@pytest.mark.parametrize(("kind", "copies"), [(Odd, 0), (Counter, 10)])
 def test_a_network_that_only_computes_is_not_copied_for_each_pass(
     monkeypatch: pytest.MonkeyPatch, kind: type[Odd], copies: int
 ) -> None:
