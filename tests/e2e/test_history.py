@@ -39,6 +39,7 @@ def comes_to(page: Page, view: dict[str, object]) -> None:
     assert seen(page) == view
 
 
+@pytest.mark.slow("seven steps there, seven back and seven on, each drawn whole")
 def test_back_leads_through_what_was_seen_one_step_an_action(page: Page, server: str) -> None:
     page.goto(server)
     grid = wait_for_grid(page)
