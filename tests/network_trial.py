@@ -205,9 +205,9 @@ class _Trial:
         for number, (cap, truth) in enumerate(zip(caps, truths, strict=True)):
             for address in cap:
                 alone = truth.activations.get(address)
-                beside = _part(together.activations.get(address), alone, number)
+                beside = _parts(together.activations.get(address), alone, number)
                 ours = cap[address].values.flatten()
-                if not any(_rounds_to(ours, theirs) for theirs in (alone, beside)):
+                if not any(_rounds_to(ours, theirs) for theirs in (alone, *beside)):
                     self._wrong.append(f"capture_batch, image {number}: {address} differs")
 
     def _occlusion(self, model: Model) -> None:
@@ -348,17 +348,23 @@ def _shapes(tensor: Tensor) -> set[torch.Size]:
     return {shape, *shorter}
 
 
-def _part(together: Tensor | None, alone: Tensor | None, number: int) -> Tensor | None:
-    """One image's part of what a batch of three makes, by the axis that is longer than alone."""
+def _parts(together: Tensor | None, alone: Tensor | None, number: int) -> list[Tensor]:
+    """One image's part of what a batch of three makes, by the axis that is longer than alone.
+
+    Where an image has several rows there they may lie behind each other, or the first of all images
+    first.
+    """
     if together is None or not together.ndim:
-        return None
+        return []
     if alone is None:  # alone the image goes another way
         alone = together[: len(together) // 3]
     if together.ndim == alone.ndim:
         for axis, (many, one) in enumerate(zip(together.shape, alone.shape, strict=True)):
             if many == 3 * one:
-                return together.narrow(axis, number * one, one)
-    return None
+                every = torch.arange(many)
+                rows = (every[number * one : (number + 1) * one], every[number::3])
+                return [together.index_select(axis, some) for some in rows]
+    return []
 
 
 def _rounds_to(ours: Tensor, theirs: Tensor | None) -> bool:

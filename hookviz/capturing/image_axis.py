@@ -52,6 +52,8 @@ def _along_what_grows(
     last = list(_orders(other, axis, others))
     ways = zip(_orders(many, axis, images), last, strict=True)
     fit = [parts for parts, beside in ways if _is_near(parts[-1], beside[-1])]
+    if len(fit) > 1 and not all(map(torch.equal, *fit)):
+        return None  # the last image is as near in one order as in the other
     return fit[0] if fit else None
 
 
