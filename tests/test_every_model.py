@@ -64,7 +64,7 @@ def test_recorded_is_computed(name: str) -> None:
     assert_captures_are_exact(hookviz.load_model(name, "random"))
 
 
-@pytest.mark.sweep("by day networks of a few layers: tests/capturing")
+@pytest.mark.sweep("by day those of QUICK: the test above")
 @IN_EVERY_NETWORK
 def test_recorded_is_computed_in_every_model(of_catalog: Model) -> None:
     assert_captures_are_exact(of_catalog)

@@ -156,7 +156,7 @@ def _image_of(kind: type[nn.Module]) -> Tensor | None:
     return None
 
 
-@pytest.mark.sweep("by day every feature and the odd networks: above")
+@pytest.mark.sweep("by day every feature and the odd networks: above, and tests/hooking")
 def test_every_network_of_the_tests() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

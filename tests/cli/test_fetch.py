@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ import torch
 import torchvision
 
 import hookviz
+from hookviz.cli import download, options
 from hookviz.models import catalog
+from hookviz.models.fetching.progress import TransferStatus
 from hookviz.settings import settings
 from scripts.children import child
 from tests.cli.command import (
@@ -155,7 +158,7 @@ def test_a_mirror_serves_the_same_names(server: WeightsServer, home: Path) -> No
 
 @pytest.mark.parametrize(
     "command",
-    ["fetch", pytest.param("grid", marks=pytest.mark.sweep("by day fetch, which draws the bar"))],
+    ["fetch", pytest.param("grid", marks=pytest.mark.sweep("by day it tells the bar: below"))],
 )
 def test_a_terminal_shows_how_far_it_is(
     server: WeightsServer, tmp_path: Path, command: str
@@ -172,7 +175,7 @@ def test_a_terminal_shows_how_far_it_is(
     assert "#" in run.stderr
 
 
-@pytest.mark.sweep("by day: tests/models/fetching/test_downloads.py")
+@pytest.mark.sweep("by day in this process: the test below")
 def test_ctrl_c_ends_it_and_leaves_nothing(server: WeightsServer, home: Path) -> None:
     name = catalog.weights_path(NAME).name
     server.add(name, BODY, Answer(hold_after=1000))
@@ -188,6 +191,24 @@ def test_ctrl_c_ends_it_and_leaves_nothing(server: WeightsServer, home: Path) ->
     assert list(home.rglob("*.*")) == []
 
 
+def test_what_is_stopped_says_so_and_leaves_nothing(
+    server: WeightsServer, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    publish(server, monkeypatch, NAME, BODY, Answer(hold_after=1000))
+
+    def stop(_status: TransferStatus) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(download, "bar", lambda _spec: nullcontext(stop))
+    result = invoke("fetch", NAME)
+    assert (result.exit_code, result.stdout, result.stderr.strip()) == (
+        130,
+        "",
+        "hookviz: stopped.",
+    )
+    assert list(home.rglob("*.*")) == []
+
+
 def test_a_grid_downloads_its_weights_first(
     server: WeightsServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -197,10 +218,13 @@ def test_a_grid_downloads_its_weights_first(
     path = publish(server, monkeypatch, NAME, buffer.getvalue())
     [image] = save_pictures(tmp_path, "a.png")
     out = tmp_path / "grid.png"
+    told: list[TransferStatus] = []
+    monkeypatch.setattr(options, "bar", lambda _spec: nullcontext(told.append))
     [row] = json.loads(output_of("grid", image, "--model", NAME, "--size", 64, "-o", out, "--json"))
     assert (row["weights"], row["shape"][0]) == ("pretrained", 64)
     assert out.read_bytes().startswith(b"\x89PNG")
     assert path.is_file()
+    assert told[-1].received == path.stat().st_size
 
 
 def test_what_may_be_left_out_is_and_the_output_says_so(

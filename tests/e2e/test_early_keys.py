@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from scripts.browsing import wait_for_grid
@@ -16,7 +15,6 @@ def open_early(page: Page, address: str) -> None:
     page.wait_for_function("window.hookviz")
 
 
-@pytest.mark.sweep("by day the key for the next layer: the tests here")
 def test_a_number_is_jumped_to_as_soon_as_the_grid_is_there(page: Page, server: str) -> None:
     open_early(page, f"{server}/?{LINK}")
     for key in ("/", "1", "1", "Enter"):
@@ -25,7 +23,6 @@ def test_a_number_is_jumped_to_as_soon_as_the_grid_is_there(page: Page, server: 
     expect_picked(page, 11)
 
 
-@pytest.mark.sweep("by day the key for the next layer: the tests here")
 def test_arrows_move_and_enter_picks(page: Page, server: str) -> None:
     open_early(page, f"{server}/?{LINK}")
     for key in ("ArrowRight", "ArrowRight", "Enter"):

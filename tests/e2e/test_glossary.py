@@ -1,6 +1,5 @@
 """Words that are explained where they stand, and hints that go away."""
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from hookviz.ui.glossary import WORDS
@@ -57,7 +56,6 @@ def test_hints_go_away_for_good_once_a_tile_was_picked(page: Page, server: str) 
     expect(hint).to_be_hidden()
 
 
-@pytest.mark.sweep("by day where the channel stands: tests/e2e/test_layout.py")
 def test_nothing_jumps_on_the_way_to_the_next_layer(page: Page, server: str) -> None:
     """By the browser's own measure of it, in both directions, with a channel picked up."""
     page.goto(f"{server}/?{LINK}&channel=7")
@@ -74,8 +72,8 @@ def test_nothing_jumps_on_the_way_to_the_next_layer(page: Page, server: str) -> 
     )
     page.locator("body").press("n")
     after = wait_for_grid(page, before)
-    page.wait_for_timeout(1000)
+    at_rest(page)
     page.locator("body").press("p")
     assert wait_for_grid(page, after) == before
-    page.wait_for_timeout(1000)
+    at_rest(page)
     assert page.evaluate("window.shifts") < 0.02

@@ -182,7 +182,7 @@ def test_classes_have_chinese_names_and_links_do_not(address: str, page: Page) -
     expect(page).to_have_url(re.compile("answers=triangle"))
 
 
-@pytest.mark.sweep("by day the switch to it: the tests above")
+@pytest.mark.sweep("by day without a browser: tests/ui/test_linked_choice.py")
 def test_a_choice_in_chinese_can_be_taken_back(address: str, page: Page) -> None:
     page.goto(f"{address}/?model=ShapesNet&lang=zh-CN")
     random = page.locator(".st-key-weights").get_by_text("随机", exact=True)

@@ -78,7 +78,7 @@ def test_a_second_choice_before_the_first_is_seen_is_drawn(
     expect(page.locator("[data-stale=true]")).to_have_count(0)
 
 
-@pytest.mark.sweep("by day with the first unseen: the test above")
+@pytest.mark.sweep("by day without a browser: tests/ui/test_link.py")
 def test_of_two_choices_close_together_both_are_kept(page: Page, server: str, line: Line) -> None:
     """The second sets out with the link as it was before the first."""
     page.goto(f"{server}/{SHAPESNET}&layer=stage1.first.conv")

@@ -29,7 +29,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-@pytest.mark.sweep("by day results of any work: tests/engines/test_ray_job.py")
+@pytest.mark.sweep("by day any work there, and this work sent: tests/atlas/test_shard_work.py")
 def test_an_atlas_is_the_same_to_the_byte_though_a_worker_is_killed(
     ray_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

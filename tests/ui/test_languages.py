@@ -1,5 +1,7 @@
 import pytest
+import streamlit as st
 from starlette.requests import HTTPConnection
+from streamlit.testing.v1 import AppTest
 
 from hookviz.ui.languages import in_link, language_of, nearest
 
@@ -47,3 +49,31 @@ def test_a_request_beside_the_page_is_answered_in_the_links_language_or_the_brow
         "headers": [(b"accept-language", browser.encode())],
     }
     assert language_of(HTTPConnection(scope)) == spoken
+
+
+PAGE = """
+import streamlit as st
+from hookviz.ui.languages import speak_as_asked
+
+st.text(speak_as_asked())
+"""
+
+
+@pytest.mark.parametrize(
+    ("link", "browser", "spoken"),
+    [
+        ({}, "zh-TW", "zh_CN"),
+        ({"lang": "zh-CN"}, "en-GB", "zh_CN"),
+        ({"lang": "en"}, "zh-CN", "en"),
+        ({}, "de", "en"),
+        ({}, None, "en"),
+    ],
+)
+def test_the_page_speaks_the_links_language_or_the_browsers(
+    link: dict[str, str], browser: str | None, spoken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(st.context), "locale", browser)
+    page = AppTest.from_string(PAGE, default_timeout=60)
+    for name, value in link.items():
+        page.query_params[name] = value
+    assert page.run().text[0].value == spoken
