@@ -356,8 +356,9 @@ def _parts(together: Tensor | None, alone: Tensor | None, number: int) -> list[T
     """
     if together is None or not together.ndim:
         return []
-    if alone is None:  # alone the image goes another way
-        alone = together[: len(together) // 3]
+    if alone is None:  # alone the image goes another way, so that its axis is not known
+        axes = [axis for axis, size in enumerate(together.shape) if size % 3 == 0]
+        return [together, *(together.chunk(3, axis)[number] for axis in axes)]
     if together.ndim == alone.ndim:
         for axis, (many, one) in enumerate(zip(together.shape, alone.shape, strict=True)):
             if many == 3 * one:

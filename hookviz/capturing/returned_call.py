@@ -10,6 +10,7 @@ from hookviz.capturing import layers
 from hookviz.capturing.layouts import Layout, Layouts, is_unbatched
 from hookviz.hooking import hooks
 from hookviz.hooking.plain_tensors import kind_of
+from hookviz.hooking.torch_functions import counter
 
 _FLOAT_BYTES = 4  # activations are kept as float32
 
@@ -134,15 +135,14 @@ class Outputs:
 
     def __init__(self) -> None:
         self._newest: Tensor | None = None
-        self._version = -1
+        self._version: int | None = None
 
     def passes_on(self, output: Any) -> bool:
         """Whether a call returned the tensor that the one before it did, with the same values.
 
         Of a tensor made in inference mode nobody can tell, since it counts no writes: False.
         """
-        is_tensor = isinstance(output, Tensor) and not output.is_inference()
-        version = output._version if is_tensor else -1
-        same = is_tensor and output is self._newest and version == self._version
-        self._newest, self._version = (output if is_tensor else None), version
+        version = counter(output) if isinstance(output, Tensor) else None
+        same = version is not None and output is self._newest and version == self._version
+        self._newest, self._version = (None if version is None else output), version
         return same

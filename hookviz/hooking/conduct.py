@@ -30,7 +30,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from hookviz.hooking.copies import insides
 from hookviz.hooking.generators import generators
 from hookviz.hooking.module_copies import slots_of
-from hookviz.hooking.torch_functions import EveryFunction, function_name, not_followed
+from hookviz.hooking.torch_functions import EveryFunction, counter, function_name, not_followed
 
 _only_computes: MutableMapping[nn.Module, bool] = WeakIdKeyDictionary()
 _known_code: MutableMapping[nn.Module, bool] = WeakIdKeyDictionary()
@@ -183,8 +183,7 @@ class _State:
             return id(value)
         self._seen.add(id(value))
         if isinstance(value, Tensor):
-            version = None if value.is_inference() else value._version
-            return id(value), version, value.shape, self._values(value)
+            return id(value), counter(value), value.shape, self._values(value)
         hidden = isinstance(value, nn.Module) and id(value) not in self._modules
         parts = vars(value).items() if hidden else _parts(value)
         if parts is None or depth > _DEEPEST:

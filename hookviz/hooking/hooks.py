@@ -16,6 +16,7 @@ from torch.utils.hooks import RemovableHandle
 
 from hookviz.errors import SettingError, UnknownLayerError
 from hookviz.hooking.plain_tensors import plain
+from hookviz.hooking.torch_functions import counter
 from hookviz.language.saying import say
 from hookviz.types import Address
 
@@ -237,11 +238,10 @@ class Recorder:
         """Take in one call: every tensor of its output, nested or not, as ordinary numbers."""
         for path, tensor in plain_tensors_in(call.output):
             kept = tensor.detach()
-            if call.layer in self._copy or kept.is_inference():
+            if call.layer in self._copy or counter(kept) is None:
                 kept = kept.clone()
-            address = Address(call.layer, call.index, path)
-            version = -1 if kept.is_inference() else kept._version
-            self.records.append(Recorded(address, kept, version))
+            address, written = Address(call.layer, call.index, path), counter(kept)
+            self.records.append(Recorded(address, kept, -1 if written is None else written))
 
     def overwritten_layers(self) -> frozenset[str]:
         """Layers whose recorded output was written to later, and so can't be trusted."""

@@ -57,7 +57,18 @@ def version(tensor: Tensor) -> int:
 
     Tensors of `torch.inference_mode` do not count: theirs is 0 for ever.
     """
-    return 0 if tensor.is_inference() else tensor._version
+    return counter(tensor) or 0
+
+
+def counter(tensor: Tensor) -> int | None:
+    """The tensor's counter of writes; None where it has none.
+
+    A view that inference mode makes of an ordinary tensor calls itself ordinary, and has none.
+    """
+    try:
+        return None if tensor.is_inference() else tensor._version
+    except RuntimeError:
+        return None
 
 
 def not_followed() -> Any:
