@@ -116,8 +116,6 @@ def test_the_library_imports_without_streamlit() -> None:
 
 
 SHOWN_ELSEWHERE = {
-    "choices of words are in the link in English, in a browser in e2e/test_languages.py": ""
-    "ui/linked_choice",
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
     "classroom/asking ui/classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
     "ui/classroom/membership ui/components/class_bars ui/lessons/class_question",
@@ -140,8 +138,7 @@ SHOWN_ELSEWHERE = {
     "ui/lessons/class_bars ui/lessons/picked_channel "
     + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name)),
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
-    "atlas/test_making.py": "atlas/cut_patches atlas/cutting atlas/part_folder "
-    "atlas/patch_file atlas/shard_work",
+    "atlas/test_making.py": "atlas/cut_patches atlas/cutting atlas/part_folder atlas/patch_file",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
     "drawing/colours drawing/figures drawing/grid_page drawing/layout drawing/legend "
     "drawing/palette",
