@@ -4,9 +4,10 @@ Of a network that only computes, replicas may share every tensor, version counte
 overwritten, and a pass over shapes tells what any image will run. Of any other, none of that is
 sure, so each pass gets copies of everything (see `hookviz.hooking.replicas`).
 
-The question is answered by watching one pass without data: a way past the version counters
-(``.data``, NumPy), a look at a value (``if x.mean() > 0``) and anything written to a buffer or an
-attribute are all seen there. A network that is never watched counts as one that does more.
+The question is answered by watching one pass, without data where the code is known: a way past the
+version counters (``.data``, NumPy), a look at a value (``if x.mean() > 0``) and anything written to
+a buffer or an attribute are all seen there, and what is drawn from a generator. A network that is
+never watched counts as one that does more.
 """
 
 import hashlib
@@ -27,7 +28,7 @@ from torch import Tensor, nn
 from torch.jit import ScriptModule
 from torch.utils.weak import WeakIdKeyDictionary
 
-from hookviz.hooking.copies import insides
+from hookviz.hooking.copies import insides, unwrapped
 from hookviz.hooking.generators import generators
 from hookviz.hooking.module_copies import slots_of
 from hookviz.hooking.torch_functions import EveryFunction, counter, function_name, not_followed
@@ -70,7 +71,7 @@ def _is_as_written(module: nn.Module) -> bool:
     parts += (hook for table in _HOOKS for hook in getattr(module, table).values())
     if isinstance(module, torch.fx.GraphModule):
         parts += (node.target for node in module.graph.nodes if node.op == "call_function")
-    code = (type(part) if isinstance(part, nn.Module) else part for part in map(_called, parts))
+    code = (type(part) if isinstance(part, nn.Module) else part for part in map(unwrapped, parts))
     return all(
         is_library(str(part.__module__)) for part in code if isinstance(part, type | FunctionType)
     )
@@ -79,13 +80,6 @@ def _is_as_written(module: nn.Module) -> bool:
 def is_library(module: str) -> bool:
     """Whether a Python module is one whose code is known: torch's, torchvision's, timm's, ours."""
     return module.partition(".")[0] in _LIBRARIES
-
-
-def _called(part: Any) -> Any:
-    """The function in a method or a partial application of it; anything else as it is."""
-    while isinstance(part, partial | MethodType):
-        part = part.func if isinstance(part, partial) else part.__func__
-    return part
 
 
 def take_down(network: nn.Module, *, only_computes: bool) -> None:

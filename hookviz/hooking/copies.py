@@ -11,7 +11,7 @@ import copy
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import _lru_cache_wrapper, lru_cache, partial, update_wrapper
-from types import CellType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, WeakMethod, WeakSet, WeakValueDictionary, ref
 
@@ -117,6 +117,25 @@ def _forgetful(cached: Any, memo: dict[int, Any]) -> Callable[[], None]:
     copied.__wrapped__ = call
     memo[id(cached)] = copied
     return lambda: inside.append(copied_or_shared(cached.__wrapped__, memo))
+
+
+def unwrapped(value: Any) -> Any:
+    """The function that partial applications, methods and caches have inside; else the value."""
+    while True:
+        if isinstance(value, partial):
+            value = value.func
+        elif isinstance(value, MethodType | staticmethod | classmethod):
+            value = value.__func__
+        elif isinstance(value, _lru_cache_wrapper):
+            value = value.__wrapped__
+        else:
+            return value
+
+
+def names_in(code: CodeType) -> set[str]:
+    """Every name that some code refers to, inner functions included."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return set(code.co_names).union(*map(names_in, inner))
 
 
 def tensors_held(network: nn.Module) -> Iterator[Tensor]:

@@ -39,10 +39,9 @@ def isolated(network: nn.Module) -> Iterator[None]:
         stack.enter_context(_no_global_hooks())
         if "torch._dynamo" in sys.modules:
             stack.enter_context(_eager)
-        if not is_known_code(network):
-            if not only_computes(network):
-                stack.enter_context(_same_generators)
-            stack.enter_context(surroundings_put_back(network))
+        if not (is_known_code(network) or only_computes(network)):
+            stack.enter_context(_same_generators)
+        stack.enter_context(surroundings_put_back(network))
         yield
 
 
@@ -109,6 +108,16 @@ class _ForOthers:
 
 
 @contextmanager
+def _our_thread() -> Iterator[None]:
+    """Call no hook that is for others' passes in this thread."""
+    _inside.depth = getattr(_inside, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _inside.depth -= 1
+
+
+@contextmanager
 def silent_hooks(network: nn.Module) -> Iterator[None]:
     """Call no hook of a person's that is not their network's own; passes of other threads do."""
     modules = dict(network.named_modules())
@@ -118,11 +127,10 @@ def silent_hooks(network: nn.Module) -> Iterator[None]:
     ]
     for table, key, hook in taken:
         table[key] = _ForOthers(hook)
-    _inside.depth = getattr(_inside, "depth", 0) + 1
     try:
-        yield
+        with _our_thread():
+            yield
     finally:
-        _inside.depth -= 1
         for table, key, hook in taken:
             if key in table:
                 table[key] = hook
@@ -138,9 +146,5 @@ def _no_global_hooks() -> Iterator[None]:
     if not any(_TABLES):
         yield
         return
-    with _muted:
-        _inside.depth = getattr(_inside, "depth", 0) + 1
-        try:
-            yield
-        finally:
-            _inside.depth -= 1
+    with _muted, _our_thread():
+        yield

@@ -22,12 +22,10 @@ def device_and_dtype(network: nn.Module) -> tuple[torch.device, torch.dtype]:
 
 
 def dtypes(network: nn.Module) -> tuple[torch.dtype, ...]:
-    """The precisions of its parameters, that of most numbers first."""
-    sizes: dict[torch.dtype, int] = {}
-    for parameter in nn.Module.parameters(network):
-        if parameter.is_floating_point():
-            sizes[parameter.dtype] = sizes.get(parameter.dtype, 0) + parameter.numel()
-    return tuple(sorted(sizes, key=lambda dtype: -sizes[dtype]))
+    """The precisions that its input may have, the finest first: those of its parameters."""
+    every = {device_and_dtype(network)[1]}
+    every |= {each.dtype for each in nn.Module.parameters(network) if each.is_floating_point()}
+    return tuple(sorted(every, key=lambda dtype: -torch.finfo(dtype).bits))
 
 
 def take_down_dtype(network: nn.Module, dtype: torch.dtype) -> None:

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import _lru_cache_wrapper, partial
-from types import CodeType, FunctionType, MethodType, ModuleType
+from functools import _lru_cache_wrapper
+from types import FunctionType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
@@ -21,7 +21,7 @@ from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.hooking.conduct import is_known_code, is_library
-from hookviz.hooking.copies import held_by, insides
+from hookviz.hooking.copies import held_by, insides, names_in, unwrapped
 
 _DICTIONARIES = (dict, WeakKeyDictionary, WeakValueDictionary)
 _CONTAINERS = (*_DICTIONARIES, list, set, deque, WeakSet)
@@ -52,7 +52,9 @@ def surroundings_put_back(network: nn.Module) -> Iterator[None]:
     found = list(places.found())
     with _lock:
         for thing in found:
-            _kept.setdefault(id(thing), _Kept(thing)).blocks += 1
+            if id(thing) not in _kept:
+                _kept[id(thing)] = _Kept(thing)
+            _kept[id(thing)].blocks += 1
     try:
         yield
     finally:
@@ -83,7 +85,7 @@ class _Places:
         waiting.extend(held_by(network, {}))
         seen: set[int] = set()
         while waiting and len(seen) < _MOST:
-            value = _unwrapped(waiting.popleft())
+            value = unwrapped(waiting.popleft())
             if id(value) not in seen:
                 seen.add(id(value))
                 waiting.extend(self._referred(value))
@@ -113,7 +115,7 @@ class _Places:
                         yield from (part.fget, part.fset) if isinstance(part, property) else (part,)
         elif isinstance(value, FunctionType) and not _is_looked_past(str(value.__module__)):
             yield from insides(value)
-            yield from self._named_in(value.__globals__, _names(value.__code__))
+            yield from self._named_in(value.__globals__, names_in(value.__code__))
 
     def _named_in(self, space: MutableMapping[str, Any], names: set[str]) -> Iterator[Any]:
         for name in names.intersection(space):
@@ -195,22 +197,3 @@ def _is_looked_past(module: str) -> bool:
     """Whether a Python module is known to keep nothing of a pass."""
     top = module.partition(".")[0]
     return is_library(module) or top in sys.stdlib_module_names or top in ("numpy", "PIL")
-
-
-def _unwrapped(value: Any) -> Any:
-    """What decorators and bindings have inside."""
-    while True:
-        if isinstance(value, partial):
-            value = value.func
-        elif isinstance(value, MethodType | staticmethod | classmethod):
-            value = value.__func__
-        elif isinstance(value, _lru_cache_wrapper):
-            value = value.__wrapped__
-        else:
-            return value
-
-
-def _names(code: CodeType) -> set[str]:
-    """Every name that the code refers to, inner functions included."""
-    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return set(code.co_names).union(*map(_names, inner))

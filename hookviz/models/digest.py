@@ -21,6 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from hookviz.hooking.copies import names_in
+
 _OWN_HOOKS = ("_forward_pre_hooks", "_forward_hooks")
 _OF_EVERY_MODULE = frozenset(vars(nn.Module())).difference(
     ("training", "_parameters", "_buffers", *_OWN_HOOKS)
@@ -163,7 +165,7 @@ class _Digest:
                 self.of(cell.cell_contents, depth + 1)
             except ValueError:  # an empty cell: the function refers to a name not yet bound
                 self.add("empty")
-        for name in sorted(_names(function.__code__)):
+        for name in sorted(names_in(function.__code__)):
             if name in function.__globals__:
                 self.add(name)
                 self._of_global(function.__globals__[name], function.__code__, depth)
@@ -172,7 +174,7 @@ class _Digest:
         """A name that a function refers to; of a person's module what the code may take of it."""
         self.of(value, depth + 1)
         if isinstance(value, ModuleType) and not _is_library(value.__name__):
-            for name in sorted(_names(code).intersection(vars(value))):
+            for name in sorted(names_in(code).intersection(vars(value))):
                 self.add(name)
                 self.of(vars(value)[name], depth + 1)
 
@@ -229,9 +231,3 @@ def _is_library(module: str) -> bool:
     file = getattr(sys.modules.get(top), "__file__", None) or ""
     installed = not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
     return top == "hookviz" or top in sys.stdlib_module_names or installed
-
-
-def _names(code: CodeType) -> set[str]:
-    """Every name that the code refers to, inner functions included."""
-    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return set(code.co_names).union(*map(_names, inner))

@@ -2,8 +2,7 @@
 
 import dis
 from collections.abc import Mapping
-from functools import partial
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 
 from hookviz.errors import ModelError
 from hookviz.hooking import replicas
+from hookviz.hooking.copies import unwrapped
 from hookviz.hooking.foreign_hooks import Place, adopted_for, foreign_hooks
 from hookviz.hooking.hooks import tensors_in
 from hookviz.hooking.isolation import isolated
@@ -54,7 +54,7 @@ def running_as(module: nn.Module, network: nn.Module, shape: tuple[int, ...]) ->
     precisions, of which the first is not that of the input.
     """
     network = _with_hooks_that_set(module, network, shape)
-    finest = _finest_first(network)
+    finest = dtypes(network)
     if len(finest) < 2 and _scores(network, shape) is not None:
         return network
     for learns in (False, True):
@@ -90,23 +90,16 @@ def _with_hooks_that_set(
             hooked = frozen_copy(module)
     except ModelError:  # what can't be copied, such as a lock, is somebody's who looks on
         return network
-    for dtype in _finest_first(network):
+    for dtype in dtypes(network):
         scores, hooked_scores = (_scores(each, shape, dtype) for each in (network, hooked))
         if hooked_scores is not None:
             return network if scores is not None and _same(scores, hooked_scores) else hooked
     return network
 
 
-def _finest_first(network: nn.Module) -> list[torch.dtype]:
-    """The precisions that its input may have."""
-    every = {device_and_dtype(network)[1], *dtypes(network)}
-    return sorted(every, key=lambda dtype: -torch.finfo(dtype).bits)
-
-
 def _sets_something(hook: Any) -> bool:
     """Whether a hook's code sets an attribute of something, as one that makes a weight does."""
-    while isinstance(hook, partial | MethodType):
-        hook = hook.func if isinstance(hook, partial) else hook.__func__
+    hook = unwrapped(hook)
     function = hook if isinstance(hook, FunctionType) else vars(type(hook)).get("__call__")
     if not isinstance(function, FunctionType):
         return False

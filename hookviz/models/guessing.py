@@ -72,7 +72,7 @@ def _probes(
         yield _Probe(replicas.shapes_only(network), torch.device("meta"), first), _SIDES
         sides = _SIDES_WITH_DATA
     # Of a network of several precisions nobody knows which one its input has: the finest that runs.
-    for dtype in sorted({first, *dtypes(network)}, key=lambda each: -torch.finfo(each).bits):
+    for dtype in dtypes(network):
         yield _Probe(replicas.full_copy(network), device, dtype), sides
 
 
