@@ -20,7 +20,7 @@ from hookviz.capturing.layouts import Layouts
 from hookviz.capturing.returned_call import Outputs, ReturnedCall, check_same_way, returned_call
 from hookviz.errors import ModelError, one_of
 from hookviz.hooking import conduct, hooks
-from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.default_device import numbers
 from hookviz.hooking.forward_pass import forward_pass, own_shape, pass_without_data, private_replica
 from hookviz.hooking.torch_functions import not_followed
 from hookviz.language.saying import say
@@ -133,7 +133,6 @@ def list_layers(
     return {"conv": found.convs, "maps": found.maps, "all": found.layers}[kind]
 
 
-@with_numbers
 def survey(model: Model, shape: tuple[int, ...]) -> Survey:
     """What a pass over an input of `shape`, ``(C, H, W)``, runs; remembered per network.
 
@@ -148,7 +147,8 @@ def survey(model: Model, shape: tuple[int, ...]) -> Survey:
         known = _surveys.setdefault(model.network, {})
         if shape in known:
             return known[shape]
-    surveyed = pass_without_data(model, shape, _pass_in_general)
+    with numbers():
+        surveyed = pass_without_data(model, shape, _pass_in_general)
     conduct.take_down(model.network, only_computes=surveyed.only_computes)
     return _remember(known, shape, surveyed)
 
@@ -177,7 +177,6 @@ def steps_after(surveyed: Survey, layer: str) -> tuple[Address, ...]:
     return tuple(steps)
 
 
-@with_numbers
 def survey_input(model: Model, model_input: ModelInput) -> Survey:
     """What a pass over this very input runs.
 
@@ -195,7 +194,7 @@ def survey_input(model: Model, model_input: ModelInput) -> Survey:
         known = _surveys.setdefault(model.network, {})
         if model_input.digest in known:
             return known[model_input.digest]
-    with private_replica(model) as replica:
+    with numbers(), private_replica(model) as replica:
         surveyed = _pass_over(
             replica, model_input.tensor, lambda images: forward_pass(model, replica, images)
         )

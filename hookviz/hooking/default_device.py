@@ -20,12 +20,13 @@ def with_numbers(function: Callable[Arguments, Result]) -> Callable[Arguments, R
 
     @wraps(function)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        with _device():
+        with numbers():
             return function(*args, **kwargs)
 
     return run
 
 
-def _device() -> AbstractContextManager[object]:
+def numbers() -> AbstractContextManager[object]:
+    """Such a block; asking for the device takes some microseconds."""
     is_meta = torch.get_default_device().type == "meta"
     return torch.device("cpu") if is_meta else nullcontext()

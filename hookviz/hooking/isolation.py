@@ -37,11 +37,12 @@ def isolated(network: nn.Module) -> Iterator[None]:
     """Run passes of `network`, or of replicas of it, apart from the rest of the process."""
     with ExitStack() as stack:
         stack.enter_context(_no_global_hooks())
-        if "torch._dynamo" in sys.modules:
-            stack.enter_context(_eager)
-        if not (is_known_code(network) or only_computes(network)):
-            stack.enter_context(_same_generators)
-        stack.enter_context(surroundings_put_back(network))
+        if not is_known_code(network):  # what is known compiles nothing and draws nothing
+            if "torch._dynamo" in sys.modules:
+                stack.enter_context(_eager)
+            if not only_computes(network):
+                stack.enter_context(_same_generators)
+            stack.enter_context(surroundings_put_back(network))
         yield
 
 
