@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hookviz.atlas.answers import AtlasImage, ChannelAnswer, Excitation, LayerStatistics
+    from hookviz.atlas.answers import AtlasImage, ChannelAnswer, LayerStatistics, TopActivation
     from hookviz.atlas.atlas import Atlas
     from hookviz.atlas.making import AtlasProgress, make_atlas
     from hookviz.atlas.reading import read_atlas
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hookviz.capturing.feature_vectors import Features
     from hookviz.capturing.features import features as extract_features
     from hookviz.capturing.inputs import prepare
-    from hookviz.capturing.survey import list_layers
+    from hookviz.capturing.layer_trace import list_layers
     from hookviz.comparing.captures import Comparison, LayerComparison, compare
     from hookviz.comparing.channels import ChannelComparison
     from hookviz.comparing.matches import ChannelMatches
@@ -101,7 +101,6 @@ __all__ = [
     "Comparison",
     "Crop",
     "EngineError",
-    "Excitation",
     "Explorer",
     "FeatureIndex",
     "Features",
@@ -128,6 +127,7 @@ __all__ = [
     "Smaller",
     "Synthesis",
     "SynthesisMethod",
+    "TopActivation",
     "TrainingFinding",
     "TrainingLog",
     "TrainingRow",
@@ -171,7 +171,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "atlas.answers": ("AtlasImage", "ChannelAnswer", "Excitation", "LayerStatistics"),
+    "atlas.answers": ("AtlasImage", "ChannelAnswer", "TopActivation", "LayerStatistics"),
     "atlas.atlas": ("Atlas",),
     "atlas.making": ("AtlasProgress", "make_atlas"),
     "atlas.reading": ("read_atlas",),
@@ -182,7 +182,7 @@ _HOMES = {
     "capturing.feature_vectors": ("Features",),
     "capturing.features": ("extract_features",),
     "capturing.inputs": ("prepare",),
-    "capturing.survey": ("list_layers",),
+    "capturing.layer_trace": ("list_layers",),
     "comparing.captures": ("Comparison", "LayerComparison", "compare"),
     "comparing.channels": ("ChannelComparison",),
     "comparing.matches": ("ChannelMatches",),

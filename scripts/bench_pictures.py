@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.images.samples import samples
-from hookviz.synthesis.ascent import Ascent
 from hookviz.synthesis.maximizing import STEPS, begin
+from hookviz.synthesis.optimizing import Optimization
 from scripts.picture_peers import (
     SIDE,
     Maker,
@@ -43,7 +43,9 @@ _ROUNDS, _BLOCK = 6, 24  # a block is so many steps
 _RESIDENT = Path("/proc/self/status")
 
 
-def ascent(layer: str, channels: range | tuple[int, ...], side: int, space: str) -> Ascent:
+def optimization(
+    layer: str, channels: range | tuple[int, ...], side: int, space: str
+) -> Optimization:
     """One without a step yet, of SqueezeNet's channels."""
     model = hookviz.load_model("squeezenet")
     objectives = [hookviz.Objective.of_channel(layer, channel) for channel in channels]
@@ -97,10 +99,10 @@ def costs() -> list[tuple[str, float, str, float, str]]:
     noise = torch.randn(1, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
     channels_last = noise.contiguous(memory_format=torch.channels_last)
     climbs = {
-        "one of 128": ascent(_LAYER, (5,), SIDE, "Fourier"),
-        "one of 128, MACO": ascent(_LAYER, (5,), SIDE, "MACO"),
-        "nine of 80": ascent(_LAYER, _AT_ONCE, 80, "Fourier"),
-        "nine of 64": ascent(_LAYER, _AT_ONCE, 64, "Fourier"),
+        "one of 128": optimization(_LAYER, (5,), SIDE, "Fourier"),
+        "one of 128, MACO": optimization(_LAYER, (5,), SIDE, "MACO"),
+        "nine of 80": optimization(_LAYER, _AT_ONCE, 80, "Fourier"),
+        "nine of 64": optimization(_LAYER, _AT_ONCE, 64, "Fourier"),
     }
     work: dict[str, Callable[[], object]] = {
         name: _more_of(climb) for name, climb in climbs.items()
@@ -121,7 +123,7 @@ def costs() -> list[tuple[str, float, str, float, str]]:
     ]
 
 
-def _more_of(climb: Ascent) -> Callable[[], object]:
+def _more_of(climb: Optimization) -> Callable[[], object]:
     return lambda: climb.run(climb.steps + _BLOCK)
 
 
@@ -129,12 +131,12 @@ def fresh() -> dict[str, float]:
     """In a process of its own, warmed up by a capture: the first picture, and a run's memory."""
     hookviz.capture(hookviz.load_model("squeezenet"), samples()[0].path)
     clock, processor = time.perf_counter(), time.process_time()
-    climb = ascent(_LAYER, (5,), SIDE, "Fourier")
+    climb = optimization(_LAYER, (5,), SIDE, "Fourier")
     climb.run(1)
     climb.pictures()
     first = time.perf_counter() - clock, time.process_time() - processor
     before = _resident("VmRSS")
-    many = ascent(_LAYER, _AT_ONCE, 224, "Fourier")
+    many = optimization(_LAYER, _AT_ONCE, 224, "Fourier")
     Path("/proc/self/clear_refs").write_text("5", "ascii")  # the peak begins anew
     many.run(4)
     grown = _resident("VmHWM") - before
@@ -153,7 +155,7 @@ def hookviz_maker(space: str) -> Maker:
     """Pictures by HookViz with its defaults."""
 
     def make(layer: str, channel: int, steps: int) -> Tensor:
-        climb = ascent(layer, (channel,), SIDE, space)
+        climb = optimization(layer, (channel,), SIDE, space)
         climb.run(steps)
         return climb.tensor()[0]
 

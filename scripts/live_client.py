@@ -59,9 +59,9 @@ class LiveStream:
         """A frame, without waiting for what it becomes."""
         await self.socket.send(struct.pack("<I", number) + data)
 
-    async def wish(self, **wishes: Any) -> None:
+    async def wish(self, **options: Any) -> None:
         """Tell what is picked."""
-        await self.socket.send(json.dumps(wishes))
+        await self.socket.send(json.dumps(options))
 
     async def hear(self) -> Answer | dict[str, str]:
         """The next answer, or what was said in its place."""

@@ -37,7 +37,7 @@ def main() -> int:
     for name, top in NETWORKS.items():
         model = hookviz.load_model(name)
         atlas = hookviz.make_atlas(
-            model, images, FOLDER / f"{name}.atlas", top=top, batch=1, patch=PATCH, anew=True
+            model, images, FOLDER / f"{name}.atlas", top=top, batch=1, patch=PATCH, overwrite=True
         )
         print(f"{name}: {sum(atlas.layers.values()):,} channels, {size(atlas.path):.1f} MB")
     whole = size(FOLDER)
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def drawings() -> dict[str, Path]:
-    """A few drawings of every class of ShapesNet, drawn anew, by their names."""
+    """A few drawings of every class of ShapesNet, drawn overwrite, by their names."""
     shutil.rmtree(DRAWINGS, ignore_errors=True)
     drawn = {}
     for category in CATEGORIES:

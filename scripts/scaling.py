@@ -22,7 +22,7 @@ from hookviz.atlas.plan import Plan
 from hookviz.atlas.shard_work import ShardWork, TallyShard
 from hookviz.atlas.sources import sources
 from hookviz.atlas.tally import Tally
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.engines.choosing import engine_of
 from hookviz.engines.engine import Engine, Tell
 from hookviz.errors import HookVizError
@@ -47,7 +47,7 @@ def main() -> None:
             drawn = draw(CATEGORIES[number % len(CATEGORIES)], 70_000_000 + number, 320)
             drawn.save(Path(folder) / f"{number:04}.jpg", quality=90)
         listed = sources(folder)
-        table = channel_table(survey_input(model, hookviz.prepare(model, listed[0].image)))
+        table = channel_table(input_trace(model, hookviz.prepare(model, listed[0].image)))
         plan = Plan(model, listed, table)
         _tell_bytes(plan)
         _row("this process", plan, engine_of("local"))

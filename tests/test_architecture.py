@@ -11,7 +11,7 @@ PACKAGE = ROOT / "hookviz"
 TESTS = ROOT / "tests"
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
 
-_LENS_CODE = re.compile(r"recipe/lenses/[a-z]\w*\.py")
+_LENS_CODE = re.compile(r"codegen/lenses/[a-z]\w*\.py")
 _PART = re.compile(r"ui/lessons/parts/[a-z]\w*\.py")
 _MOST_LINES = 300
 REASON = "Over 300 lines:"
@@ -119,7 +119,7 @@ SHOWN_ELSEWHERE = {
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
     "classroom/asking ui/classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
     "ui/classroom/membership ui/components/class_bars ui/lessons/class_question",
-    "every way that ends there is gone in synthesis/test_maximizing.py": "synthesis/dead_ends",
+    "every way that ends there is gone in synthesis/test_maximizing.py": "synthesis/zero_gradient",
     "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": ""
     "ui/explorer/silenced_button",
     "a picture grows, is stopped, kept and linked in a browser in e2e/test_own_picture.py": ""
@@ -142,13 +142,13 @@ SHOWN_ELSEWHERE = {
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
     "drawing/colours drawing/figures drawing/grid_page drawing/layout drawing/legend "
     "drawing/palette",
-    "what it writes is run as a script in recipe/test_script.py": "recipe/facts recipe/network "
-    "recipe/assembling recipe/picture recipe/wording",
-    "what they write is run as scripts, of every lens, in recipe/test_lens_script.py": " ".join(
+    "what it writes is run as a script in codegen/test_script.py": "codegen/facts codegen/network "
+    "codegen/assembling codegen/picture codegen/wording",
+    "what they write is run as scripts, of every lens, in codegen/test_lens_script.py": " ".join(
         [
-            "recipe/lens_facts",
-            "recipe/lens_parts",
-            "recipe/picture_space",
+            "codegen/lens_facts",
+            "codegen/lens_parts",
+            "codegen/picture_space",
             *(name[:-3] for name in MODULES if _LENS_CODE.fullmatch(name)),
         ]
     ),
@@ -185,12 +185,12 @@ SHOWN_ELSEWHERE = {
     "ui/components/why "
     "ui/explorer/channel_grid ui/explorer/channel_pair ui/explorer/comparison "
     "ui/explorer/atlas_choice ui/explorer/atlas_menu ui/serving/uploads "
-    "ui/explorer/excitations ui/explorer/file_menu ui/menu "
+    "ui/explorer/top_activations ui/explorer/file_menu ui/menu "
     "ui/explorer/patch_tiles ui/explorer/pin_button "
     "ui/explorer/grid_files ui/explorer/kernel_view "
     "ui/explorer/layer_capture ui/explorer/layer_choice ui/explorer/layer_header "
     "ui/explorer/layer_thumbnails ui/explorer/layer_tree ui/explorer/predictions "
-    "ui/explorer/recipe_code ui/explorer/share ui/explorer/trail ui/explorer/view_choice "
+    "ui/explorer/copy_as_code ui/explorer/share ui/explorer/trail ui/explorer/view_choice "
     "ui/lenses/lens_result ui/lenses/lens_run ui/sidebar/image_choice ui/sidebar/input_choice "
     "ui/sidebar/weights_download ui/sidebar/weights_upload",
 }

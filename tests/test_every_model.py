@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.hooking import conduct, hooks, replicas
+from hookviz.hooking import hooks, purity, replicas
 from hookviz.models import architectures, catalog
 from hookviz.types import Model
 from tests.every_network import IN_EVERY_NETWORK, ONE_OF_A_KIND
@@ -31,8 +31,8 @@ def assert_captures_are_exact(model: Model) -> None:
     }
     assert set(cap) == convs
     # Else every capture would copy all weights and all that the layers put out.
-    assert conduct.only_computes(model.network)
-    assert conduct.is_known_code(model.network)
+    assert purity.is_pure(model.network)
+    assert purity.is_known_code(model.network)
     compared: list[str] = []
 
     def compare(call: hooks.Call) -> None:

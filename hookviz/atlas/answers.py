@@ -31,7 +31,7 @@ class AtlasImage:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Excitation:
+class TopActivation:
     """One of the strongest answers of a channel: to which image, how strong, where, and to what.
 
     Attributes:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.atlas.answers import AtlasImage, ChannelAnswer, Excitation, LayerStatistics
+from hookviz.atlas.answers import AtlasImage, ChannelAnswer, LayerStatistics, TopActivation
 from hookviz.atlas.patches import opened
 from hookviz.capturing.features import steps
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError, UnknownNameError, shorten
@@ -53,7 +53,7 @@ class Atlas:
     _numbers: Mapping[str, NDArray[Any]] = field(repr=False)
     _patches: Path | bytes = field(repr=False)
 
-    def excites(self, layer: str, channel: int) -> tuple[Excitation, ...]:
+    def top_activations(self, layer: str, channel: int) -> tuple[TopActivation, ...]:
         """The images that excite a channel most, strongest first.
 
         Raises:
@@ -240,12 +240,12 @@ class Atlas:
             )
         return int(rows.start + channel)
 
-    def _excitation(self, row: int, rank: int, patch: Pixels | None) -> Excitation:
+    def _excitation(self, row: int, rank: int, patch: Pixels | None) -> TopActivation:
         every = self._numbers
         number = int(every["patch"][row, rank])
         box = tuple(every["patch_box"][number].tolist()) if number >= 0 else None
         cell = every["cell"][row, rank].tolist()
-        return Excitation(
+        return TopActivation(
             image=self.images[every["image"][row, rank]],
             value=float(every["value"][row, rank]),
             cell=(cell[0], cell[1]),

@@ -16,8 +16,8 @@ from hookviz.atlas.channel_table import ChannelTable, LayerChannels
 from hookviz.atlas.tally import LayerBatch
 from hookviz.errors import ModelError
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.conduct import only_computes
 from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.hooking.purity import is_pure
 from hookviz.types import Address, Model
 from hookviz.wording import times
 
@@ -127,7 +127,7 @@ class BatchedPass:
         """A network for one pass."""
         if self._copy is None:
             return private_replica(self.model)
-        if only_computes(self.model.network):
+        if is_pure(self.model.network):
             return nullcontext(self._copy)
         return nullcontext(replicas.full_copy(self._copy))  # what a pass leaves on it ends with it
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hookviz.atlas import reading_ahead
-from hookviz.capturing.survey import Survey, survey_input
+from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.errors import ModelError
 from hookviz.hooking.forward_pass import own_shape
 from hookviz.language.saying import say
@@ -63,7 +63,7 @@ class ChannelTable:
         return {layer.address: layer for layer in self.layers}
 
 
-def channel_table(seen: Survey) -> ChannelTable:
+def channel_table(seen: LayerTrace) -> ChannelTable:
     """The channels of every conv layer that puts out maps or lines; others are left out."""
     layers: list[LayerChannels] = []
     first = 0
@@ -99,7 +99,7 @@ def table_by(model: Model, image: object, size: int | None) -> ChannelTable:
         HookVizError: it can't be read.
     """
     _, model_input, _ = reading_ahead.read(model, image, size)
-    return channel_table(survey_input(model, model_input))
+    return channel_table(input_trace(model, model_input))
 
 
 def no_channels(model: Model) -> ModelError:

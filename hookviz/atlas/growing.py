@@ -35,7 +35,7 @@ _LONGEST_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
+class BuildProgress:
     """How far an atlas is.
 
     Attributes:
@@ -102,12 +102,12 @@ class GrowingAtlas:
                 break
 
     @property
-    def grown(self) -> Grown:
+    def progress(self) -> BuildProgress:
         """How far it is."""
         left_out = len(self._refused) if self._tally is None else self._tally.left_out_count
         if self._cut is not None:
-            return Grown(True, len(self._cut.places), len(self._winners), left_out)
-        return Grown(False, self._next, len(self._sources), left_out)
+            return BuildProgress(True, len(self._cut.places), len(self._winners), left_out)
+        return BuildProgress(False, self._next, len(self._sources), left_out)
 
     @property
     def nbytes(self) -> int:

@@ -76,7 +76,7 @@ def make_atlas(
     size: int | None = None,
     dtype: str = "float32",
     patch: int = 64,
-    anew: bool = False,
+    overwrite: bool = False,
     progress: Report | None = None,
     engine: str | Engine = "local",
 ) -> Atlas:
@@ -101,7 +101,7 @@ def make_atlas(
         size: side of the inputs in pixels, in place of the model's own.
         dtype: ``"float32"``, or ``"bfloat16"``, which is faster and rounds to 3 digits.
         patch: the longer side of a patch in pixels, at most.
-        anew: drop what was begun, and what there is, under that name.
+        overwrite: drop what was begun, and what there is, under that name.
         progress: told how far it is; what it raises ends the run, which can be gone on with.
         engine: what goes through the images: ``"local"``, ``"ray"`` or ``"ray://HOST:PORT"``, as
             docs/scaling.md says. The patches are cut in this process.
@@ -116,7 +116,7 @@ def make_atlas(
     >>> model = hookviz.load_model("shapesnet")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     atlas = hookviz.make_atlas(model, "assets/samples", f"{folder}/samples.atlas", top=2)
-    ...     [(best.image.name, best.cell) for best in atlas.excites("stage3.second.conv", 5)]
+    ...     [(top.image.name, top.cell) for top in atlas.top_activations("stage3.second.conv", 5)]
     [('heart.jpg', (3, 3)), ('flower.jpg', (1, 6))]
     """
     Plan.check(top, batch, patch, dtype)
@@ -125,18 +125,18 @@ def make_atlas(
     listed = sources(images)
     table = _table(model, listed, size)
     plan = Plan(model, listed, table, top, batch, size, dtype, patch)
-    if target.exists() and not anew:
+    if target.exists() and not overwrite:
         return _there_already(target, plan)
     _check_all_ours(target)
     part = PartFolder.of(target)
-    with part.opened(plan, anew=anew):
+    with part.opened(plan, overwrite=overwrite):
         tally = _tallied(plan, part, chosen, progress)
         with PatchFile(part, table.channels * top) as cut:
             _cut(plan, tally, cut, progress)
             cut.keep()
             for name, data in writing.files(plan, tally, cut, target.parent).items():
                 part.write(name, data)
-        if anew and target.exists():
+        if overwrite and target.exists():
             _remove(target)
         part.finish()
     return read_atlas(target)
@@ -180,7 +180,7 @@ def _there_already(target: Path, plan: Plan) -> Atlas:
     if what:
         raise HookVizError(
             f"{str(target)!r} is there already, and is another atlas: {what}. Give another name, "
-            "or make it anew (anew=True, --anew)."
+            "or make it overwrite (overwrite=True, --overwrite)."
         )
     return atlas
 
@@ -190,14 +190,14 @@ def _tallied(plan: Plan, part: PartFolder, engine: Engine, progress: Report | No
     empty = Tally.empty(plan.table.channels, plan.top, len(plan.classes))
     tally, done = part.kept(empty)
     shards = plan.shards
-    telling = _Telling(progress, len(plan.sources), cutting=False)
-    telling.begin(sum(map(len, shards[:done])), tally.left_out_count)
+    reporter = _AtlasReporter(progress, len(plan.sources), cutting=False)
+    reporter.begin(sum(map(len, shards[:done])), tally.left_out_count)
     kept = time.monotonic()
     written = done
     is_whole = True  # whether the tally is that of the shards that are done, and of no part of one
     rest = (TallyShard.of(plan, shard, tally.top.least.copy()) for shard in shards[done:])
     try:
-        for other in engine(ShardWork(plan), rest, telling.so_far):
+        for other in engine(ShardWork(plan), rest, reporter.so_far):
             is_whole = False
             tally.merge(other)
             done += 1
@@ -220,18 +220,18 @@ def _tallied(plan: Plan, part: PartFolder, engine: Engine, progress: Report | No
 
 def _cut(plan: Plan, tally: Tally, cut: PatchFile, progress: Report | None) -> None:
     every = winners(tally)
-    telling = _Telling(progress, len(every), cutting=True)
-    telling.begin(sum(place < cut.next_place for place in every), tally.left_out_count)
+    reporter = _AtlasReporter(progress, len(every), cutting=True)
+    reporter.begin(sum(place < cut.next_place for place in every), tally.left_out_count)
     try:
         for done, image in enumerate(cut_images(plan, tally, cut.next_place), start=1):
             cut.add(image)
-            telling.so_far(done, 0)
+            reporter.so_far(done, 0)
     except BaseException:
         cut.keep()
         raise
 
 
-class _Telling:
+class _AtlasReporter:
     """Tells whoever asked how far it is."""
 
     def __init__(self, progress: Report | None, images: int, *, cutting: bool) -> None:

@@ -50,7 +50,7 @@ class PartFolder:
         return cls(target.with_name(f"{target.name}.part"), target)
 
     @contextmanager
-    def opened(self, plan: Plan, *, anew: bool) -> Iterator[None]:
+    def opened(self, plan: Plan, *, overwrite: bool) -> Iterator[None]:
         """The folder for work on `plan`, for this process alone.
 
         Raises:
@@ -67,12 +67,12 @@ class PartFolder:
                         f"Another process is making {str(self.target)!r} now. Wait for it, or give "
                         "another name."
                     ) from None
-            self._check(plan, anew=anew)
+            self._check(plan, overwrite=overwrite)
             yield
 
-    def _check(self, plan: Plan, *, anew: bool) -> None:
+    def _check(self, plan: Plan, *, overwrite: bool) -> None:
         asked = plan.described()
-        if anew:
+        if overwrite:
             for file in self.folder.iterdir():
                 if file.name != _LOCK:
                     file.unlink()
@@ -87,7 +87,7 @@ class PartFolder:
         if what:
             raise HookVizError(
                 f"{str(self.folder)!r} is the beginning of another atlas: {what}. Give another "
-                "name, or make it anew (anew=True, --anew), which drops that work."
+                "name, or make it overwrite (overwrite=True, --overwrite), which drops that work."
             )
 
     def write(self, name: str, data: bytes) -> None:
@@ -160,7 +160,7 @@ class PartFolder:
         reason = shorten(str(error), 100)
         return HookVizError(
             f"{str(self.folder)!r}, the beginning of this atlas, is damaged ({reason}). Make it "
-            "anew (anew=True, --anew)."
+            "overwrite (overwrite=True, --overwrite)."
         )
 
 

@@ -51,7 +51,7 @@ def read_atlas(path: str | os.PathLike[str]) -> Atlas:
             not finished, truncated or damaged.
 
     >>> atlas = hookviz.read_atlas("assets/atlases/shapesnet.atlas")
-    >>> best = atlas.excites("stage3.second.conv", 40)[0]
+    >>> best = atlas.top_activations("stage3.second.conv", 40)[0]
     >>> best.image.category, best.cell, best.patch.shape  # (h, w, 3)
     ('ring', (5, 5), (32, 32, 3))
     """

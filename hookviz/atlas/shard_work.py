@@ -20,7 +20,7 @@ from hookviz.atlas.tally import LayerBatch, Tally
 from hookviz.capturing.image_shards import needs_of
 from hookviz.engines.engine import Needs, Tell
 from hookviz.errors import HookVizError, ModelError
-from hookviz.hooking.conduct import only_computes
+from hookviz.hooking.purity import is_pure
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -66,7 +66,7 @@ class ShardWork:
         self._classes = len(plan.classes)
         # what follows is made where the work is done
         self._made: BatchedPass | None = None
-        self._one_by_one = plan.batch == 1 or not only_computes(plan.model.network)
+        self._one_by_one = plan.batch == 1 or not is_pure(plan.model.network)
         self._probed = False
 
     def names(self, shard: TallyShard) -> tuple[str, ...]:

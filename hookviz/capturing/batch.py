@@ -12,11 +12,11 @@ from torch import Tensor
 
 from hookviz.capturing.image_axis import parts_by_image
 from hookviz.capturing.inputs import prepare
+from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.capturing.recorded_pass import Found, in_order, run, wanted_layers, without_batch
-from hookviz.capturing.survey import Survey, survey_input
 from hookviz.errors import ImageError, ModelError
 from hookviz.hooking.default_device import with_numbers
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import say
 from hookviz.types import Activation, Address, Capture, Model, ModelInput, Progress
 from hookviz.wording import times
@@ -76,7 +76,7 @@ def capture_batch(
         None,
         hashlib.sha256("".join(each.digest for each in made).encode()).hexdigest(),
     )
-    seen = survey_input(model, batch)
+    seen = input_trace(model, batch)
     wanted = wanted_layers(model, seen, layers)
     passes = _Passes(model, batch, seen, wanted, inputs=inputs, progress=progress)
     activations = passes.by_image(part for name in wanted for part in passes.found.by_layer[name])
@@ -112,7 +112,7 @@ class _Passes:
         self,
         model: Model,
         batch: ModelInput,
-        seen: Survey,
+        seen: LayerTrace,
         wanted: tuple[str, ...],
         *,
         inputs: bool,
@@ -121,7 +121,7 @@ class _Passes:
         self.count = 0
         self._model, self._batch, self._seen, self._wanted = model, batch, seen, wanted
         self._inputs = inputs
-        self._telling = Telling(progress)
+        self._reporter = ProgressReporter(progress)
         self._told = progress is not None
         self._images = images = len(batch.tensor)
         self.found = self._over(batch.tensor, 0, images / (images + (images > 1)))
@@ -163,7 +163,7 @@ class _Passes:
         )
 
     def _tell(self, begun: float, done: float, share: float) -> None:
-        self._telling.share(begun + share * (done - begun))
+        self._reporter.share(begun + share * (done - begun))
 
     def _of_another_size(self) -> tuple[int, Found | None]:
         """How many images, of which the last is the batch's, and what they gave.
@@ -175,7 +175,7 @@ class _Passes:
             try:
                 return len(other), self._over(other, len(images) / (len(images) + 1))
             except ModelError as error:
-                if self._telling.was_ended_by(error):
+                if self._reporter.was_ended_by(error):
                     raise
         return 0, None
 
@@ -216,7 +216,7 @@ class _Passes:
         try:
             return self._over(other / 2, 1.0)
         except ModelError as error:
-            if self._telling.was_ended_by(error):
+            if self._reporter.was_ended_by(error):
                 raise
             return None
 

@@ -11,7 +11,7 @@ from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
 from hookviz.engines.choosing import engine_of
 from hookviz.engines.engine import Engine, Needs, Tell
 from hookviz.errors import HookVizError, ImageError, SettingError, UnknownNameError
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.types import Capture, Model, Progress, ignore
 
 
@@ -98,7 +98,7 @@ class CaptureWork:
     def __call__(self, shard: ImageShard, tell: Tell) -> tuple[str, Any]:
         """The image's name, and what is made of its capture, or why there is none."""
         [name], [image] = shard.names, shard.images
-        telling = Telling(lambda share: tell(share, 0))
+        reporter = ProgressReporter(lambda share: tell(share, 0))
         try:
             cap = capture(
                 self.model,
@@ -107,14 +107,14 @@ class CaptureWork:
                 size=self.size,
                 whole=self.whole,
                 logits=self.logits,
-                progress=telling.within,
+                progress=reporter.within,
             )
             found = cap if self.then is None else self.then(cap)
         except (UnknownNameError, SettingError):
             raise  # the same would happen with every image
         except (HookVizError, OSError) as error:
-            if telling.was_ended_by(error):
+            if reporter.was_ended_by(error):
                 raise
             found = error if isinstance(error, HookVizError) else ImageError(f"{name}: {error}")
-        telling.step()
+        reporter.step()
         return name, found

@@ -7,8 +7,8 @@ from typing import Any
 
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.inputs import prepare
+from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.capturing.recorded_pass import Found, in_order, run, wanted_layers
-from hookviz.capturing.survey import Survey, survey_input
 from hookviz.hooking.default_device import with_numbers
 from hookviz.types import Capture, Model, ModelInput, Progress
 
@@ -62,7 +62,7 @@ def capture(
     """
     started = time.perf_counter()
     made = prepare(model, image, size=size, whole=whole)
-    seen = survey_input(model, made)
+    seen = input_trace(model, made)
     wanted = wanted_layers(model, seen, layers)
     shelf = _Shelf(cache, (model.name, model.digest, made.digest)) if cache is not None else None
     found = shelf.look_up(wanted, logits=logits) if shelf and not inputs else None
@@ -108,7 +108,7 @@ def is_cached(
         UnknownLayerError: the model has no layer of that name.
         ModelError: the network can't take this input, or a layer is not run.
     """
-    wanted = wanted_layers(model, survey_input(model, made), layers)
+    wanted = wanted_layers(model, input_trace(model, made), layers)
     shelf = _Shelf(cache, (model.name, model.digest, made.digest))
     return shelf.look_up(wanted, logits=logits) is not None
 
@@ -131,7 +131,7 @@ class _Shelf:
         scores = self.cache.get((*self.key, _SCORES)) if logits else (None,)
         return None if scores is None else Found(by_layer, scores[0], complete=logits)
 
-    def worth_keeping(self, seen: Survey, wanted: tuple[str, ...]) -> tuple[str, ...]:
+    def worth_keeping(self, seen: LayerTrace, wanted: tuple[str, ...]) -> tuple[str, ...]:
         """Beside the wanted layers what is likely to be asked for next, where the cache has room.
 
         The conv layers; where another layer is wanted, all that put out maps, in half the cache.

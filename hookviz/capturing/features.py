@@ -17,12 +17,12 @@ from hookviz.capturing import engine as capturing
 from hookviz.capturing import inputs
 from hookviz.capturing.feature_vectors import POOLS, Features
 from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
+from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.layers import channels_last
-from hookviz.capturing.survey import survey
 from hookviz.engines.choosing import engine_of
 from hookviz.engines.engine import Engine, Needs, Tell
 from hookviz.errors import HookVizError, ImageError, UnknownLayerError, one_of, shorten
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.images.urls import ImageUrl, is_url
 from hookviz.language.saying import say
 from hookviz.paths import path_of
@@ -151,24 +151,26 @@ class VectorWork:
     ) -> dict[str, NDArray[np.float32] | HookVizError]:
         """The vector of each image, by its name."""
         count, left_out = len(shard.names), 0
-        telling = Telling(lambda share: tell(count * share, left_out), count)
+        reporter = ProgressReporter(lambda share: tell(count * share, left_out), count)
         found: dict[str, NDArray[np.float32] | HookVizError] = {}
         for name, image in zip(shard.names, shard.images, strict=True):
             try:
-                found[name] = self._vector(image, telling)
+                found[name] = self._vector(image, reporter)
             except HookVizError as error:
-                if telling.was_ended_by(error):
+                if reporter.was_ended_by(error):
                     raise
                 found[name] = error
                 left_out += 1
-            telling.step()
+            reporter.step()
         return found
 
-    def _vector(self, image: Any, telling: Telling) -> NDArray[np.float32]:
+    def _vector(self, image: Any, reporter: ProgressReporter) -> NDArray[np.float32]:
         made = inputs.prepare(self.model, image, size=self.size, whole=self.whole)
         shape = made.tensor.shape
         layer = self.layer or _last_conv(self.model, tuple(shape[1:]))
-        captured = capturing.capture(self.model, made, layer, logits=False, progress=telling.within)
+        captured = capturing.capture(
+            self.model, made, layer, logits=False, progress=reporter.within
+        )
         module = self.model.network.get_submodule(layer)
         return vector(captured.calls(layer)[0], module, shape[-2] / shape[-1], self.pool)
 
@@ -234,7 +236,7 @@ def _file(image: Any) -> str:
 
 
 def _last_conv(model: Model, shape: tuple[int, ...]) -> str:
-    found = survey(model, shape)
+    found = layer_trace(model, shape)
     layers = found.convs or found.layers
     if not layers:
         raise HookVizError(

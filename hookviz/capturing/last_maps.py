@@ -2,7 +2,7 @@
 
 from collections.abc import Container
 
-from hookviz.capturing.survey import Survey
+from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.language.saying import mark
 from hookviz.types import Address
 
@@ -10,7 +10,7 @@ IDLE = (mark("Dropout"), "Dropout2d", mark("Identity"))
 """Kinds of layers that pass on what they are given, outside of training."""
 
 
-def last_maps(surveyed: Survey, among: Container[str]) -> str | None:
+def last_maps(trace: LayerTrace, among: Container[str]) -> str | None:
     """The module whose maps of several cells a pass has last, before the classes' own maps.
 
     What a network computes between modules, such as the sum with a shortcut or several maps put
@@ -19,7 +19,7 @@ def last_maps(surveyed: Survey, among: Container[str]) -> str | None:
     module; where that one runs more than once, the innermost block around it.
 
     Args:
-        surveyed: the network.
+        trace: the network.
         among: the modules that it may be.
 
     Returns:
@@ -28,31 +28,31 @@ def last_maps(surveyed: Survey, among: Container[str]) -> str | None:
     """
     maps = {
         layer.name: layer
-        for layer in surveyed.maps
+        for layer in trace.maps
         if len(layer.output_shape) == 3 and min(layer.output_shape[1:]) > 1
     }
-    put_out = {(at.layer, at.call) for name in maps for at in surveyed.map_outputs[name]}
-    calls = list(surveyed.turns)
-    turns = range(_turn_of_classes(surveyed))
+    put_out = {(at.layer, at.call) for name in maps for at in trace.map_outputs[name]}
+    calls = list(trace.turns)
+    turns = range(_turn_of_classes(trace))
     turn = next((turn for turn in reversed(turns) if calls[turn] in put_out), None)
     if turn is None:
         return None
     same = [calls[turn][0]]  # modules that return the very same maps, the innermost last
-    while turn in surveyed.passed_on:
+    while turn in trace.passed_on:
         turn -= 1
         same.append(calls[turn][0])
     named = [
         name
         for name in same
         if name in among
-        and surveyed.map_outputs.get(name) == (Address(name),)
+        and trace.map_outputs.get(name) == (Address(name),)
         and maps[name].kind not in IDLE
     ]
     return named[-1] if named else None
 
 
-def _turn_of_classes(surveyed: Survey) -> int:
+def _turn_of_classes(trace: LayerTrace) -> int:
     """At which turn the maps of the classes themselves return; past all where there are none."""
-    if len(surveyed.hidden) == len(surveyed.layers):
-        return len(surveyed.sequence)
-    return surveyed.turns[surveyed.layers[len(surveyed.hidden)].name, 0]
+    if len(trace.hidden) == len(trace.layers):
+        return len(trace.sequence)
+    return trace.turns[trace.layers[len(trace.hidden)].name, 0]

@@ -1,22 +1,22 @@
 """Which layers put out ordinary tensors, that a pass can be changed at or gone back through."""
 
-from hookviz.capturing.survey import Survey
+from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.errors import ModelError
 from hookviz.language.saying import say
 from hookviz.types import Model
 
 
-def check_ordinary(model: Model, surveyed: Survey, layer: str) -> None:
+def check_ordinary(model: Model, trace: LayerTrace, layer: str) -> None:
     """Nothing, where what a layer puts out is an ordinary tensor.
 
     Raises:
         ModelError: it is sparse, quantised, nested or under `torch.vmap`; a layer is named whose
             output is not.
     """
-    kind = surveyed.unlike.get(layer)
+    kind = trace.unlike.get(layer)
     if kind is None:
         return
-    others = [info.name for info in surveyed.convs if info.name not in surveyed.unlike]
+    others = [info.name for info in trace.convs if info.name not in trace.unlike]
     hint = say(" Layer {other!r} puts out an ordinary one.", other=others[-1]) if others else ""
     raise ModelError(
         say(

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.capturing.layouts import is_unbatched
 from hookviz.capturing.ordinary import without_values
-from hookviz.capturing.survey import Survey
 from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
-from hookviz.hooking import conduct, hooks
-from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
+from hookviz.hooking import hooks, purity
+from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.language.saying import say
 from hookviz.types import Activation, Model, ModelInput, Progress
 
@@ -31,7 +31,7 @@ class Found:
 
 
 def wanted_layers(
-    model: Model, seen: Survey, layers: str | Iterable[str] | None
+    model: Model, seen: LayerTrace, layers: str | Iterable[str] | None
 ) -> tuple[str, ...]:
     """The layers asked for, once each, in order of execution."""
     if layers is None:
@@ -65,8 +65,8 @@ def wanted_layers(
     return tuple(name for name in seen.calls if name in asked)
 
 
-def in_order(seen: Survey, activations: Iterable[Activation]) -> tuple[Activation, ...]:
-    """In the order in which the calls returned; calls that the survey did not see come last."""
+def in_order(seen: LayerTrace, activations: Iterable[Activation]) -> tuple[Activation, ...]:
+    """In the order in which the calls returned; calls that the trace did not see come last."""
     last = len(seen.turns)
     return tuple(
         sorted(
@@ -81,7 +81,7 @@ def in_order(seen: Survey, activations: Iterable[Activation]) -> tuple[Activatio
 def run(
     model: Model,
     made: ModelInput,
-    seen: Survey,
+    seen: LayerTrace,
     names: tuple[str, ...],
     *,
     stop_early: bool,
@@ -107,9 +107,9 @@ def run(
         ModelError: the network can't take this input, or a layer puts out no numbers.
     """
     copies: Iterable[str] = seen.overwritten
-    if not seen.only_computes:  # the end may come later than the survey says
+    if not seen.is_pure:  # the end may come later than the trace says
         stop_early = False
-    if not (seen.only_computes and conduct.is_known_code(model.network)):
+    if not (seen.is_pure and purity.is_known_code(model.network)):
         copies = names  # version counters may miss a write
     watch = _Watch(seen, names, copies, stop_early, progress, inputs=inputs)
     output = _forward(model, made, watch)
@@ -128,8 +128,8 @@ def run(
             by_layer[at.layer] = (*by_layer.get(at.layer, ()), part)
     missing = next((name for name in needed or names if name not in by_layer), None)
     if missing is not None:
-        hollow = any(record.address.layer == missing for record in watch.recorder.records)
-        raise _nothing_to_look_at(model, seen, missing, hollow=hollow)
+        on_meta = any(record.address.layer == missing for record in watch.recorder.records)
+        raise _nothing_to_look_at(model, seen, missing, on_meta=on_meta)
     modules = dict(model.network.named_modules(remove_duplicate=False))
 
     def given(record: hooks.Recorded) -> Tensor:
@@ -143,9 +143,9 @@ def run(
     return Found(by_layer, scores, output is not None, tuple(taken))
 
 
-def _nothing_to_look_at(model: Model, seen: Survey, name: str, *, hollow: bool) -> ModelError:
-    """The error for a layer without numbers; `hollow`: it put out a shape without values."""
-    if hollow:
+def _nothing_to_look_at(model: Model, seen: LayerTrace, name: str, *, on_meta: bool) -> ModelError:
+    """The error for a layer without numbers; `on_meta`: it put out a shape without values."""
+    if on_meta:
         return without_values(model, name)
     if name in seen.unlike:
         return ModelError(
@@ -167,7 +167,7 @@ class _Watch:
 
     def __init__(
         self,
-        seen: Survey,
+        seen: LayerTrace,
         names: tuple[str, ...],
         copy: Iterable[str],
         stop_early: bool,
@@ -182,7 +182,7 @@ class _Watch:
         self._calls_to_come = sum(seen.calls[name] for name in names)
         self._stop_early = stop_early
         self._counted = frozenset(layer.name for layer in seen.layers if progress)
-        self.telling = Telling(progress, sum(layer.calls for layer in seen.layers))
+        self.reporter = ProgressReporter(progress, sum(layer.calls for layer in seen.layers))
 
     @property
     def layers(self) -> frozenset[str]:
@@ -199,7 +199,7 @@ class _Watch:
             self.recorder.see(call)
             self._calls_to_come -= 1
         if call.layer in self._counted:
-            self.telling.step()
+            self.reporter.step()
         if self._stop_early and self._calls_to_come == 0:
             raise hooks.StopForward
 
@@ -211,7 +211,7 @@ def _forward(model: Model, made: ModelInput, watch: _Watch) -> Any:
         hooks.before(replica, watch.taking, watch.take),
         hooks.observe(replica, watch.layers, watch.see),
     ):
-        return forward_pass(model, replica, made.tensor, watch.telling)
+        return forward_pass(model, replica, made.tensor, watch.reporter)
 
 
 def without_batch(values: Tensor) -> Tensor:

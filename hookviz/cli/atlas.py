@@ -34,7 +34,7 @@ _EVERY = 0.5  # seconds between two lines of progress, at least
 @click.option("--size", type=click.IntRange(1), help="Side of the input in pixels.")
 @click.option("--dtype", type=click.Choice(list(DTYPES)), default="float32", show_default=True)
 @click.option("--patch", default=64, show_default=True, help="Longest side of a patch in pixels.")
-@click.option("--anew", is_flag=True, help="Drop what was begun, or made, under that name.")
+@click.option("--overwrite", is_flag=True, help="Drop what was begun, or made, under that name.")
 @engine_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def atlas(
@@ -50,7 +50,7 @@ def atlas(
     size: int | None,
     dtype: str,
     patch: int,
-    anew: bool,
+    overwrite: bool,
     **loading: Any,
 ) -> None:
     """Find the images that excite each channel most, among those of a folder.
@@ -73,7 +73,7 @@ def atlas(
             size=size,
             dtype=dtype,
             patch=patch,
-            anew=anew,
+            overwrite=overwrite,
             progress=shown.show,
             engine=chosen,
         )
@@ -117,7 +117,7 @@ class _Line:
         self._next = 0.0
 
     def show(self, progress: AtlasProgress) -> None:
-        """Write it anew, twice a second at most."""
+        """Write it overwrite, twice a second at most."""
         now = time.monotonic()
         if not self._is_terminal or now < self._next:
             return

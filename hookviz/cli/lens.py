@@ -11,6 +11,7 @@ from hookviz.capturing.inputs import prepare
 from hookviz.cli.options import input_options, load, model_options
 from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json, table
+from hookviz.codegen.lens_script import lens_recipe_of, lens_script
 from hookviz.drawing.charts import chart_png
 from hookviz.drawing.panels import (
     ChartPanel,
@@ -29,7 +30,6 @@ from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import find_lens, list_lenses, run_lens
 from hookviz.paths import path_of
-from hookviz.recipe.lens_script import lens_recipe_of, lens_script
 from hookviz.types import Model
 
 

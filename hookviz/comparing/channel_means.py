@@ -14,7 +14,7 @@ from hookviz.capturing.features import vector
 from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
 from hookviz.engines.engine import Engine, Needs, Tell, in_this_process
 from hookviz.errors import HookVizError, SettingError, UnknownNameError, shorten
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.images import reading
 from hookviz.types import Model, ModelInput, Progress
 
@@ -80,19 +80,19 @@ class MeansWork:
     ) -> dict[str, tuple[Means, Means] | HookVizError]:
         """The means of each image, by its name."""
         count, left_out = len(shard.names), 0
-        telling = Telling(lambda share: tell(count * share, left_out), count)
+        reporter = ProgressReporter(lambda share: tell(count * share, left_out), count)
         found: dict[str, tuple[Means, Means] | HookVizError] = {}
         for name, image in zip(shard.names, shard.images, strict=True):
             try:
-                found[name] = _of_both(self.a, self.b, image, telling)
+                found[name] = _of_both(self.a, self.b, image, reporter)
             except (UnknownNameError, SettingError):
                 raise  # the same would happen with every image
             except HookVizError as error:
-                if telling.was_ended_by(error):
+                if reporter.was_ended_by(error):
                     raise
                 found[name] = error
                 left_out += 1
-            telling.step()
+            reporter.step()
         return found
 
 
@@ -152,15 +152,15 @@ def channel_means(
     return BothMeans(first, second, tuple(names), told)
 
 
-def _of_both(a: Side, b: Side, image: Any, telling: Telling) -> tuple[Means, Means]:
+def _of_both(a: Side, b: Side, image: Any, reporter: ProgressReporter) -> tuple[Means, Means]:
     read = image
     if not isinstance(image, Tensor | ModelInput):
         read = reading.read(image)  # once for both
     if a is b:
-        means = _of_one(a, read, telling.within)
+        means = _of_one(a, read, reporter.within)
         return means, means
-    first = _of_one(a, read, lambda share: telling.within(share / 2))
-    return first, _of_one(b, read, lambda share: telling.within((1 + share) / 2))
+    first = _of_one(a, read, lambda share: reporter.within(share / 2))
+    return first, _of_one(b, read, lambda share: reporter.within((1 + share) / 2))
 
 
 def _of_one(side: Side, image: Any, progress: Progress) -> Means:

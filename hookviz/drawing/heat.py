@@ -18,7 +18,7 @@ def resized(values: Numbers, height: int, width: int) -> Numbers:
     return smooth
 
 
-def end_of(values: Numbers, percentile: float = 100) -> float:
+def color_limit(values: Numbers, percentile: float = 100) -> float:
     """What the end colour of a map stands for: a percentile of |values|, and never 0.
 
     Only finite values count; without any that is not 0 it is 1.

@@ -114,8 +114,8 @@ class TreePanel(TablePanel):
             return max(self.depths, default=0)
         counts = [sum(each <= depth for each in self.depths) for depth in sorted({*self.depths})]
         fitting = [depth for depth, count in enumerate(counts) if count <= _MOST_ROWS]
-        telling = (depth for depth in fitting if counts[depth] >= _SOME_ROWS)
-        return next(telling, fitting[-1] if fitting else 0)
+        reporter = (depth for depth in fitting if counts[depth] >= _SOME_ROWS)
+        return next(reporter, fitting[-1] if fitting else 0)
 
     def indented(self, sign: str) -> tuple[tuple[str | int | float, ...], ...]:
         """The rows with `sign` before the first cell, once for each row that it stands in."""

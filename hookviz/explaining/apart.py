@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.errors import ModelError
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.hooking.precision import device_and_dtype
 
 _SLACK = 4  # the largest difference of all values of a map is looked for
@@ -22,14 +22,14 @@ def halved(image: Tensor) -> Tensor:
 
 
 def alone_and_together(
-    images: Tensor, whole: Callable[[Tensor], Tensor], telling: Telling | None = None
+    images: Tensor, whole: Callable[[Tensor], Tensor], reporter: ProgressReporter | None = None
 ) -> tuple[Tensor, Tensor | None]:
     """What each of some inputs has in a pass of its own, and what they have in one batch.
 
     Args:
         images: ``(N, C, H, W)``.
         whole: what a pass on a replica of its own makes of such a batch, ``(N, …)``.
-        telling: through which the caller may end a pass.
+        reporter: through which the caller may end a pass.
 
     Returns:
         both ``(N, …)``; None for the second where the network can't take the batch.
@@ -41,7 +41,7 @@ def alone_and_together(
     try:
         return alone, whole(images)
     except ModelError as error:
-        if telling is not None and telling.was_ended_by(error):
+        if reporter is not None and reporter.was_ended_by(error):
             raise
         return alone, None  # made for one image; what else is wrong shows with one, too
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import HookVizError
 from hookviz.explaining.backward import INPUT, Pass, Quantity, check_maps, map_of
 from hookviz.explaining.cam import Numbers
@@ -100,7 +100,7 @@ def working_layer(
 
     None where there is none, or all of them are zero everywhere.
     """
-    names = [layer.name for layer in survey_input(model, model_input).convs]
+    names = [layer.name for layer in input_trace(model, model_input).convs]
     run = Pass(model, model_input, quantity, names, ignore)
     gradients = run.run(model_input.tensor)
     for name in reversed(names):

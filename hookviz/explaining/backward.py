@@ -17,12 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.capturing.ordinary import check_ordinary, without_values
-from hookviz.capturing.survey import survey_input
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.explaining.scoring import scores_in
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import Telling, backward_pass, forward_pass
+from hookviz.hooking.forward_pass import ProgressReporter, backward_pass, forward_pass
 from hookviz.hooking.plain_tensors import kind_of
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.hooking.torch_functions import EveryFunction, function_name
@@ -90,8 +90,8 @@ class Pass:
         self.relus = 0
         self._model, self._model_input, self._quantity = model, model_input, quantity
         self._wanted, self._guided = frozenset(wanted), guided
-        self._telling = Telling(progress)
-        convs = survey_input(model, model_input).convs
+        self._reporter = ProgressReporter(progress)
+        convs = input_trace(model, model_input).convs
         self._watched = {layer.name for layer in convs} | self._wanted - {INPUT}
         self._calls = max(1, sum(layer.calls for layer in convs))
         self._there = self._back = 0
@@ -141,7 +141,7 @@ class Pass:
     def _forward(self, replica: nn.Module, images: Tensor) -> Any:
         guide = _Reluctance(self._guide) if self._guided else nullcontext()
         with hooks.edit(replica, self._watched, self._see), guide:
-            return forward_pass(self._model, replica, images, self._telling)
+            return forward_pass(self._model, replica, images, self._reporter)
 
     def _backward(self, value: Tensor) -> Mapping[str, Tensor | None]:
         names = list(self.held)
@@ -149,7 +149,7 @@ class Pass:
         if not (names and value.requires_grad):
             return nothing
         held = [self.held[name] for name in names]
-        gradients = backward_pass(self._model, value, held, self._telling)
+        gradients = backward_pass(self._model, value, held, self._reporter)
         return nothing | dict(zip(names, gradients, strict=True))
 
     def _see(self, call: hooks.Call) -> Tensor | None:
@@ -165,7 +165,7 @@ class Pass:
             # On a GPU the way back runs in a thread of its own, and is quick.
             self._gradients.add(call.layer, output)
         self._there += 1
-        self._telling.share(self._there / self._calls / self._ways)
+        self._reporter.share(self._there / self._calls / self._ways)
         return replacement
 
     def _hold(self, layer: str, output: Tensor) -> tuple[Tensor, Tensor]:
@@ -187,7 +187,7 @@ class Pass:
         if name == INPUT:
             return gradient.clamp(min=0)
         self._back += 1
-        self._telling.share(0.5 + self._back / self._calls / 2)
+        self._reporter.share(0.5 + self._back / self._calls / 2)
         return None
 
     def _of(self, whole: Tensor) -> Tensor:
@@ -241,17 +241,17 @@ class _Reluctance(EveryFunction):
 
 
 def check_maps(model: Model, model_input: ModelInput, layer: str) -> tuple[int, ...]:
-    """``(C, H, W)`` of the maps that a layer or a block puts out, by the survey.
+    """``(C, H, W)`` of the maps that a layer or a block puts out, by the trace.
 
     Raises:
         UnknownLayerError: a pass runs no layer of that name.
         ModelError: the layer puts out something else.
     """
-    surveyed = survey_input(model, model_input)
-    shapes = {info.name: info.output_shape for info in surveyed.every}
+    trace = input_trace(model, model_input)
+    shapes = {info.name: info.output_shape for info in trace.every}
     if layer not in shapes:
         raise UnknownLayerError(say("layer in {model}", model=model.title), layer, shapes)
-    check_ordinary(model, surveyed, layer)
+    check_ordinary(model, trace, layer)
     if len(shapes[layer]) != 3:
         raise _no_maps(model, model_input, layer, ("1", *map(str, shapes[layer])))
     return shapes[layer]
@@ -294,7 +294,7 @@ def map_of(model: Model, model_input: ModelInput, layer: str, output: Tensor) ->
 def _no_maps(
     model: Model, model_input: ModelInput, layer: str, shape: tuple[str, ...]
 ) -> ModelError:
-    convs = survey_input(model, model_input).convs
+    convs = input_trace(model, model_input).convs
     fit = [info.name for info in convs if len(info.output_shape) == 3 and info.name != layer]
     hint = say(" {fit!r} puts out maps, for example.", fit=fit[-1]) if fit else ""
     return ModelError(

@@ -5,10 +5,10 @@ from typing import Any
 
 from torch import Tensor
 
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError
 from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
+from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.torch_functions import version
 from hookviz.language.saying import say, say_count
 from hookviz.types import Model, ModelInput, Progress, ignore
@@ -52,7 +52,7 @@ def call_tensors(
         ModelError: the network can't take this input.
         HookVizError: this pass did not come to that call.
     """
-    calls = {info.name: info.calls for info in survey_input(model, model_input).every}
+    calls = {info.name: info.calls for info in input_trace(model, model_input).every}
     if layer not in calls:
         raise UnknownLayerError(say("layer in {model}", model=model.title), layer, calls)
     if not 0 <= call < calls[layer]:
@@ -68,13 +68,13 @@ def call_tensors(
                 calls=calls[layer],
             )
         )
-    watch = _Watch(layer, call, Telling(progress, sum(calls.values())))
+    watch = _Watch(layer, call, ProgressReporter(progress, sum(calls.values())))
     with (
         private_replica(model) as replica,
         hooks.before(replica, [layer], watch.before),
         hooks.observe(replica, calls, watch.after),
     ):
-        forward_pass(model, replica, model_input.tensor, watch.telling)
+        forward_pass(model, replica, model_input.tensor, watch.reporter)
     if watch.tensors is None:
         raise HookVizError(
             say(
@@ -89,9 +89,9 @@ def call_tensors(
 class _Watch:
     """Copies what the wanted call takes in and puts out, and ends the pass after it."""
 
-    def __init__(self, layer: str, call: int, telling: Telling) -> None:
+    def __init__(self, layer: str, call: int, reporter: ProgressReporter) -> None:
         self.tensors: CallTensors | None = None
-        self.telling = telling
+        self.reporter = reporter
         self._wanted = (layer, call)
         self._inputs: Copies = ()
         self._versions: list[int] = []
@@ -104,7 +104,7 @@ class _Watch:
 
     def after(self, call: hooks.Call) -> None:
         """Take in a call that has run."""
-        self.telling.step()
+        self.reporter.step()
         if (call.layer, call.index) == self._wanted:
             self.tensors = CallTensors(
                 inputs=self._inputs,

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import ModelError
 from hookviz.explaining.scoring import class_scores
 from hookviz.explaining.without_channels import PassesWithout
-from hookviz.hooking.forward_pass import Telling, private_replica
+from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.language.saying import say
 from hookviz.types import Model, ModelInput, Progress, ignore
 from hookviz.wording import number
@@ -35,11 +35,11 @@ def channel_effects(
         ModelError: it would take more than 10¹³ multiply-adds, or the network can't go on without
             a channel or puts out no class scores.
     """
-    survey = survey_input(model, model_input)
-    infos = [info for info in survey.layers if info.name in set(layers)]
+    trace = input_trace(model, model_input)
+    infos = [info for info in trace.layers if info.name in set(layers)]
     work = sum(
         info.output_shape[0]
-        * sum(later.multiply_adds * later.calls for later in survey.layers[info.index :])
+        * sum(later.multiply_adds * later.calls for later in trace.layers[info.index :])
         for info in infos
     )
     channels = sum(info.output_shape[0] for info in infos)
@@ -66,7 +66,9 @@ def channel_effects(
         before = class_scores(model, replica, model_input.tensor)[0].cpu().double()
     for info in infos:
         count = info.output_shape[0]
-        after = PassesWithout(model, model_input, info).every_channel(before, Telling(report))
+        after = PassesWithout(model, model_input, info).every_channel(
+            before, ProgressReporter(report)
+        )
         effects[info.name] = (after - before).norm(dim=1)
         done += count
     return effects

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from hookviz.capturing import engine
 from hookviz.capturing.cache import ByteCache
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import ModelError
 from hookviz.language.saying import say
 from hookviz.types import LayerInfo, Model, ModelInput
@@ -71,8 +71,8 @@ def class_vote(
     Raises:
         ModelError: the network can't take this input, or puts out no class scores.
     """
-    surveyed = survey_input(model, model_input)
-    if not surveyed.scores or not surveyed.layers:
+    trace = input_trace(model, model_input)
+    if not trace.scores or not trace.layers:
         raise ModelError(
             say(
                 "{model} puts out no class scores. Every model of the catalog does, for example "
@@ -80,15 +80,15 @@ def class_vote(
                 model=model.title,
             )
         )
-    head = surveyed.layers[-1]
+    head = trace.layers[-1]
     module = model.network.get_submodule(head.name)
     if not isinstance(module, nn.Linear) or head.calls > 1 or len(head.input_shape) != 1:
         return None
     weights = module.weight.detach().float().cpu()
     none = torch.zeros(len(weights))
     bias = none if module.bias is None else module.bias.detach().float().cpu()
-    fitting = {info.name for info in surveyed.maps if _fits(info, head)}
-    names = [name for name in surveyed.calls if name in fitting][-_MOST_TRIED:]  # the last to end
+    fitting = {info.name for info in trace.maps if _fits(info, head)}
+    names = [name for name in trace.calls if name in fitting][-_MOST_TRIED:]  # the last to end
     capture = engine.capture(model, model_input, [*names, head.name], cache=cache)
     scores = capture[head.name].values
     if capture.logits is None or not torch.equal(scores, capture.logits):

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.capturing import layers
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import HookVizError
 from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
+from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.plain_tensors import plain
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.hooking.torch_functions import EveryFunction, TensorMarks, not_followed, version
@@ -105,11 +105,11 @@ def data_flow(model: Model, model_input: ModelInput, progress: Progress = ignore
         ModelError: the network can't take this input.
         HookVizError: it runs no layer.
     """
-    calls = sum(layer.calls for layer in survey_input(model, model_input).layers)
-    telling = Telling(progress, (1 + _TIMED) * calls)
+    calls = sum(layer.calls for layer in input_trace(model, model_input).layers)
+    reporter = ProgressReporter(progress, (1 + _TIMED) * calls)
     with private_replica(model) as replica:
         names, blocks = _layers_and_blocks(replica)
-        trace = _Trace(replica, telling)
+        trace = _Trace(replica, reporter)
         trace.know(model_input.tensor, frozenset((IMAGE,)))  # and so any copy of it
         with (
             hooks.before(replica, names, trace.before),
@@ -118,8 +118,8 @@ def data_flow(model: Model, model_input: ModelInput, progress: Progress = ignore
             hooks.observe(replica, blocks, trace.leave),
             trace,
         ):
-            forward_pass(model, replica, model_input.tensor, telling)
-    clock = _Clock(trace.steps, telling, device_and_dtype(model.network)[0])
+            forward_pass(model, replica, model_input.tensor, reporter)
+    clock = _Clock(trace.steps, reporter, device_and_dtype(model.network)[0])
     for _ in range(_TIMED):
         clock.calls.clear()
         with (
@@ -127,7 +127,7 @@ def data_flow(model: Model, model_input: ModelInput, progress: Progress = ignore
             hooks.before(replica, names, clock.before),
             hooks.observe(replica, names, clock.after),
         ):
-            forward_pass(model, replica, model_input.tensor, telling)
+            forward_pass(model, replica, model_input.tensor, reporter)
     if not trace.steps:
         raise HookVizError(
             say(
@@ -152,12 +152,12 @@ def _layers_and_blocks(network: nn.Module) -> tuple[list[str], list[str]]:
 class _Trace(EveryFunction):
     """Knows of every tensor on its way which calls' outputs it was made from."""
 
-    def __init__(self, network: nn.Module, telling: Telling) -> None:
+    def __init__(self, network: nn.Module, reporter: ProgressReporter) -> None:
         super().__init__()
         self.steps: list[LayerStep] = []
         self.blocks: list[BlockCall] = []
         self._kinds = {name: type(module).__name__ for name, module in network.named_modules()}
-        self._telling = telling
+        self._reporter = reporter
         self._sources = TensorMarks[frozenset[int]]()
         self._open: list[tuple[int, list[int]]] = []  # calls that run: numbers, inputs' versions
         self._inside: list[BlockCall] = []  # the blocks that run
@@ -195,7 +195,7 @@ class _Trace(EveryFunction):
 
     def after(self, call: hooks.Call) -> Any:
         """Take in a call that has run."""
-        self._telling.step()
+        self._reporter.step()
         with not_followed():
             number, versions = self._open.pop()
             step = self.steps[number - 1]
@@ -245,9 +245,11 @@ class _Clock:
         calls: how many calls of each layer there have been in this pass.
     """
 
-    def __init__(self, steps: Sequence[LayerStep], telling: Telling, device: torch.device) -> None:
+    def __init__(
+        self, steps: Sequence[LayerStep], reporter: ProgressReporter, device: torch.device
+    ) -> None:
         self._steps = {(step.address.layer, step.address.call): step for step in steps}
-        self._telling = telling
+        self._reporter = reporter
         self._device = device
         self._started: list[float] = []
         self.calls: dict[str, int] = {}
@@ -264,7 +266,7 @@ class _Clock:
         step = self._steps.get((call.layer, count))
         if step is not None:  # a network may take another way each time
             step.seconds.append(took)
-        self._telling.step()
+        self._reporter.step()
 
     def _now(self) -> float:
         if self._device.type != "cpu":

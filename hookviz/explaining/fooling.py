@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import replicas
-from hookviz.hooking.forward_pass import Telling, backward_pass
+from hookviz.hooking.forward_pass import ProgressReporter, backward_pass
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.images.repainting import check_repaints, repainted
 from hookviz.types import Model, ModelInput, Progress, ignore
@@ -35,26 +35,26 @@ def fooled(
         ModelError: it puts out no class scores, or can't be differentiated.
     """
     _, picture = check_repaints(model, model_input)
-    telling = Telling(progress, levels)
+    reporter = ProgressReporter(progress, levels)
     changed, current = picture, model_input
     for _ in range(levels):
-        up = _rising(model, current, target, telling)
+        up = _rising(model, current, target, reporter)
         changed = np.clip(changed.astype(np.int16) + up, 0, 255).astype(np.uint8)
         current = repainted(model, model_input, changed)
-        telling.step()
+        reporter.step()
     return current
 
 
 def _rising(
-    model: Model, model_input: ModelInput, target: int, telling: Telling
+    model: Model, model_input: ModelInput, target: int, reporter: ProgressReporter
 ) -> NDArray[np.int16]:
     """Which way each number of the picture makes the loss grow: −1, 0 or 1, ``(H, W, 1 or 3)``."""
     with torch.inference_mode(mode=False), torch.enable_grad():
         replica = replicas.for_gradients(model.network)
         images = model_input.tensor.to(*device_and_dtype(replica), copy=True).requires_grad_()
-        scores = class_scores(model, replica, images, telling).float()
+        scores = class_scores(model, replica, images, reporter).float()
         loss = -torch.log_softmax(scores, 1)[0, target]
-        (gradient,) = backward_pass(model, loss, [images], telling)
+        (gradient,) = backward_pass(model, loss, [images], reporter)
     if gradient is None:
         return np.zeros((1, 1, 1), np.int16)
     signs: NDArray[np.int16] = gradient[0].sign().to("cpu", torch.int16).numpy()

@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hookviz.capturing.survey import Survey, survey_input
+from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.hooking import hooks
 from hookviz.hooking.channel_axes import ChannelAxes
-from hookviz.hooking.forward_pass import Telling, forward_pass, private_replica
-from hookviz.hooking.trouble import numbers
+from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
+from hookviz.hooking.layer_warnings import numbers
 from hookviz.types import Address, Model, ModelInput, Progress, ignore
 
 EXPLODING = 1e4
@@ -109,14 +109,14 @@ def network_health(
     Raises:
         ModelError: the network can't take this input.
     """
-    surveyed = survey_input(model, model_input)
+    trace = input_trace(model, model_input)
     with private_replica(model) as replica:
-        watch = _Watch(replica, surveyed, layer, progress)
+        watch = _Watch(replica, trace, layer, progress)
         with (
             hooks.before(replica, watch.calls, watch.before),
             hooks.observe(replica, watch.calls, watch.after),
         ):
-            forward_pass(model, replica, model_input.tensor, watch.telling)
+            forward_pass(model, replica, model_input.tensor, watch.reporter)
     limit = EXPLODING * max(1.0, _largest(model_input.tensor))
     return NetworkHealth(tuple(watch.outputs), watch.values, limit)
 
@@ -125,12 +125,12 @@ class _Watch:
     """Looks at every layer as it runs, before an in-place layer writes over it."""
 
     def __init__(
-        self, replica: nn.Module, surveyed: Survey, layer: str, progress: Progress
+        self, replica: nn.Module, trace: LayerTrace, layer: str, progress: Progress
     ) -> None:
         self.outputs: list[OutputHealth] = []
         self.values: dict[str, NDArray[np.float32]] = {}
-        self.calls = {info.name: info.calls for info in surveyed.layers}
-        self.telling = Telling(progress, sum(self.calls.values()))
+        self.calls = {info.name: info.calls for info in trace.layers}
+        self.reporter = ProgressReporter(progress, sum(self.calls.values()))
         self._layer = layer
         self._modules = dict(replica.named_modules())
         self._inputs: dict[str, tuple[bool, float]] = {}
@@ -175,7 +175,7 @@ class _Watch:
                 copy = values.flatten().to("cpu", torch.float32, copy=True)
                 self.values[call.layer] = copy.numpy()
             self.outputs.append(output)
-        self.telling.step()
+        self.reporter.step()
 
 
 def _numbers(tensor: Tensor) -> Tensor | None:

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hookviz.capturing import inputs, layers
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.explaining.layer_call import Following, LayerCall, check_range, layer_call, own
 from hookviz.hooking import hooks
@@ -78,7 +78,7 @@ def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -
     modules.pop("")
     if layer not in modules:
         raise UnknownLayerError(say("layer in {model}", model=model.title), layer, modules)
-    run = survey_input(model, model_input)
+    run = input_trace(model, model_input)
     if not isinstance(modules[layer], nn.Conv2d):
         convs = [info.name for info in run.convs if info.kind == "Conv2d"]
         hint = (

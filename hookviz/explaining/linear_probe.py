@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hookviz.capturing.feature_vectors import check_finite
 from hookviz.capturing.features import features
 from hookviz.errors import HookVizError, SettingError, shorten
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.images import reading
 from hookviz.images.formats import SUFFIXES
 from hookviz.paths import path_of
@@ -131,11 +131,11 @@ def linear_probe(
         _sklearn(part)
     listed = _class_folders(path_of(folder))
     files = {str(file): (name, file) for name, images in listed.items() for file in images}
-    telling = Telling(progress, 2)
-    digests, failed = _digests({name: file for name, (_, file) in files.items()}, telling)
+    reporter = ProgressReporter(progress, 2)
+    digests, failed = _digests({name: file for name, (_, file) in files.items()}, reporter)
     _check_counts(_count(files, digests), folds)
     given = {name: files[name][1] for name in digests}
-    made = features(model, given, layer, pool, size=size, whole=whole, progress=telling.within)
+    made = features(model, given, layer, pool, size=size, whole=whole, progress=reporter.within)
     failed |= made.failed
     check_finite(made.names, made.vectors)
     labels = [files[name][0] for name in made.names]
@@ -229,16 +229,18 @@ def _class_folders(folder: Path) -> dict[str, list[Path]]:
     return listed
 
 
-def _digests(files: Mapping[str, Path], telling: Telling) -> tuple[dict[str, str], dict[str, str]]:
+def _digests(
+    files: Mapping[str, Path], reporter: ProgressReporter
+) -> tuple[dict[str, str], dict[str, str]]:
     """What tells each picture from others, by its pixels; and why images can't be read."""
     digests, failed = {}, {}
     for place, (name, file) in enumerate(files.items()):
-        telling.within(place / len(files))
+        reporter.within(place / len(files))
         try:
             digests[name] = reading.read(file).digest
         except HookVizError as error:
             failed[name] = str(error)
-    telling.step()
+    reporter.step()
     return digests, failed
 
 

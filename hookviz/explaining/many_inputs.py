@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import ModelError
 from hookviz.explaining.apart import alone_and_together, are_near, halved, rounding
 from hookviz.explaining.attribution import unreached
 from hookviz.explaining.backward import INPUT, Pass, Quantity
-from hookviz.hooking.conduct import only_computes
-from hookviz.hooking.forward_pass import Telling, private_replica
+from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.hooking.precision import device_and_dtype
+from hookviz.hooking.purity import is_pure
 from hookviz.types import Model, ModelInput, Progress
 
 WORK = 8e9  # multiply-adds of one batch: a fraction of a second, after which progress is told
@@ -80,9 +80,9 @@ def each_value(
         with private_replica(model) as replica:
             return one.values_of(replica, images).detach().cpu().double(), torch.empty(0)
 
-    telling = _rising(progress)
-    batch = _at_once(model, model_input, quantity, count, telling, gradients=False)
-    yield from _in_batches(run, inputs, count, batch, telling)
+    reporter = _rising(progress)
+    batch = _at_once(model, model_input, quantity, count, reporter, gradients=False)
+    yield from _in_batches(run, inputs, count, batch, reporter)
 
 
 def each_gradient(
@@ -107,9 +107,9 @@ def each_gradient(
             raise unreached(model, model_input, INPUT, quantity)
         return one.values.double(), gradients.detach().cpu()
 
-    telling = _rising(progress)
-    batch = _at_once(model, model_input, quantity, count, telling, gradients=True)
-    yield from _in_batches(run, inputs, count, batch, telling)
+    reporter = _rising(progress)
+    batch = _at_once(model, model_input, quantity, count, reporter, gradients=True)
+    yield from _in_batches(run, inputs, count, batch, reporter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +121,17 @@ class _Batch:
 
 
 def _in_batches(
-    run: _Run, inputs: Inputs, count: int, batch: _Batch, telling: Telling
+    run: _Run, inputs: Inputs, count: int, batch: _Batch, reporter: ProgressReporter
 ) -> Iterator[Some]:
     """All inputs, some in a pass; or one by one from where that turns out to be something else."""
     start, rows, tried = 0, batch.rows, False
     while start < count:
         images = inputs(start, min(count, start + rows))
-        within = _share_of(telling, start, len(images), count)
+        within = _share_of(reporter, start, len(images), count)
         try:
             values, gradients = run(images, within)
         except ModelError as error:
-            if len(images) == 1 or telling.was_ended_by(error):
+            if len(images) == 1 or reporter.was_ended_by(error):
                 raise
             rows = 1  # made for fewer; what else is wrong shows with one, too
             continue
@@ -153,7 +153,7 @@ def _is_one_way(alone: Tensor, together: Tensor) -> bool:
     return bool((together - alone).norm() <= 1e-2 * alone.norm())
 
 
-def _rising(progress: Progress) -> Telling:
+def _rising(progress: Progress) -> ProgressReporter:
     """Tells shares that never fall, as what goes one by one begins anew."""
     most = 0.0
 
@@ -162,12 +162,12 @@ def _rising(progress: Progress) -> Telling:
         most = max(most, share)
         progress(most)
 
-    return Telling(tell)
+    return ProgressReporter(tell)
 
 
-def _share_of(telling: Telling, start: int, some: int, count: int) -> Progress:
+def _share_of(reporter: ProgressReporter, start: int, some: int, count: int) -> Progress:
     """Tells how far all inputs are, by how far some of them are."""
-    return lambda share: telling.share((start + some * share) / count)
+    return lambda share: reporter.share((start + some * share) / count)
 
 
 def _at_once(
@@ -175,27 +175,27 @@ def _at_once(
     model_input: ModelInput,
     quantity: Quantity,
     count: int,
-    telling: Telling,
+    reporter: ProgressReporter,
     *,
     gradients: bool,
 ) -> _Batch:
     """As many as time and memory allow, and 1 where those of a batch are not apart."""
-    surveyed = survey_input(model, model_input)
-    work = sum(layer.multiply_adds * layer.calls for layer in surveyed.layers)
-    sizes = [surveyed.nbytes[layer.name] for layer in surveyed.layers]
+    trace = input_trace(model, model_input)
+    work = sum(layer.multiply_adds * layer.calls for layer in trace.layers)
+    sizes = [trace.nbytes[layer.name] for layer in trace.layers]
     held = 2 * sum(sizes) if gradients else 4 * max(sizes, default=0)
     on_gpu = device_and_dtype(model.network)[0].type != "cpu"
     passes = _THERE_AND_BACK if gradients else 1
     by_time = MOST_AT_ONCE if on_gpu else WORK // max(1, passes * work)
     many = int(min(MOST_AT_ONCE, by_time, _ROOM // max(1, held)))
-    if many <= 1 or count < _WORTH_TRYING or not only_computes(model.network):
+    if many <= 1 or count < _WORTH_TRYING or not is_pure(model.network):
         return _Batch(1)  # a way that values decide may be another one for a batch
 
     def whole(images: Tensor) -> Tensor:
-        one = Pass(model, model_input, quantity, (), lambda _share: telling.share(0.0))
+        one = Pass(model, model_input, quantity, (), lambda _share: reporter.share(0.0))
         with private_replica(model) as replica:
             return one.whole_of(replica, images)
 
-    alone, together = alone_and_together(halved(model_input.tensor), whole, telling)
+    alone, together = alone_and_together(halved(model_input.tensor), whole, reporter)
     batch = _Batch(many, rounding(model.network, alone))
     return batch if are_near(alone, together, batch.rounding) else _Batch(1)

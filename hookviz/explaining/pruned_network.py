@@ -15,15 +15,15 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from hookviz.capturing import inputs
-from hookviz.capturing.survey import survey
+from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import SettingError
 from hookviz.explaining.channel_effects import channel_effects
-from hookviz.explaining.channel_ways import BY_CHANNEL
 from hookviz.explaining.pruning import METHODS, OF_CHANNELS, Pruning
+from hookviz.explaining.pruning_groups import BY_CHANNEL
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.conduct import only_computes
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import own_shape, pass_without_data
+from hookviz.hooking.purity import is_pure
 from hookviz.hooking.selection import Layers, select
 from hookviz.language.saying import say
 from hookviz.models.digest import network_digest
@@ -80,7 +80,7 @@ def prune(
     >>> int((kernels == 0).flatten(1).all(1).sum()), len(kernels)
     (24, 48)
     """
-    names = [info.name for info in survey(model, own_shape(model)).convs]
+    names = [info.name for info in layer_trace(model, own_shape(model)).convs]
     if layers is not None:
         chosen = set(select(model.network, layers))
         names = [name for name in names if name in chosen]
@@ -134,7 +134,7 @@ def masked(network: nn.Module, stays: Mapping[int, Tensor]) -> nn.Module:
         network: is only looked at.
         stays: by the `id` of a parameter or buffer, which of its numbers stay; the others are 0.
     """
-    shared = only_computes(network)
+    shared = is_pure(network)
 
     def change(tensor: Tensor) -> Tensor:
         if id(tensor) not in stays:
@@ -157,9 +157,9 @@ def norms_behind(model: Model, shape: Sequence[int]) -> dict[str, list[str]]:
     Raises:
         ModelError: the network can't take an input of that shape.
     """
-    surveyed = {info.name for info in survey(model, tuple(shape)).convs}
+    trace = {info.name for info in layer_trace(model, tuple(shape)).convs}
     return pass_without_data(
-        model, shape, lambda network, images: _followed(network, images, surveyed)
+        model, shape, lambda network, images: _followed(network, images, trace)
     )
 
 

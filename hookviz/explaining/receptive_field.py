@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.weak import WeakIdKeyDictionary
 
-from hookviz.capturing.survey import survey
+from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import SettingError
 from hookviz.explaining.reach import Edges, Reach
 from hookviz.explaining.receptive_budget import Budget
@@ -115,7 +115,7 @@ def receptive_fields(model: Model, shape: tuple[int, ...]) -> Fields:
         known = _known.setdefault(model.network, {})
         if shape in known:
             return known[shape]
-    survey(model, shape)  # says what is wrong with the shape, where something is
+    layer_trace(model, shape)  # says what is wrong with the shape, where something is
     fields = MappingProxyType(pass_without_data(model, shape, fields_of))
     with _lock:
         while len(known) >= _MOST_SHAPES:

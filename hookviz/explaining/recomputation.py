@@ -26,10 +26,10 @@ from torch.nn.utils.parametrize import is_parametrized
 from hookviz.errors import shorten
 from hookviz.explaining.double_precision import doubles, in_double
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.conduct import only_computes
 from hookviz.hooking.foreign_hooks import foreign_hooks
-from hookviz.hooking.forward_pass import Telling, forward_pass
+from hookviz.hooking.forward_pass import ProgressReporter, forward_pass
 from hookviz.hooking.plain_tensors import kind_of
+from hookviz.hooking.purity import is_pure
 from hookviz.language.saying import mark, say
 from hookviz.types import Address, Model, ModelInput
 
@@ -75,7 +75,7 @@ def recompute(
     model_input: ModelInput,
     layers: Mapping[str, int],
     record: Mapping[str, Tensor],
-    telling: Telling,
+    reporter: ProgressReporter,
 ) -> Mapping[str, LayerCheck]:
     """Every layer checked in one pass, one call at a time, so that nothing piles up.
 
@@ -84,7 +84,7 @@ def recompute(
         model_input: what it is given.
         layers: the layers' names, each with how often it is expected to run.
         record: what was recorded of layers, without a batch dimension of 1, by written address.
-        telling: told a step after every call.
+        reporter: told a step after every call.
 
     Raises:
         ModelError: the network can't take this input.
@@ -92,13 +92,13 @@ def recompute(
     with torch.inference_mode(mode=False), torch.no_grad():
         network, second = (replicas.full_copy(model.network) for _ in range(2))
         recomputation = _Recomputation(
-            network, second, layers, record, telling, weights_stay=only_computes(model.network)
+            network, second, layers, record, reporter, weights_stay=is_pure(model.network)
         )
         with (
             hooks.before(network, layers, recomputation.before),
             hooks.observe(network, layers, recomputation.after),
         ):
-            forward_pass(model, network, model_input.tensor, telling)
+            forward_pass(model, network, model_input.tensor, reporter)
     recomputation.check_the_rest()
     return recomputation.checks
 
@@ -112,7 +112,7 @@ class _Recomputation:
         second: nn.Module,
         layers: Mapping[str, int],
         record: Mapping[str, Tensor],
-        telling: Telling,
+        reporter: ProgressReporter,
         *,
         weights_stay: bool,
     ) -> None:
@@ -121,7 +121,7 @@ class _Recomputation:
         self._modules = {name: second.get_submodule(name) for name in layers}
         self._record = dict(record)
         self._weights_stay = weights_stay
-        self._telling = telling
+        self._reporter = reporter
         self._waiting: dict[str, list[tuple[nn.Module, Any]]] = {name: [] for name in layers}
 
     def before(self, call: hooks.Call) -> None:
@@ -149,7 +149,7 @@ class _Recomputation:
             check.problem = check.problem or say("is given or holds something that can't be copied")
         else:
             self._against_itself(check, module, arguments, output)
-        self._telling.step()
+        self._reporter.step()
 
     def _is_hooked(self, layer: str) -> bool:
         """Whether the network has hooks on a layer that are not the layer's own."""

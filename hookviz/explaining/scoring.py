@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from hookviz.errors import ModelError
-from hookviz.hooking.forward_pass import Telling, forward_pass
+from hookviz.hooking.forward_pass import ProgressReporter, forward_pass
 from hookviz.language.saying import say, say_count
 from hookviz.types import Model
 from hookviz.wording import times
@@ -15,7 +15,7 @@ def class_scores(
     model: Model,
     replica: nn.Module,
     images: Tensor,
-    telling: Telling | None = None,
+    reporter: ProgressReporter | None = None,
     *,
     count: int | None = None,
 ) -> Tensor:
@@ -27,13 +27,13 @@ def class_scores(
         model: whose network `replica` is a replica of.
         replica: with the hooks that are wanted on it.
         images: ``(N, C, H, W)``.
-        telling: through which hooks tell how far the pass is.
+        reporter: through which hooks tell how far the pass is.
         count: N, where hooks change how many images there are.
 
     Raises:
         ModelError: the network can't take these images, or doesn't put out ``(N, classes)``.
     """
-    output = forward_pass(model, replica, images, telling)
+    output = forward_pass(model, replica, images, reporter)
     return scores_in(model, output, len(images) if count is None else count)
 
 

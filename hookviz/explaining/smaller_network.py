@@ -2,7 +2,7 @@
 
 Zeros in a weight are multiplied as any number is, so a masked network is as large and as slow as it
 was. Where a channel puts out 0 and it is known which layers take it in (see
-`hookviz.explaining.channel_ways`), all of them do without it, and the scores stay the same up to
+`hookviz.explaining.pruning_groups`), all of them do without it, and the scores stay the same up to
 rounding, since sums are added up in another order.
 
 Over 300 lines: its sentences for people stand whole, with a line for each fact.
@@ -19,11 +19,11 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.capturing import inputs
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import ModelError, shorten
-from hookviz.explaining.channel_ways import NORMS, Way, channel_ways
+from hookviz.explaining.pruning_groups import NORMS, PruningGroup, pruning_groups
 from hookviz.hooking import replicas
-from hookviz.hooking.forward_pass import Telling, forward_pass, own_shape, private_replica
+from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, own_shape, private_replica
 from hookviz.hooking.hooks import tensors_in
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import say
@@ -133,9 +133,9 @@ def smaller(model: Model, image: Any = None, *, progress: Progress = ignore) -> 
         image = torch.randn(1, *own_shape(model), generator=generator)
     model_input = inputs.prepare(model, image)
     network = replicas.full_copy(model.network)
-    plans: dict[str, tuple[Way, Tensor]] = {}
+    plans: dict[str, tuple[PruningGroup, Tensor]] = {}
     whole: dict[str, str] = {}
-    for name, way in channel_ways(network).items():
+    for name, way in pruning_groups(network).items():
         zeros = _kernels_of_zeros(network.get_submodule(name))
         if not bool(zeros.any()):
             continue
@@ -185,7 +185,7 @@ def _kernels_of_zeros(conv: nn.Module) -> Tensor:
     return (weight == 0).flatten(1).all(1)
 
 
-def _stays_zero(network: nn.Module, way: Way) -> Tensor:
+def _stays_zero(network: nn.Module, way: PruningGroup) -> Tensor:
     """Which channels whose kernels are 0 are 0 at the end of the way too, bool ``(C,)``."""
     conv = network.get_submodule(way.conv)
     weight, bias = conv.get_parameter("weight"), conv._parameters.get("bias")
@@ -200,7 +200,7 @@ def _stays_zero(network: nn.Module, way: Way) -> Tensor:
     return stays
 
 
-def _take_out(network: nn.Module, way: Way, left: Tensor) -> None:
+def _take_out(network: nn.Module, way: PruningGroup, left: Tensor) -> None:
     """Leave the channels `left`, bool ``(C,)``, in every layer of the way."""
     conv: Any = network.get_submodule(way.conv)
     for name in (way.conv, *way.between):
@@ -213,7 +213,7 @@ def _take_out(network: nn.Module, way: Way, left: Tensor) -> None:
     for name in way.between:
         part = network.get_submodule(name)
         setattr(part, "num_features" if isinstance(part, NORMS) else "num_parameters", count)
-    for name, flat in way.takers.items():
+    for name, flat in way.consumers.items():
         taker: Any = network.get_submodule(name)
         columns = left.repeat_interleave(taker.in_features // len(left)) if flat else left
         _replace(taker, "weight", taker.weight[:, columns])
@@ -234,16 +234,16 @@ def _compared(
     progress: Progress,
 ) -> Smaller:
     """What the smaller network, the second, is beside the first."""
-    telling = Telling(progress, 2 * (1 + _ROUNDS))
+    reporter = ProgressReporter(progress, 2 * (1 + _ROUNDS))
     images = model_input.tensor
     device = device_and_dtype(models[0].network)[0]
 
     def run(model: Model) -> tuple[Any, float]:
         with private_replica(model) as replica:
             begun = _now(device)
-            output = forward_pass(model, replica, images, telling)
+            output = forward_pass(model, replica, images, reporter)
             took = _now(device) - begun
-        telling.step()
+        reporter.step()
         return output, took
 
     difference = _difference(models[1], *(run(model)[0] for model in models))
@@ -254,9 +254,9 @@ def _compared(
             break
         for model, times in zip(models, seconds, strict=True):
             times.append(run(model)[1])
-    surveys = [survey_input(each, model_input).layers for each in models]
+    traces = [input_trace(each, model_input).layers for each in models]
     parameters = [sum(part.numel() for part in each.network.parameters()) for each in models]
-    work = [sum(layer.multiply_adds * layer.calls for layer in layers) for layers in surveys]
+    work = [sum(layer.multiply_adds * layer.calls for layer in layers) for layers in traces]
     return Smaller(
         model=models[1],
         removed=removed,

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import ModelError
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import Telling, backward_pass
+from hookviz.hooking.forward_pass import ProgressReporter, backward_pass
 from hookviz.language.saying import mark, say
 from hookviz.types import Model, ModelInput, Progress, ignore
 
@@ -138,7 +138,7 @@ def weight_gradients(
         ModelError: no layer has weights of its own, the network puts out no class scores, or it
             can't be differentiated.
     """
-    run = survey_input(model, model_input)
+    run = input_trace(model, model_input)
     convs = {info.name for info in run.convs}
     replica = replicas.for_gradients(model.network, trainable=True)
     modules = dict(replica.named_modules())
@@ -162,15 +162,15 @@ def weight_gradients(
         if parameter.is_floating_point() or parameter.is_complex()
     ]
     calls = {info.name: info.calls for info in run.layers}
-    telling = Telling(progress, sum(calls.values()) + len(weights))
+    reporter = ProgressReporter(progress, sum(calls.values()) + len(weights))
     with clip_at.on(replica) if clip_at else nullcontext():
-        with torch.enable_grad(), hooks.observe(replica, calls, lambda _call: telling.step()):
-            scores = class_scores(model, replica, model_input.tensor, telling).float()
+        with torch.enable_grad(), hooks.observe(replica, calls, lambda _call: reporter.step()):
+            scores = class_scores(model, replica, model_input.tensor, reporter).float()
             loss = F.cross_entropy(scores, torch.tensor([target], device=scores.device))
-        with hooks.on_gradients(lambda _name, _gradient: telling.step()) as watched:
+        with hooks.on_gradients(lambda _name, _gradient: reporter.step()) as watched:
             for name, weight in weights.items():
                 watched.add(name, weight)
-            backward = backward_pass(model, loss, parameters, telling)
+            backward = backward_pass(model, loss, parameters, reporter)
     gradients = {
         id(parameter): gradient
         for parameter, gradient in zip(parameters, backward, strict=True)

@@ -21,13 +21,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import ModelError
 from hookviz.explaining.apart import are_near, rounding
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
-from hookviz.hooking.conduct import only_computes
-from hookviz.hooking.forward_pass import Telling, private_replica
+from hookviz.hooking.forward_pass import ProgressReporter, private_replica
+from hookviz.hooking.purity import is_pure
 from hookviz.hooking.rows import GrowingRows
 from hookviz.types import LayerInfo, Model, ModelInput
 
@@ -42,12 +42,12 @@ class PassesWithout:
         """Get ready for them."""
         self._model = model
         self._images = model_input.tensor
-        self._survey = survey_input(model, model_input)
+        self._survey = input_trace(model, model_input)
         self._layer = layer
         self._calls = {info.name: info.calls for info in self._survey.layers}
         self._done = 0  # channels
 
-    def every_channel(self, before: Tensor, telling: Telling) -> Tensor:
+    def every_channel(self, before: Tensor, reporter: ProgressReporter) -> Tensor:
         """The scores without each channel, float64 ``(C, classes)``; `before` are those with all.
 
         First with one image up to the layer and a row per channel from there on, where anything
@@ -56,38 +56,38 @@ class PassesWithout:
 
         Args:
             before: float64, ``(classes,)``.
-            telling: told how much of this is done within its present step.
+            reporter: told how much of this is done within its present step.
 
         Raises:
             ModelError: the network can't go on without a channel.
         """
-        known = self._without_halves(before, telling)
+        known = self._without_halves(before, reporter)
         if known is not None:
             for images, rows in ((1, self._rows(self._layer.name)), (None, self._rows())):
-                scores = self._in_batches(images, rows, known, telling)
+                scores = self._in_batches(images, rows, known, reporter)
                 if scores is not None:
                     return scores
         self._done = 0
         count = self._layer.output_shape[0]
-        return torch.cat([self._alone(channel, telling) for channel in range(count)])
+        return torch.cat([self._alone(channel, reporter) for channel in range(count)])
 
-    def _without_halves(self, before: Tensor, telling: Telling) -> "_Known | None":
+    def _without_halves(self, before: Tensor, reporter: ProgressReporter) -> "_Known | None":
         """What passes of their own give without either half of the channels; None if they fail."""
         count = self._layer.output_shape[0]
         if count == 1:
             return None
         halves = (range(count // 2), range(count // 2, count))
         try:
-            scores = torch.cat([self._scores([half], 1, telling) for half in halves])
+            scores = torch.cat([self._scores([half], 1, reporter) for half in halves])
         except ModelError as error:
-            if telling.was_ended_by(error):
+            if reporter.was_ended_by(error):
                 raise
             return None
         largest = rounding(self._model.network, torch.cat([before[None], scores]))
         return _Known(halves, scores, largest)
 
     def _in_batches(
-        self, images: int | None, rows: int, known: "_Known", telling: Telling
+        self, images: int | None, rows: int, known: "_Known", reporter: ProgressReporter
     ) -> Tensor | None:
         """The scores without each channel, `rows` in a pass; None where rows are not apart.
 
@@ -96,7 +96,7 @@ class PassesWithout:
         count = self._layer.output_shape[0]
         scores: list[Tensor] = []
         self._done = 0
-        if rows == 1 or not only_computes(self._model.network):
+        if rows == 1 or not is_pure(self._model.network):
             return None  # a way that values decide may be another one for a batch
         for start in range(0, count, rows):
             channels = range(start, min(start + rows, count))
@@ -104,9 +104,9 @@ class PassesWithout:
             if start == 0 or channels.stop == count:
                 listed += known.halves
             try:
-                found = self._scores(listed, images or len(listed), telling)
+                found = self._scores(listed, images or len(listed), reporter)
             except ModelError as error:
-                if telling.was_ended_by(error):
+                if reporter.was_ended_by(error):
                     raise
                 return None  # one image alone does go through, as the halves did
             if len(listed) > len(channels) and not known.are(found[len(channels) :]):
@@ -115,8 +115,8 @@ class PassesWithout:
             self._done += len(channels)
         return torch.cat(scores)
 
-    def _alone(self, channel: int, telling: Telling) -> Tensor:
-        scores = self._scores([[channel]], 1, telling)
+    def _alone(self, channel: int, reporter: ProgressReporter) -> Tensor:
+        scores = self._scores([[channel]], 1, reporter)
         self._done += 1
         return scores
 
@@ -127,7 +127,9 @@ class PassesWithout:
         largest = max(sizes[names.index(start) if start else 0 :])
         return max(1, min(_MOST_ROWS, _ROOM // max(1, 4 * largest)))
 
-    def _scores(self, without: Sequence[Sequence[int]], images: int, telling: Telling) -> Tensor:
+    def _scores(
+        self, without: Sequence[Sequence[int]], images: int, reporter: ProgressReporter
+    ) -> Tensor:
         """The scores, float64 ``(N, classes)``, with the channels ``without[i]`` of row i at 0."""
         at_work, count = 0, len(without)
 
@@ -135,7 +137,7 @@ class PassesWithout:
             nonlocal at_work
             at_work += 1
             share = count * min(1.0, at_work / sum(self._calls.values()))
-            telling.within((self._done + share) / self._layer.output_shape[0])
+            reporter.within((self._done + share) / self._layer.output_shape[0])
             if call.layer != self._layer.name:
                 return None
             output: Tensor = call.output
@@ -155,7 +157,7 @@ class PassesWithout:
             hooks.edit(replica, self._calls, change),
             growing,
         ):
-            scores = class_scores(self._model, replica, batch, telling, count=count)
+            scores = class_scores(self._model, replica, batch, reporter, count=count)
         return scores.cpu().double()
 
 

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.conduct import is_known_code
 from hookviz.hooking.failing_call import FailingCall, failing_call, first_line
 from hookviz.hooking.isolation import isolated
 from hookviz.hooking.precision import device_and_dtype
+from hookviz.hooking.purity import is_known_code
 from hookviz.language.saying import say
 from hookviz.machine.memory import is_short_of_memory
 from hookviz.types import Model, Preprocess, Progress
@@ -26,7 +26,7 @@ from hookviz.wording import times
 Result = TypeVar("Result")
 
 
-class Telling:
+class ProgressReporter:
     """Tells the caller how far a run is, and knows what ended it: the caller, or the network.
 
     What the caller's progress callback raises is their own way of ending the run, and reaches them
@@ -81,7 +81,7 @@ def private_replica(model: Model) -> Iterator[nn.Module]:
 
 
 def forward_pass(
-    model: Model, replica: nn.Module, images: Tensor, telling: Telling | None = None
+    model: Model, replica: nn.Module, images: Tensor, reporter: ProgressReporter | None = None
 ) -> Any:
     """What the network puts out; None where a hook ended the pass by `hooks.StopForward`.
 
@@ -89,7 +89,7 @@ def forward_pass(
         model: whose network `replica` is a replica of.
         replica: with the hooks that are wanted on it.
         images: ``(N, C, H, W)``; the network gets a copy, since it may write into its input.
-        telling: through which hooks tell how far the pass is.
+        reporter: through which hooks tell how far the pass is.
 
     Raises:
         ModelError: the network can't take these images, or there is not enough memory.
@@ -100,7 +100,7 @@ def forward_pass(
     except hooks.StopForward:
         return None
     except Exception as error:
-        if telling is not None and telling.was_ended_by(error):
+        if reporter is not None and reporter.was_ended_by(error):
             raise
         if is_short_of_memory(error):
             raise _too_large(model, images.shape[1:]) from error
@@ -108,11 +108,11 @@ def forward_pass(
             failed = failing_call(
                 other, lambda: other(images.to(*device_and_dtype(other), copy=True))
             )
-        raise refused(model, images.shape[1:], error, failed) from error
+        raise input_error(model, images.shape[1:], error, failed) from error
 
 
 def backward_pass(
-    model: Model, value: Tensor, tensors: Sequence[Tensor], telling: Telling | None = None
+    model: Model, value: Tensor, tensors: Sequence[Tensor], reporter: ProgressReporter | None = None
 ) -> tuple[Tensor | None, ...]:
     """∂value/∂tensor for each of the tensors, of its shape; None where `value` depends not on it.
 
@@ -125,7 +125,7 @@ def backward_pass(
         with isolated(model.network):
             return torch.autograd.grad(value, tensors, allow_unused=True)
     except Exception as error:
-        if telling is not None and telling.was_ended_by(error):
+        if reporter is not None and reporter.was_ended_by(error):
             raise
         if is_short_of_memory(error):
             raise _too_large(model, tensors[0].shape[1:]) from error
@@ -165,11 +165,11 @@ def pass_without_data(
         ModelError: the network can't take an input of that shape.
     """
     if is_known_code(model.network):
-        hollow = replicas.shapes_only(model.network)
+        on_meta = replicas.meta_copy(model.network)
         dtype = device_and_dtype(model.network)[1]
         try:
             with torch.inference_mode(mode=False), torch.no_grad(), isolated(model.network):
-                return follow(hollow, torch.empty(1, *shape, device="meta", dtype=dtype))
+                return follow(on_meta, torch.empty(1, *shape, device="meta", dtype=dtype))
         except Exception:  # noqa: BLE001, S110 - whatever meta tensors can't do, real ones decide
             pass
     with private_replica(model) as replica:
@@ -179,7 +179,7 @@ def pass_without_data(
         except Exception as error:
             with private_replica(model) as other:
                 failed = failing_call(other, lambda: other(zeros.to(*device_and_dtype(other))))
-            raise refused(model, shape, error, failed) from error
+            raise input_error(model, shape, error, failed) from error
 
 
 def own_shape(model: Model) -> tuple[int, ...]:
@@ -191,7 +191,7 @@ def own_shape(model: Model) -> tuple[int, ...]:
     return 3, 224, 224
 
 
-def refused(
+def input_error(
     model: Model, shape: Sequence[int], reason: Exception, failed: FailingCall | None = None
 ) -> ModelError:
     """The error that says which input a network could not take, where, and what it is made for."""

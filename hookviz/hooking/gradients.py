@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from hookviz.hooking import hooks
 from hookviz.hooking.graph_hooks import GraphHooks
+from hookviz.hooking.layer_warnings import LayerWarnings, unwrapped
 from hookviz.hooking.selection import Layers, select
-from hookviz.hooking.trouble import Trouble, unwrapped
 from hookviz.types import Address
 
 
@@ -124,7 +124,7 @@ class _Watcher:
         self._graphs = GraphHooks(self._see)
         self._leaves: dict[tuple[int, str, str, int], list[tuple[_Site, ExitStack]]] = {}
         self._open = threading.local()
-        self._trouble = Trouble("on_gradients")
+        self._trouble = LayerWarnings("on_gradients")
 
     def __enter__(self) -> "_Watcher":
         self._graphs.__enter__()

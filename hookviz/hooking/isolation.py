@@ -15,9 +15,9 @@ import torch
 from torch import nn
 from torch.nn.modules import module as torch_module
 
-from hookviz.hooking.conduct import is_known_code, only_computes
 from hookviz.hooking.foreign_hooks import foreign_hooks
 from hookviz.hooking.generators import generators, put_generators_back
+from hookviz.hooking.purity import is_known_code, is_pure
 from hookviz.hooking.surroundings import surroundings_put_back
 
 _TABLES = tuple(
@@ -40,7 +40,7 @@ def isolated(network: nn.Module) -> Iterator[None]:
         if not is_known_code(network):  # what is known compiles nothing and draws nothing
             if "torch._dynamo" in sys.modules:
                 stack.enter_context(_eager)
-            if not only_computes(network):
+            if not is_pure(network):
                 stack.enter_context(_same_generators)
             stack.enter_context(surroundings_put_back(network))
         yield

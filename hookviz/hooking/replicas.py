@@ -2,7 +2,7 @@
 
 A hook on a module fires for everybody who runs that module. A replica has modules and hook
 dictionaries of its own around the very same tensors, so it costs milliseconds and no memory. Of a
-network that does more than compute (see `hookviz.hooking.conduct`), every replica has copies of
+network that does more than compute (see `hookviz.hooking.purity`), every replica has copies of
 all tensors too and is thrown away after one pass: nothing that a pass does outlives it.
 """
 
@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, UntypedStorage, nn
 from torch.utils.weak import WeakIdKeyDictionary
 
-from hookviz.hooking.conduct import only_computes
 from hookviz.hooking.copies import deep_copy, tensors_held
 from hookviz.hooking.foreign_hooks import adopt, adopted, foreign_hooks, remove
 from hookviz.hooking.precision import remember_dtype
+from hookviz.hooking.purity import is_pure
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -37,7 +37,7 @@ def borrow(network: Network) -> Iterator[Network]:
     to be written to. On return it goes back to a small pool, unless a hook or a changed mode was
     left on it.
     """
-    if not only_computes(network):
+    if not is_pure(network):
         yield replicate(network)
         return
     with _lock:
@@ -65,7 +65,7 @@ def replicate(
     Hooks that are not the network's own stay behind (see `hookviz.hooking.foreign_hooks`).
     """
     if tensor is None:
-        tensor = _itself if only_computes(network) else _Copies(network)
+        tensor = _itself if is_pure(network) else _Copies(network)
     shared = {id(value): value for value in _tensors(network, deep=False)}
     if isinstance(tensor, _Copies):
         shared |= tensor.overlapping
@@ -91,14 +91,14 @@ def full_copy(network: Network, memo: dict[int, Any] | None = None) -> Network:
         return replicate(network, _Copies(network), memo)
 
 
-def shapes_only(network: nn.Module) -> nn.Module:
+def meta_copy(network: nn.Module) -> nn.Module:
     """A replica without data: on torch's meta device a pass computes shapes and no values."""
 
     def empty(tensor: Tensor) -> Tensor:
-        hollow = torch.empty_like(tensor, device="meta")
+        on_meta = torch.empty_like(tensor, device="meta")
         if isinstance(tensor, nn.Parameter):
-            return nn.Parameter(hollow, requires_grad=False)
-        return hollow
+            return nn.Parameter(on_meta, requires_grad=False)
+        return on_meta
 
     return replicate(network, empty)
 
@@ -114,7 +114,7 @@ def for_gradients(network: Network, *, trainable: bool = False) -> Network:
         trainable: gradients flow to the parameters too, which are new leaves then; buffers are
             copies, so that a batch norm in training mode moves nobody's averages.
     """
-    shared = only_computes(network)
+    shared = is_pure(network)
 
     def leaf(tensor: Tensor) -> Tensor:
         if isinstance(tensor, nn.Parameter):

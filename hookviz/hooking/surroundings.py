@@ -20,8 +20,8 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
-from hookviz.hooking.conduct import is_known_code, is_library
 from hookviz.hooking.copies import held_by, insides, names_in, unwrapped
+from hookviz.hooking.purity import is_known_code, is_library
 
 _DICTIONARIES = (dict, WeakKeyDictionary, WeakValueDictionary)
 _CONTAINERS = (*_DICTIONARIES, list, set, deque, WeakSet)

@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hookviz.capturing.layer_trace import steps_after
 from hookviz.capturing.ordinary import check_ordinary
-from hookviz.capturing.survey import steps_after
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError, SettingError
@@ -87,7 +87,7 @@ def run(
     later = _downstream(subject, info, downstream)
     wanted = (layer, later) if later else (layer,)
     for name in wanted:
-        check_ordinary(subject.model, subject.survey, name)
+        check_ordinary(subject.model, subject.trace, name)
     whole = subject.capture(wanted, logits=True)
     before = {name: whole[str(Address(name))].values.numpy() for name in wanted}
     if before[layer].ndim != 3:
@@ -197,9 +197,9 @@ def _cut(subject: Subject, layer: str, edit: _Edit) -> str:
     if edit.mode == "keep only":  # the others are edited
         return ""
     channels = list(edit.channels)
-    steps = steps_after(subject.survey, layer)
+    steps = steps_after(subject.trace, layer)
     passed = subject.capture([step.layer for step in steps]) if steps else {}
-    kinds = {info.name: info.kind for info in subject.survey.layers}
+    kinds = {info.name: info.kind for info in subject.trace.layers}
     for step in steps:
         if not passed[str(step)].values[channels].any():
             one = len(channels) == 1
@@ -295,7 +295,7 @@ def _verdict(subject: Subject, info: LayerInfo, which: str, logits: Map, target:
 
 def _following(subject: Subject, info: LayerInfo) -> LayerInfo | None:
     """The layer of any kind that runs after this one."""
-    layers = subject.survey.layers
+    layers = subject.trace.layers
     after = next(layer.index for layer in layers if layer.name == info.name) + 1
     return layers[after] if after < len(layers) else None
 

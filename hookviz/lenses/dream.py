@@ -9,10 +9,10 @@ from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
-from hookviz.synthesis.ascent import Ascent
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.method import SynthesisMethod
 from hookviz.synthesis.model_range import InputRange, picture_shape
+from hookviz.synthesis.optimizing import Optimization
 from hookviz.synthesis.resuming import run_resumed
 from hookviz.wording import number
 
@@ -31,26 +31,26 @@ def run(subject: Subject, *, layer: str, steps: int, rate: float, seed: int) -> 
     picture_shape(subject.model, None)  # says that it takes none
     method = SynthesisMethod(size=None, seed=seed, rate=rate)
     start = InputRange.of(subject.model, subject.shape).to_picture(subject.model_input.tensor)
-    ascent = Ascent(subject.model, [Objective(layer)], method, start=start)
+    optimization = Optimization(subject.model, [Objective(layer)], method, start=start)
     key = ("dream", subject.model.digest, subject.model_input.digest, layer, method)
 
-    def show(now: Ascent) -> None:
+    def show(now: Optimization) -> None:
         subject.partial(_output(subject, layer, now, now.values[0]))
 
-    run_resumed(ascent, steps, subject.cache, key, watched(subject, steps, show))
-    return _output(subject, layer, ascent, ascent.measured()[0])
+    run_resumed(optimization, steps, subject.cache, key, watched(subject, steps, show))
+    return _output(subject, layer, optimization, optimization.measured()[0])
 
 
-def _output(subject: Subject, layer: str, ascent: Ascent, value: float) -> LensOutput:
+def _output(subject: Subject, layer: str, optimization: Optimization, value: float) -> LensOutput:
     """What there is so far; the same panels at every step."""
-    (picture,) = ascent.pictures()
-    before = ascent.history[0][0]
+    (picture,) = optimization.pictures()
+    before = optimization.history[0][0]
     panels = (
         TextPanel(
             say(
                 "After {steps} steps the mean square of {layer} is {value}; it was {before} "
                 "at the first.",
-                steps=ascent.steps,
+                steps=optimization.steps,
                 layer=layer,
                 value=number(value),
                 before=number(before),
@@ -66,7 +66,7 @@ def _output(subject: Subject, layer: str, ascent: Ascent, value: float) -> LensO
             enlarged(picture),
             alt=say(
                 "The image after {steps} steps towards what {layer} sees in it",
-                steps=ascent.steps,
+                steps=optimization.steps,
                 layer=layer,
             ),
         ),
@@ -82,7 +82,7 @@ def _output(subject: Subject, layer: str, ascent: Ascent, value: float) -> LensO
         "picture": picture,
         "before": np.array(before),
         "after": np.array(value),
-        "history": np.array(ascent.history, np.float64)[:, 0],
+        "history": np.array(optimization.history, np.float64)[:, 0],
     }
 
 

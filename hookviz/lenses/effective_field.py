@@ -17,7 +17,7 @@ from hookviz.explaining.attribution import input_gradient
 from hookviz.explaining.backward import Quantity, check_maps
 from hookviz.explaining.effective_field import MASS, strongest, weights_of_pixels
 from hookviz.explaining.receptive_field import Box, receptive_fields
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.more_images import prepared_alike
@@ -106,8 +106,8 @@ def _each_image(subject: Subject, quantity: Quantity, images: tuple[Any, ...], c
     first = subject.image if subject.image is not None else subject.model_input
     # One more than are wanted: the image looked at may be among the others.
     listed = dict(list(named([first, *images]).items())[: count + 1])
-    telling = Telling(subject.progress, 1 + len(listed))
-    inputs = prepared_alike(subject, listed, telling)
+    reporter = ProgressReporter(subject.progress, 1 + len(listed))
+    inputs = prepared_alike(subject, listed, reporter)
     seen, digests = _Seen(), set[str]()
     for name, made in inputs.items():
         try:
@@ -122,16 +122,16 @@ def _each_image(subject: Subject, quantity: Quantity, images: tuple[Any, ...], c
                     )
                 )
             if made.digest not in digests and len(digests) < count:
-                gradient = input_gradient(subject.model, made, quantity, progress=telling.within)
+                gradient = input_gradient(subject.model, made, quantity, progress=reporter.within)
                 seen.weights[name] = weights_of_pixels(gradient.gradient)
             digests.add(made.digest)
         except SettingError:
             raise
         except HookVizError as error:
-            if telling.was_ended_by(error) or not seen.weights:
+            if reporter.was_ended_by(error) or not seen.weights:
                 raise
             seen.out[name] = str(error)
-        telling.step()
+        reporter.step()
     return seen
 
 
@@ -169,7 +169,7 @@ def _says(what: str, total: Floats, box: Box, share: float, images: int) -> str:
 def _pictures(
     subject: Subject, total: Floats, chosen: NDArray[np.bool_], box: Box, what: str
 ) -> tuple[Panel, ...]:
-    end = heat.end_of(total)
+    end = heat.color_limit(total)
     colours = coloured(np.sqrt(np.maximum(total, 0) / end), "inferno", low=0.0, high=1.0)
     over = overlay.over_input(subject.model_input, colours, opacity=0.8)
     picture = overlay.shrunk(overlay.input_picture(subject.model_input), _LARGE)

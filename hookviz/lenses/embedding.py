@@ -21,7 +21,7 @@ from hookviz.drawing.panels import (
 from hookviz.drawing.thumbnails import input_thumbnail
 from hookviz.errors import HookVizError, shorten
 from hookviz.explaining.index_neighbours import MOST_PICTURES, PICTURE_SIDE, index_neighbours
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import localised, mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.more_images import prepared_alike
@@ -53,17 +53,17 @@ def run(subject: Subject, *, layer: str | None, pool: str, images: tuple[Any, ..
     """
     first = subject.image if subject.image is not None else subject.model_input
     listed = named([first, *images])
-    telling = Telling(subject.progress, 3)
-    inputs = prepared_alike(subject, listed, telling)
-    embedded = features(subject.model, inputs, layer, pool, progress=telling.within)
-    telling.step()
+    reporter = ProgressReporter(subject.progress, 3)
+    inputs = prepared_alike(subject, listed, reporter)
+    embedded = features(subject.model, inputs, layer, pool, progress=reporter.within)
+    reporter.step()
     if next(iter(listed)) in embedded.failed:
         raise HookVizError(embedded.failed[next(iter(listed))])
     failed = [
         TextPanel(say("{name} is left out: {reason}", name=shorten(name), reason=reason), "bad")
         for name, reason in embedded.failed.items()
     ]
-    indexed, nearest = index_neighbours(subject.model, first, telling.within)
+    indexed, nearest = index_neighbours(subject.model, first, reporter.within)
     values: dict[str, NDArray[Any]] = {"vectors": embedded.vectors} | nearest
     if len(embedded.names) == 1:
         return (*_alone(embedded, subject), *indexed, *failed), values

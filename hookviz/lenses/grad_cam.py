@@ -120,7 +120,7 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
         if method == "Eigen-CAM"
         else say("Bright is where {layer} speaks for it.", layer=layer)
     )
-    top_colour = heat.end_of(positive)
+    top_colour = heat.color_limit(positive)
     blocks = coloured(positive, low=0.0, high=top_colour)
     rows, columns = (_enlarged(side, subject.shape[1:]) for side in subject.shape[1:])
     smooth = coloured(heat.resized(positive, rows, columns), low=0.0, high=top_colour)
@@ -159,7 +159,7 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
 
 
 def _notes(subject: Subject, layer: str, positive: Numbers, said: tuple[str, ...]) -> list[str]:
-    calls = subject.survey.calls[layer]
+    calls = subject.trace.calls[layer]
     notes = list(said)
     if calls > 1:
         notes.append(

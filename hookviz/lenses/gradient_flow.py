@@ -168,7 +168,7 @@ def _first(
                 "another class gives larger ones."
             )
         )
-    if any("BatchNorm" in info.kind for info in subject.survey.layers):
+    if any("BatchNorm" in info.kind for info in subject.trace.layers):
         said.append(say("Batch norm uses its stored averages."))
     return TextPanel(" ".join(said), "bad" if any(verdicts) else "good")
 

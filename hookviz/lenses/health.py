@@ -47,7 +47,7 @@ def run(subject: Subject, *, layer: str | None) -> LensOutput:
         ModelError: the network can't take this input, or the chosen layer puts out no real numbers.
         HookVizError: it runs no layer.
     """
-    if not subject.survey.layers:
+    if not subject.trace.layers:
         raise HookVizError(
             say(
                 "{model} runs no layer whose numbers could be looked at. Every model of the "
@@ -55,7 +55,7 @@ def run(subject: Subject, *, layer: str | None) -> LensOutput:
                 model=subject.model.title,
             )
         )
-    last = subject.convs[-1].name if subject.convs else subject.survey.layers[-1].name
+    last = subject.convs[-1].name if subject.convs else subject.trace.layers[-1].name
     health = network_health(subject.model, subject.model_input, layer or last, subject.progress)
     outputs, first = health.outputs, health.first_bad
     chosen = layer or (first.address.layer if first else last)
@@ -92,7 +92,7 @@ def _source(
             say(
                 "No NaN and no infinity in {outputs_count:,} outputs of {layers_count:,} layers.",
                 outputs_count=len(outputs),
-                layers_count=len(subject.survey.layers),
+                layers_count=len(subject.trace.layers),
             ),
             "good",
         )

@@ -16,7 +16,7 @@ from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, Tex
 from hookviz.errors import HookVizError, ModelError
 from hookviz.explaining.apart import rounding
 from hookviz.explaining.without_channels import PassesWithout
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice
@@ -69,7 +69,7 @@ def run(subject: Subject, *, layer: str, target: int) -> LensOutput:
             )
         )
     passes = PassesWithout(subject.model, subject.model_input, info)
-    after = passes.every_channel(before, Telling(subject.progress))
+    after = passes.every_channel(before, ProgressReporter(subject.progress))
     changes = _Changes(
         scores=(after[:, target] - before[target]).numpy(),
         chances=(after.softmax(1)[:, target] - before.softmax(0)[target]).numpy(),

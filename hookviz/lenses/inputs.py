@@ -62,7 +62,7 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
         ModelError: the network can't take this input.
         HookVizError: the layer took in and put out nothing that can be drawn.
     """
-    info = next(info for info in subject.survey.every if info.name == layer)
+    info = next(info for info in subject.trace.every if info.name == layer)
     tensors = call_tensors(subject.model, subject.model_input, layer, call, subject.progress)
     module = subject.model.network.get_submodule(layer)
     ratio = subject.shape[-2] / subject.shape[-1]
@@ -92,8 +92,8 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
 
 def _layout(subject: Subject, address: Address, output: Tensor) -> Layout | None:
     """How one output of the layer lies; None where the pass has not told."""
-    has_batch = address not in subject.survey.unbatched
-    last = address in subject.survey.channels_last
+    has_batch = address not in subject.trace.unbatched
+    last = address in subject.trace.channels_last
     return Layout(has_batch, last) if last or not has_batch or output.shape[:1] == (1,) else None
 
 

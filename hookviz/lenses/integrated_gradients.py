@@ -81,7 +81,7 @@ def run(
         "completeness_error": np.array(found.error),
     }
     what = quantity.says(subject.model)
-    end = heat.end_of(shown, _BRIGHT)
+    end = heat.color_limit(shown, _BRIGHT)
     colours = coloured(shown, "RdBu_r", low=-end, high=end)
     words = say("Integrated gradients of {what}", what=what)
     panels: tuple[Panel, ...] = (

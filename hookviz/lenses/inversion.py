@@ -8,13 +8,13 @@ from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNumber
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
-from hookviz.synthesis.ascent import Ascent
 from hookviz.synthesis.inversion import SMOOTH, Inversion, begin_inversion, inversion, spread
+from hookviz.synthesis.optimizing import Optimization
 from hookviz.synthesis.resuming import run_resumed
 from hookviz.wording import number
 
@@ -38,18 +38,20 @@ def run(
         )
     names = (layer,) if layer else spread([conv.name for conv in subject.convs], layers)
     method = replace(SMOOTH, strength=smooth, seed=seed)
-    telling = Telling(subject.progress, len(names))
+    reporter = ProgressReporter(subject.progress, len(names))
     done: list[Inversion] = []
     for name in names:
-        ascent = begin_inversion(subject.model, subject.model_input, name, method)
+        optimization = begin_inversion(subject.model, subject.model_input, name, method)
         key = ("inversion", subject.model.digest, subject.model_input.digest, name, method)
 
-        def show(now: Ascent) -> None:
+        def show(now: Optimization) -> None:
             subject.partial(_output(subject, names, [*done, inversion(now)]))
 
-        run_resumed(ascent, steps, subject.cache, key, watched(subject, steps, show, telling))
-        done.append(inversion(ascent))
-        telling.step()
+        run_resumed(
+            optimization, steps, subject.cache, key, watched(subject, steps, show, reporter)
+        )
+        done.append(inversion(optimization))
+        reporter.step()
     return _output(subject, names, done)
 
 

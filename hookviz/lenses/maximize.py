@@ -28,12 +28,12 @@ from hookviz.lenses.contract.parameters import (
 from hookviz.lenses.contract.quantity_choice import cell_choice, chosen_cell
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.lenses.contract.weights import Weights
-from hookviz.synthesis.ascent import Ascent
-from hookviz.synthesis.disturbing import NONE, SLIGHT
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.maximizing import STEPS, begin
 from hookviz.synthesis.method import PENALTIES, SPACES, SynthesisMethod
+from hookviz.synthesis.optimizing import Optimization
 from hookviz.synthesis.resuming import run_resumed
+from hookviz.synthesis.robustness import NONE, SLIGHT
 from hookviz.wording import byte_size, number
 
 CHANNEL, SEVERAL, DIRECTION, CLASS, CLASSES = OF = (
@@ -101,7 +101,7 @@ class _Choice:
     def _channels(self, subject: Subject) -> tuple[int, ...]:
         if self.channels:
             return self.channels[: _MOST + 1]  # one too many is told
-        info = next(each for each in subject.survey.every if each.name == self.layer)
+        info = next(each for each in subject.trace.every if each.name == self.layer)
         return tuple(range(min(_SEVERAL, info.output_shape[0])))
 
     def method(self, many: int, least: int) -> SynthesisMethod:
@@ -110,7 +110,7 @@ class _Choice:
             size=self.side if many == 1 else min(self.side, max(_SMALL, least)),
             seed=self.seed,
             space=self.space,
-            disturbance=SLIGHT if self.steady else NONE,
+            robustness=SLIGHT if self.steady else NONE,
             penalty=self.penalty,
             strength=self.strength,
             diversity=self.diversity if self.pictures > 1 else 0.0,
@@ -140,22 +140,24 @@ def run(subject: Subject, **chosen: Any) -> LensOutput:
             )
         )
     method = choice.method(many, subject.model.min_size)
-    ascent = begin(subject.model, objectives, method, choice.pictures)
+    optimization = begin(subject.model, objectives, method, choice.pictures)
 
-    def show(now: Ascent) -> None:
+    def show(now: Optimization) -> None:
         subject.partial(_output(subject, choice, now, now.values))
 
-    key = ("ascent", subject.model.digest, objectives, choice.pictures, method)
-    run_resumed(ascent, choice.steps, subject.cache, key, watched(subject, choice.steps, show))
-    return _output(subject, choice, ascent, ascent.measured())
+    key = ("optimization", subject.model.digest, objectives, choice.pictures, method)
+    run_resumed(
+        optimization, choice.steps, subject.cache, key, watched(subject, choice.steps, show)
+    )
+    return _output(subject, choice, optimization, optimization.measured())
 
 
 def _output(
-    subject: Subject, choice: _Choice, ascent: Ascent, values: Sequence[float]
+    subject: Subject, choice: _Choice, optimization: Optimization, values: Sequence[float]
 ) -> LensOutput:
     """What there is so far; the same panels at every step."""
-    pictures, first = ascent.pictures(), ascent.history[0]
-    goals = [goal for goal in ascent.goals if isinstance(goal, Objective)]
+    pictures, first = optimization.pictures(), optimization.history[0]
+    goals = [goal for goal in optimization.goals if isinstance(goal, Objective)]
     panels: list[Panel] = [
         TextPanel(
             say_count(
@@ -166,13 +168,13 @@ def _output(
                 "{shape}×{shape_2} pixels that climbed from noise, in about {nbytes} of "
                 "memory.",
                 len(goals),
-                steps=ascent.steps,
+                steps=optimization.steps,
                 steps_2=choice.steps,
                 seed=choice.seed,
                 space=say(choice.space),
-                shape=ascent.shape[1],
-                shape_2=ascent.shape[2],
-                nbytes=byte_size(ascent.nbytes),
+                shape=optimization.shape[1],
+                shape_2=optimization.shape[2],
+                nbytes=byte_size(optimization.nbytes),
             )
         ),
         *(
@@ -198,7 +200,7 @@ def _output(
     return tuple(panels), {
         "pictures": np.stack(pictures),
         "values": np.array(values, np.float64),
-        "history": np.array(ascent.history, np.float64),
+        "history": np.array(optimization.history, np.float64),
         "noise": np.array(first, np.float64),
     }
 

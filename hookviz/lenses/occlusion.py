@@ -97,7 +97,7 @@ def _panels(
     subject: Subject, quantity: Quantity, windows: Windows, found: Occlusion
 ) -> tuple[Panel, ...]:
     what = quantity.says(subject.model)
-    end = heat.end_of(found.map)
+    end = heat.color_limit(found.map)
     colours = coloured(found.map, "RdBu_r", low=-end, high=end)
     drops = np.nan_to_num(found.drops, nan=0.0, posinf=0.0, neginf=0.0)
     place, most = windows.box(int(drops.argmax())), float(drops.max())

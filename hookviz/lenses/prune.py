@@ -27,7 +27,7 @@ from hookviz.explaining.pruning import METHODS, OF_CHANNELS, RANDOM, Pruning
 from hookviz.explaining.scoring import class_scores
 from hookviz.explaining.smaller_network import smaller
 from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.hooking.plain_tensors import plain
 from hookviz.language.saying import localised, mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
@@ -181,10 +181,10 @@ class _Passes:
         self.subject = subject
         self.recipe = recipe
         self.pruning = recipe.pruning(subject.model.network)
-        self._calls = {info.name: info.calls for info in subject.survey.layers}
+        self._calls = {info.name: info.calls for info in subject.trace.layers}
         begun = _MEASURING if recipe.effects else 0.0
         ends = _SMALLER if recipe.norms is not None else 1.0
-        self._telling = Telling(
+        self._reporter = ProgressReporter(
             lambda share: subject.progress(begun + (1 - begun) * ends * share),
             count * sum(self._calls.values()),
         )
@@ -201,11 +201,13 @@ class _Passes:
 
         def tell(call: hooks.Call) -> None:
             see(call)
-            self._telling.step()
+            self._reporter.step()
 
         subject = self.subject
         with torch.no_grad(), hooks.observe(network, self._calls, tell):
-            scores = class_scores(subject.model, network, subject.model_input.tensor, self._telling)
+            scores = class_scores(
+                subject.model, network, subject.model_input.tensor, self._reporter
+            )
         return scores.to("cpu", torch.float32)
 
 

@@ -106,7 +106,7 @@ class _Compared:
 
 def _maps(subject: Subject, layer: str) -> NDArray[np.float32]:
     """The first maps that the layer puts out, ``(C, H, W)``."""
-    address = str(subject.survey.map_outputs[layer][0])
+    address = str(subject.trace.map_outputs[layer][0])
     maps: NDArray[np.float32] = subject.capture(layer)[address].values.numpy()
     if maps.ndim != 3 or len(subject.shape) != 3:
         raise HookVizError(
@@ -160,7 +160,7 @@ def _panels(
     scale = "symmetric" if np.nanmin(maps) < 0 else "layer"
     grid = with_channels(make_grid(maps, scale=scale, title=layer), maps, shown)
     fields = receptive_fields(subject.model, subject.shape)
-    sees = field_text(fields.get(str(subject.survey.map_outputs[layer][0])))
+    sees = field_text(fields.get(str(subject.trace.map_outputs[layer][0])))
     chart = ChartPanel(
         say("Channels that answer more inside than outside"),
         tuple(map(str, shown)),

@@ -8,7 +8,7 @@ from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution import Gradient, input_gradient
 from hookviz.explaining.backward import Quantity
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
@@ -77,7 +77,7 @@ def run(
     signed = method == "input × gradient"
     parts = result.gradient * result.output if signed else result.gradient
     shown = parts.sum(0) if signed else np.abs(parts).max(0)
-    end = heat.end_of(shown, _BRIGHT)
+    end = heat.color_limit(shown, _BRIGHT)
     colours = coloured(
         shown, "RdBu_r" if signed else "inferno", low=-end if signed else 0.0, high=end
     )
@@ -121,13 +121,13 @@ def _smooth(subject: Subject, quantity: Quantity, samples: int, noise: float) ->
     image = subject.model_input.tensor
     spread = noise * float(image.max() - image.min())
 
-    telling = Telling(subject.progress, samples + 1)
+    reporter = ProgressReporter(subject.progress, samples + 1)
 
     def gradient(at: torch.Tensor) -> Gradient:
         result = input_gradient(
-            subject.model, subject.model_input, quantity, image=at, progress=telling.within
+            subject.model, subject.model_input, quantity, image=at, progress=reporter.within
         )
-        telling.step()
+        reporter.step()
         return result
 
     clean = gradient(image)

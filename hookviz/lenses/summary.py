@@ -29,7 +29,7 @@ def run(subject: Subject, *, layers: str) -> LensOutput:
     Shapes are those of one pass over this input; multiply-adds are `LayerInfo.multiply_adds` times
     the calls. A layer that runs twice counts its parameters once.
     """
-    every = subject.survey.layers
+    every = subject.trace.layers
     listed = subject.convs if layers == "convolutions" else every
     parameters = sum(parameter.numel() for parameter in subject.model.network.parameters())
     work = sum(layer.multiply_adds * layer.calls for layer in every)

@@ -15,7 +15,7 @@ from hookviz.capturing import engine
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.recomputation import LayerCheck, recompute
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.wording import number
@@ -71,18 +71,18 @@ def run(subject: Subject) -> LensOutput:
 
 def _checks(subject: Subject) -> Mapping[str, LayerCheck]:
     network = subject.model.network
-    leaves = {info.name for info in subject.survey.layers}
+    leaves = {info.name for info in subject.trace.layers}
     layers = {
         name: calls
-        for name, calls in subject.survey.calls.items()
+        for name, calls in subject.trace.calls.items()
         if name in leaves or isinstance(network.get_submodule(name), nn.Linear | _ConvNd)
     }
     record = _record(subject)
-    telling = Telling(
+    reporter = ProgressReporter(
         lambda share: subject.progress(_RECORDING + (1 - _RECORDING) * share),
         sum(layers.values()),
     )
-    return recompute(subject.model, subject.model_input, layers, record, telling)
+    return recompute(subject.model, subject.model_input, layers, record, reporter)
 
 
 def _record(subject: Subject) -> Mapping[str, Tensor]:
@@ -103,7 +103,7 @@ def _record(subject: Subject) -> Mapping[str, Tensor]:
 
 
 def _is_too_large(subject: Subject) -> bool:
-    return sum(subject.survey.nbytes[info.name] for info in subject.convs) > _MOST_BYTES
+    return sum(subject.trace.nbytes[info.name] for info in subject.convs) > _MOST_BYTES
 
 
 def _verdict(checks: Mapping[str, LayerCheck], *, too_large: bool) -> TextPanel:

@@ -25,11 +25,11 @@ def layer_of(scene: Scene, value: str) -> LayerInfo:
         HookVizError: a place was asked for, and the model has no conv layers.
     """
     if value not in PLACES:
-        layers = {layer.name: layer for layer in (*scene.survey.layers, *scene.survey.maps)}
+        layers = {layer.name: layer for layer in (*scene.trace.layers, *scene.trace.maps)}
         if value not in layers:
             raise UnknownLayerError("layer", value, (*layers, *PLACES))
         return layers[value]
-    convs = _with_places(scene.survey.convs)
+    convs = _with_places(scene.trace.convs)
     if not convs:
         raise HookVizError(
             say("{model} has no conv layer, which this part needs.", model=scene.model.title)

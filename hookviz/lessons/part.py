@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from hookviz.capturing.cache import ByteCache
-from hookviz.capturing.survey import Survey
+from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.types import InputImage, Model, ModelInput
 
 Fact = str | int | float
@@ -29,14 +29,14 @@ class Scene:
         model: the model, which is shared and read-only.
         model_input: what the network gets, with its picture and crop.
         image: the image that it was made from.
-        survey: what a pass over this input runs.
+        trace: what a pass over this input runs.
         cache: the session's cache, if any.
     """
 
     model: Model
     model_input: ModelInput
     image: InputImage
-    survey: Survey
+    trace: LayerTrace
     cache: ByteCache | None = field(default=None, repr=False)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from hookviz.explaining.scoring import class_scores
 from hookviz.explaining.without_channels import PassesWithout
 from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import Telling, private_replica
+from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.language.naming import class_label
 from hookviz.lessons.kept import kept
 from hookviz.lessons.part import Scene
@@ -88,7 +88,9 @@ def scores_without_each(scene: Scene, layer: LayerInfo) -> Floats:
 def _without_each(scene: Scene, layer: LayerInfo) -> Floats:
     before = own_scores(scene)
     passes = PassesWithout(scene.model, scene.model_input, layer)
-    after: Floats = passes.every_channel(torch.from_numpy(before.scores), Telling(None)).numpy()
+    after: Floats = passes.every_channel(
+        torch.from_numpy(before.scores), ProgressReporter(None)
+    ).numpy()
     return after
 
 

@@ -19,11 +19,11 @@ from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.language.naming import class_label
 from hookviz.language.saying import say
 from hookviz.live.frames import Clock, Drawn
-from hookviz.live.wishes import Wishes
+from hookviz.live.stream_options import StreamOptions
 from hookviz.types import Model
 
 
-def answer(number: int, drawn: Drawn, model: Model, wishes: Wishes, clock: Clock) -> bytes:
+def answer(number: int, drawn: Drawn, model: Model, options: StreamOptions, clock: Clock) -> bytes:
     """What is told of a frame.
 
     ==========  =======================================================================
@@ -43,9 +43,9 @@ def answer(number: int, drawn: Drawn, model: Model, wishes: Wishes, clock: Clock
         facts |= {"title": grid.title, "legend": grid.legend, "shown": grid.shown}
         pictures = [grid.sprite]
         picked = None
-        if wishes.channel is not None and wishes.channel < grid.shape[0]:
-            picked = _picked(drawn, model, wishes.channel, wishes.cell)
-            pictures.append(_map(drawn, wishes.channel))
+        if options.channel is not None and options.channel < grid.shape[0]:
+            picked = _picked(drawn, model, options.channel, options.cell)
+            pictures.append(_map(drawn, options.channel))
         top = () if capture.logits is None else capture.likeliest(5)
         scores = [[class_label(index, capture.categories), chance] for index, chance in top]
         told = {

@@ -12,13 +12,13 @@ from hookviz.language.saying import say
 from hookviz.language.speaking import speaking
 from hookviz.live.answers import answer
 from hookviz.live.frames import Clock, draw
+from hookviz.live.stream_options import StreamOptions
 from hookviz.live.subject import Subject
-from hookviz.live.wishes import Wishes
 from hookviz.serving import capacity, out_of_memory
 from hookviz.serving.time_limit import TimeLimit
 
 
-class Over(Exception):  # noqa: N818 - it is no error that a stream has an end
+class StreamClosed(Exception):  # noqa: N818 - it is no error that a stream has an end
     """A stream that is over, and why.
 
     Attributes:
@@ -51,14 +51,14 @@ class Stream:
     Attributes:
         owner: whose it is.
         subject: what is shown; replaced as a whole.
-        wishes: what is told beside the grid; replaced as a whole.
+        options: what is told beside the grid; replaced as a whole.
         ended: whether it is over.
     """
 
-    def __init__(self, owner: str, subject: Subject, told: Callable[[Over], None]) -> None:
+    def __init__(self, owner: str, subject: Subject, told: Callable[[StreamClosed], None]) -> None:
         """Nothing has come yet; `told` hears in whatever thread that the stream is over."""
         self.owner, self.subject = owner, subject
-        self.wishes = Wishes()
+        self.options = StreamOptions()
         self.ended = False
         self._told = told
         self._lock = threading.Lock()
@@ -81,9 +81,9 @@ class Stream:
     def held(self) -> Held | None:
         """The scale that is held now, if it is."""
         held = self._held
-        return replace(held) if held is not None and self.wishes.hold else None
+        return replace(held) if held is not None and self.options.hold else None
 
-    def end(self, why: Over | None) -> None:
+    def end(self, why: StreamClosed | None) -> None:
         """Whatever waits or computes for it stops soon; `why` is told, where it is given."""
         with self._lock:
             first, self.ended = not self.ended, True
@@ -104,22 +104,22 @@ class Stream:
     def _answered(self, subject: Subject) -> bytes | str | None:
         try:
             with (
-                out_of_memory.told(say("This frame")),
+                out_of_memory.translate_oom(say("This frame")),
                 subject.use_model() as model,
-                capacity.admission().turn(("live", self.owner), self._go_on, behind=True),
+                capacity.queue().turn(("live", self.owner), self._go_on, behind=True),
             ):
                 frame = self._take()
                 limit = TimeLimit.from_now(say("A frame"))
                 clock = Clock({"wait": round((time.perf_counter() - frame.at) * 1000, 2)})
-                wishes = self.wishes
-                if not wishes.hold:
+                options = self.options
+                if not options.hold:
                     self._held = None
                 elif self._held is None:
                     self._held = Held()
                 held = self._held
                 go_on = limit.within(self._go_on)
                 drawn = draw(frame.data, model, subject, held=held, clock=clock, check=go_on)
-                return answer(frame.number, drawn, model, wishes, clock)
+                return answer(frame.number, drawn, model, options, clock)
         except _Ended:
             return None
         except HookVizError as error:

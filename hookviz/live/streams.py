@@ -8,7 +8,7 @@ from functools import cache
 
 from hookviz.drawing.held_scale import Held
 from hookviz.language.saying import mark, say
-from hookviz.live.stream import Over, Stream
+from hookviz.live.stream import Stream, StreamClosed
 from hookviz.live.subject import Subject
 from hookviz.settings import settings
 
@@ -77,10 +77,10 @@ class Streams:
                 return
             del self._by_token[offer.token]
         if offer.stream is not None:
-            offer.stream.end(Over(UNKNOWN, say("The page shows something else now.")))
+            offer.stream.end(StreamClosed(UNKNOWN, say("The page shows something else now.")))
 
     def open(
-        self, token: str, is_theirs: Callable[[str], bool], told: Callable[[Over], None]
+        self, token: str, is_theirs: Callable[[str], bool], told: Callable[[StreamClosed], None]
     ) -> Stream:
         """The stream of whoever has this token. One that the session had before ends.
 
@@ -90,19 +90,20 @@ class Streams:
             told: called, in whatever thread, when the stream is over by itself.
 
         Raises:
-            Over: streams are switched off, this is nobody's token, or there are too many streams.
+            StreamClosed: streams are switched off, this is nobody's token, or there are too many
+                streams.
         """
         if not self._most:
-            raise Over(
+            raise StreamClosed(
                 OFF, say("Streams of frames are switched off on this server (HOOKVIZ_LIVE=0).")
             )
         with self._lock:
             offer = self._by_token.get(token)
             if offer is None or not is_theirs(offer.cookie):
-                raise Over(UNKNOWN, say(_GONE))
+                raise StreamClosed(UNKNOWN, say(_GONE))
             before = offer.stream
             if before is None and self._live() >= self._most:
-                raise Over(
+                raise StreamClosed(
                     TOO_MANY,
                     say(
                         "{most} people are live here, which is the most at once (HOOKVIZ_LIVE). "
@@ -112,7 +113,9 @@ class Streams:
                 )
             stream = offer.stream = Stream(offer.owner, offer.subject, told)
         if before is not None:
-            before.end(Over(TOO_MANY, say("This session is live on another connection now.")))
+            before.end(
+                StreamClosed(TOO_MANY, say("This session is live on another connection now."))
+            )
         return stream
 
     def close(self, stream: Stream) -> None:

@@ -2,7 +2,7 @@
 
 A pass over shapes alone takes milliseconds. Where the network looks at values (``.item()``, an
 ``assert``) it can't be made, and of a person's own code it is not (see
-`hookviz.hooking.conduct.is_known_code`): a few inputs of zeros run through a copy then.
+`hookviz.hooking.purity.is_known_code`): a few inputs of zeros run through a copy then.
 """
 
 import time
@@ -17,9 +17,9 @@ from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.conduct import is_known_code
 from hookviz.hooking.isolation import isolated
 from hookviz.hooking.precision import device_and_dtype, dtypes
+from hookviz.hooking.purity import is_known_code
 from hookviz.types import Preprocess
 
 _SIDES = (224, 28, 32, 48, 64, 96, 128, 160, 192, 256, 299, 384, 512)  # likeliest inputs first
@@ -69,7 +69,7 @@ def _probes(
 ) -> Iterator[tuple["_Probe", tuple[int, ...]]]:
     sides: tuple[int, ...] = _SIDES
     if is_known_code(network):
-        yield _Probe(replicas.shapes_only(network), torch.device("meta"), first), _SIDES
+        yield _Probe(replicas.meta_copy(network), torch.device("meta"), first), _SIDES
         sides = _SIDES_WITH_DATA
     # Of a network of several precisions nobody knows which one its input has: the finest that runs.
     for dtype in dtypes(network):

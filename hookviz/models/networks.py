@@ -12,7 +12,7 @@ from hookviz.errors import ModelError
 from hookviz.language.saying import say
 from hookviz.models import architectures, catalog
 from hookviz.models.matching import match
-from hookviz.models.misfits import misfit
+from hookviz.models.state_dict_mismatch import state_dict_mismatch
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import ModelSpec
 from hookviz.wording import memory_size
@@ -61,13 +61,13 @@ def with_weights(spec: ModelSpec, state_dict: Mapping[str, Tensor], source: str)
         source: what to call it in errors.
 
     Raises:
-        MisfitError: with the first few of what is missing, unexpected or of another shape, and the
-            architecture that fits better where one does.
+        StateDictMismatchError: with the first few of what is missing, unexpected or of another
+            shape, and the architecture that fits better where one does.
         ModelError: the network is too large for this process.
     """
     matched = match(spec.name, state_dict)
     if matched.faults:
-        raise misfit(spec, state_dict, source, matched.faults)
+        raise state_dict_mismatch(spec, state_dict, source, matched.faults)
     outline = architectures.outline(spec.name, matched.classes)
     refuse_too_large(spec, sum(outline[key].numel() for key in matched.tensors))
     network = architectures.build_without_memory(spec.name, matched.classes)

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from hookviz.errors import ModelError
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.conduct import Conduct
 from hookviz.hooking.isolation import isolated, silent_hooks
 from hookviz.hooking.plain_tensors import kind_of
 from hookviz.hooking.precision import device_and_dtype
+from hookviz.hooking.purity import Purity
 from hookviz.language.saying import say
 
 
@@ -76,11 +76,11 @@ def _where_outputs_differ(
     images = values.to(device, dtype)
     with torch.inference_mode(mode=False), torch.no_grad(), isolated(copied):
         twin = replicas.full_copy(copied)
-        watched = Conduct(twin)
+        watched = Purity(twin)
         try:
             with watched:
                 twin(images.clone())
-            if not watched.only_computed:
+            if not watched.was_pure:
                 return None  # a pass of the network's own would leave something in it
             theirs = _outputs(replicas.full_copy(copied), images)
             with silent_hooks(network), isolated(network):

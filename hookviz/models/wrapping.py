@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from hookviz.errors import ModelError, shorten
-from hookviz.hooking.conduct import is_known_code
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import own_shape, pass_without_data
+from hookviz.hooking.purity import is_known_code
 from hookviz.language.saying import say
 from hookviz.models.adapter import Example, adapt
 from hookviz.models.digest import network_digest

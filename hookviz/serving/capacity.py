@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from hookviz.capturing.cache import Budget
 from hookviz.machine import memory
 from hookviz.machine.memory import Memory
+from hookviz.serving.fair_queue import FairQueue
 from hookviz.serving.garbage import GarbageCollector
 from hookviz.serving.model_pool import ModelPool
 from hookviz.serving.run_plan import RunPlan, plan
-from hookviz.serving.run_queue import Admission
 from hookviz.settings import MEGABYTE, settings
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ def run_plan() -> RunPlan:
 
 
 @cache
-def admission() -> Admission:
+def queue() -> FairQueue:
     """The queue in which every run waits. Where memory is short, old activations go first."""
-    return Admission(run_plan().runs, lambda: own_memory().make_room(activation_budget().give_back))
+    return FairQueue(run_plan().runs, lambda: own_memory().make_room(activation_budget().give_back))
 
 
 @cache
@@ -66,9 +66,9 @@ def metrics() -> "Metrics | None":
 
     return Metrics(
         {
-            "running": ("Runs that compute now.", lambda: admission().running),
-            "waiting": ("Runs that wait in the queue.", lambda: admission().waiting),
-            "runs_limit": ("Runs that may compute at once.", lambda: admission().runs),
+            "running": ("Runs that compute now.", lambda: queue().running),
+            "waiting": ("Runs that wait in the queue.", lambda: queue().waiting),
+            "runs_limit": ("Runs that may compute at once.", lambda: queue().runs),
             "cache_bytes": ("Activations that are kept.", lambda: activation_budget().used),
             "cache_limit_bytes": ("Most that may be kept.", lambda: activation_budget().limit),
             "model_bytes": ("Models that are loaded.", lambda: model_pool().used),

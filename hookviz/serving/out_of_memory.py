@@ -20,8 +20,8 @@ class OutOfMemoryError(HookVizError):
 
 
 @contextmanager
-def told(label: str) -> Iterator[None]:
-    """The block, whose want of memory is told in words, after what is kept has given way.
+def translate_oom(label: str) -> Iterator[None]:
+    """The block, whose want of memory is translate_oom in words, after what is kept has given way.
 
     Args:
         label: what is done, in a person's words.
@@ -58,7 +58,7 @@ def with_another_try(label: str, work: Callable[[], _Result]) -> _Result:
         if not memory.is_short_of_memory(error):
             raise
     give_way()
-    with told(label):
+    with translate_oom(label):
         return work()
 
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.growing import GrowingAtlas, Grown
+from hookviz.atlas.growing import BuildProgress, GrowingAtlas
 from hookviz.capturing.cache import ByteCache
 from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
@@ -35,19 +35,19 @@ class _EndedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Making:
+class BuildStatus:
     """How the making of an atlas stands.
 
     Attributes:
         digest: of the model.
-        grown: how far it is.
+        progress: how far it is.
         per_second: images a second since it began or went on; 0.0 before the first, and at rest.
         running: whether it goes on by itself; else it was stopped, or `fault` says why it ended.
         fault: why it ended, in words.
     """
 
     digest: str
-    grown: Grown
+    progress: BuildProgress
     per_second: float
     running: bool
     fault: str = ""
@@ -84,7 +84,7 @@ class SessionAtlases:
             self.drop(self._work.digest)
         growing = GrowingAtlas(files[:MOST], most=self._most)
         self._cache.put(_key(digest), growing, 0)
-        self._work = _Work(self._owner, self._cache, use_model, digest, grown=growing.grown)
+        self._work = _Work(self._owner, self._cache, use_model, digest, progress=growing.progress)
         self._work.start()
         return growing.names
 
@@ -112,7 +112,7 @@ class SessionAtlases:
         return kept if isinstance(kept, Atlas) else None
 
     @property
-    def making(self) -> Making | None:
+    def making(self) -> BuildStatus | None:
         """How what is being made stands, until it is finished; None where there is none."""
         return None if self._work is None or self._work.finished else self._work.stands
 
@@ -132,7 +132,7 @@ class _Work(threading.Thread):
         use_model: Callable[[], AbstractContextManager[Model]],
         digest: str,
         *,
-        grown: Grown,
+        progress: BuildProgress,
         before: "_Work | None" = None,
     ) -> None:
         super().__init__(name="hookviz-own-atlas", daemon=True)
@@ -142,14 +142,19 @@ class _Work(threading.Thread):
         self._owner, self._cache, self._use_model = owner, cache, use_model
         self._before = before
         self._keeping = threading.Lock()  # nothing is kept once it has ended
-        self._grown = grown
+        self._grown = progress
         self._since = time.monotonic(), self._grown
         self._language = current()  # of who asked for it
 
     def again(self) -> "_Work":
         """The same, to go on with."""
         return _Work(
-            self._owner, self._cache, self._use_model, self.digest, grown=self._grown, before=self
+            self._owner,
+            self._cache,
+            self._use_model,
+            self.digest,
+            progress=self._grown,
+            before=self,
         )
 
     def end(self) -> None:
@@ -158,13 +163,13 @@ class _Work(threading.Thread):
             self.ended = True
 
     @property
-    def stands(self) -> Making:
+    def stands(self) -> BuildStatus:
         """How far it is."""
         at, before = self._since
         done = self._grown.done - before.done
         running = not self.ended and not self.fault
         rate = done / max(1e-3, time.monotonic() - at) if running else 0.0
-        return Making(self.digest, self._grown, rate, running, self.fault)
+        return BuildStatus(self.digest, self._grown, rate, running, self.fault)
 
     def run(self) -> None:
         """Go on until it is finished, stopped or refused, or has given way."""
@@ -199,9 +204,9 @@ class _Work(threading.Thread):
             HookVizError: what was kept so far is gone, or there is no room for more.
         """
         with (
-            out_of_memory.told(say("This atlas")),
+            out_of_memory.translate_oom(say("This atlas")),
             self._use_model() as model,
-            capacity.admission().turn(("atlas", self._owner), self._check, behind=True),
+            capacity.queue().turn(("atlas", self._owner), self._check, behind=True),
         ):
             growing: GrowingAtlas | None = self._cache.get(_key(self.digest))
             self._check()
@@ -213,9 +218,9 @@ class _Work(threading.Thread):
             self._check()
             if not self._cache.put(_key(self.digest), growing.atlas or growing, size):
                 raise HookVizError(say(_GAVE_WAY))
-            if growing.grown.cutting != self._grown.cutting:
-                self._since = time.monotonic(), growing.grown
-            self._grown, self.finished = growing.grown, growing.atlas is not None
+            if growing.progress.cutting != self._grown.cutting:
+                self._since = time.monotonic(), growing.progress
+            self._grown, self.finished = growing.progress, growing.atlas is not None
 
     def _check(self, _place: int = 0) -> None:
         if self.ended:

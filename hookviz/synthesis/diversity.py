@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 
-def alikeness(output: Tensor) -> Tensor:
+def diversity_penalty(output: Tensor) -> Tensor:
     """The mean cosine of the pictures' Gram matrices, times their number; (), 0…N.
 
     ``G = A Aᵀ`` over the cells of the maps tells which channels go together, wherever that is. A

@@ -6,21 +6,19 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from hookviz.capturing.survey import survey
+from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.plain_tensors import plain
 from hookviz.language.saying import mark, say
-from hookviz.synthesis.ascent import Ascent
-from hookviz.synthesis.disturbing import NONE
 from hookviz.synthesis.goals import Match, by_picture
 from hookviz.synthesis.method import SynthesisMethod
+from hookviz.synthesis.optimizing import Optimization
+from hookviz.synthesis.robustness import NONE
 from hookviz.types import Model, ModelInput, Pixels
 
-SMOOTH = SynthesisMethod(
-    size=None, disturbance=NONE, penalty=mark("total variation"), strength=1e-4
-)
+SMOOTH = SynthesisMethod(size=None, robustness=NONE, penalty=mark("total variation"), strength=1e-4)
 """An image is where it is, and neighbouring pixels are mostly alike."""
 
 
@@ -43,7 +41,7 @@ class Inversion:
 
 def begin_inversion(
     model: Model, model_input: ModelInput, layer: str, method: SynthesisMethod = SMOOTH
-) -> Ascent:
+) -> Optimization:
     """From noise towards a picture that the layer can't tell from the input.
 
     The distance at the layer is that of Mahendran and Vedaldi (2015), the picture's parameters are
@@ -57,7 +55,7 @@ def begin_inversion(
         HookVizError: the model takes no pictures.
     """
     shape = tuple(model_input.tensor.shape[1:])
-    names = {info.name for info in survey(model, shape).every}
+    names = {info.name for info in layer_trace(model, shape).every}
     if layer not in names:
         raise UnknownLayerError(say("layer in {model}", model=model.title), layer, names)
     seen: list[object] = []
@@ -87,13 +85,18 @@ def begin_inversion(
         )
     if method.space != "Fourier":
         raise SettingError(say("An inversion has a spectrum of its own: space='Fourier'."))
-    return Ascent(model, [Match(layer, activation)], method, shape=shape)
+    return Optimization(model, [Match(layer, activation)], method, shape=shape)
 
 
-def inversion(ascent: Ascent) -> Inversion:
-    """What there is of an ascent that `begin_inversion` began."""
-    assert ascent.layer is not None
-    return Inversion(ascent.layer, ascent.pictures()[0], ascent.measured()[0], ascent.steps)
+def inversion(optimization: Optimization) -> Inversion:
+    """What there is of an optimization that `begin_inversion` began."""
+    assert optimization.layer is not None
+    return Inversion(
+        optimization.layer,
+        optimization.pictures()[0],
+        optimization.measured()[0],
+        optimization.steps,
+    )
 
 
 def spread(names: Sequence[str], count: int) -> tuple[str, ...]:

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.capturing.survey import survey
+from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import SettingError, UnknownLayerError, shorten
 from hookviz.hooking.default_device import with_numbers
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import say
-from hookviz.synthesis.ascent import Ascent
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.method import MOST_STEPS, SynthesisMethod
 from hookviz.synthesis.model_range import picture_shape
+from hookviz.synthesis.optimizing import Optimization
 from hookviz.types import Model, Pixels, Progress, ignore
 
 STEPS = 256
-"""Of an ascent, where nobody says otherwise."""
+"""Of an optimization, where nobody says otherwise."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -41,7 +41,7 @@ class Synthesis:
     objectives: tuple[Objective, ...]
     method: SynthesisMethod
     steps: int
-    _ascent: Ascent = field(repr=False)
+    _ascent: Optimization = field(repr=False)
 
     def resumed(self, steps: int, progress: Progress = ignore) -> "Synthesis":
         """The same pictures after more steps, `steps` in all: as if they had been done at once.
@@ -109,16 +109,16 @@ def maximize(
         raise SettingError(
             say("pictures={pictures}: at least one of each is made.", pictures=pictures)
         )
-    ascent = begin(model, listed, method or SynthesisMethod(), pictures)
+    optimization = begin(model, listed, method or SynthesisMethod(), pictures)
     return _climbed(
-        ascent, tuple(each for each in listed for _ in range(pictures)), steps, progress
+        optimization, tuple(each for each in listed for _ in range(pictures)), steps, progress
     )
 
 
 def begin(
     model: Model, objectives: Sequence[Objective], method: SynthesisMethod, pictures: int = 1
-) -> Ascent:
-    """An ascent without a step yet, `pictures` for each of the objectives.
+) -> Optimization:
+    """An optimization without a step yet, `pictures` for each of the objectives.
 
     Raises:
         HookVizError: as `maximize` does.
@@ -127,7 +127,7 @@ def begin(
     check(model, objectives, picture_shape(model, method.size))
     goals = [each for each in objectives for _ in range(pictures)]
     seeds = [(method.seed + number) % 2**31 for _ in objectives for number in range(pictures)]
-    return Ascent(model, goals, method, seeds=seeds)
+    return Optimization(model, goals, method, seeds=seeds)
 
 
 def check(model: Model, objectives: Sequence[Objective], shape: tuple[int, ...]) -> None:
@@ -137,12 +137,12 @@ def check(model: Model, objectives: Sequence[Objective], shape: tuple[int, ...])
         UnknownLayerError: it runs no layer of that name.
         SettingError: the layer has no such channel or cell, or the network no such class.
     """
-    surveyed = survey(model, shape)
-    shapes = {info.name: info.output_shape for info in surveyed.every}
+    trace = layer_trace(model, shape)
+    shapes = {info.name: info.output_shape for info in trace.every}
     for objective in objectives:
         if objective.layer is None:
-            if surveyed.scores:
-                objective.check(model, (surveyed.scores, 1, 1))
+            if trace.scores:
+                objective.check(model, (trace.scores, 1, 1))
         elif objective.layer not in shapes:
             raise UnknownLayerError(
                 say("layer in {model}", model=model.title), objective.layer, shapes
@@ -152,7 +152,7 @@ def check(model: Model, objectives: Sequence[Objective], shape: tuple[int, ...])
 
 
 def _climbed(
-    ascent: Ascent, objectives: tuple[Objective, ...], steps: int, progress: Progress
+    optimization: Optimization, objectives: tuple[Objective, ...], steps: int, progress: Progress
 ) -> Synthesis:
     if not 1 <= steps <= MOST_STEPS:
         raise SettingError(
@@ -162,20 +162,20 @@ def _climbed(
                 most_steps=MOST_STEPS,
             )
         )
-    telling = Telling(progress)
-    ascent.run(steps, lambda now: telling.share(now.steps / steps))
-    return synthesis(ascent, objectives)
+    reporter = ProgressReporter(progress)
+    optimization.run(steps, lambda now: reporter.share(now.steps / steps))
+    return synthesis(optimization, objectives)
 
 
-def synthesis(ascent: Ascent, objectives: tuple[Objective, ...]) -> Synthesis:
-    """What there is of an ascent."""
-    history = np.array(ascent.history, np.float64).reshape(-1, len(objectives))
+def synthesis(optimization: Optimization, objectives: tuple[Objective, ...]) -> Synthesis:
+    """What there is of an optimization."""
+    history = np.array(optimization.history, np.float64).reshape(-1, len(objectives))
     return Synthesis(
-        ascent.pictures(),
-        ascent.measured(),
-        history[: ascent.steps],
+        optimization.pictures(),
+        optimization.measured(),
+        history[: optimization.steps],
         objectives,
-        ascent.method,
-        ascent.steps,
-        ascent,
+        optimization.method,
+        optimization.steps,
+        optimization,
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from hookviz.errors import SettingError, one_of
 from hookviz.language.saying import mark, say
-from hookviz.synthesis.disturbing import NONE, SLIGHT, Disturbance
+from hookviz.synthesis.robustness import NONE, SLIGHT, Robustness
 
 SPACES = (mark("Fourier"), "MACO")
 PENALTIES = (mark("none"), mark("total variation"), "L2")
@@ -21,9 +21,9 @@ class SynthesisMethod:
 
     Attributes:
         size: side of the pictures in pixels; None for the model's own.
-        seed: of the noise that is begun with, and of every step's disturbance.
+        seed: of the noise that is begun with, and of every step's robustness.
         space: ``"Fourier"``, or ``"MACO"``, which holds the spectrum to that of photographs.
-        disturbance: what a picture has to stand.
+        robustness: what a picture has to stand.
         penalty: ``"total variation"`` for smooth pictures, ``"L2"`` for grey ones.
         strength: what the penalty counts, where the goal counts in units of its layer's spread.
         diversity: how much pictures of one goal avoid each other, by their Gram matrices.
@@ -33,7 +33,7 @@ class SynthesisMethod:
     size: int | None = 128
     seed: int = 0
     space: str = mark("Fourier")
-    disturbance: Disturbance = SLIGHT
+    robustness: Robustness = SLIGHT
     penalty: str = "none"
     strength: float = 1.0
     diversity: float = 0.0
@@ -78,4 +78,4 @@ class SynthesisMethod:
     @property
     def stands_nothing(self) -> bool:
         """Whether pictures are looked at as they are."""
-        return self.disturbance == NONE
+        return self.robustness == NONE

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from hookviz.capturing.survey import survey
+from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import HookVizError, ModelError
 from hookviz.hooking.forward_pass import own_shape
 from hookviz.language.saying import say
@@ -82,7 +82,7 @@ def picture_shape(model: Model, size: int | None) -> tuple[int, int, int]:
         return own[0], own[1], own[2]
     wanted = own[0], max(size, model.min_size), max(size, model.min_size)
     try:
-        survey(model, wanted)
+        layer_trace(model, wanted)
     except ModelError:
         return own[0], own[1], own[2]
     return wanted

@@ -1,20 +1,20 @@
-"""An ascent that goes on where one of equal arguments was ended, by what a session kept of it."""
+"""Resume an optimization where one of equal arguments was ended, from a session's cache."""
 
 import time
 from collections.abc import Callable, Hashable
 
 from hookviz.capturing.cache import ByteCache
-from hookviz.synthesis.ascent import Ascent, Saved
+from hookviz.synthesis.optimizing import Optimization, Saved
 
 _EVERY = 0.2  # seconds between two copies
 
 
 def run_resumed(
-    ascent: Ascent,
+    optimization: Optimization,
     steps: int,
     cache: ByteCache | None,
     key: Hashable,
-    after: Callable[[Ascent], object],
+    after: Callable[[Optimization], object],
 ) -> None:
     """Run to `steps` in all, from where the session's last run of the same was ended.
 
@@ -22,23 +22,23 @@ def run_resumed(
     kept as the run goes, too: a page's next run can begin before this one is wound up.
 
     Args:
-        ascent: without a step yet.
+        optimization: without a step yet.
         steps: in all.
         cache: the session's, if any.
-        key: equal for ascents of equal arguments alone.
+        key: equal for optimizations of equal arguments alone.
         after: called after every step; what it raises ends the run.
     """
     kept: Saved | None = None if cache is None else cache.get(key)
     if kept is not None and kept.steps <= steps:
-        ascent.restore(kept)
+        optimization.restore(kept)
     due = 0.0
 
     def keep() -> None:
-        if cache is not None and ascent.steps:
-            saved = ascent.saved()
+        if cache is not None and optimization.steps:
+            saved = optimization.saved()
             cache.put(key, saved, saved.nbytes)
 
-    def keep_and(now: Ascent) -> None:
+    def keep_and(now: Optimization) -> None:
         nonlocal due
         if time.monotonic() >= due:
             keep()
@@ -46,6 +46,6 @@ def run_resumed(
         after(now)
 
     try:
-        ascent.run(steps, keep_and)
+        optimization.run(steps, keep_and)
     finally:
         keep()

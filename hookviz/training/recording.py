@@ -11,8 +11,8 @@ from hookviz.errors import SettingError, shorten
 from hookviz.hooking import hooks
 from hookviz.hooking.channel_axes import ChannelAxes
 from hookviz.hooking.graph_hooks import GraphHooks
+from hookviz.hooking.layer_warnings import LayerWarnings, numbers
 from hookviz.hooking.selection import Layers, select
-from hookviz.hooking.trouble import Trouble, numbers
 from hookviz.training.training_log import TrainingLog, TrainingRow
 
 
@@ -92,7 +92,7 @@ class _Recording:
         self._hooks = ExitStack()
         self._scores = GraphHooks(self._see_backward)
         self._passes = threading.local()
-        self._trouble = Trouble("record")
+        self._trouble = LayerWarnings("record")
 
     def __enter__(self) -> None:
         self._scores.__enter__()
@@ -162,7 +162,7 @@ class _Step:
     """The numbers of one step, on the device where they are computed until it ends."""
 
     def __init__(
-        self, chosen: dict[str, nn.Module], seen: dict[str, nn.Module], trouble: Trouble
+        self, chosen: dict[str, nn.Module], seen: dict[str, nn.Module], trouble: LayerWarnings
     ) -> None:
         self._chosen = chosen
         self._seen = seen

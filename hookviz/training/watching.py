@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from hookviz.errors import HookVizError, ModelError
 from hookviz.hooking import hooks
 from hookviz.hooking.graph_hooks import GraphHooks
+from hookviz.hooking.layer_warnings import LayerWarnings, numbers
 from hookviz.hooking.torch_functions import version
-from hookviz.hooking.trouble import Trouble, numbers
 from hookviz.types import Address, Model
 
 
@@ -125,7 +125,7 @@ class _Watcher:
         self._known: set[tuple[str, str, str]] = set()
         self._gradients: dict[str, int] = {}
         self._last: tuple[ReferenceType[Tensor], int] | None = None
-        self.trouble = Trouble("watch", BadTensorError)
+        self.trouble = LayerWarnings("watch", BadTensorError)
 
     def see_output(self, call: hooks.Call) -> None:
         with self.trouble.kept_out(call.layer):

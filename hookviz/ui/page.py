@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from hookviz.capturing.survey import Survey, survey_input
+from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.drawing.grid import make_grid
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
@@ -23,6 +23,7 @@ from hookviz.ui.classroom.class_code import link_of_taught
 from hookviz.ui.classroom.class_menu import offer_class
 from hookviz.ui.components.files import data_url
 from hookviz.ui.explorer.channels import Scene, show_channels
+from hookviz.ui.explorer.copy_as_code import code_menu, lens_code_menu
 from hookviz.ui.explorer.grid_files import download_menu
 from hookviz.ui.explorer.layer_capture import capture_layer
 from hookviz.ui.explorer.layer_choice import pick_list
@@ -30,7 +31,6 @@ from hookviz.ui.explorer.layer_header import show_layer
 from hookviz.ui.explorer.layer_tree import show_tree
 from hookviz.ui.explorer.pin_button import offer_pin
 from hookviz.ui.explorer.predictions import show_summary
-from hookviz.ui.explorer.recipe_code import code_menu, lens_code_menu
 from hookviz.ui.explorer.share import share_menu
 from hookviz.ui.explorer.silenced_button import offer_silenced
 from hookviz.ui.explorer.view_choice import pick_view, settled
@@ -72,7 +72,7 @@ def show() -> None:
             pick_language()
         ways = st.container(horizontal=True, key="hv-ways", gap="small")
     try:
-        with out_of_memory.told(say("Drawing this page")):
+        with out_of_memory.translate_oom(say("Drawing this page")):
             _show(ways)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/error:")
@@ -145,8 +145,8 @@ def _show_lesson(lesson: Lesson, shown: Shown, choice: ModelChoice, model: Model
     """A lesson in place of the network."""
     with st.sidebar:
         size, whole = pick_input(model)
-    model_input, surveyed = _read(shown, model, size=size, whole=whole)
-    scene = LessonScene(model, model_input, shown.image, surveyed, resources.session_cache())
+    model_input, trace = _read(shown, model, size=size, whole=whole)
+    scene = LessonScene(model, model_input, shown.image, trace, resources.session_cache())
     show_lesson(lesson, scene, Stage(shown, choice, size, whole))
 
 
@@ -161,18 +161,18 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
         if live:
             say_no_lens()
         lens = None if live else pick_lens()
-    model_input, surveyed = _read(shown, model, size=size, whole=whole)
-    start_at(lens, model, surveyed)
-    scene = partial(Scene, shown, choice, model_input, size, whole, surveyed)
+    model_input, trace = _read(shown, model, size=size, whole=whole)
+    start_at(lens, model, trace)
+    scene = partial(Scene, shown, choice, model_input, size, whole, trace)
     if lens is not None:
         # a lens that needs a conv layer says so itself
-        layers = layers_for(lens, surveyed) or surveyed.layers
-        _show_through(lens, scene(_some(layers, surveyed, model), None), model, header)
+        layers = layers_for(lens, trace) or trace.layers
+        _show_through(lens, scene(_some(layers, trace, model), None), model, header)
         return
     with st.sidebar:
-        listed = pick_list(surveyed)
-    layers = surveyed.convs if listed == "conv" else surveyed.maps
-    channels = scene(_some(layers, surveyed, model), listed, held_scale())
+        listed = pick_list(trace)
+    layers = trace.convs if listed == "conv" else trace.maps
+    channels = scene(_some(layers, trace, model), listed, held_scale())
     if live:
         _show_live(channels, model)
         return
@@ -191,7 +191,7 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
 
 def _show_live(scene: Scene, model: Model) -> None:
     """The stream in place of the channels of one image."""
-    layer, step = show_layer(scene.layers, scene.surveyed, scene.listed)
+    layer, step = show_layer(scene.layers, scene.trace, scene.listed)
     view = pick_view(layer.output_shape[0])
     show_stream(model, scene.choice, step, view, settled(view), size=scene.size, whole=scene.whole)
     _show_tree(scene, model, layer)
@@ -202,7 +202,7 @@ def _show_through(lens: Lens, scene: Scene, model: Model, header: DeltaGenerator
     shown, model_input = scene.shown, scene.model_input
     around = st.container()  # as around the channels, so that what is alike takes its own place
     with around:
-        layer, step = show_layer(scene.layers, scene.surveyed, None)
+        layer, step = show_layer(scene.layers, scene.trace, None)
     capture = capture_layer(model, model_input, step.layer)
     with header:
         show_summary(model_input, capture, model, shown)
@@ -228,18 +228,18 @@ def _show_tree(scene: Scene, model: Model, layer: LayerInfo) -> None:
 
 def _read(
     shown: Shown, model: Model, *, size: int | None, whole: bool
-) -> tuple[ModelInput, Survey]:
+) -> tuple[ModelInput, LayerTrace]:
     """What the network is given, and its layers."""
     read = (model.digest, shown.image.digest, size, whole)
     known = st.session_state.get("_read") == read  # a spinner starts a thread
     with nullcontext() if known else st.spinner(say("Reading the network…")):
         model_input = resources.prepare(model, shown.image, size=size, whole=whole)
-        surveyed = survey_input(model, model_input)
+        trace = input_trace(model, model_input)
     st.session_state["_read"] = read
-    return model_input, surveyed
+    return model_input, trace
 
 
-def _some(layers: Sequence[LayerInfo], surveyed: Survey, model: Model) -> Sequence[LayerInfo]:
+def _some(layers: Sequence[LayerInfo], trace: LayerTrace, model: Model) -> Sequence[LayerInfo]:
     """The layers.
 
     Raises:
@@ -253,6 +253,6 @@ def _some(layers: Sequence[LayerInfo], surveyed: Survey, model: Model) -> Sequen
             "step and Summary look at its other layers.",
             model=model.title,
         )
-        if surveyed.layers
+        if trace.layers
         else say("{model} runs no layer to look at.", model=model.title)
     )

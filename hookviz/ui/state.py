@@ -14,7 +14,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.errors import nearest_names, shorten
-from hookviz.explaining.silenced_network import Silence
+from hookviz.explaining.channel_mask import ChannelMask
 from hookviz.images.samples import Sample, samples
 from hookviz.language.catalogs import ENGLISH
 from hookviz.language.saying import mark, say
@@ -51,7 +51,7 @@ class ModelChoice:
     weights: str
     checkpoint: UploadedFile | None = None
     labels: UploadedFile | None = None
-    silence: Silence | None = None
+    silence: ChannelMask | None = None
 
 
 LISTS = ("conv", "maps")

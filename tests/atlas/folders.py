@@ -62,7 +62,7 @@ def check_tops(
         slack = near * float(np.abs(flat).max())
         for channel in range(values.shape[1]):
             order = sorted(range(len(names)), key=lambda i: (-best[i, channel], i))[: atlas.top]
-            found = atlas.excites(layer, channel)
+            found = atlas.top_activations(layer, channel)
             assert len(found) == min(atlas.top, len(names))
             for rank, entry in enumerate(found):
                 image = names.index(entry.image.name)

@@ -30,7 +30,7 @@ def test_first_patches_are_those_of_the_strongest(atlas: hookviz.Atlas) -> None:
     patches = atlas.first_patches("conv2")
     assert len(patches) == 6
     for channel, patch in enumerate(patches):
-        np.testing.assert_array_equal(patch, atlas.excites("conv2", channel)[0].patch)
+        np.testing.assert_array_equal(patch, atlas.top_activations("conv2", channel)[0].patch)
 
 
 def test_channels_of_a_class_are_those_whose_images_are_of_it(
@@ -67,7 +67,7 @@ def test_channels_of_an_image_are_those_that_have_it_in_their_list(atlas: hookvi
             (layer, channel, rank)
             for layer, channels in atlas.layers.items()
             for channel in range(channels)
-            for rank, entry in enumerate(atlas.excites(layer, channel))
+            for rank, entry in enumerate(atlas.top_activations(layer, channel))
             if entry.image == image
         }
         for asked in (image.name, image.digest):
@@ -95,15 +95,15 @@ def test_it_belongs_to_one_model(atlas: hookviz.Atlas, tiny: Model) -> None:
 
 def test_what_is_not_there_is_told(atlas: hookviz.Atlas) -> None:
     with pytest.raises(UnknownLayerError, match=r"Did you mean 'conv"):
-        atlas.excites("conv", 0)
+        atlas.top_activations("conv", 0)
     with pytest.raises(SettingError, match="it has 6, counted from 0"):
-        atlas.excites("conv2", 6)
+        atlas.top_activations("conv2", 6)
     with pytest.raises(SettingError, match="no channel -1"):
-        atlas.excites("conv2", -1)
+        atlas.top_activations("conv2", -1)
 
 
 def test_the_images_can_be_found_again(atlas: hookviz.Atlas, tiny: Model) -> None:
-    for entry in atlas.excites("conv2", 2):
+    for entry in atlas.top_activations("conv2", 2):
         path = atlas.picture(entry.image)
         assert path is not None
         assert hookviz.read_image(path).digest == entry.image.digest

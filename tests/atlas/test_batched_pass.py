@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from hookviz.atlas.batched_pass import BatchedPass, NotByImageError, reduced
 from hookviz.atlas.channel_table import channel_table
 from hookviz.capturing.engine import capture
-from hookviz.capturing.survey import survey
+from hookviz.capturing.layer_trace import layer_trace
 from hookviz.types import Model
 from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
 from tests.odd_batches import (
@@ -22,7 +22,7 @@ from tests.odd_batches import (
 
 
 def passes_of(model: Model) -> BatchedPass:
-    return BatchedPass.of(model, channel_table(survey(model, (3, 16, 16))))
+    return BatchedPass.of(model, channel_table(layer_trace(model, (3, 16, 16))))
 
 
 def nowhere(passes: BatchedPass) -> np.ndarray:
@@ -133,7 +133,7 @@ def test_the_batchs_own_numbers_are_noticed_wherever_they_come_from(kind: type[O
 def test_each_pass_is_a_fresh_networks(kind: type[Odd], dtype: torch.dtype | None) -> None:
     network = seeded(kind)
     model = as_model(network)
-    table = channel_table(survey(model, (3, 16, 16)))
+    table = channel_table(layer_trace(model, (3, 16, 16)))
     passes = BatchedPass.of(model, table, dtype)
     for seed in (0, 1, 0):
         image = random_input(seed)

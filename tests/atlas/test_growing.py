@@ -20,7 +20,7 @@ from tests.networks import all_hooks, as_model, seeded
 from tests.pictures import encoded, picture
 
 
-def grown(model: Model, files: list[tuple[str, bytes]], seconds: float = 0.0) -> Atlas:
+def progress(model: Model, files: list[tuple[str, bytes]], seconds: float = 0.0) -> Atlas:
     """The finished atlas, in as many steps as it takes."""
     atlas = GrowingAtlas(files, most=10**8)
     for _ in range(1000):
@@ -35,7 +35,7 @@ def test_it_is_the_atlas_of_the_same_files_in_a_folder(
     tiny: Model, tmp_path: Path, seconds: float
 ) -> None:
     paths = save_folder(tmp_path / "photos", 23)
-    atlas = grown(tiny, [(path.name, path.read_bytes()) for path in paths], seconds)
+    atlas = progress(tiny, [(path.name, path.read_bytes()) for path in paths], seconds)
     whole = hookviz.make_atlas(tiny, tmp_path / "photos", tmp_path / "a.atlas", batch=1)
     assert atlas.layers == whole.layers
     assert atlas.counts == whole.counts
@@ -46,7 +46,9 @@ def test_it_is_the_atlas_of_the_same_files_in_a_folder(
             )
         for channel in range(channels):
             for mine, theirs in zip(
-                atlas.excites(layer, channel), whole.excites(layer, channel), strict=True
+                atlas.top_activations(layer, channel),
+                whole.top_activations(layer, channel),
+                strict=True,
             ):
                 assert (mine.image.name, mine.image.digest) == (
                     theirs.image.name,
@@ -78,7 +80,7 @@ def test_broken_files_are_named_and_counted_and_the_rest_goes_on(
     ]
     for order in (files, files[::-1]):
         for seconds in (0.0, 60.0):
-            atlas = grown(tiny, order, seconds)
+            atlas = progress(tiny, order, seconds)
             expected = {"images": 7, "tallied": 3, "repeated": 1, "left_out": 4}
             assert dict(atlas.counts) == expected
             assert sorted(atlas.left_out) == ["cut.jpg", "large.png", "last.png", "words.png"]
@@ -101,7 +103,7 @@ def test_names_are_no_ways_to_anywhere(tiny: Model) -> None:
     assert len(atlas.names[4]) <= 80
     twice = GrowingAtlas([(name, b"") for name in ("a", "a (2)", "a", "a")], most=1)
     assert len(set(twice.names)) == 4
-    finished = grown(tiny, files)
+    finished = progress(tiny, files)
     assert all(image.path == "" for image in finished.images)
     assert not finished.classes
 
@@ -111,21 +113,21 @@ def test_it_takes_no_more_than_it_may(tiny: Model, monkeypatch: pytest.MonkeyPat
     atlas = GrowingAtlas(files, most=2000)
     with pytest.raises(HookVizError, match="becomes larger than"):
         atlas.go_on(tiny, 60)
-    channels = sum(grown(tiny, files).layers.values())
+    channels = sum(progress(tiny, files).layers.values())
     monkeypatch.setattr(growing, "_MOST_ENTRIES", 2 * channels + 1)
-    assert grown(tiny, files).top == 2
+    assert progress(tiny, files).top == 2
     monkeypatch.setattr(growing, "_MOST_ENTRIES", 1)
-    assert grown(tiny, files).top == 1
+    assert progress(tiny, files).top == 1
 
 
 def test_how_far_it_is_and_how_large(tiny: Model) -> None:
     files = [(f"{seed}.png", encoded(picture(seed))) for seed in range(5)]
     atlas = GrowingAtlas(files, most=10**8)
-    assert (atlas.grown.done, atlas.grown.images, atlas.nbytes) == (0, 5, 0)
+    assert (atlas.progress.done, atlas.progress.images, atlas.nbytes) == (0, 5, 0)
     seen = []
     while atlas.atlas is None:
         atlas.go_on(tiny, 0)
-        seen.append(atlas.grown)
+        seen.append(atlas.progress)
         assert atlas.nbytes > 0
     assert [each.done for each in seen if not each.cutting] == [0, 1, 2, 3, 4, 5]
     assert seen[-1].cutting

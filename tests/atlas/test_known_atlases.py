@@ -55,7 +55,7 @@ def test_the_networks_in_the_box_have_an_atlas_that_shows_their_values(name: str
     ours = {hookviz.read_image(sample.path).digest: sample.path for sample in samples()}
     last = list(atlas.layers)[-1]
     for channel in (0, 17):
-        for entry in atlas.excites(last, channel):
+        for entry in atlas.top_activations(last, channel):
             file = ours.get(entry.image.digest) or atlas.picture(entry.image)
             assert file is not None
             image = hookviz.read_image(file)

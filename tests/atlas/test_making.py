@@ -72,7 +72,7 @@ def test_layers_of_every_kind_and_second_calls_have_their_lists(tmp_path: Path) 
     for path, layer in itertools.product(paths, atlas.layers):
         values = hookviz.capture(model, path)[layer].values
         for channel in range(atlas.layers[layer]):
-            for entry in atlas.excites(layer, channel):
+            for entry in atlas.top_activations(layer, channel):
                 if entry.image.name == path.name:
                     assert abs(float(values[channel][entry.cell]) - entry.value) < 1e-5
 
@@ -83,7 +83,7 @@ def test_a_patch_is_what_the_cell_sees_of_the_original(tiny: Model, tmp_path: Pa
     pixels = np.asarray(hookviz.read_image(path).pixels)
     crop = hookviz.prepare(tiny, path).crop
     assert crop is not None
-    entry = atlas.excites("conv1", 2)[0]
+    entry = atlas.top_activations("conv1", 2)[0]
     row, column = entry.cell
     scale = (crop.right - crop.left) / 16
     top, left, bottom, right = (  # a 3×3 kernel with padding 1 sees one pixel around the cell
@@ -113,7 +113,7 @@ def test_of_equal_values_the_earlier_image_and_cell_come_first(tmp_path: Path) -
     for batch in (1, 4):
         target = tmp_path / f"{batch}.atlas"
         atlas = hookviz.make_atlas(model, paths[::-1], target, top=3, batch=batch)
-        for entry, path in zip(atlas.excites("conv", 1), paths[::-1], strict=False):
+        for entry, path in zip(atlas.top_activations("conv", 1), paths[::-1], strict=False):
             assert (entry.image.name, entry.cell) == (path.name, (0, 0))
 
 
@@ -128,7 +128,7 @@ def test_copies_count_once_and_what_is_no_image_is_left_out(tiny: Model, tmp_pat
     assert dict(whole.counts) == {"images": 9, "tallied": 7, "repeated": 1, "left_out": 2}
     assert sorted(whole.left_out) == ["broken.jpg", "empty.png"]
     assert "broken.jpg" in whole.left_out["broken.jpg"]
-    names = [entry.image.name for entry in whole.excites("conv2", 3)]
+    names = [entry.image.name for entry in whole.top_activations("conv2", 3)]
     assert sorted(names) == sorted(path.name for path in paths)
 
 
@@ -146,7 +146,7 @@ def test_nan_counts_as_nothing(tmp_path: Path) -> None:
     assert np.isfinite(told.mean).all()
     assert (told.not_finite > 0).all()
     for channel in range(4):
-        for entry in atlas.excites("conv1", channel):
+        for entry in atlas.top_activations("conv1", channel):
             values = hookviz.capture(model, inputs[entry.image.name])["conv1"].values[channel]
             assert values.isnan().any()
             assert abs(entry.value - float(values.nan_to_num(-torch.inf).max())) < 1e-5
@@ -309,18 +309,18 @@ def test_what_is_there_is_not_made_again_and_not_overwritten(tiny: Model, tmp_pa
     told: list[AtlasProgress] = []
     hookviz.make_atlas(tiny, paths, target, progress=told.append)
     assert told == []
-    with pytest.raises(HookVizError, match=r"another atlas: top is 9, not 4.*anew"):
+    with pytest.raises(HookVizError, match=r"another atlas: top is 9, not 4.*overwrite"):
         hookviz.make_atlas(tiny, paths, target, top=4)
     with pytest.raises(HookVizError, match="it is of 3 images, not 2"):
         hookviz.make_atlas(tiny, paths[:2], target)
     other = as_model(Tiny())
     with pytest.raises(HookVizError, match="other weights"):
         hookviz.make_atlas(other, paths, target)
-    assert hookviz.make_atlas(other, paths, target, anew=True).belongs_to(other)
+    assert hookviz.make_atlas(other, paths, target, overwrite=True).belongs_to(other)
     (target / "notes.txt").write_text("mine")
     told.clear()
     with pytest.raises(HookVizError, match=r"'notes.txt', which is no part of an atlas"):
-        hookviz.make_atlas(tiny, paths, target, anew=True, progress=told.append)
+        hookviz.make_atlas(tiny, paths, target, overwrite=True, progress=told.append)
     assert told == []
     assert (target / "notes.txt").read_text() == "mine"
 
@@ -335,7 +335,7 @@ def test_the_beginning_of_another_atlas_is_not_gone_on_with(tiny: Model, tmp_pat
         hookviz.make_atlas(tiny, paths, tmp_path / "a.atlas", progress=end)
     with pytest.raises(HookVizError, match=r"beginning of another atlas: batch is 16, not 2"):
         hookviz.make_atlas(tiny, paths, tmp_path / "a.atlas", batch=2)
-    assert hookviz.make_atlas(tiny, paths, tmp_path / "a.atlas", batch=2, anew=True).images
+    assert hookviz.make_atlas(tiny, paths, tmp_path / "a.atlas", batch=2, overwrite=True).images
 
 
 def test_an_image_that_changes_meanwhile_has_no_patch(tiny: Model, tmp_path: Path) -> None:
@@ -347,7 +347,7 @@ def test_an_image_that_changes_meanwhile_has_no_patch(tiny: Model, tmp_path: Pat
             paths[3].unlink()
 
     atlas = hookviz.make_atlas(tiny, paths, tmp_path / "a.atlas", top=4, progress=change)
-    by_name = {entry.image.name: entry for entry in atlas.excites("conv1", 0)}
+    by_name = {entry.image.name: entry for entry in atlas.top_activations("conv1", 0)}
     assert by_name["001.png"].patch is not None
     for name in ("002.png", "003.png"):
         assert (by_name[name].patch, by_name[name].image.height) == (None, 0)
@@ -439,7 +439,9 @@ def test_the_top_of_every_channel_over_200_images(name: str, tmp_path: Path) -> 
             slack = near * float(np.abs(values).max())
             for channel in range(values.shape[1]):
                 order = np.argsort(-values[:, channel], kind="stable")[:9]
-                for expected, entry in zip(order, atlas.excites(layer, channel), strict=True):
+                for expected, entry in zip(
+                    order, atlas.top_activations(layer, channel), strict=True
+                ):
                     image = names.index(entry.image.name)
                     assert abs(entry.value - values[expected, channel]) <= slack
                     assert abs(values[image, channel] - values[expected, channel]) <= slack

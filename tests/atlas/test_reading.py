@@ -34,7 +34,7 @@ def look_at_all(folder: Path) -> None:
         atlas.first_patches(layer)
         atlas.statistics(layer).edges(0)
         for channel in range(channels):
-            for entry in atlas.excites(layer, channel):
+            for entry in atlas.top_activations(layer, channel):
                 atlas.picture(entry.image)
     for name in atlas.classes:
         atlas.channels_of_class(name)
@@ -174,4 +174,4 @@ def test_a_file_that_goes_while_it_is_open_is_an_error(folder: Path) -> None:
     atlas = hookviz.read_atlas(folder)
     (folder / "patches.bin").unlink()
     with pytest.raises(HookVizError, match="can't be read"):
-        atlas.excites("conv1", 0)
+        atlas.top_activations("conv1", 0)

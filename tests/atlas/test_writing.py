@@ -31,7 +31,7 @@ def test_ten_lines_read_it_without_hookviz(tiny: Model, tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     expected = [
         f"{entry.value:.4f} {entry.image.name} {entry.patch.shape[1::-1]}"
-        for entry in atlas.excites("conv2", 3)
+        for entry in atlas.top_activations("conv2", 3)
         if entry.patch is not None
     ]
     said = [line.split(maxsplit=1) for line in run.stdout.splitlines()]

@@ -9,15 +9,15 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.last_maps import last_maps
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.types import Model
 from tests.networks import as_model, random_input, seeded
 from tests.pictures import picture
 
 
 def found(model: Model, *, size: int = 32) -> str | None:
-    surveyed = survey_input(model, prepare(model, random_input(0, size)))
-    return last_maps(surveyed, {layer.name for layer in surveyed.every})
+    trace = input_trace(model, prepare(model, random_input(0, size)))
+    return last_maps(trace, {layer.name for layer in trace.every})
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def test_it_is_what_the_scores_of_a_known_network_are_read_off(
     name: str, last: str, shape: tuple[int, ...]
 ) -> None:
     model = hookviz.load_model(name, "random")
-    surveyed = survey_input(model, prepare(model, picture()))
-    shapes = {layer.name: layer.output_shape for layer in surveyed.maps}
-    assert last_maps(surveyed, {layer.name for layer in surveyed.every}) == last
+    trace = input_trace(model, prepare(model, picture()))
+    shapes = {layer.name: layer.output_shape for layer in trace.maps}
+    assert last_maps(trace, {layer.name for layer in trace.every}) == last
     assert shapes[last] == shape
 
 
@@ -210,7 +210,7 @@ def test_maps_that_are_the_classes_are_none() -> None:
 
 def test_only_those_are_found_that_are_asked_for() -> None:
     model = hookviz.load_model("resnet18", "random")
-    surveyed = survey_input(model, prepare(model, picture()))
-    convs = {layer.name for layer in surveyed.convs}
-    assert last_maps(surveyed, convs) is None  # the sum is none of theirs
-    assert last_maps(surveyed, {"fc"}) is None
+    trace = input_trace(model, prepare(model, picture()))
+    convs = {layer.name for layer in trace.convs}
+    assert last_maps(trace, convs) is None  # the sum is none of theirs
+    assert last_maps(trace, {"fc"}) is None

@@ -10,7 +10,7 @@ from torchvision import models
 
 import hookviz
 from hookviz.capturing.cache import Budget
-from hookviz.capturing.survey import survey
+from hookviz.capturing.layer_trace import layer_trace
 from hookviz.types import Address, Model
 from tests.networks import as_model, random_input, seeded
 
@@ -90,7 +90,7 @@ def test_blocks_stand_before_their_parts_and_vectors_are_left_out(odd: Model) ->
 
 
 def test_a_survey_knows_where_the_maps_are(odd: Model) -> None:
-    places = survey(odd, (3, 16, 16)).map_outputs
+    places = layer_trace(odd, (3, 16, 16)).map_outputs
     assert places["block"] == (Address("block"), Address("block", 1))
     assert places["pair"] == (
         Address("pair", 0, ("maps", "0")),

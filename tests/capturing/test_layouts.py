@@ -12,8 +12,8 @@ from torchvision.models import convnext, maxvit, swin_transformer
 from torchvision.ops.misc import Permute
 
 import hookviz
+from hookviz.capturing.layer_trace import layer_trace, steps_after
 from hookviz.capturing.layouts import Layout, Layouts
-from hookviz.capturing.survey import steps_after, survey
 from hookviz.drawing.panels import GridPanel
 from hookviz.explaining.layer_health import network_health
 from hookviz.types import Address, Preprocess
@@ -132,16 +132,16 @@ def _alike(shape: tuple[int, ...]) -> Iterator[bool]:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_no_output_with_its_channels_last_is_listed_or_drawn(name: str) -> None:
     model = hookviz.wrap(seeded(NETWORKS[name]), Preprocess(SIDE, SIDE))
-    surveyed = survey(model, (3, SIDE, SIDE))
+    trace = layer_trace(model, (3, SIDE, SIDE))
     maps = {info.name: info for info in hookviz.list_layers(model, kind="maps")}
     found = {True: 0, False: 0}
-    names = [info.name for info in surveyed.every]
+    names = [info.name for info in trace.every]
     cap = hookviz.capture(model, random_input(3, SIDE), names)
-    for info in surveyed.every:
+    for info in trace.every:
         for is_last in _alike(info.output_shape):
             found[is_last] += 1
             assert (info.name in maps) is not is_last, info
-            assert (Address(info.name) in surveyed.channels_last) is is_last, info
+            assert (Address(info.name) in trace.channels_last) is is_last, info
             recorded = cap[info.name]
             assert recorded.channels_last is is_last
             if is_last:
@@ -185,7 +185,7 @@ class _BehindAConv(nn.Module):
 
 def test_a_step_behind_a_convolution_has_its_channels_first() -> None:
     model = as_model(seeded(_BehindAConv))
-    assert steps_after(survey(model, (3, 16, 16)), "conv") == ()
+    assert steps_after(layer_trace(model, (3, 16, 16)), "conv") == ()
 
 
 def test_one_channel_without_a_batch_is_one_channel() -> None:
@@ -240,5 +240,8 @@ def test_what_follows_one_channel_without_a_batch_is_one_channel_too() -> None:
     torch.testing.assert_close(cap["conv"].values, maps)
     assert torch.equal(cap["relu"].values, cap["conv"].values.clamp(min=0))
     assert cap["pool"].values.shape == (1, 7, 7)
-    assert steps_after(survey(model, (3, 16, 16)), "conv") == (Address("relu"), Address("pool"))
+    assert steps_after(layer_trace(model, (3, 16, 16)), "conv") == (
+        Address("relu"),
+        Address("pool"),
+    )
     assert hookviz.run_lens("verify", model, image).values["agrees"].all()

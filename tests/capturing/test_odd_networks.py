@@ -15,7 +15,7 @@ from torch.nn.utils.parametrize import register_parametrization
 
 import hookviz
 from hookviz.drawing.panels import TextPanel
-from hookviz.hooking import conduct
+from hookviz.hooking import purity
 from hookviz.types import Model
 from tests.networks import as_model, random_input, seeded
 
@@ -340,8 +340,8 @@ def test_the_seal_is_true(build: type[Odd]) -> None:
 def test_a_record_that_writes_have_spoilt_is_found_by_the_seal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(conduct.Conduct, "only_computed", True)  # as though nobody had watched
-    monkeypatch.setattr(conduct, "is_known_code", lambda _network: True)
+    monkeypatch.setattr(purity.Purity, "was_pure", True)  # as though nobody had watched
+    monkeypatch.setattr(purity, "is_known_code", lambda _network: True)
     verdict = hookviz.run_lens("verify", as_model(seeded(ClampsData)), bright()).panels[0]
     assert isinstance(verdict, TextPanel)
     assert verdict.tone == "bad"
@@ -391,4 +391,4 @@ def test_what_only_computes_is_known_to() -> None:
         # Writes in threads and scripts cannot be seen: captures copy whatever a person's code does.
         unseen = (WritesInAnotherThread, WritesInAScript)
         plain = build in (Odd, WithoutGradients, ReplacedForward, GoesOnWithout, *unseen)
-        assert conduct.only_computes(model.network) is plain, build.__name__
+        assert purity.is_pure(model.network) is plain, build.__name__

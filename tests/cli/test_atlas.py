@@ -56,4 +56,4 @@ def test_what_does_not_work(photos: Path) -> None:
     assert "another atlas: top is 9, not 3" in mistake(
         "atlas", photos, "--size", 32, "--top", 3, "-o", out
     )
-    output_of("atlas", photos, "--size", 32, "--top", 3, "-o", out, "--anew")
+    output_of("atlas", photos, "--size", 32, "--top", 3, "-o", out, "--overwrite")

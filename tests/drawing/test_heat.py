@@ -12,9 +12,9 @@ def test_a_resized_map_is_linear_between_the_middles_of_its_cells() -> None:
 
 def test_the_end_colour_stands_for_a_percentile_of_what_is_finite() -> None:
     values = np.arange(-100.0, 1.0).reshape(1, -1)
-    assert heat.end_of(values) == 100
-    assert heat.end_of(values, 99) == 99
-    assert heat.end_of(np.array([[np.nan, np.inf, -3.0]])) == 3
-    assert heat.end_of(np.eye(20), 50) == 1  # most are 0
-    assert heat.end_of(np.zeros((2, 2))) == 1
-    assert heat.end_of(np.full((2, 2), np.nan)) == 1
+    assert heat.color_limit(values) == 100
+    assert heat.color_limit(values, 99) == 99
+    assert heat.color_limit(np.array([[np.nan, np.inf, -3.0]])) == 3
+    assert heat.color_limit(np.eye(20), 50) == 1  # most are 0
+    assert heat.color_limit(np.zeros((2, 2))) == 1
+    assert heat.color_limit(np.full((2, 2), np.nan)) == 1

@@ -25,7 +25,7 @@ async def probe(_request: Request) -> JSONResponse:
     return JSONResponse(
         {
             "live": streams().live,
-            "running": capacity.admission().running,
+            "running": capacity.queue().running,
             "used": capacity.activation_budget().used,
             "replicas": len(idle),
             "hooks": sum(hooks),

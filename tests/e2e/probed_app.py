@@ -25,18 +25,18 @@ _go = threading.Event()
 
 async def probe(_request: Request) -> JSONResponse:
     """How many wait and run, and the bytes of activations that all sessions hold now."""
-    admission = capacity.admission()
+    fair_queue = capacity.queue()
     return JSONResponse(
         {
-            "waiting": admission.waiting,
-            "running": admission.running,
+            "waiting": fair_queue.waiting,
+            "running": fair_queue.running,
             "used": capacity.activation_budget().used,
         }
     )
 
 
 def _stay() -> None:
-    with capacity.admission().turn(object()):
+    with capacity.queue().turn(object()):
         _go.wait(120)
 
 

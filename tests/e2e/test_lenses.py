@@ -325,7 +325,7 @@ def test_the_channel_is_kept_through_lenses_and_layers(page: Page, server: str) 
     assert "layer=stage1.first.norm" in page.url
 
 
-@pytest.mark.sweep("by day every script runs: tests/recipe/test_lens_script.py")
+@pytest.mark.sweep("by day every script runs: tests/codegen/test_lens_script.py")
 def test_a_lens_is_copied_as_code_that_runs(page: Page, server: str, tmp_path: Path) -> None:
     opened(page, server, running.find_lens("embedding"), layer="stage2.first.conv")
     with page.expect_download() as waiting:

@@ -71,7 +71,7 @@ def test_ones_own_images_are_looked_through_and_lead_to_themselves(
         atlas = hookviz.make_atlas(
             hookviz.load_model("shapesnet"), paths, tmp_path / f"{len(paths)}.atlas", batch=1
         )
-        expected = atlas.excites(LAYER, CHANNEL)
+        expected = atlas.top_activations(LAYER, CHANNEL)
         expect(patches(visitor)).to_have_count(len(paths))
         for place, excitation in enumerate(expected):
             row, column = excitation.cell

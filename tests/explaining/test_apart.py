@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.explaining.apart import alone_and_together, are_near, halved, rounding
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from tests.networks import random_input
 
 
@@ -48,15 +48,15 @@ def test_what_the_caller_raises_comes_out() -> None:
     def stop(_share: float) -> None:
         raise hookviz.ModelError("enough")
 
-    telling = Telling(stop)
+    reporter = ProgressReporter(stop)
 
     def whole(images: Tensor) -> Tensor:
         if len(images) > 1:
-            telling.share(0.5)
+            reporter.share(0.5)
         return images
 
     with pytest.raises(hookviz.ModelError, match="enough"):
-        alone_and_together(halved(random_input(0)), whole, telling)
+        alone_and_together(halved(random_input(0)), whole, reporter)
 
 
 def test_rounding_is_a_share_of_the_largest_number_in_the_networks_precision() -> None:

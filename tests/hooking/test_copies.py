@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils import weight_norm
 
 import hookviz
-from hookviz.hooking import conduct
+from hookviz.hooking import purity
 from hookviz.hooking.copies import deep_copy
 from tests.networks import as_model, random_input
 
@@ -108,4 +108,4 @@ def test_a_capture_sees_layers_that_functions_call() -> None:
     assert first is not None
     assert second is not None
     assert torch.equal(first, second)
-    assert not conduct.only_computes(model.network)
+    assert not purity.is_pure(model.network)

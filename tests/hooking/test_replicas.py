@@ -9,13 +9,13 @@ from torch.nn.utils import parametrizations, weight_norm
 
 import hookviz
 from hookviz.explaining.receptive_field import receptive_fields
-from hookviz.hooking import conduct, replicas
+from hookviz.hooking import purity, replicas
 from tests.networks import Tiny, random_input, seeded
 
 
 def computing(network: nn.Module) -> nn.Module:
-    """A network of which a survey has seen that it only computes."""
-    conduct.take_down(network, only_computes=True)
+    """A network of which a trace has seen that it only computes."""
+    purity.record_purity(network, is_pure=True)
     return network
 
 
@@ -117,8 +117,8 @@ def test_weight_norm_keeps_working_in_a_replica(norm: str) -> None:
 
 def test_shapes_only_computes_shapes_without_memory() -> None:
     network = nn.Conv2d(3, 10_000, 3)
-    hollow = replicas.shapes_only(network)
-    found: Tensor = hollow(torch.empty(1, 3, 9_000, 9_000, device="meta"))
+    on_meta = replicas.meta_copy(network)
+    found: Tensor = on_meta(torch.empty(1, 3, 9_000, 9_000, device="meta"))
     assert found.shape == (1, 10_000, 8_998, 8_998)
     assert network.weight.device.type == "cpu"
 

@@ -133,7 +133,7 @@ def test_an_atlas_of_an_object_store_has_its_folders_as_classes(
     atlas = hookviz.make_atlas(tiny, [f"{top}"], tmp_path / "a.atlas", top=2)
     assert dict(atlas.counts) == {"images": 4, "tallied": 3, "repeated": 0, "left_out": 1}
     assert list(atlas.left_out) == ["broken.png"]
-    for entry in atlas.excites("conv1", 0):
+    for entry in atlas.top_activations("conv1", 0):
         assert entry.image.name in {"cats/2.png", "cats/a b.png", "dogs/3.png"}
         assert entry.patch is not None
     for file in atlas.path.iterdir():

@@ -59,7 +59,7 @@ class Branches(Block):
         return scores
 
 
-class Grown(Block):
+class BuildProgress(Block):
     """Adds to a branch without the layer in place, and joins it to one with the layer."""
 
     def forward(self, images: Tensor) -> Tensor:
@@ -120,7 +120,7 @@ class Twice(Block):
         return scores
 
 
-def surveyed(network: nn.Module, image: Tensor) -> hookviz.Model:
+def trace(network: nn.Module, image: Tensor) -> hookviz.Model:
     """The model, of which it is known what a pass runs."""
     model = as_model(network)
     hookviz.list_layers(model, input_shape=tuple(image.shape[1:]))
@@ -144,7 +144,7 @@ def without(network: nn.Module, channel: int) -> nn.Module:
         (Block, []),
         (Twice, []),
         (Branches, []),
-        (Grown, []),
+        (BuildProgress, []),
         (WrittenInto, [8]),
         (Unbatched, [1, 8, 8] + [1] * 6),
         (OneImage, [1] * 7),
@@ -153,7 +153,7 @@ def without(network: nn.Module, channel: int) -> nn.Module:
 )
 def test_it_is_what_one_by_one_gives(build: type[Block], more: list[int]) -> None:
     network, image = seeded(build).eval(), random_input(3)
-    model = surveyed(network, image)
+    model = trace(network, image)
     build.batches.clear()
     result = hookviz.run_lens("channels-that-matter", model, image, layer="conv", target=1)
     # The classes, the maps, either half, one image that grows; then what else it took, where a
@@ -208,7 +208,7 @@ def test_a_small_room_makes_small_batches(monkeypatch: pytest.MonkeyPatch) -> No
     network, image = seeded(Block).eval(), random_input(3)
     whole = hookviz.run_lens("channels-that-matter", as_model(network), image, layer="conv")
     monkeypatch.setattr(without_channels, "_ROOM", 4 * 4 * (6 * 16 * 16 * 4))
-    model = surveyed(network, image)
+    model = trace(network, image)
     Block.batches.clear()
     told: list[float] = []
     small = hookviz.run_lens(

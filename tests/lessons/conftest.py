@@ -4,7 +4,7 @@ import pytest
 
 import hookviz
 from hookviz.capturing import inputs
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.lessons.known_parts import parts
@@ -15,7 +15,7 @@ def scene_of(model: hookviz.Model, sample: str = "cat") -> Scene:
     """A model and a sample image as a lesson's parts get them."""
     image = reading.read(next(each.path for each in samples() if each.name == sample))
     model_input = inputs.prepare(model, image)
-    return Scene(model, model_input, image, survey_input(model, model_input))
+    return Scene(model, model_input, image, input_trace(model, model_input))
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from tests.networks import Tiny, as_model, seeded
 
 
 def test_a_place_is_a_conv_layer_in_order_of_execution(scene: Scene) -> None:
-    names = [layer.name for layer in scene.survey.convs]
+    names = [layer.name for layer in scene.trace.convs]
     places = [names.index(layer_of(scene, place).name) for place in PLACES]
     assert places == sorted(places)
     assert (places[0], places[1], places[-1]) == (0, 1, len(names) - 1)
@@ -27,7 +27,7 @@ def test_few_layers_stand_for_several_places() -> None:
 def test_a_place_is_no_conv_of_one_cell_where_there_are_others() -> None:
     """Squeeze and excitation has convs whose maps are one cell, which show nothing of a place."""
     scene = scene_of(hookviz.load_model("mobilenet_v3_small", "random"))
-    assert any(conv.output_shape[1:] == (1, 1) for conv in scene.survey.convs)
+    assert any(conv.output_shape[1:] == (1, 1) for conv in scene.trace.convs)
     for place in PLACES:
         assert layer_of(scene, place).output_shape[1] > 1
     alone = as_model(nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(3, 2, 1), nn.Flatten()))

@@ -18,7 +18,7 @@ from tests.lessons.parts.scenes import star
 
 def test_maps_are_what_the_layer_put_out() -> None:
     scene = star()
-    name = scene.survey.convs[2].name
+    name = scene.trace.convs[2].name
     captured = hookviz.capture(scene.model, scene.model_input, name)[name].values.numpy()
     np.testing.assert_array_equal(maps_of(scene, name), captured)
 

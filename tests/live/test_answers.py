@@ -15,8 +15,8 @@ from hookviz.language.naming import class_label
 from hookviz.language.speaking import speaking
 from hookviz.live.answers import answer
 from hookviz.live.frames import Clock, draw
+from hookviz.live.stream_options import StreamOptions
 from hookviz.live.subject import Subject
-from hookviz.live.wishes import Wishes
 from hookviz.types import Model, ignore
 from scripts.live_client import Answer, read_answer
 from tests.live.subjects import STEP, frame, shapesnet, subject_of
@@ -24,10 +24,15 @@ from tests.networks import as_model, seeded
 from tests.pictures import encoded, picture
 
 
-def answered(data: bytes, model: Model, subject: Subject, wishes: Wishes = Wishes()) -> Answer:  # noqa: B008
+def answered(
+    data: bytes,
+    model: Model,
+    subject: Subject,
+    options: StreamOptions = StreamOptions(),  # noqa: B008
+) -> Answer:
     clock = Clock({"wait": 1.0})
     drawn = draw(data, model, subject, held=None, clock=clock, check=ignore)
-    return read_answer(answer(7, drawn, model, wishes, clock))
+    return read_answer(answer(7, drawn, model, options, clock))
 
 
 def test_the_grid_comes_with_all_that_the_mosaic_is_painted_from() -> None:
@@ -63,7 +68,7 @@ def test_the_picked_channel_has_its_map_its_strongest_cell_and_what_that_sees(
 ) -> None:
     model, data, channel = shapesnet(), frame(4), 5
     subject = subject_of(model, top=top, sort="max" if top else "index")
-    told = answered(data, model, subject, Wishes(channel, cell=(3, 4)))
+    told = answered(data, model, subject, StreamOptions(channel, cell=(3, 4)))
     capture = hookviz.capture(model, data, STEP)
     values = capture[STEP].values[channel].numpy()
     row, column = np.unravel_index(values.argmax(), values.shape)
@@ -85,9 +90,9 @@ def test_the_picked_channel_has_its_map_its_strongest_cell_and_what_that_sees(
 
 def test_a_channel_and_a_cell_that_the_layer_has_not_are_passed_over() -> None:
     model = shapesnet()
-    told = answered(frame(), model, subject_of(model), Wishes(32))
+    told = answered(frame(), model, subject_of(model), StreamOptions(32))
     assert (told.told["picked"], len(told.blobs)) == (None, 1)
-    told = answered(frame(), model, subject_of(model), Wishes(31, cell=(64, 0)))
+    told = answered(frame(), model, subject_of(model), StreamOptions(31, cell=(64, 0)))
     assert (told.told["picked"]["at"], told.told["picked"]["value"]) == (None, None)
 
 
@@ -98,7 +103,9 @@ def test_numbers_that_json_has_not_are_null_and_no_scores_are_none() -> None:
         assert isinstance(bias, Tensor)
         bias.copy_(torch.tensor([float("nan"), float("inf"), 1.0]))
     model = as_model(module)
-    told = answered(encoded(picture(1, 16, 16)), model, subject_of(model, step="0"), Wishes(0))
+    told = answered(
+        encoded(picture(1, 16, 16)), model, subject_of(model, step="0"), StreamOptions(0)
+    )
     assert told.told["scores"] == []
     assert told.told["maxima"][:2] == [None, None]
     assert told.told["picked"]["max"] is None

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.hooking import replicas
-from hookviz.live.stream import Over, Stream
-from hookviz.live.wishes import Wishes
+from hookviz.live.stream import Stream, StreamClosed
+from hookviz.live.stream_options import StreamOptions
 from hookviz.serving import capacity
 from hookviz.types import Model
 from scripts.live_client import read_answer
@@ -21,7 +21,7 @@ from tests.networks import all_hooks, as_model, seeded
 from tests.pictures import encoded, picture
 
 
-def nobody(_why: Over) -> None:
+def nobody(_why: StreamClosed) -> None:
     pass
 
 
@@ -70,7 +70,7 @@ def test_another_subject_and_other_wishes_are_of_the_next_frame() -> None:
     stream.put(1, frame())
     first = stream.next_answer()
     stream.subject = subject_of(model, step="stage1.first.conv", sort="max")
-    stream.wishes = Wishes(channel=2)
+    stream.options = StreamOptions(channel=2)
     stream.put(2, frame())
     second = stream.next_answer()
     assert isinstance(first, bytes)
@@ -86,7 +86,7 @@ def test_a_scale_is_held_from_when_it_is_wished_until_it_is_not() -> None:
     bright, dim = frame(1), encoded(picture(1, 172, 128).point(lambda level: level // 9), "JPEG")
 
     def highest(data: bytes, *, hold: bool) -> float:
-        stream.wishes = Wishes(hold=hold)
+        stream.options = StreamOptions(hold=hold)
         stream.put(1, data)
         answer = stream.next_answer()
         assert isinstance(answer, bytes)
@@ -133,7 +133,7 @@ def test_a_stream_that_is_over_stops_and_leaves_no_hook_and_no_turn(
     if way == "in its pass":
         drawing.start()
         deadline = time.monotonic() + 20
-        while not capacity.admission().running and time.monotonic() < deadline:
+        while not capacity.queue().running and time.monotonic() < deadline:
             time.sleep(0.005)
         time.sleep(0.2)
         stream.end(None)
@@ -147,7 +147,7 @@ def test_a_stream_that_is_over_stops_and_leaves_no_hook_and_no_turn(
     assert not drawing.is_alive()
     assert answers == [None]
     assert all_hooks(model) == 0
-    assert capacity.admission().running == 0
+    assert capacity.queue().running == 0
 
 
 def test_an_error_of_ours_is_not_taken_for_the_frames() -> None:
@@ -164,9 +164,9 @@ def test_an_error_of_ours_is_not_taken_for_the_frames() -> None:
 
 
 def test_the_end_is_told_once() -> None:
-    heard: list[Over] = []
+    heard: list[StreamClosed] = []
     stream = Stream("somebody", subject_of(shapesnet()), heard.append)
-    why = Over(4401, "over")
+    why = StreamClosed(4401, "over")
     for _ in range(3):
         stream.end(why)
     assert heard == [why]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hookviz.live.stream import Over, Stream
+from hookviz.live.stream import Stream, StreamClosed
 from hookviz.live.streams import OFF, TOO_MANY, UNKNOWN, Streams
 from tests.live.subjects import shapesnet, subject_of
 
@@ -13,13 +13,13 @@ def open_(
     streams: Streams,
     token: str,
     cookie: str = "cookie",
-    told: Callable[[Over], None] = lambda _why: None,
+    told: Callable[[StreamClosed], None] = lambda _why: None,
 ) -> Stream:
     return streams.open(token, lambda offered: offered == cookie, told)
 
 
 def refused(streams: Streams, token: str, cookie: str = "cookie") -> int:
-    with pytest.raises(Over) as over:
+    with pytest.raises(StreamClosed) as over:
         open_(streams, token, cookie)
     assert over.value.words
     return over.value.code
@@ -52,7 +52,7 @@ def test_nobody_elses_token_is_good_for_anything() -> None:
 
 
 def test_withdrawing_ends_the_stream_and_says_why() -> None:
-    streams, heard = Streams(2), list[Over]()
+    streams, heard = Streams(2), list[StreamClosed]()
     stream = open_(streams, streams.offer("me", "cookie", SUBJECT), told=heard.append)
     streams.withdraw("me")
     streams.withdraw("me")
@@ -63,7 +63,7 @@ def test_withdrawing_ends_the_stream_and_says_why() -> None:
 
 
 def test_a_session_has_one_stream_and_the_newest_connection_has_it() -> None:
-    streams, heard = Streams(1), list[Over]()
+    streams, heard = Streams(1), list[StreamClosed]()
     token = streams.offer("me", "cookie", SUBJECT)
     first = open_(streams, token, told=heard.append)
     second = open_(streams, token)

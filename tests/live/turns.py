@@ -13,13 +13,11 @@ def held_up() -> Iterator[None]:
     go, inside = threading.Event(), threading.Semaphore(0)
 
     def stay(who: int) -> None:
-        with capacity.admission().turn(("person", who)):
+        with capacity.queue().turn(("person", who)):
             inside.release()
             go.wait(60)
 
-    threads = [
-        threading.Thread(target=stay, args=(who,)) for who in range(capacity.admission().runs)
-    ]
+    threads = [threading.Thread(target=stay, args=(who,)) for who in range(capacity.queue().runs)]
     for thread in threads:
         thread.start()
     for _ in threads:

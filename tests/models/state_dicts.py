@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torchvision import models
 
 from hookviz.models import catalog, networks, shapesnet
-from hookviz.models.misfits import MisfitError
+from hookviz.models.state_dict_mismatch import StateDictMismatchError
 from tests.networks import seeded
 
 State = dict[str, Tensor]
@@ -46,7 +46,7 @@ def put_in(name: str, state: State) -> nn.Module:
     return networks.with_weights(catalog.find_model(name), state, "own.pth")
 
 
-def misfit(name: str, state: State) -> MisfitError:
-    with pytest.raises(MisfitError) as caught:
+def state_dict_mismatch(name: str, state: State) -> StateDictMismatchError:
+    with pytest.raises(StateDictMismatchError) as caught:
         put_in(name, state)
     return caught.value

@@ -11,7 +11,7 @@ import hookviz
 from hookviz.images.samples import samples
 from hookviz.models import bundled
 from hookviz.models.bundled import BUNDLED
-from tests.models.state_dicts import misfit
+from tests.models.state_dicts import state_dict_mismatch
 from tests.networks import seeded
 
 
@@ -90,5 +90,5 @@ def test_a_checkpoint_of_ones_own_fits_with_its_own_classes(tmp_path: Path) -> N
 
 
 def test_a_file_that_fits_the_architecture_is_sent_to_torchvisions_name_for_it() -> None:
-    error = misfit("resnet18", seeded(models.squeezenet1_1).state_dict())
+    error = state_dict_mismatch("resnet18", seeded(models.squeezenet1_1).state_dict())
     assert error.fits == "squeezenet1_1"

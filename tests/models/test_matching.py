@@ -9,7 +9,15 @@ import torch
 from hookviz.models import architectures, catalog
 from hookviz.models.checkpoints.reading import read_state_dict
 from hookviz.models.digest import weights_digest
-from tests.models.state_dicts import SMALL, State, built, misfit, prefixed, put_in, saved
+from tests.models.state_dicts import (
+    SMALL,
+    State,
+    built,
+    prefixed,
+    put_in,
+    saved,
+    state_dict_mismatch,
+)
 
 WRAPPINGS: dict[str, Callable[[State], Any]] = {
     "bare": lambda state: state,
@@ -63,7 +71,7 @@ def test_a_last_part_of_several_layers_does_not_fit() -> None:
     state = {key: value for key, value in state.items() if not key.startswith("fc.")}
     state |= {"fc.0.weight": torch.ones(64, 512), "fc.0.bias": torch.ones(64)}
     state |= {"fc.2.weight": torch.ones(5, 64), "fc.2.bias": torch.ones(5)}
-    error = misfit("resnet18", state)
+    error = state_dict_mismatch("resnet18", state)
     assert error.missing == ("fc.weight", "fc.bias")
     assert len(error.unexpected) == 4
 

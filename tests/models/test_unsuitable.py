@@ -60,9 +60,9 @@ def test_what_follows_the_advice_is_taken() -> None:
     lazy = nn.Sequential(nn.LazyConv2d(4, 3))
     lazy(torch.zeros(1, 3, 8, 8))
     assert hookviz.list_layers(hookviz.wrap(lazy))
-    hollow = copy.deepcopy(seeded(Tiny)).to("meta").to_empty(device="cpu")
-    hollow.load_state_dict(seeded(Tiny).state_dict())
-    assert hookviz.wrap(hollow).digest == hookviz.wrap(seeded(Tiny)).digest
+    on_meta = copy.deepcopy(seeded(Tiny)).to("meta").to_empty(device="cpu")
+    on_meta.load_state_dict(seeded(Tiny).state_dict())
+    assert hookviz.wrap(on_meta).digest == hookviz.wrap(seeded(Tiny)).digest
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ for work in (
     lambda: hookviz.capture(model, torch.zeros(1, 3, 1024, 1024)),
 ):
     try:
-        with out_of_memory.told("Making it"):
+        with out_of_memory.translate_oom("Making it"):
             work()
     except hookviz.HookVizError as error:
         print(error)
@@ -75,7 +75,7 @@ assert made.all() and capacity.activation_budget().used == 0
 def test_other_errors_pass_as_they_are() -> None:
     for error in (ValueError("no"), RuntimeError("mat1 and mat2 shapes"), ModelError("x")):
         assert not is_short_of_memory(error)
-        with pytest.raises(type(error)), out_of_memory.told("It"):
+        with pytest.raises(type(error)), out_of_memory.translate_oom("It"):
             raise error
         with pytest.raises(type(error)):
             out_of_memory.with_another_try("It", partial(raised, error))
@@ -86,9 +86,12 @@ def raised(error: Exception) -> None:
 
 
 def test_an_error_in_words_stays_as_it_is_where_memory_is_its_cause() -> None:
-    with pytest.raises(ModelError, match="as it is"), out_of_memory.told("It"):
+    with pytest.raises(ModelError, match="as it is"), out_of_memory.translate_oom("It"):
         raise ModelError("as it is") from MemoryError()
-    with pytest.raises(HookVizError, match="It takes more memory"), out_of_memory.told("It"):
+    with (
+        pytest.raises(HookVizError, match="It takes more memory"),
+        out_of_memory.translate_oom("It"),
+    ):
         raise MemoryError
 
 

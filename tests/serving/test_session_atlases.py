@@ -12,7 +12,7 @@ import pytest
 from hookviz.atlas.growing import GrowingAtlas
 from hookviz.capturing.cache import Budget, ByteCache
 from hookviz.serving import capacity, session_atlases
-from hookviz.serving.run_queue import Admission
+from hookviz.serving.fair_queue import FairQueue
 from hookviz.serving.session_atlases import SessionAtlases
 from hookviz.types import Model
 from tests.pictures import encoded, picture
@@ -26,9 +26,9 @@ def files() -> list[tuple[str, bytes]]:
 @pytest.fixture(autouse=True)
 def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn for each image, and a queue of this test's own."""
-    admission = Admission(2)
+    fair_queue = FairQueue(2)
     monkeypatch.setattr(session_atlases, "_TURN", 0.0)
-    monkeypatch.setattr(capacity, "admission", lambda: admission)
+    monkeypatch.setattr(capacity, "queue", lambda: fair_queue)
 
 
 def until(what: Callable[[], Any]) -> Any:
@@ -79,7 +79,9 @@ def test_it_can_be_stopped_and_gone_on_with(tiny: Model) -> None:
     atlases = SessionAtlases("a", kept, 10**8)
     gate = Gate(tiny, 5)
     atlases.make(gate, tiny.digest, files())
-    until(lambda: atlases.making and atlases.making.grown.done == 4)  # the first learns the layers
+    until(
+        lambda: atlases.making and atlases.making.progress.done == 4
+    )  # the first learns the layers
     atlases.stop()
     making = atlases.making
     assert making is not None
@@ -96,7 +98,10 @@ def test_it_can_be_stopped_and_gone_on_with(tiny: Model) -> None:
     other = until(lambda: whole.atlas(tiny.digest))
     for layer, channels in other.layers.items():
         for channel in range(channels):
-            mine, theirs = atlas.excites(layer, channel), other.excites(layer, channel)
+            mine, theirs = (
+                atlas.top_activations(layer, channel),
+                other.top_activations(layer, channel),
+            )
             assert [(e.image.name, e.value, e.cell) for e in mine] == [
                 (e.image.name, e.value, e.cell) for e in theirs
             ]
@@ -104,27 +109,27 @@ def test_it_can_be_stopped_and_gone_on_with(tiny: Model) -> None:
 
 def test_who_explores_goes_first(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who comes after an atlas has begun to wait has their turn before its next image."""
-    admission = Admission(1)
-    monkeypatch.setattr(capacity, "admission", lambda: admission)
+    fair_queue = FairQueue(1)
+    monkeypatch.setattr(capacity, "queue", lambda: fair_queue)
     atlases, gate = SessionAtlases("a", cache(), 10**8), Gate(tiny, 3)
     atlases.make(gate, tiny.digest, files())
 
     def done() -> int:
-        return atlases.making.grown.done if atlases.making else -1
+        return atlases.making.progress.done if atlases.making else -1
 
     until(lambda: done() == 2)
     seen: list[int] = []
 
     def explore() -> None:
-        with admission.turn("two"):
+        with fair_queue.turn("two"):
             seen.append(done())
 
     person = threading.Thread(target=explore)
-    with admission.turn("one"):
+    with fair_queue.turn("one"):
         gate.left.release(10**6)
-        until(lambda: admission._queue)  # the atlas
+        until(lambda: fair_queue._queue)  # the atlas
         person.start()
-        until(lambda: len(admission._queue) == 2)
+        until(lambda: len(fair_queue._queue) == 2)
     person.join()
     assert seen == [2]
     until(lambda: atlases.atlas(tiny.digest))
@@ -154,7 +159,7 @@ def test_the_end_of_a_session_in_mid_step_gives_all_back(
 
     def slowly(self: GrowingAtlas, model: Model, seconds: float) -> None:
         go_on(self, model, seconds)
-        if self.grown.done == 3:
+        if self.progress.done == 3:
             working.set()
             assert leave.wait(30)
 
@@ -177,7 +182,7 @@ def test_it_gives_way_and_says_so(tiny: Model) -> None:
     atlases = SessionAtlases("a", kept, 10**8)
     gate = Gate(tiny, 4)
     atlases.make(gate, tiny.digest, files())
-    until(lambda: atlases.making and atlases.making.grown.done == 3)
+    until(lambda: atlases.making and atlases.making.progress.done == 3)
     kept.clear()
     gate.left.release(10**6)
     making = until(lambda: atlases.making and atlases.making.fault and atlases.making)

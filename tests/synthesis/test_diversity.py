@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from hookviz.synthesis.diversity import alikeness
+from hookviz.synthesis.diversity import diversity_penalty
 
 
 def test_alikeness_is_the_mean_cosine_of_gram_matrices() -> None:
@@ -14,10 +14,10 @@ def test_alikeness_is_the_mean_cosine_of_gram_matrices() -> None:
         for j, other in enumerate(grams)
         if i != j
     )
-    assert float(alikeness(output)) == pytest.approx(total / 2, rel=1e-4)
+    assert float(diversity_penalty(output)) == pytest.approx(total / 2, rel=1e-4)
 
 
 def test_where_a_feature_lies_makes_no_difference() -> None:
     output = torch.rand(1, 4, 8, 8)
     both = torch.cat([output, output.roll(3, -1)])
-    assert float(alikeness(both)) == pytest.approx(2, rel=1e-4)
+    assert float(diversity_penalty(both)) == pytest.approx(2, rel=1e-4)

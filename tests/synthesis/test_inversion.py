@@ -17,12 +17,12 @@ def test_an_early_layer_gives_the_image_back_and_a_late_one_less() -> None:
     given = model_input.tensor[0]
     alike, distances = [], []
     for layer in ("features.0", "features.12.expand3x3"):
-        ascent = begin_inversion(model, model_input, layer)
-        ascent.run(120)
-        done = inversion(ascent)
+        optimization = begin_inversion(model, model_input, layer)
+        optimization.run(120)
+        done = inversion(optimization)
         alike.append(correlation(torch.from_numpy(done.picture.copy()).movedim(-1, 0), given))
         distances.append(done.distance)
-        capture = hookviz.capture(model, normalised(ascent.tensor(), model), layer)
+        capture = hookviz.capture(model, normalised(optimization.tensor(), model), layer)
         there = hookviz.capture(model, model_input, layer)[layer].values
         far = (capture[layer].values - there).square().sum() / there.square().sum()
         assert done.distance == pytest.approx(float(far), rel=1e-3)
@@ -44,7 +44,7 @@ def test_equal_seeds_give_equal_pictures(tiny: Model) -> None:
     model_input = hookviz.prepare(tiny, picture())
     pictures = []
     for _ in range(2):
-        ascent = begin_inversion(tiny, model_input, "conv1", SMOOTH)
-        ascent.run(5)
-        pictures.append(inversion(ascent).picture)
+        optimization = begin_inversion(tiny, model_input, "conv1", SMOOTH)
+        optimization.run(5)
+        pictures.append(inversion(optimization).picture)
     np.testing.assert_array_equal(pictures[0], pictures[1])

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz import Objective, SynthesisMethod
-from hookviz.synthesis.ascent import Ascent
+from hookviz.synthesis.optimizing import Optimization
 from hookviz.types import Model
 from tests.networks import as_model, seeded
 
@@ -38,7 +38,7 @@ def test_resumed_is_as_if_done_at_once(tiny: Model) -> None:
 
 def test_several_of_one_begin_with_seeds_that_follow_each_other(tiny: Model) -> None:
     pair = hookviz.maximize(tiny, Objective.of_class(0), steps=3, pictures=2, method=SHORT)
-    alone = Ascent(tiny, [Objective.of_class(0)], SHORT, seeds=(1,))
+    alone = Optimization(tiny, [Objective.of_class(0)], SHORT, seeds=(1,))
     alone.run(3)
     assert len(pair.objectives) == 2
     assert not np.array_equal(pair.pictures[0], pair.pictures[1])

@@ -2,22 +2,22 @@ import pytest
 
 from hookviz import Objective, SynthesisMethod
 from hookviz.capturing.cache import Budget
-from hookviz.synthesis.ascent import Ascent, Saved
+from hookviz.synthesis.optimizing import Optimization, Saved
 from hookviz.synthesis.resuming import run_resumed
 from hookviz.types import Model
 
 
-def ascent(model: Model) -> Ascent:
-    return Ascent(model, [Objective.of_channel("conv2", 0)], SynthesisMethod(size=32))
+def optimization(model: Model) -> Optimization:
+    return Optimization(model, [Objective.of_channel("conv2", 0)], SynthesisMethod(size=32))
 
 
 def test_what_a_session_keeps_is_small_and_ends_with_it(tiny: Model) -> None:
     budget = Budget(1_000_000)
     session = budget.cache(1_000_000)
-    run_resumed(ascent(tiny), 3, session, "key", lambda _: None)
+    run_resumed(optimization(tiny), 3, session, "key", lambda _: None)
     assert 0 < budget.used < 100_000
     counted: list[int] = []
-    run_resumed(ascent(tiny), 5, session, "key", lambda now: counted.append(now.steps))
+    run_resumed(optimization(tiny), 5, session, "key", lambda now: counted.append(now.steps))
     assert counted == [4, 5]
     session.clear()
     assert budget.used == 0
@@ -27,12 +27,12 @@ def test_nothing_is_kept_where_nothing_was_done(tiny: Model) -> None:
     budget = Budget(1_000_000)
     session = budget.cache(1_000_000)
 
-    def stop(_now: Ascent) -> None:
+    def stop(_now: Optimization) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_resumed(ascent(tiny), 3, session, "key", stop)
+        run_resumed(optimization(tiny), 3, session, "key", stop)
     kept: Saved | None = session.get("key")
     assert kept is not None
     assert kept.steps == 1
-    run_resumed(ascent(tiny), 2, None, "key", lambda _: None)
+    run_resumed(optimization(tiny), 2, None, "key", lambda _: None)

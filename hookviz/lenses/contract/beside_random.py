@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hookviz.comparing.rank_correlation import rank_correlation
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import localised, mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import Switch
@@ -44,9 +44,9 @@ def looked(lens: Lens, subject: Subject, chosen: Mapping[str, Any]) -> LensOutpu
     own = {name: value for name, value in chosen.items() if name not in switches}
     if not any(chosen[name] for name in switches):
         return lens.run(subject, **own)
-    telling = Telling(subject.progress, 2)
-    panels, values = lens.run(replace(subject, progress=telling.within), **own)
-    telling.step()
+    reporter = ProgressReporter(subject.progress, 2)
+    panels, values = lens.run(replace(subject, progress=reporter.within), **own)
+    reporter.step()
 
     def beside(output: LensOutput) -> None:
         subject.partial((_beside(panels, output[0], say(_BESIDE), pairs=len(output[0])), values))
@@ -56,18 +56,18 @@ def looked(lens: Lens, subject: Subject, chosen: Mapping[str, Any]) -> LensOutpu
             subject,
             model=untrained(subject.model),
             cache=None,
-            progress=telling.within,
+            progress=reporter.within,
             partial=beside,
         )
         others, theirs = lens.run(blank, **own)
     except HookVizError as error:
-        if telling.was_ended_by(error):
+        if reporter.was_ended_by(error):
             raise
         return (
             *panels,
             TextPanel(say("There is no picture with random weights: {error}", error=error), "note"),
         ), values
-    telling.step()
+    reporter.step()
     if _MAP not in values:
         random = {f"random_{name}": numbers for name, numbers in theirs.items()}
         return _beside(panels, others, say(_BESIDE), pairs=len(others)), {**values, **random}

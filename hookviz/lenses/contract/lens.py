@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hookviz.capturing import engine
 from hookviz.capturing.cache import ByteCache
-from hookviz.capturing.survey import Survey, survey_input
+from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.drawing.panels import Panel
 from hookviz.errors import ModelError
 from hookviz.language.naming import class_label
@@ -54,14 +54,14 @@ class Subject:
         return tuple(self.model_input.tensor.shape[1:])
 
     @cached_property
-    def survey(self) -> Survey:
+    def trace(self) -> LayerTrace:
         """What a pass over this input runs."""
-        return survey_input(self.model, self.model_input)
+        return input_trace(self.model, self.model_input)
 
     @property
     def convs(self) -> tuple[LayerInfo, ...]:
         """The conv layers in order of execution."""
-        return self.survey.convs
+        return self.trace.convs
 
     def capture(
         self, layers: str | Iterable[str] | None = None, *, logits: bool = False
@@ -77,7 +77,7 @@ class Subject:
             ModelError: the network puts out no scores.
         """
         # The first layer alone: only the scores are wanted, and the pass runs to its end anyway.
-        capture = self.capture([layer.name for layer in self.survey.layers[:1]], logits=True)
+        capture = self.capture([layer.name for layer in self.trace.layers[:1]], logits=True)
         if capture.logits is None:
             raise ModelError(
                 say(

@@ -7,20 +7,22 @@ from torch import Tensor
 
 from hookviz.capturing.inputs import prepare
 from hookviz.errors import HookVizError
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.lenses.contract.lens import Subject
 from hookviz.types import ModelInput, Preprocess
 
 
-def prepared_alike(subject: Subject, listed: Mapping[str, Any], telling: Telling) -> dict[str, Any]:
-    """The images as inputs, the subject's own first, in one step of `telling`.
+def prepared_alike(
+    subject: Subject, listed: Mapping[str, Any], reporter: ProgressReporter
+) -> dict[str, Any]:
+    """The images as inputs, the subject's own first, in one step of `reporter`.
 
     One that can't be made an input stays as it was given: what is done with it then tells why.
     """
     options = _same_way(subject)
     inputs: dict[str, Any] = {}
     for position, (name, image) in enumerate(listed.items()):
-        telling.within(position / len(listed))
+        reporter.within(position / len(listed))
         if position == 0:
             inputs[name] = subject.model_input
             continue
@@ -29,7 +31,7 @@ def prepared_alike(subject: Subject, listed: Mapping[str, Any], telling: Telling
             inputs[name] = prepare(subject.model, image, **({} if _is_input(image) else options))
         except HookVizError:
             inputs[name] = image
-    telling.step()
+    reporter.step()
     return inputs
 
 

@@ -9,7 +9,7 @@ from os import PathLike
 from typing import Any, Protocol
 
 from hookviz.capturing.last_maps import IDLE, last_maps
-from hookviz.capturing.survey import Survey
+from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.errors import (
     HookVizError,
     ModelError,
@@ -26,7 +26,7 @@ from hookviz.wording import read_numbers
 _MOST_CHANNELS = 100_000  # that are asked for in one go
 
 
-class Asked(Protocol):
+class LensSubject(Protocol):
     """What parameters want to know of the subject that a lens is asked about."""
 
     @property
@@ -40,7 +40,7 @@ class Asked(Protocol):
         ...
 
     @property
-    def survey(self) -> Survey:
+    def trace(self) -> LayerTrace:
         """What a pass runs."""
         ...
 
@@ -81,7 +81,7 @@ class Parameter:
         name, choices = self.matters_for
         return chosen.get(name) in choices if choices else chosen.get(name) is not None
 
-    def resolve(self, value: Any, subject: Asked) -> Any:
+    def resolve(self, value: Any, subject: LensSubject) -> Any:
         """What the lens gets for a value, which may be text, as a link or a command line has it.
 
         Args:
@@ -114,7 +114,7 @@ class LayerChoice(Parameter):
             for whatever puts out maps, blocks such as ``layer4`` too, ``"any"`` for all of these.
         default: ``"first"``, ``"last"``, ``"last conv"`` or ``"last map"``, whose output is maps
             of several cells, for the last one whose channels are not the classes themselves
-            (`Survey.hidden`), or ``"none"`` for a choice that can be left open. Of blocks only
+            (`LayerTrace.hidden`), or ``"none"`` for a choice that can be left open. Of blocks only
             ``"last map"`` may be one (`last_maps`).
     """
 
@@ -123,27 +123,27 @@ class LayerChoice(Parameter):
     kind: str = "conv"
     default: str = "last"
 
-    def choices(self, surveyed: Survey) -> tuple[LayerInfo, ...]:
+    def choices(self, trace: LayerTrace) -> tuple[LayerInfo, ...]:
         """The layers that can be chosen of a network, in order of execution."""
         return {
-            "conv": surveyed.convs,
-            "all": surveyed.layers,
-            "maps": surveyed.maps,
-            "any": surveyed.every,
+            "conv": trace.convs,
+            "all": trace.layers,
+            "maps": trace.maps,
+            "any": trace.every,
         }[self.kind]
 
-    def start(self, surveyed: Survey) -> str:
+    def start(self, trace: LayerTrace) -> str:
         """The default among a network's layers; there has to be one."""
-        offered = {layer.name for layer in self.choices(surveyed)}
-        if self.default == "last conv" and surveyed.convs:
-            offered &= {layer.name for layer in surveyed.convs}
-        names = [layer.name for layer in surveyed.layers if layer.name in offered]
-        names = names or [layer.name for layer in self.choices(surveyed)]  # blocks alone
+        offered = {layer.name for layer in self.choices(trace)}
+        if self.default == "last conv" and trace.convs:
+            offered &= {layer.name for layer in trace.convs}
+        names = [layer.name for layer in trace.layers if layer.name in offered]
+        names = names or [layer.name for layer in self.choices(trace)]  # blocks alone
         if self.default == "first":
             return names[0]
-        hidden = [layer for layer in surveyed.hidden if layer.name in names]
+        hidden = [layer for layer in trace.hidden if layer.name in names]
         if self.default == "last map":
-            last = last_maps(surveyed, {layer.name for layer in self.choices(surveyed)})
+            last = last_maps(trace, {layer.name for layer in self.choices(trace)})
             if last is not None:
                 return last
             maps = [
@@ -155,14 +155,14 @@ class LayerChoice(Parameter):
             return next(larger, maps[0].name if maps else names[-1])
         return hidden[-1].name if hidden else names[-1]
 
-    def resolve(self, value: Any, subject: Asked) -> str | None:
+    def resolve(self, value: Any, subject: LensSubject) -> str | None:
         """The layer's name; None only where the choice is left open.
 
         Raises:
             UnknownLayerError: a pass runs no layer of that name and kind.
             HookVizError: there is no layer to choose from.
         """
-        names = [layer.name for layer in self.choices(subject.survey)]
+        names = [layer.name for layer in self.choices(subject.trace)]
         if value is None and self.default == "none":
             return None
         if not names:
@@ -171,7 +171,7 @@ class LayerChoice(Parameter):
                 say("{model} has no {wanted} to look at.", model=subject.model.title, wanted=wanted)
             )
         if value is None:
-            return self.start(subject.survey)
+            return self.start(subject.trace)
         if value in names:
             return str(value)
         kind = say("conv layer") if self.kind == "conv" else "layer"
@@ -192,7 +192,7 @@ class ClassChoice(Parameter):
     label: str = mark("Class")
     optional: bool = False
 
-    def resolve(self, value: Any, subject: Asked) -> int | None:
+    def resolve(self, value: Any, subject: LensSubject) -> int | None:
         """The class's number; None only where there are no classes and none are needed.
 
         Raises:
@@ -247,7 +247,7 @@ class WholeNumber(Parameter):
     high: int
     default: int
 
-    def resolve(self, value: Any, subject: Asked) -> int:  # noqa: ARG002
+    def resolve(self, value: Any, subject: LensSubject) -> int:  # noqa: ARG002
         """The number.
 
         Raises:
@@ -288,7 +288,7 @@ class PixelCount(WholeNumber):
     high: int = 100_000
     default: int = 0
 
-    def resolve(self, value: Any, subject: Asked) -> int:
+    def resolve(self, value: Any, subject: LensSubject) -> int:
         """The number of pixels, from 1.
 
         Raises:
@@ -306,7 +306,7 @@ class RealNumber(Parameter):
     high: float
     default: float
 
-    def resolve(self, value: Any, subject: Asked) -> float:  # noqa: ARG002
+    def resolve(self, value: Any, subject: LensSubject) -> float:  # noqa: ARG002
         """The number.
 
         Raises:
@@ -331,7 +331,7 @@ class OneOf(Parameter):
 
     choices: tuple[str, ...]
 
-    def resolve(self, value: Any, subject: Asked) -> str:  # noqa: ARG002
+    def resolve(self, value: Any, subject: LensSubject) -> str:  # noqa: ARG002
         """The word.
 
         Raises:
@@ -350,7 +350,7 @@ class Switch(Parameter):
 
     default: bool = False
 
-    def resolve(self, value: Any, subject: Asked) -> bool:  # noqa: ARG002
+    def resolve(self, value: Any, subject: LensSubject) -> bool:  # noqa: ARG002
         """Whether it is on.
 
         Raises:
@@ -379,7 +379,7 @@ class Channels(Parameter):
     label: str = mark("Channels")
     example: str = "0, 3-7"
 
-    def resolve(self, value: Any, subject: Asked) -> tuple[int, ...]:  # noqa: ARG002
+    def resolve(self, value: Any, subject: LensSubject) -> tuple[int, ...]:  # noqa: ARG002
         """The channels' numbers in order, each once.
 
         Raises:
@@ -413,7 +413,7 @@ class MoreImages(Parameter):
     label: str = mark("More images")
     samples: bool = False
 
-    def resolve(self, value: Any, subject: Asked) -> tuple[Any, ...]:  # noqa: ARG002
+    def resolve(self, value: Any, subject: LensSubject) -> tuple[Any, ...]:  # noqa: ARG002
         """The images, unread; one that is no sequence stands for itself."""
         if value is None:
             return tuple(str(sample.path) for sample in samples()) if self.samples else ()

@@ -133,8 +133,8 @@ def first_call_notes(subject: Subject, *layers: str | None) -> list[str]:
         say(
             "{name} runs {calls} times in a pass; this is about its first call.",
             name=name,
-            calls=subject.survey.calls[name],
+            calls=subject.trace.calls[name],
         )
         for name in dict.fromkeys(layers)
-        if name is not None and subject.survey.calls[name] > 1
+        if name is not None and subject.trace.calls[name] > 1
     ]

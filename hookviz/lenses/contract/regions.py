@@ -10,7 +10,7 @@ from torch import Tensor
 
 from hookviz.errors import SettingError, shorten
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.parameters import Asked, Parameter
+from hookviz.lenses.contract.parameters import LensSubject, Parameter
 
 Floats = NDArray[np.float64]
 _NUMBER = r"(\d{1,3}(?:\.\d{0,20})?|\.\d{1,20})"
@@ -113,7 +113,7 @@ class RegionChoice(Parameter):
     label: str = mark("Region")
     default: str = "rect:0.3,0.3,0.7,0.7"
 
-    def resolve(self, value: Any, subject: Asked) -> Region:  # noqa: ARG002
+    def resolve(self, value: Any, subject: LensSubject) -> Region:  # noqa: ARG002
         """The region.
 
         Raises:

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Callable
 
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.parameters import WholeNumber
-from hookviz.synthesis.ascent import Ascent
+from hookviz.synthesis.optimizing import Optimization
 
 _LAST_SEED = 2**31 - 100  # several pictures have seeds that follow each other
 _EVERY = 0.12  # seconds between two pictures, which take time to make
@@ -34,28 +34,28 @@ def seed_choice(text: str) -> WholeNumber:
 def watched(
     subject: Subject,
     steps: int,
-    show: Callable[[Ascent], object],
-    telling: Telling | None = None,
-) -> Callable[[Ascent], None]:
-    """What an ascent calls after each of `steps`.
+    show: Callable[[Optimization], object],
+    reporter: ProgressReporter | None = None,
+) -> Callable[[Optimization], None]:
+    """What an optimization calls after each of `steps`.
 
     Args:
         subject: whose progress is told.
-        steps: of the ascent, in all.
+        steps: of the optimization, in all.
         show: hands over what there is; called for the first step, and some times a second.
-        telling: where the ascent is one step of several.
+        reporter: where the optimization is one step of several.
     """
-    whole = Telling(subject.progress)
+    whole = ProgressReporter(subject.progress)
     due = 0.0
 
-    def after(now: Ascent) -> None:
+    def after(now: Optimization) -> None:
         nonlocal due
         if now.steps < steps and time.monotonic() >= due:
             show(now)
             due = time.monotonic() + _EVERY
-        if telling is None:
+        if reporter is None:
             whole.share(now.steps / steps)
         else:
-            telling.within(now.steps / steps)
+            reporter.within(now.steps / steps)
 
     return after

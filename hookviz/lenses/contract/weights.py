@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.parameters import Asked, Channels
+from hookviz.lenses.contract.parameters import Channels, LensSubject
 
 _MOST = 1000  # that are asked for in one go
 _WANTED = mark('numbers with weights such as "12, 80:-1", a weight of 1 where none is given')
@@ -24,7 +24,7 @@ class Weights(Channels):
     label: str = mark("Weights")
     example: str = "12, 80:-1"
 
-    def resolve(self, value: Any, subject: Asked) -> tuple[tuple[int, float], ...]:  # type: ignore[override]
+    def resolve(self, value: Any, subject: LensSubject) -> tuple[tuple[int, float], ...]:  # type: ignore[override]
         """Pairs of number and weight in the order of the numbers, each number once.
 
         Raises:

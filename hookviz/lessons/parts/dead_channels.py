@@ -67,13 +67,13 @@ def dead(scene: Scene, options: Options) -> Dead:
 
 def _named(scene: Scene, asked: str) -> str:
     """The layer that is asked for, which can be the one with the most channels that are 0."""
-    if asked != MOST or not scene.survey.convs:
+    if asked != MOST or not scene.trace.convs:
         return asked
     return kept(scene, ("most dead",), lambda: _most_dead(scene), 100)
 
 
 def _most_dead(scene: Scene) -> str:
-    behind = {info.name: activation_of(scene, info) for info in scene.survey.convs}
+    behind = {info.name: activation_of(scene, info) for info in scene.trace.convs}
     layers = {Address.read(address).layer for address in behind.values()}
     found = capture(scene.model, scene.model_input, layers, logits=False)
     counts = {name: int(_silent(found[address]).sum()) for name, address in behind.items()}

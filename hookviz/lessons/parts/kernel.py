@@ -25,7 +25,7 @@ def own_kernels(scene: Scene) -> tuple[str, list[Kernel]]:
     Raises:
         HookVizError: it has no such kernels.
     """
-    first = scene.survey.convs[0] if scene.survey.convs else None
+    first = scene.trace.convs[0] if scene.trace.convs else None
     weight = None
     if first is not None and first.input_shape[0] == 3 and first.groups == 1:
         weight = dict(scene.model.network.named_parameters()).get(f"{first.name}.weight")
@@ -110,7 +110,5 @@ PART = Part(
         Option("padding", "0", mark("Cells of zero around the image, 0 to 3."), whole(0, 3)),
     ),
     facts=_facts,
-    link=lambda scene, _options: (
-        {"layer": scene.survey.convs[0].name} if scene.survey.convs else {}
-    ),
+    link=lambda scene, _options: {"layer": scene.trace.convs[0].name} if scene.trace.convs else {},
 )

@@ -52,7 +52,5 @@ PART = Part(
         Option("down", "50", mark("Where it begins, in percent from the top."), whole(0, 100)),
     ),
     facts=_facts,
-    link=lambda scene, _options: (
-        {"layer": scene.survey.convs[0].name} if scene.survey.convs else {}
-    ),
+    link=lambda scene, _options: {"layer": scene.trace.convs[0].name} if scene.trace.convs else {},
 )

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from hookviz.capturing.survey import steps_after
+from hookviz.capturing.layer_trace import steps_after
 from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
 from hookviz.lessons.checks import choice, whole
@@ -75,9 +75,9 @@ def stages(before: Map, pool: str, window: int) -> Stages:
 
 def before_relu(scene: Scene, layer: str) -> Address:
     """What the activation after a conv layer is given: its norm's output, else its own."""
-    kinds = {info.name: info.kind for info in scene.survey.layers}
+    kinds = {info.name: info.kind for info in scene.trace.layers}
     found = Address(layer)
-    for step in steps_after(scene.survey, layer):
+    for step in steps_after(scene.trace, layer):
         if "Norm" not in kinds[step.layer]:
             break
         found = step

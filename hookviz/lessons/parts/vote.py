@@ -28,7 +28,7 @@ def scores_of(scene: Scene) -> NDArray[np.float32]:
     Raises:
         ModelError: the network puts out none.
     """
-    first = [layer.name for layer in scene.survey.layers[:1]]
+    first = [layer.name for layer in scene.trace.layers[:1]]
     capture = engine.capture(scene.model, scene.model_input, first, cache=scene.cache)
     if capture.logits is None:
         raise ModelError(

@@ -9,7 +9,7 @@ from typing import BinaryIO
 from hookviz.errors import WeightsError, shorten
 from hookviz.language.saying import mark, say
 from hookviz.models.checkpoints.file_kinds import archive_kind
-from hookviz.models.checkpoints.refusals import damaged, refused, unreadable
+from hookviz.models.checkpoints.refusals import damaged, unreadable, unsafe_file_error
 
 _MOST_INFLATED = 10  # times its size that a zip may unpack to; torch.save does not compress
 _MOST_PICKLE = 4_000_000  # bytes that describe the tensors; 1,000 tensors take 0.1 MB
@@ -80,7 +80,7 @@ def check_pickles(stream: BinaryIO, count: int, name: str) -> None:
                 if stream.tell() > _MOST_PICKLE:
                     raise unreadable(name, say(_TOO_MANY))
                 if instruction.name == "GLOBAL" and _MAKERS.match(str(argument)):
-                    raise refused(name, f"GLOBAL {str(argument).replace(' ', '.')}")
+                    raise unsafe_file_error(name, f"GLOBAL {str(argument).replace(' ', '.')}")
     except WeightsError:
         raise
     except Exception as error:  # whatever a damaged file makes it raise

@@ -15,7 +15,7 @@ from hookviz.errors import WeightsError, shorten
 from hookviz.language.saying import say
 from hookviz.models.checkpoints.file_kinds import kind_of
 from hookviz.models.checkpoints.guards import check_archive, check_pickles
-from hookviz.models.checkpoints.refusals import damaged, refused, unreadable
+from hookviz.models.checkpoints.refusals import damaged, unreadable, unsafe_file_error
 from hookviz.models.checkpoints.state_dicts import find_state_dict
 from hookviz.paths import fault_of, path_of
 
@@ -119,6 +119,6 @@ def _from_pickle(stream: BinaryIO, name: str, location: Any = "cpu") -> Any:
     try:
         return torch.load(stream, map_location=location, weights_only=True)
     except pickle.UnpicklingError as error:
-        raise refused(name, str(error)) from error
+        raise unsafe_file_error(name, str(error)) from error
     except Exception as error:  # whatever a damaged file makes torch raise
         raise damaged(name, error) from error

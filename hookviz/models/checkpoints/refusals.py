@@ -26,7 +26,7 @@ def damaged(name: str, error: Exception) -> WeightsError:
     return unreadable(name, say("it is cut short or damaged ({reason})", reason=reason))
 
 
-def refused(name: str, reason: str) -> WeightsError:
+def unsafe_file_error(name: str, reason: str) -> WeightsError:
     """The error for a file that torch's reader would not build, with the class that it names."""
     match = re.search(r"GLOBAL (\S+)|<class '([\w.]+)'>", reason)
     wanted = shorten(match[1] or match[2]) if match else ""

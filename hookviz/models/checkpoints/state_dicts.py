@@ -58,7 +58,7 @@ def find_state_dict(loaded: Any, name: str) -> dict[str, Tensor]:
 def _unwrapped(node: Mapping[Any, Any], depth: int, seen: set[int]) -> dict[str, Tensor]:
     """The tensors under the likeliest key, else the most tensors that lie together.
 
-    Real state dicts hold no dicts, so a dict under a telling name goes before tensors beside it,
+    Real state dicts hold no dicts, so a dict under a reporter name goes before tensors beside it,
     such as a best accuracy.
     """
     if depth == 0 or id(node) in seen:

@@ -20,9 +20,9 @@ import urllib3.exceptions
 
 from hookviz.errors import WeightsError, shorten
 from hookviz.language.saying import say
+from hookviz.models.fetching.attempt_errors import DownloadAttemptError, no_answer, refusal
 from hookviz.models.fetching.progress import Meter
 from hookviz.models.fetching.timing import Timing
-from hookviz.models.fetching.trouble import TroubleError, no_answer, refusal
 
 logger = logging.getLogger(__name__)
 _CHUNK = 1 << 18  # bytes asked for at once
@@ -69,7 +69,7 @@ class Transfer:
             while not self._stopped.is_set():
                 try:
                     self._attempt(session)
-                except TroubleError as trouble:
+                except DownloadAttemptError as trouble:
                     tries += 1
                     if self._size - farthest >= self._timing.headway:
                         farthest, failures = self._size, 0
@@ -88,7 +88,7 @@ class Transfer:
             with suppress(OSError, ValueError, RuntimeError):
                 response.raw.shutdown()
 
-    def _failure(self, trouble: TroubleError, tries: int) -> WeightsError:
+    def _failure(self, trouble: DownloadAttemptError, tries: int) -> WeightsError:
         tried = say(" (tried {tries} times)", tries=tries) if tries > 1 else ""
         title = self._meter.read().title
         return WeightsError(
@@ -101,7 +101,7 @@ class Transfer:
             )
         )
 
-    def _pause(self, trouble: TroubleError, failures: int) -> None:
+    def _pause(self, trouble: DownloadAttemptError, failures: int) -> None:
         pause = max(self._timing.backoff * 2 ** (failures - 1), trouble.pause)
         pause = min(pause, self._timing.longest_pause)
         logger.info(say("%s; trying again in %.1f s"), self._failure(trouble, 1), pause)
@@ -155,14 +155,14 @@ class Transfer:
         elif status in {HTTPStatus.PARTIAL_CONTENT, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE}:
             if not resumed:
                 self._restart()
-                raise TroubleError(
+                raise DownloadAttemptError(
                     say("the server could not go on where it broke off ({status})", status=status)
                 )
         else:
             raise refusal(response, self._url)
         encoding = headers.get("Content-Encoding", "identity")
         if encoding != "identity":
-            raise TroubleError(
+            raise DownloadAttemptError(
                 say(
                     "the server sent it packed ({encoding}), though asked not to",
                     encoding=shorten(encoding),
@@ -203,7 +203,7 @@ class Transfer:
                 yield chunk
         except (urllib3.exceptions.ReadTimeoutError, TimeoutError) as error:
             amount = self._meter.read().amount
-            raise TroubleError(
+            raise DownloadAttemptError(
                 say(
                     "it stalled: nothing came for {stall:g} s after {amount}",
                     stall=self._timing.stall,
@@ -213,8 +213,8 @@ class Transfer:
         except (*_NETWORK_ERRORS, ValueError) as error:  # ValueError: TLS, when interrupted
             raise self._cut_off() from error
 
-    def _cut_off(self) -> TroubleError:
-        return TroubleError(
+    def _cut_off(self) -> DownloadAttemptError:
+        return DownloadAttemptError(
             say("the transfer was cut off after {amount}", amount=self._meter.read().amount)
         )
 
@@ -233,7 +233,7 @@ class Transfer:
             reason += say(" (it is a web page, perhaps the login page of this network)")
         self._restart()
         # a server may have put two versions together, so a resumed file gets another chance
-        raise TroubleError(reason, attempts=math.inf if resumed else 1)
+        raise DownloadAttemptError(reason, attempts=math.inf if resumed else 1)
 
 
 def hash_in_name(name: str) -> str | None:

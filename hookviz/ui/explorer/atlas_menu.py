@@ -11,7 +11,7 @@ import streamlit as st
 
 from hookviz.atlas.known_atlases import atlas_of
 from hookviz.language.saying import say, say_count
-from hookviz.serving.session_atlases import MOST, Making
+from hookviz.serving.session_atlases import MOST, BuildStatus
 from hookviz.settings import settings
 from hookviz.types import Model
 from hookviz.ui.explorer.atlas_choice import (
@@ -109,7 +109,7 @@ def _show(line: _Line, before: _Now) -> None:
                 _fill(line, making)
 
 
-def _label(line: _Line, making: Making | None) -> str:
+def _label(line: _Line, making: BuildStatus | None) -> str:
     if making is not None:
         return say("yours: not finished")
     count = line.own if line.shows_own else line.others
@@ -122,7 +122,7 @@ def _label(line: _Line, making: Making | None) -> str:
     )
 
 
-def _show_running(making: Making) -> None:
+def _show_running(making: BuildStatus) -> None:
     """How far it is, and a way to stop it."""
     st.caption(say("**Your atlas** {progress}", progress=_progress(making)), width="stretch")
     st.button(
@@ -134,7 +134,7 @@ def _show_running(making: Making) -> None:
     )
 
 
-def _fill(line: _Line, making: Making | None) -> None:
+def _fill(line: _Line, making: BuildStatus | None) -> None:
     """What is being made; else which atlas is shown, and files for another one."""
     if making is not None:
         _show_ended(line, making)
@@ -213,7 +213,7 @@ def _show_own(line: _Line) -> None:
     st.button(say("Drop it"), on_click=drop_own, args=(line.digest,), key="hv-drop-atlas")
 
 
-def _show_ended(line: _Line, making: Making) -> None:
+def _show_ended(line: _Line, making: BuildStatus) -> None:
     """Why it ended, or where it was stopped and a way to go on."""
     st.caption(
         plain(making.fault)
@@ -229,15 +229,19 @@ def _show_ended(line: _Line, making: Making) -> None:
         st.button(say("Drop it"), on_click=drop_own, args=(making.digest,), key="hv-drop-atlas")
 
 
-def _progress(making: Making) -> str:
+def _progress(making: BuildStatus) -> str:
     """How far it is, how fast it goes and how long it takes."""
-    grown, rate = making.grown, making.per_second
-    what = say("patches of ") if grown.cutting else ""
+    progress, rate = making.progress, making.per_second
+    what = say("patches of ") if progress.cutting else ""
     speed = say("{rate} a second", rate=number(rate)) if rate else ""
-    left = time_left(grown.done / grown.images, grown.done / rate) if rate and grown.done else ""
-    out = say("{left_out:,} left out", left_out=grown.left_out) if grown.left_out else ""
+    left = (
+        time_left(progress.done / progress.images, progress.done / rate)
+        if rate and progress.done
+        else ""
+    )
+    out = say("{left_out:,} left out", left_out=progress.left_out) if progress.left_out else ""
     done = say(
-        "{what}{done:,} of {images}", what=what, done=grown.done, images=_images(grown.images)
+        "{what}{done:,} of {images}", what=what, done=progress.done, images=_images(progress.images)
     )
     return " · ".join(filter(None, (done, speed, left, out)))
 

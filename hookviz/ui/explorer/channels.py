@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from hookviz.capturing.survey import Survey
+from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.drawing.dimensions import middle_maps
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.held_scale import Held
@@ -31,7 +31,6 @@ from hookviz.ui.explorer.comparison import (
     show_pair,
     sorts,
 )
-from hookviz.ui.explorer.excitations import show_excitations
 from hookviz.ui.explorer.inspector import show_inspector
 from hookviz.ui.explorer.layer_capture import capture_layer
 from hookviz.ui.explorer.layer_choice import choose_layer
@@ -40,6 +39,7 @@ from hookviz.ui.explorer.map_origin import show_origin
 from hookviz.ui.explorer.own_picture import offer_own_picture
 from hookviz.ui.explorer.patch_tiles import offer_patches, patch_tiles
 from hookviz.ui.explorer.pinned_view import image_title, model_title
+from hookviz.ui.explorer.top_activations import show_top_activations
 from hookviz.ui.explorer.view_choice import pick_view
 from hookviz.ui.glossary import marked
 from hookviz.ui.link import hold
@@ -60,7 +60,7 @@ class Scene:
         model_input: what the network is given.
         size: side of the input in pixels; None for the model's own.
         whole: whether the input is the whole image.
-        surveyed: the network's layers, as it runs on that input.
+        trace: the network's layers, as it runs on that input.
         layers: those on offer, in order of execution.
         listed: which list they are, one of `LISTS`; None where a lens chose them.
         held: the scale that a stream held whose frame this is, if it did.
@@ -71,7 +71,7 @@ class Scene:
     model_input: ModelInput
     size: int | None
     whole: bool
-    surveyed: Survey
+    trace: LayerTrace
     layers: Sequence[LayerInfo]
     listed: str | None
     held: Held | None = None
@@ -102,11 +102,11 @@ def show_channels(scene: Scene) -> Drawing | None:
     None where nothing could be recorded, and it says why.
     """
     drawings: list[Drawing] = []
-    _show(scene, _asked(), drawings)
+    _show(scene, _page_request(), drawings)
     return drawings[0] if drawings else None
 
 
-class Asked(NamedTuple):
+class PageRequest(NamedTuple):
     """What a person asks for that the rest of the page shows."""
 
     layer: str | None
@@ -116,8 +116,8 @@ class Asked(NamedTuple):
     brought: bool
 
 
-def _asked() -> Asked:
-    return Asked(
+def _page_request() -> PageRequest:
+    return PageRequest(
         st.query_params.get("layer"),
         st.query_params.get("lens"),
         st.session_state.get("image"),
@@ -127,19 +127,19 @@ def _asked() -> Asked:
 
 
 @st.fragment
-def _show(scene: Scene, before: Asked, drawings: list[Drawing]) -> None:
+def _show(scene: Scene, before: PageRequest, drawings: list[Drawing]) -> None:
     """One run; `drawings` gets the drawing of the first, and those after it write into that one.
 
     `before` is what was asked for when the page last ran.
     """
     hold()
-    layer, *rest = _asked()
+    layer, *rest = _page_request()
     offered = layer in (None, before.layer, *(each.name for each in scene.layers))
     if rest != list(before[1:]) or not offered:  # a click in here led to what all of the page shows
         st.rerun()
     try:
         with (
-            out_of_memory.told(say("Drawing the channels")),
+            out_of_memory.translate_oom(say("Drawing the channels")),
             resources.use_model(scene.choice) as model,
         ):
             _draw(scene, model, drawings)
@@ -150,7 +150,7 @@ def _show(scene: Scene, before: Asked, drawings: list[Drawing]) -> None:
 def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
     layer, step = show_layer(
         scene.layers,
-        scene.surveyed,
+        scene.trace,
         scene.listed,
         partial(offer_patches, model, scene.shown.image),
     )
@@ -237,8 +237,8 @@ def _show_picked(
             compared=(compared, pair) if compared and pair and pair.alike else None,
         )
         if channel is not None:
-            is_conv = any(conv.name == activation.layer for conv in scene.surveyed.convs)
-            show_excitations(model, scene.choice, activation, channel, is_conv=is_conv)
+            is_conv = any(conv.name == activation.layer for conv in scene.trace.convs)
+            show_top_activations(model, scene.choice, activation, channel, is_conv=is_conv)
             later = offer_own_picture(model, activation, channel, grid.order.tolist())
             show_origin(model, scene.model_input, drawing.layer, grid, activation, channel=channel)
     drawing.channel = channel

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 import streamlit as st
 
-from hookviz.capturing.survey import Survey
+from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.language.saying import mark, say
 from hookviz.types import LayerInfo
 from hookviz.ui.link import go
@@ -15,10 +15,10 @@ _SEEN = "_layers"  # those that were looked at; a key that no widget has can't b
 _TITLES = {"conv": mark("Conv"), "maps": mark("All maps")}
 
 
-def pick_list(surveyed: Survey) -> str:
+def pick_list(trace: LayerTrace) -> str:
     """One of `LISTS`, chosen above the tree; a link to a layer beyond convolutions chooses too."""
-    convs = {layer.name for layer in surveyed.convs}
-    others = {layer.name for layer in surveyed.maps} - convs
+    convs = {layer.name for layer in trace.convs}
+    others = {layer.name for layer in trace.maps} - convs
     asked = st.query_params.get("layer")
     beyond = asked in others or not convs
     listed = "maps" if beyond or st.query_params.get("layers") == "maps" else "conv"
@@ -30,7 +30,7 @@ def pick_list(surveyed: Survey) -> str:
         required=True,
         key="_list",
         on_change=_list_chosen,
-        args=(_before(asked, tuple(surveyed.calls), convs),),
+        args=(_before(asked, tuple(trace.calls), convs),),
         disabled=not convs,
         label_visibility="collapsed",
         width="stretch",
@@ -45,7 +45,7 @@ def _list_chosen(conv: str | None) -> None:
     choose(layers=listed, layer=conv if listed == "conv" else None)
 
 
-def pick_layer(layers: Sequence[LayerInfo], surveyed: Survey, listed: str | None) -> LayerInfo:
+def pick_layer(layers: Sequence[LayerInfo], trace: LayerTrace, listed: str | None) -> LayerInfo:
     """One of `layers`, by its number or its name; `listed` is the list that they are, if any.
 
     A layer that runs but is not among them, because another lens offered it, leads to the one of
@@ -54,13 +54,13 @@ def pick_layer(layers: Sequence[LayerInfo], surveyed: Survey, listed: str | None
     by_name = {layer.name: layer for layer in layers}
     asked = st.query_params.get("layer")
     seen: set[str] = st.session_state.setdefault(_SEEN, set())
-    if asked is not None and asked not in surveyed.calls:
+    if asked is not None and asked not in trace.calls:
         if asked not in seen:  # and not where another model was chosen here
             warn_about_link("layer", list(by_name))
         go(layer=None)
-    elif listed and asked is not None and asked not in {*surveyed.map_outputs, *seen}:
-        _warn_of_no_maps(asked, surveyed)
-    name = _before(asked, tuple(surveyed.calls), by_name) or layers[0].name
+    elif listed and asked is not None and asked not in {*trace.map_outputs, *seen}:
+        _warn_of_no_maps(asked, trace)
+    name = _before(asked, tuple(trace.calls), by_name) or layers[0].name
     seen.add(name)
     _show("layer", name)
     st.selectbox(
@@ -76,9 +76,9 @@ def pick_layer(layers: Sequence[LayerInfo], surveyed: Survey, listed: str | None
     return by_name[name]
 
 
-def _warn_of_no_maps(asked: str, surveyed: Survey) -> None:
+def _warn_of_no_maps(asked: str, trace: LayerTrace) -> None:
     """Say why a link to such a layer leads to another one."""
-    shape = next((each.output_shape for each in surveyed.layers if each.name == asked), ())
+    shape = next((each.output_shape for each in trace.layers if each.name == asked), ())
     numbers = say("{shape} numbers, no maps", shape=times(shape)) if shape else say("no maps")
     st.warning(
         plain(

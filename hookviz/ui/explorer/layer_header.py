@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
-from hookviz.capturing.survey import Survey, steps_after
+from hookviz.capturing.layer_trace import LayerTrace, steps_after
 from hookviz.language.saying import mark, say
 from hookviz.types import Address, LayerInfo
 from hookviz.ui.explorer.layer_choice import choose_layer, pick_layer
@@ -17,7 +17,7 @@ _BEFORE, _AFTER = mark("Previous"), mark("Next")
 
 def show_layer(
     layers: Sequence[LayerInfo],
-    surveyed: Survey,
+    trace: LayerTrace,
     listed: str | None,
     beside: Callable[[Address], None] | None = None,
 ) -> tuple[LayerInfo, Address]:
@@ -29,25 +29,25 @@ def show_layer(
     """
     with st.container(horizontal=True, vertical_alignment="center", key="hv-layer"):
         before = st.container(width="content")
-        layer = pick_layer(layers, surveyed, listed)
+        layer = pick_layer(layers, trace, listed)
         with before:
             _neighbour(_BEFORE, "chevron_left", "P", layers[: layer.index][-1:], listed)
         _neighbour(_AFTER, "chevron_right", "N", layers[layer.index + 1 :][:1], listed)
         step = Address(layer.name)
         if listed is not None:
-            outputs = surveyed.map_outputs[layer.name]
-            is_conv = any(conv.name == layer.name for conv in surveyed.convs)
-            step = _pick_step(layer, surveyed) if is_conv else _pick_output(outputs)
+            outputs = trace.map_outputs[layer.name]
+            is_conv = any(conv.name == layer.name for conv in trace.convs)
+            step = _pick_step(layer, trace) if is_conv else _pick_output(outputs)
         if beside is not None:
             beside(step)
     return layer, step
 
 
-def _pick_step(layer: LayerInfo, surveyed: Survey) -> Address:
+def _pick_step(layer: LayerInfo, trace: LayerTrace) -> Address:
     """The layer's own output, or what batch norm, activation or pooling made of it."""
-    kinds = {info.name: info.kind for info in surveyed.layers}
+    kinds = {info.name: info.kind for info in trace.layers}
     steps = {layer.kind: Address(layer.name)}
-    for address in steps_after(surveyed, layer.name):
+    for address in steps_after(trace, layer.name):
         steps[_unlike(kinds[address.layer], steps)] = address
     if len(steps) == 1:
         return Address(layer.name)

@@ -5,7 +5,7 @@ from PIL import Image
 
 from hookviz.capturing import engine
 from hookviz.capturing.cache import ByteCache
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.drawing.grid import make_grid
 from hookviz.types import Model, ModelInput
 from hookviz.ui.components.navigator import Previews, previews_of
@@ -25,9 +25,9 @@ def previews(
     known: Previews | None = cache.get(key)
     if known is not None:
         return known
-    surveyed = survey_input(model, model_input)
-    names = [layer.name for layer in (surveyed.maps if of_all else surveyed.convs)]
-    if sum(surveyed.nbytes[name] for name in names) > cache.limit // 2:
+    trace = input_trace(model, model_input)
+    names = [layer.name for layer in (trace.maps if of_all else trace.convs)]
+    if sum(trace.nbytes[name] for name in names) > cache.limit // 2:
         return previews(model, model_input, cache, of_all=False) if of_all else None
     if engine.is_cached(model, model_input, names, cache, logits=False):
         capture = engine.capture(model, model_input, names, logits=False, cache=cache)
@@ -36,7 +36,7 @@ def previews(
             capture = engine.capture(
                 model, model_input, names, logits=False, cache=cache, progress=run.limit.within()
             )
-    first = [str(surveyed.map_outputs[name][0]) for name in names]
+    first = [str(trace.map_outputs[name][0]) for name in names]
     small = np.stack([_small(capture[address].values.numpy()) for address in first])
     grid = make_grid(small, scale="channel", aspect=1.0)
     made = previews_of(grid, names)

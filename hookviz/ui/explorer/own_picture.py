@@ -16,10 +16,10 @@ from hookviz.drawing.enlarging import enlarged
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.lenses.maximize import SEVERAL
-from hookviz.synthesis.ascent import Ascent
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.maximizing import STEPS, begin
 from hookviz.synthesis.method import SynthesisMethod
+from hookviz.synthesis.optimizing import Optimization
 from hookviz.synthesis.resuming import run_resumed
 from hookviz.types import Activation, Model, Pixels
 from hookviz.ui.link import go
@@ -225,26 +225,28 @@ def _grow(unit: _Unit, wish: _Wish, place: _Place, others: Sequence[int]) -> Non
     method = SynthesisMethod(seed=wish.seed)
     try:
         with turn(say("The channel's picture"), "own-picture", model=unit.model.name) as held:
-            ascent = begin(unit.model, [Objective.of_channel(unit.layer, unit.channel)], method)
+            optimization = begin(
+                unit.model, [Objective.of_channel(unit.layer, unit.channel)], method
+            )
             report = held.giving_way()
             place.offer_stop(unit, wish.seed)
 
             key = unit.key(wish.seed)
 
             def keep(value: float) -> _Picture:
-                picture = _Picture(ascent.pictures()[0], ascent.steps, value)
+                picture = _Picture(optimization.pictures()[0], optimization.steps, value)
                 cache.put((*key, "pixels"), picture, picture.pixels.nbytes)
                 return picture
 
-            def after(now: Ascent) -> None:
+            def after(now: Optimization) -> None:
                 nonlocal due
                 if time.monotonic() >= due:  # kept first: what is drawn can end the run
                     place.show(keep(now.values[0]), unit.channel)
                     due = time.monotonic() + _EVERY
                 report(now.steps / wish.steps)
 
-            run_resumed(ascent, wish.steps, cache, (*key, "state"), after)
-            picture = keep(ascent.measured()[0])
+            run_resumed(optimization, wish.steps, cache, (*key, "state"), after)
+            picture = keep(optimization.measured()[0])
     except HookVizError as error:
         place.say(str(error))
         return

@@ -8,7 +8,7 @@ import torch
 
 from hookviz.drawing.dimensions import middle_maps
 from hookviz.errors import HookVizError, shorten
-from hookviz.explaining.silenced_network import Silence, read_silence
+from hookviz.explaining.channel_mask import ChannelMask, read_channel_mask
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
 from hookviz.models import catalog, user_models
@@ -94,7 +94,7 @@ def image_title(shown: Shown) -> str:
     return sample or shown.image.name
 
 
-def model_title(title: str, weights: str, silence: Silence | None = None) -> str:
+def model_title(title: str, weights: str, silence: ChannelMask | None = None) -> str:
     """What a model is called, with its weights where they are not the ones it came with."""
     said = {"random": say(", random weights"), "yours": say(", your weights")}
     without = "" if silence is None else say(" without {words}", words=silence.words)
@@ -197,13 +197,13 @@ def _choice(link: str, parts: dict[str, str]) -> ModelChoice:
     return ModelChoice(spec, weights, silence=_silence(parts))
 
 
-def _silence(parts: dict[str, str]) -> Silence | None:
+def _silence(parts: dict[str, str]) -> ChannelMask | None:
     """What is silent in A.
 
     Raises:
         SettingError: the link names no channels of a layer.
     """
-    return read_silence(parts["silenced"]) if parts.get("silenced") else None
+    return read_channel_mask(parts["silenced"]) if parts.get("silenced") else None
 
 
 def _spec(title: str) -> ModelSpec:

@@ -4,7 +4,7 @@ import streamlit as st
 
 from hookviz.drawing.panels import GridPanel
 from hookviz.errors import HookVizError
-from hookviz.explaining.silenced_network import Silence, new_bytes
+from hookviz.explaining.channel_mask import ChannelMask, new_bytes
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Address, Model
@@ -24,7 +24,7 @@ def offer_silenced(result: LensResult, scene: Scene, model: Model) -> None:
     if result.lens != _LENS or result.chosen["mode"] != _MODE:
         return
     layer = str(result.chosen["layer"])
-    silence = Silence(layer, tuple(map(int, result.values["channels"])))
+    silence = ChannelMask(layer, tuple(map(int, result.values["channels"])))
     st.button(
         say("Compare in the explorer"),
         icon=":material/compare:",
@@ -43,7 +43,7 @@ def _watched(result: LensResult) -> str:
     return layers[-1] if layers else ""
 
 
-def _why_not(scene: Scene, silence: Silence, model: Model) -> str:
+def _why_not(scene: Scene, silence: ChannelMask, model: Model) -> str:
     """Why there is no such network; empty where there is one."""
     before = scene.choice.silence
     if before is not None:
@@ -57,10 +57,10 @@ def _why_not(scene: Scene, silence: Silence, model: Model) -> str:
     return ""
 
 
-def _compare(scene: Scene, silence: Silence, layer: str) -> None:
+def _compare(scene: Scene, silence: ChannelMask, layer: str) -> None:
     pin(scene.shown, scene.choice, Address(layer), size=scene.size, whole=scene.whole)
     choose(layer=layer)
-    first = next((conv.name for conv in scene.surveyed.convs), None)
+    first = next((conv.name for conv in scene.trace.convs), None)
     go(
         lens=None,
         layer=None if layer == first else layer,

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from hookviz.capturing.survey import Survey
+from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.language.saying import say
 from hookviz.lenses.contract import parameters as kinds
 from hookviz.lenses.contract.lens import Lens
@@ -39,41 +39,41 @@ def pick_lens() -> Lens | None:
     return lenses.get(chosen or CHANNELS)
 
 
-def layers_for(lens: Lens, surveyed: Survey) -> tuple[LayerInfo, ...]:
+def layers_for(lens: Lens, trace: LayerTrace) -> tuple[LayerInfo, ...]:
     """The layers that are offered at the side: those that the lens can be asked about."""
-    choices = (parameter.choices(surveyed) for parameter in layers_at_side(lens))
-    return next(choices, surveyed.convs)
+    choices = (parameter.choices(trace) for parameter in layers_at_side(lens))
+    return next(choices, trace.convs)
 
 
-def start_at(lens: Lens | None, model: Model, surveyed: Survey) -> None:
+def start_at(lens: Lens | None, model: Model, trace: LayerTrace) -> None:
     """Begin a lens at the layer that it is made for, unless a layer was chosen already.
 
     To be called before the widget that picks the layer.
     """
     slug = lens.slug if lens else CHANNELS
     before, now = st.session_state.get(_LOOKED), (slug, model.name)
-    st.session_state[_LOOKED], st.session_state[_SURVEYED] = now, surveyed
+    st.session_state[_LOOKED], st.session_state[_SURVEYED] = now, trace
     asked = st.query_params.get("layer")
-    left_behind = before is not None and asked not in surveyed.calls  # by the model before
+    left_behind = before is not None and asked not in trace.calls  # by the model before
     if lens and before != now and (asked is None or left_behind):
         for parameter in layers_at_side(lens):
-            choose(layer=parameter.start(surveyed))
+            choose(layer=parameter.start(trace))
 
 
 def _look(slug: str | None) -> None:
     """Open a lens, or close all, together with the layer where that begins: one step for Back."""
     hold()
-    surveyed: Survey | None = st.session_state.get(_SURVEYED)
-    if surveyed is None or not surveyed.layers:
+    trace: LayerTrace | None = st.session_state.get(_SURVEYED)
+    if trace is None or not trace.layers:
         go(lens=slug)
         return
     lens = next((lens for lens in list_lenses() if lens.slug == slug), None)
-    offered = [layer.name for layer in (layers_for(lens, surveyed) if lens else surveyed.maps)]
-    every = [layer.name for layer in surveyed.layers]
+    offered = [layer.name for layer in (layers_for(lens, trace) if lens else trace.maps)]
+    every = [layer.name for layer in trace.layers]
     layer = st.session_state.get("layer")
     at_side = layers_at_side(lens) if lens else []
     if "layer" not in st.query_params and at_side and offered:
-        layer = at_side[0].start(surveyed)
+        layer = at_side[0].start(trace)
     elif layer in every and layer not in offered:  # the one of those before it
         layer = next((name for name in every[every.index(layer) :: -1] if name in offered), None)
     if layer not in offered:
@@ -82,7 +82,7 @@ def _look(slug: str | None) -> None:
     if lens:
         st.session_state[_LOOKED] = (lens.slug, st.session_state[_LOOKED][1])
     choose(layer=layer)
-    unsaid = offered[0] if lens else next((conv.name for conv in surveyed.convs), None)
+    unsaid = offered[0] if lens else next((conv.name for conv in trace.convs), None)
     go(lens=slug, layer=None if layer == unsaid else layer)
 
 

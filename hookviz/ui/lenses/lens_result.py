@@ -41,7 +41,7 @@ _GRID_HEIGHT = 420  # pixels that a grid of channels has at most, where its tile
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class PanelCallbacks:
     """Where a panel can lead to.
 
     Attributes:
@@ -56,7 +56,7 @@ class Ways:
     model: Model
 
 
-def show_result(result: LensResult, ways: Ways) -> None:
+def show_result(result: LensResult, callbacks: PanelCallbacks) -> None:
     """Show all panels in their order; pictures that follow each other stand side by side.
 
     Grids that are states of one thing stand in one place, and a switch flips between them.
@@ -64,7 +64,7 @@ def show_result(result: LensResult, ways: Ways) -> None:
     for kind, panels in groupby(result.panels, _kind):
         if kind and kind[0] is GridPanel:
             states = [panel for panel in panels if isinstance(panel, GridPanel)]
-            _show_grid(_flipped(states, result.lens), ways)
+            _show_grid(_flipped(states, result.lens), callbacks)
             continue
         listed = list(panels)
         if len(listed) > _MOST_LARGE and kind == (ImagePanel,):
@@ -75,7 +75,7 @@ def show_result(result: LensResult, ways: Ways) -> None:
             for column, panel in zip(columns, row, strict=True):
                 with column:
                     if type(panel) in _LEADING:
-                        _LEADING[type(panel)](panel, ways)
+                        _LEADING[type(panel)](panel, callbacks)
                     else:
                         _SHOW[type(panel)](panel)
 
@@ -108,11 +108,11 @@ def _flipped(states: Sequence[GridPanel], lens: str) -> GridPanel:
     return states[names.index(chosen or names[-1])]
 
 
-def _show_grid(panel: GridPanel, ways: Ways) -> None:
+def _show_grid(panel: GridPanel, callbacks: PanelCallbacks) -> None:
     grid = panel.grid
     if not panel.state:
         _title(panel.title)
-    picked = ways.channel(panel.layer) if panel.layer else None
+    picked = callbacks.channel(panel.layer) if panel.layer else None
     if picked is None:
         wide = grid.geometry.width > _SMALL
         st.image(grid.png(), width="stretch" if wide else grid.geometry.width, alt=panel.alt)
@@ -176,9 +176,9 @@ def _show_tree(panel: TreePanel) -> None:
         st.caption(plain(panel.caption))
 
 
-def _show_chart(panel: ChartPanel, ways: Ways) -> None:
+def _show_chart(panel: ChartPanel, callbacks: PanelCallbacks) -> None:
     _title(panel.title)
-    picked = ways.channel(panel.layer) if panel.layer else None
+    picked = callbacks.channel(panel.layer) if panel.layer else None
 
     def lead(position: int) -> None:
         assert picked is not None
@@ -189,12 +189,12 @@ def _show_chart(panel: ChartPanel, ways: Ways) -> None:
         st.caption(plain(panel.caption))
 
 
-def _show_file(panel: FilePanel, ways: Ways) -> None:
+def _show_file(panel: FilePanel, callbacks: PanelCallbacks) -> None:
     """Offer the file, which is made when it is asked for."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
             panel.title,
-            partial(panel.make, ways.model),
+            partial(panel.make, callbacks.model),
             panel.name,
             "application/octet-stream",
             icon=":material/download:",
@@ -204,10 +204,10 @@ def _show_file(panel: FilePanel, ways: Ways) -> None:
             st.caption(plain(panel.caption))
 
 
-def _show_maps(panel: MapsPanel, ways: Ways) -> None:
+def _show_maps(panel: MapsPanel, callbacks: PanelCallbacks) -> None:
     _title(panel.title)
-    to_channel = ways.channel(panel.layer) if panel.layer else None
-    to_images = [ways.image(each.digest) for each in panel.maps]
+    to_channel = callbacks.channel(panel.layer) if panel.layer else None
+    to_images = [callbacks.image(each.digest) for each in panel.maps]
 
     def lead(position: int) -> None:
         to_image = to_images[position]
@@ -237,7 +237,7 @@ def _title(text: str) -> None:
     st.subheader(plain(text), anchor=False)
 
 
-_LEADING: dict[type[Panel], Callable[[Any, Ways], None]] = {
+_LEADING: dict[type[Panel], Callable[[Any, PanelCallbacks], None]] = {
     ChartPanel: _show_chart,
     FilePanel: _show_file,
     GridPanel: _show_grid,

@@ -106,7 +106,7 @@ def _region(parameter: regions.RegionChoice, key: str, subject: Subject) -> str:
 def _layer(parameter: kinds.LayerChoice, key: str, subject: Subject) -> str | None:
     return st.selectbox(
         say(parameter.label),
-        [layer.name for layer in parameter.choices(subject.survey)],
+        [layer.name for layer in parameter.choices(subject.trace)],
         index=None,
         placeholder=say("automatic"),
         key=key,
@@ -117,7 +117,7 @@ def _layer(parameter: kinds.LayerChoice, key: str, subject: Subject) -> str | No
 
 def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | None:
     assert subject.cache is not None
-    first = [layer.name for layer in subject.survey.layers[:1]]
+    first = [layer.name for layer in subject.trace.layers[:1]]
     cached = engine.is_cached(subject.model, subject.model_input, first, subject.cache)
     name = subject.model.name
     try:

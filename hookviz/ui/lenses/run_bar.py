@@ -6,7 +6,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from hookviz.language.saying import say
-from hookviz.serving.held_turn import HeldTurn
+from hookviz.serving.run_slot import RunSlot
 from hookviz.wording import time_left
 
 _PATIENCE = 0.5  # seconds after which a person wants to know how far it is
@@ -33,13 +33,13 @@ class RunBar:
         # The others take away at once what stood there when a run before was stopped.
         self._bar, self._button, *_ = (st.empty() for _ in range(_SLOTS))
         self._title, self._stop, self._from_share = title, stop, from_share
-        self._held: HeldTurn | None = None
+        self._held: RunSlot | None = None
         self._started = self._looked = self._waits_since = 0.0
         self._words = ""
         self._shown = False
         self._instead: Callable[[], None] = _nothing
 
-    def start(self, held: HeldTurn, instead: Callable[[], None]) -> None:
+    def start(self, held: RunSlot, instead: Callable[[], None]) -> None:
         """The run has its turn: the wait before it has a face of its own.
 
         Args:

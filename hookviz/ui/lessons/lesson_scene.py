@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from hookviz.capturing.survey import survey_input
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
@@ -33,8 +33,8 @@ class Stage:
         with resources.use_model(self.choice) as model:
             image = self.shown.image
             model_input = resources.prepare(model, image, size=self.size, whole=self.whole)
-            surveyed = survey_input(model, model_input)
-            yield Scene(model, model_input, image, surveyed, resources.session_cache())
+            trace = input_trace(model, model_input)
+            yield Scene(model, model_input, image, trace, resources.session_cache())
 
 
 def facts_of(step: Step, scene: Scene) -> Mapping[str, Fact]:

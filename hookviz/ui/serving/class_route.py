@@ -38,7 +38,7 @@ _PAUSE = 0.05  # seconds between two messages to one connection
 _BURST, _RATE = 60, 20.0  # messages of a connection at once, and a second after them
 
 
-class _Over(Exception):  # noqa: N818 - an end, and no error
+class _StreamClosed(Exception):  # noqa: N818 - an end, and no error
     """The connection is closed with this code."""
 
     def __init__(self, code: int) -> None:
@@ -60,10 +60,10 @@ class ClassConnections:
             await send({"type": "websocket.accept"})
             try:
                 if not _is_origin_allowed(socket.headers.get("origin"), socket.headers.get("host")):
-                    raise _Over(FOREIGN)
+                    raise _StreamClosed(FOREIGN)
                 attended, seat, woken = await self._seated(incoming)
                 await _serve(attended, seat, woken, incoming, send)
-            except _Over as end:
+            except _StreamClosed as end:
                 await send({"type": "websocket.close", "code": end.code})
         except OSError:
             return  # the line is gone
@@ -74,17 +74,17 @@ class ClassConnections:
         """The class and the seat of who knocks, and what says that there is something new.
 
         Raises:
-            _Over: it gets none. That a code is wrong and that a token is look alike.
+            _StreamClosed: it gets none. That a code is wrong and that a token is look alike.
         """
         if self._knocking >= _KNOCKING:
-            raise _Over(TOO_MANY)
+            raise _StreamClosed(TOO_MANY)
         self._knocking += 1
         try:
             first = await incoming.within(_PATIENCE)
         finally:
             self._knocking -= 1
         if first is None:
-            raise _Over(SILENT)
+            raise _StreamClosed(SILENT)
         said = _read(first.get("text"))
         code, token, before = (str(said.get(name, "")) for name in ("code", "token", "before"))
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
@@ -95,7 +95,7 @@ class ClassConnections:
         attended = classes().known(code)
         seat = attended.sit(token, wake, before) if attended else None
         if attended is None or seat is None:
-            raise _Over(UNKNOWN)
+            raise _StreamClosed(UNKNOWN)
         return attended, seat, woken
 
 
@@ -105,7 +105,7 @@ async def _serve(
     """Hear and tell until one of both ends.
 
     Raises:
-        _Over: the visitor is still there.
+        _StreamClosed: the visitor is still there.
     """
     tasks = [
         asyncio.ensure_future(_hear(attended, seat, incoming)),
@@ -130,12 +130,14 @@ async def _tell(attended: SchoolClass, seat: Seat, woken: asyncio.Event, send: S
     while True:
         woken.clear()
         view = attended.view(seat)
-        news = {name: value for name, value in view.items() if told.get(name, _Over) != value}
+        news = {
+            name: value for name, value in view.items() if told.get(name, _StreamClosed) != value
+        }
         if news:
             await send({"type": "websocket.send", "text": json.dumps(news)})
             told |= news
         if view["over"]:
-            raise _Over(1000)
+            raise _StreamClosed(1000)
         await asyncio.sleep(_PAUSE)
         try:
             await asyncio.wait_for(woken.wait(), _BEAT)
@@ -147,7 +149,7 @@ async def _hear(attended: SchoolClass, seat: Seat, incoming: Incoming) -> None:
     """Take in what comes, until the visitor is gone.
 
     Raises:
-        _Over: it is too much, or nothing that may be said from this seat.
+        _StreamClosed: it is too much, or nothing that may be said from this seat.
     """
     clock = asyncio.get_running_loop().time
     room, at = float(_BURST), clock()
@@ -158,7 +160,7 @@ async def _hear(attended: SchoolClass, seat: Seat, incoming: Incoming) -> None:
         now = clock()
         room, at = min(_BURST, room + (now - at) * _RATE) - 1, now
         if room < 0:
-            raise _Over(TOO_FAST)
+            raise _StreamClosed(TOO_FAST)
         said = _read(message.get("text"))
         match said:
             case {"state": str(query)} if seat.follower is None:
@@ -171,23 +173,23 @@ async def _hear(attended: SchoolClass, seat: Seat, incoming: Incoming) -> None:
             case {"vote": int(answer), "question": int(number)} if seat.follower is not None:
                 attended.vote(seat, number, answer)
             case _:
-                raise _Over(STRANGE)
+                raise _StreamClosed(STRANGE)
 
 
 def _read(text: str | None) -> dict[str, Any]:
     """What a message says.
 
     Raises:
-        _Over: it is too long, or no object in JSON.
+        _StreamClosed: it is too long, or no object in JSON.
     """
     if text is not None and len(text) > _LARGEST:
-        raise _Over(TOO_LARGE)
+        raise _StreamClosed(TOO_LARGE)
     try:
         said = json.loads(text or "")
     except (ValueError, RecursionError) as error:
-        raise _Over(STRANGE) from error
+        raise _StreamClosed(STRANGE) from error
     if not isinstance(said, dict):
-        raise _Over(STRANGE)
+        raise _StreamClosed(STRANGE)
     return said
 
 

@@ -72,7 +72,7 @@ async def script() -> str:
             get_instance().does_script_run_without_error(), _PATIENCE - 1
         )
     except TimeoutError:
-        if capacity.admission().waiting:
+        if capacity.queue().waiting:
             return "busy"
         raise
     return "ok" if ran else "error"

@@ -1,9 +1,10 @@
 """The WebSocket by which a page sends a camera's frames and gets what is drawn of each.
 
 A frame is its number as uint32, little endian, and a JPEG, WebP or PNG file; a text says what is
-picked (`hookviz.live.wishes`). What comes back are `hookviz.live.answers`, or in JSON why a frame
-could not be drawn (``refused``) or why the stream is over (``over``). One frame is computed at a
-time; of those that come meanwhile the newest is kept. No frame is stored, logged or cached.
+picked (`hookviz.live.stream_options`). What comes back are `hookviz.live.answers`, or in JSON why a
+frame could not be drawn (``refused``) or why the stream is over (``over``). One frame is
+computed at a time; of those that come meanwhile the newest is kept. No frame is stored, logged or
+cached.
 """
 
 import asyncio
@@ -27,9 +28,9 @@ from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.language.speaking import speaking
 from hookviz.live import frames
-from hookviz.live.stream import Over, Stream
+from hookviz.live.stream import Stream, StreamClosed
+from hookviz.live.stream_options import read_stream_options
 from hookviz.live.streams import streams
-from hookviz.live.wishes import read_wishes
 from hookviz.serving import capacity, logs
 from hookviz.settings import settings
 from hookviz.ui.languages import language_of
@@ -58,13 +59,13 @@ class Live:
 
     async def _until_it_ends(self, socket: WebSocket, incoming: Incoming, send: Send) -> None:
         await incoming.next()  # it asks to be let in
-        over: asyncio.Future[Over] = asyncio.get_running_loop().create_future()
+        over: asyncio.Future[StreamClosed] = asyncio.get_running_loop().create_future()
         try:
             await send({"type": "websocket.accept"})
             try:
                 stream = _open(socket, over)
                 await _serve(stream, incoming, send, over)
-            except Over as end:
+            except StreamClosed as end:
                 await _tell(send, {"over": end.words})
                 await send({"type": "websocket.close", "code": end.code})
         except OSError:
@@ -73,21 +74,21 @@ class Live:
             incoming.close()
 
 
-def _open(socket: WebSocket, over: asyncio.Future[Over]) -> Stream:
+def _open(socket: WebSocket, over: asyncio.Future[StreamClosed]) -> Stream:
     """The stream of who knocks.
 
     Raises:
-        Over: they get none.
+        StreamClosed: they get none.
     """
     if not _is_origin_allowed(socket.headers.get("origin"), socket.headers.get("host")):
-        raise Over(FOREIGN, say("Frames are taken from this server's own page alone."))
+        raise StreamClosed(FOREIGN, say("Frames are taken from this server's own page alone."))
     loop, come = asyncio.get_running_loop(), socket.cookies.get(XSRF_COOKIE_NAME)
 
-    def settle(why: Over) -> None:
+    def settle(why: StreamClosed) -> None:
         if not over.done():
             over.set_result(why)
 
-    def told(why: Over) -> None:
+    def told(why: StreamClosed) -> None:
         loop.call_soon_threadsafe(settle, why)
 
     token = socket.query_params.get("token", "")
@@ -100,16 +101,16 @@ def _is_same(come: str | None, offered: str) -> bool:
 
 
 async def _serve(
-    stream: Stream, incoming: Incoming, send: Send, over: asyncio.Future[Over]
+    stream: Stream, incoming: Incoming, send: Send, over: asyncio.Future[StreamClosed]
 ) -> None:
     """Read and answer until one of both ends.
 
     Raises:
-        Over: the stream is over, and the visitor still there.
+        StreamClosed: the stream is over, and the visitor still there.
     """
     metrics, tally = capacity.metrics(), _Tally()
     started = time.perf_counter()
-    tasks: set[asyncio.Future[Over | None]] = {
+    tasks: set[asyncio.Future[StreamClosed | None]] = {
         asyncio.ensure_future(_read(stream, incoming, tally)),
         asyncio.ensure_future(_answer(stream, send, tally)),
         asyncio.ensure_future(over),
@@ -122,7 +123,7 @@ async def _serve(
             why = task.result()
             if why is not None:
                 raise why
-    except Over:
+    except StreamClosed:
         outcome = "refused"
         raise
     finally:
@@ -150,7 +151,7 @@ class _Tally:
         self.computing = False
 
 
-async def _read(stream: Stream, incoming: Incoming, tally: _Tally) -> Over | None:
+async def _read(stream: Stream, incoming: Incoming, tally: _Tally) -> StreamClosed | None:
     """Take in what comes; why the stream is over, None where the visitor is gone."""
     room, at = _MESSAGES, time.monotonic()
     while True:
@@ -158,26 +159,28 @@ async def _read(stream: Stream, incoming: Incoming, tally: _Tally) -> Over | Non
         if message is None:
             if tally.computing:
                 continue
-            return Over(SILENT, say("No frame has come for a minute, so this stream is over."))
+            return StreamClosed(
+                SILENT, say("No frame has come for a minute, so this stream is over.")
+            )
         if message["type"] != "websocket.receive":
             return None
         now = time.monotonic()
         room, at = min(_MESSAGES, room + (now - at) * _MESSAGES) - 1, now
         if room < 0:
-            return Over(
+            return StreamClosed(
                 TOO_FAST,
                 say("More than {messages:.0f} messages came in a second.", messages=_MESSAGES),
             )
         text, data = message.get("text"), message.get("bytes")
         if text is not None:
             try:
-                stream.wishes = read_wishes(text)
+                stream.options = read_stream_options(text)
             except HookVizError as error:
-                return Over(_STRANGE, str(error))
+                return StreamClosed(_STRANGE, str(error))
             continue
         assert data is not None
         if len(data) > frames.MOST_BYTES:
-            return Over(
+            return StreamClosed(
                 TOO_LARGE,
                 say(
                     "A frame of {data_count:,} bytes came, and {most_bytes:,} is the most. As "
@@ -191,7 +194,7 @@ async def _read(stream: Stream, incoming: Incoming, tally: _Tally) -> Over | Non
         tally.waiting.set()
 
 
-async def _answer(stream: Stream, send: Send, tally: _Tally) -> Over | None:
+async def _answer(stream: Stream, send: Send, tally: _Tally) -> StreamClosed | None:
     """Send what frames become, one after the other; None where there is nobody to send it to."""
     loop, metrics = asyncio.get_running_loop(), capacity.metrics()
     while True:
@@ -206,7 +209,9 @@ async def _answer(stream: Stream, send: Send, tally: _Tally) -> Over | None:
             _log.exception("A frame failed")
             if metrics is not None:
                 metrics.failed()
-            return Over(_OURS, say("Something went wrong on our side, and it has been logged."))
+            return StreamClosed(
+                _OURS, say("Something went wrong on our side, and it has been logged.")
+            )
         if made is None:
             return None
         if isinstance(made, bytes):

@@ -10,7 +10,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
-from hookviz.explaining.silenced_network import new_bytes, silenced
+from hookviz.explaining.channel_mask import new_bytes, silenced
 from hookviz.images import reading
 from hookviz.language.saying import say
 from hookviz.models import loading, user_models

@@ -12,14 +12,14 @@ from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.live.streams import streams
 from hookviz.serving import capacity, logs, out_of_memory
-from hookviz.serving.held_turn import HeldTurn
+from hookviz.serving.run_slot import RunSlot
 from hookviz.serving.time_limit import TooLongError
 
 
 @contextmanager
 def turn(
     label: str, kind: str = "capture", *, model: str = "", layer: str = ""
-) -> Iterator[HeldTurn]:
+) -> Iterator[RunSlot]:
     """Wait for this session's turn, with its place on the screen, and hold it for the block.
 
     Gives the turn, whose time limit whatever computes takes as its progress callback; a run that
@@ -53,17 +53,17 @@ def turn(
 
     with (
         logs.bound(session=session(), request=secrets.token_hex(4), model=model, layer=layer),
-        capacity.admission().turn(session(), tell) as waited,
+        capacity.queue().turn(session(), tell) as waited,
     ):
         if shown:
             line.empty()
-        held = HeldTurn(capacity.admission(), session(), label)
-        with _written_down(kind, held, waited), out_of_memory.told(label):
+        held = RunSlot(capacity.queue(), session(), label)
+        with _written_down(kind, held, waited), out_of_memory.translate_oom(label):
             yield held
 
 
 @contextmanager
-def _written_down(kind: str, held: HeldTurn, waited: float) -> Iterator[None]:
+def _written_down(kind: str, held: RunSlot, waited: float) -> Iterator[None]:
     """Log and measure a run, however it ends."""
     started = time.perf_counter()
     outcome = "stopped"  # by Streamlit, for a click or a closed tab

@@ -7,7 +7,7 @@ from dataclasses import replace
 import streamlit as st
 
 from hookviz.errors import SettingError, UnknownLayerError
-from hookviz.explaining.silenced_network import read_silence
+from hookviz.explaining.channel_mask import read_channel_mask
 from hookviz.language.saying import say
 from hookviz.ui.link import go
 from hookviz.ui.serving import resources
@@ -29,7 +29,7 @@ def keep_silent(
     if not asked:
         return choice
     try:
-        silence = read_silence(asked)
+        silence = read_channel_mask(asked)
         silent = replace(choice, silence=silence)
         with resources.use_model(silent, while_loading):
             pass  # it stays in memory for the page

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hookviz.capturing.inputs import prepare
-from hookviz.hooking.forward_pass import Telling
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.images import reading
 from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.more_images import prepared_alike
@@ -18,7 +18,7 @@ def test_images_become_inputs_as_the_first_one_did(tiny: Model, options: dict[st
     subject = Subject(tiny, prepare(tiny, image, **options), image)
     listed = {"first": image, "other": picture(5), "tensor": torch.ones(3, 8, 8), "broken": b"no"}
     told: list[float] = []
-    inputs = prepared_alike(subject, listed, Telling(told.append))
+    inputs = prepared_alike(subject, listed, ProgressReporter(told.append))
     assert list(inputs) == list(listed)
     assert inputs["first"] is subject.model_input
     expected = prepare(tiny, picture(5), **options)

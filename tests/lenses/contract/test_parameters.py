@@ -36,14 +36,14 @@ def test_a_block_is_taken_where_the_lens_takes_any_layer() -> None:
     model = load_model("shapesnet")
     subject = Subject(model, prepare(model, random_input(0, 128)), None)
     takes_any = parameters.LayerChoice(kind="any", default="last map")
-    names = [layer.name for layer in takes_any.choices(subject.survey)]
+    names = [layer.name for layer in takes_any.choices(subject.trace)]
     runs = [name for name, _ in model.network.named_modules() if name]
     assert sorted(names) == sorted(runs)
     assert names.index("stage1") < names.index("stage1.first.conv")
     assert takes_any.resolve("stage2.first", subject) == "stage2.first"
     for default in ("first", "last", "last conv"):
         chosen = replace(takes_any, default=default).resolve(None, subject)
-        assert chosen in [layer.name for layer in subject.survey.layers], "no block by default"
+        assert chosen in [layer.name for layer in subject.trace.layers], "no block by default"
     assert takes_any.resolve(None, subject) == "stage3.relu_out"
     assert replace(takes_any, default="last conv").resolve(None, subject) == (
         parameters.LayerChoice().resolve(None, subject)
@@ -141,7 +141,7 @@ def test_without_images_the_samples_may_be_taken(subject: Subject) -> None:
 
 def test_layers_that_put_out_maps_and_channels(subject: Subject) -> None:
     maps = parameters.LayerChoice(kind="maps", default="last map")
-    assert [layer.name for layer in maps.choices(subject.survey)] == ["conv1", "relu", "conv2"]
+    assert [layer.name for layer in maps.choices(subject.trace)] == ["conv1", "relu", "conv2"]
     assert maps.resolve(None, subject) == "conv2"
     with pytest.raises(UnknownLayerError, match="head"):
         maps.resolve("head", subject)

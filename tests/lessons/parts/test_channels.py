@@ -21,7 +21,7 @@ def test_the_closest_channel(scene: Callable[[], Scene], seek: str, axis: int) -
 
     here = scene()
     facts = PART.facts(here, with_defaults(PART, seek=seek, channel="closest"))
-    name = here.survey.convs[0].name
+    name = here.trace.convs[0].name
     maps = hookviz.capture(here.model, here.model_input, name)[name].values.numpy()
     assert here.model_input.picture is not None
     grey = here.model_input.picture.astype(np.float64) / 255 @ (0.299, 0.587, 0.114)
@@ -41,7 +41,7 @@ def test_the_closest_channel(scene: Callable[[], Scene], seek: str, axis: int) -
 def test_the_lesson_says_which_layer_and_where_it_is_in_the_explorer() -> None:
     options = with_defaults(PART, layer="last", channel="3")
     facts = PART.facts(star(), options)
-    layer = star().survey.convs[-1]
+    layer = star().trace.convs[-1]
     assert facts["layer"] == layer.name
     assert (facts["rows"], facts["columns"]) == layer.output_shape[1:]
     assert "best" not in facts

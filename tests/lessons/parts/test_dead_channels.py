@@ -30,7 +30,7 @@ def test_counts_are_those_of_plain_captures() -> None:
 
 def test_by_default_it_is_the_layer_with_the_most() -> None:
     counts = {}
-    for layer in star().survey.convs:
+    for layer in star().trace.convs:
         options = with_defaults(PART, layer=layer.name)
         counts[layer.name] = PART.facts(star(), options)["dead"]
     most = PART.facts(star(), with_defaults(PART))

@@ -20,7 +20,7 @@ def test_facts_are_what_the_lens_runs_with() -> None:
 
 def test_a_link_has_the_settings_as_the_lens_has_them_on_the_page() -> None:
     options = with_defaults(PART, lens="grad-cam", layer="last", settings="target=ring")
-    last = star().survey.convs[-1].name
+    last = star().trace.convs[-1].name
     assert PART.link(star(), options) == {
         "lens": "grad-cam",
         "grad-cam-target": "ring",

@@ -6,7 +6,7 @@ import torch
 
 import hookviz
 from hookviz.errors import HookVizError
-from hookviz.explaining.silenced_network import read_silence, silenced
+from hookviz.explaining.channel_mask import read_channel_mask, silenced
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import Scene
 from hookviz.lessons.parts.what_if import (
@@ -29,7 +29,7 @@ def test_without_channels_is_what_the_silenced_network_says() -> None:
     options = with_defaults(PART, change="silence", amount="9", layer="middle")
     facts, link = PART.facts(scene, options), PART.link(scene, options)
     assert link["layer"] == facts["layer"] == layer_of(scene, "middle").name
-    silence = read_silence(link["silenced"])
+    silence = read_channel_mask(link["silenced"])
     assert len(silence.channels) == facts["amount"] == 9
     said = hookviz.capture(silenced(scene.model, silence), scene.model_input).predictions(20)
     assert facts["after_chance"] == percent(dict(said)[str(facts["label"])])
@@ -42,7 +42,7 @@ def test_those_that_matter_most_are_found_by_switching_each_off() -> None:
     count = layer_of(scene, "first").output_shape[0]
     scores = []
     for channel in range(count):
-        without = silenced(scene.model, read_silence(f"{link['layer']}:{channel}"))
+        without = silenced(scene.model, read_channel_mask(f"{link['layer']}:{channel}"))
         logits = hookviz.capture(without, scene.model_input).logits
         assert logits is not None
         scores.append(float(logits[3]))  # the star
@@ -89,6 +89,6 @@ def test_a_model_with_steps_of_its_own_says_what_it_cant() -> None:
     model = hookviz.wrap(seeded(Tiny), lambda image: torch.zeros(3, 16, 16))
     scene = star()
     made = hookviz.capture(model, torch.zeros(3, 16, 16)).model_input
-    own = Scene(model, made, scene.image, scene.survey)
+    own = Scene(model, made, scene.image, scene.trace)
     with pytest.raises(HookVizError, match="function of its own"):
         PART.facts(own, with_defaults(PART, change="turn"))

@@ -34,9 +34,9 @@ st.session_state["links"] = links
 
 
 SILENT = PIN_TWICE.replace(
-    '"yours", file)', '"random", silence=Silence("conv", (number,)))'
+    '"yours", file)', '"random", silence=ChannelMask("conv", (number,)))'
 ).replace(
-    "import reading", "import reading\nfrom hookviz.explaining.silenced_network import Silence"
+    "import reading", "import reading\nfrom hookviz.explaining.channel_mask import ChannelMask"
 )
 
 

@@ -6,15 +6,15 @@ from streamlit.testing.v1 import AppTest
 
 BAR = """
 import streamlit as st
-from hookviz.serving.held_turn import HeldTurn
-from hookviz.serving.run_queue import Admission
+from hookviz.serving.run_slot import RunSlot
+from hookviz.serving.fair_queue import FairQueue
 from hookviz.ui.lenses import run_bar
 
 now = 100.0
 run_bar.time.monotonic, before = (lambda: now), run_bar.time.monotonic
 try:
     bar = run_bar.RunBar("Growing", lambda: None, FROM)
-    held = HeldTurn(Admission(1), "me", "Growing")
+    held = RunSlot(FairQueue(1), "me", "Growing")
     bar.start(held, lambda: st.write("the spinner goes"))
     STEPS
 finally:

@@ -101,7 +101,7 @@ def on_a_stream(
     return in_a_loop_of_its_own(run())
 
 
-async def end_of(stream: LiveStream) -> tuple[int, str]:
+async def color_limit(stream: LiveStream) -> tuple[int, str]:
     """The code with which a stream is closed, 1006 without one, and the words before."""
     words = ""
     try:
@@ -231,7 +231,7 @@ def test_messages_too_large_or_of_no_sense_end_the_stream(
 ) -> None:
     async def send(stream: LiveStream, _tab: Visitor) -> tuple[int, str]:
         await stream.socket.send(message)
-        return await end_of(stream)
+        return await color_limit(stream)
 
     ended, said = on_a_stream(served, send)
     assert ended == code
@@ -241,7 +241,7 @@ def test_messages_too_large_or_of_no_sense_end_the_stream(
 
 def test_a_flood_ends_the_stream(served: Served) -> None:
     async def flood(stream: LiveStream, _tab: Visitor) -> tuple[int, str]:
-        ending = asyncio.ensure_future(end_of(stream))
+        ending = asyncio.ensure_future(color_limit(stream))
         for _ in range(3000):
             if ending.done():
                 break
@@ -306,7 +306,7 @@ def test_only_the_visitor_who_was_offered_it_has_the_stream(served: Served) -> N
             ]
             for visitor, way in ways:
                 async with live(served.server, visitor, **way) as stream:
-                    heard.append(await end_of(stream))
+                    heard.append(await color_limit(stream))
             # and the same browser may, though its cookie looks another each time that it is set
             health = await asyncio.to_thread(
                 requests.get,
@@ -337,10 +337,10 @@ def test_streams_are_bounded_and_one_that_ends_makes_room(served: Served) -> Non
             assert served.probe()["live"] == 4
             assert served.counted("live_streams") == 4
             async with live(served.server, tabs[4]) as stream:
-                codes.append((await end_of(stream))[0])
+                codes.append((await color_limit(stream))[0])
             # the same session once more: its first connection ends, and nobody else's
             again = await stack.enter_async_context(live(served.server, tabs[0]))
-            codes.append((await end_of(held[0]))[0])
+            codes.append((await color_limit(held[0]))[0])
             await again.ask(2, frame())
             await held[1].ask(2, frame())
             await held[2].socket.close()
@@ -393,7 +393,7 @@ def test_a_stream_ends_with_its_page_however_that_ends(served: Served) -> None:
         await stream.ask(1, frame())
         tab.query = "live=0"
         await tab.run()
-        return await end_of(stream)
+        return await color_limit(stream)
 
     code, words = on_a_stream(served, withdraw)
     assert (code, bool(words)) == (4401, True)
@@ -510,7 +510,7 @@ def test_a_server_without_streams_says_so() -> None:
                 await tab.run()
                 assert tab.texts == []  # who does not know the class code is offered no token
                 async with live(server, tab, token="x" * 32, language=language) as stream:
-                    return await end_of(stream)
+                    return await color_limit(stream)
 
         told = {"en": "switched off", "zh_CN": "关闭"}
         for language, words in told.items():
@@ -529,7 +529,7 @@ def test_a_server_that_is_told_to_end_ends_its_streams_and_itself() -> None:
             for number in range(5):
                 await stream.send(number, frame())
             os.kill(server.pid(), signal.SIGTERM)
-            return (await end_of(stream))[0]
+            return (await color_limit(stream))[0]
 
         pid = server.pid()
         assert on_a_stream(served, watch) in (1012, 1005, 1006)

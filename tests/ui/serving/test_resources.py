@@ -9,7 +9,7 @@ from streamlit.proto.Common_pb2 import FileURLs
 from streamlit.runtime.uploaded_file_manager import UploadedFile, UploadedFileRec
 from torch import Tensor
 
-from hookviz.explaining.silenced_network import Silence
+from hookviz.explaining.channel_mask import ChannelMask
 from hookviz.models import catalog, shapesnet
 from hookviz.serving import capacity
 from hookviz.serving.time_limit import TimeLimit, TooLongError
@@ -52,7 +52,7 @@ def test_silent_channels_are_a_model_of_their_own_that_costs_what_is_copied() ->
     with resources.use_model(whole) as model:
         used = capacity.model_pool().used
         for channels in ((1,), (1, 2)):
-            choice = replace(whole, silence=Silence(layer, channels))
+            choice = replace(whole, silence=ChannelMask(layer, channels))
             with resources.use_model(choice) as silent, resources.use_model(choice) as same:
                 assert same is silent
                 assert silent.digest != model.digest

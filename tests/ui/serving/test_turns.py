@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from hookviz.serving import capacity, logs
-from hookviz.serving.run_queue import Admission
+from hookviz.serving.fair_queue import FairQueue
 from hookviz.settings import settings
 
 RUN = """
@@ -32,10 +32,10 @@ def fresh() -> Iterator[None]:
     logger = logging.getLogger("hookviz")
     before = logger.handlers[:], logger.level
     settings.cache_clear()
-    capacity.admission.cache_clear()
+    capacity.queue.cache_clear()
     yield
     settings.cache_clear()
-    capacity.admission.cache_clear()
+    capacity.queue.cache_clear()
     logger.handlers[:], level = before
     logger.setLevel(level)
 
@@ -59,17 +59,17 @@ def test_a_turn_that_is_free_is_had_at_once_and_written_down() -> None:
 
 
 def test_who_waits_sees_their_place_and_then_the_line_is_gone() -> None:
-    admission: Admission = capacity.admission()
-    admission.runs = 1
+    fair_queue: FairQueue = capacity.queue()
+    fair_queue.runs = 1
     places: list[int] = []
     ended = threading.Event()
 
     def ahead() -> None:
-        with admission.turn("ahead", places.append):
+        with fair_queue.turn("ahead", places.append):
             ended.wait(20)
 
     others = threading.Thread(target=ahead)
-    with admission.turn("first"):
+    with fair_queue.turn("first"):
         others.start()
         while not places:
             time.sleep(0.01)
@@ -79,9 +79,9 @@ def test_who_waits_sees_their_place_and_then_the_line_is_gone() -> None:
     ended.set()
     others.join(20)
     deadline = time.monotonic() + 20
-    while (admission.running or admission.waiting) and time.monotonic() < deadline:
+    while (fair_queue.running or fair_queue.waiting) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert (admission.running, admission.waiting) == (0, 0)
+    assert (fair_queue.running, fair_queue.waiting) == (0, 0)
 
 
 def test_a_run_over_its_time_is_ended_and_says_what_takes_less(
@@ -93,7 +93,7 @@ def test_a_run_over_its_time_is_ended_and_says_what_takes_less(
     assert "ResNet-18 took longer than the 1 seconds" in done.error[0].value
     assert "HOOKVIZ_RUN_SECONDS" in done.error[0].value
     assert not done.markdown
-    assert capacity.admission().running == 0
+    assert capacity.queue().running == 0
 
 
 def test_runs_are_measured_where_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from hookviz.types import Model
 from hookviz.ui.components.map import show_map
 from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.explorer.atlas_choice import shown_atlas
-from hookviz.ui.explorer.excitations import patches_of
+from hookviz.ui.explorer.top_activations import patches_of
 from hookviz.ui.lessons.maps import grid_of
 from hookviz.ui.lessons.picks import pick, picked, remember_link
 from hookviz.ui.state import Cell, plain
@@ -110,7 +110,7 @@ def _show_excitations(model: Model, level: Level, channel: int) -> None:
     if atlas is None or name not in atlas.layers:
         return
     try:
-        found = atlas.excites(name, channel)
+        found = atlas.top_activations(name, channel)
     except HookVizError as error:
         st.caption(plain(str(error)))
         return

@@ -14,7 +14,7 @@ from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import find_lens, look
 from hookviz.lessons.part import Options, Scene
 from hookviz.lessons.parts.lens import given, named, subject_of
-from hookviz.ui.lenses.lens_result import Ways, show_result
+from hookviz.ui.lenses.lens_result import PanelCallbacks, show_result
 from hookviz.ui.lenses.lens_widgets import pick_parameters
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.turns import turn
@@ -31,7 +31,7 @@ def show(scene: Scene, options: Options, key: str) -> None:
             result = _result(lens, scene, chosen)
             panels = tuple(panel for panel in result.panels if _is_shown(panel, options["panels"]))
             # nothing in it leads away from the lesson: the link below opens it in the explorer
-            nowhere = Ways(lambda _layer: None, lambda _digest: None, scene.model)
+            nowhere = PanelCallbacks(lambda _layer: None, lambda _digest: None, scene.model)
             show_result(replace(result, panels=panels), nowhere)
     except HookVizError as error:
         st.info(plain(str(error)), icon=":material/info:")
@@ -43,7 +43,7 @@ def _picked(lens: Lens, scene: Scene, names: tuple[str, ...]) -> dict[str, Any]:
         return {}
     offered = replace(lens, parameters=tuple(p for p in lens.parameters if p.name in names))
     subject = replace(subject_of(scene), cache=resources.session_cache())
-    layer = scene.survey.layers[0]  # which no parameter is chosen by: none of these is at the side
+    layer = scene.trace.layers[0]  # which no parameter is chosen by: none of these is at the side
     picked = pick_parameters(offered, subject, layer)
     return {name: value for name, value in picked.items() if value is not None}
 

@@ -1,0 +1,122 @@
+"""What the numbers of a lens depend on."""
+
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import nn
+from torch.utils.weak import WeakIdKeyDictionary
+
+from hookviz.capturing.layer_trace import layer_trace
+from hookviz.capturing.layers import channels_last, leaf_names
+from hookviz.codegen.facts import Source, source_of
+from hookviz.types import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Which of a network's modules are layers, by their names.
+
+    Attributes:
+        layers: what a person would call a layer, in the network's own order.
+        without_parts: those that have no modules inside.
+        with_weights: those that have parameters of their own beside the modules inside.
+    """
+
+    layers: tuple[str, ...]
+    without_parts: frozenset[str]
+    with_weights: frozenset[str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LensRecipe(Source):
+    """What the numbers of a lens depend on, beside the weights and the image themselves.
+
+    Attributes:
+        lens: its slug.
+        chosen: the parameters that it ran with, defaults filled in.
+        values: what its numbers are called, with their shapes.
+        shape: ``(C, H, W)`` of the input.
+        output: the shape of what the chosen layer puts out, without the batch.
+        categories: the classes' names.
+        convs: the conv layers that run, in order of execution.
+        runs: the layers that run, in order of execution.
+        structure: which of the network's modules are layers.
+        channels_last: whether the channels of the chosen layer are the last dimension of what it
+            puts out.
+    """
+
+    lens: str
+    chosen: Mapping[str, Any]
+    values: Mapping[str, tuple[int, ...]]
+    shape: tuple[int, ...]
+    output: tuple[int, ...] = ()
+    categories: tuple[str, ...]
+    convs: tuple[str, ...]
+    runs: tuple[str, ...]
+    structure: Structure
+    channels_last: bool = False
+
+
+def lens_recipe_of(
+    model: Model,
+    image: str,
+    lens: str,
+    chosen: Mapping[str, Any],
+    values: Mapping[str, Any],
+    *,
+    shape: tuple[int, ...],
+    size: int | None = None,
+    whole: bool = False,
+) -> LensRecipe:
+    """What the numbers depend on that a lens found for `model` and the image file called `image`.
+
+    Args:
+        model: the network that was looked at.
+        image: the file's name.
+        lens: the lens's slug.
+        chosen: its parameters, as `LensResult.chosen` has them.
+        values: its numbers, as `LensResult.values` has them; their shapes are kept.
+        shape: ``(C, H, W)`` of the input.
+        size: what `run_lens` was given.
+        whole: what `run_lens` was given.
+    """
+    trace, structure = layer_trace(model, shape), _structure(model.network)
+    layer = chosen.get("layer")
+    output = next(
+        (info.output_shape for info in (*trace.layers, *trace.maps) if info.name == layer), ()
+    )
+    source = source_of(model, image, size=size, whole=whole)
+    return LensRecipe(
+        **source | {"more_images": bool(chosen.get("images"))},
+        lens=lens,
+        chosen=dict(chosen),
+        values={name: np.shape(value) for name, value in values.items()},
+        shape=shape,
+        output=output,
+        categories=model.categories,
+        convs=tuple(conv.name for conv in trace.convs),
+        runs=tuple(each.name for each in trace.layers),
+        structure=structure,
+        channels_last=len(output) > 1
+        and channels_last(output, model.network.get_submodule(str(layer)), shape[-2] / shape[-1]),
+    )
+
+
+_structures: MutableMapping[nn.Module, Structure] = WeakIdKeyDictionary()
+
+
+def _structure(network: nn.Module) -> Structure:
+    """A network's layers; remembered, since the page asks again at every click."""
+    if network not in _structures:
+        leaves = leaf_names(network)
+        every = {name: module for name, module in network.named_modules() if name}
+        single = {name for name, module in every.items() if not any(module.children())}
+        holding = {name for name, each in every.items() if list(each.parameters(recurse=False))}
+        _structures[network] = Structure(
+            layers=tuple(name for name in every if name in leaves),
+            without_parts=frozenset(single),
+            with_weights=frozenset(holding - single),
+        )
+    return _structures[network]

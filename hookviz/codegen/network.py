@@ -1,0 +1,229 @@
+"""The part of a script that makes the network and its input."""
+
+import inspect
+import re
+from collections.abc import Iterable
+from functools import cache
+from textwrap import indent
+
+from hookviz.codegen.facts import Source
+from hookviz.codegen.wording import call, quoted, to_fill_in
+from hookviz.models import architectures, shapesnet
+from hookviz.models.bundled import BUNDLED
+from hookviz.models.checkpoints.state_dicts import USUAL_KEYS
+from hookviz.models.matching import WRAPPERS
+from hookviz.settings import settings
+
+_WIDTH = 86  # characters that a call can have and still stand in one line
+
+
+def _network(source: Source) -> str:
+    """Makes ``model``, and ``weights`` where torchvision's bring the preprocessing."""
+    if source.origin == "own":
+        says = "Your own network with its weights in it, made as you made it for HookViz."
+        return to_fill_in("build_model()", says, "model = build_model().eval()")
+    lines = [_bundled_source()] if source.origin == "bundled" else []
+    lines += ["# eval() makes batch norm and dropout work as in use, not as in training."]
+    if _brings_steps(source) and (source.image or _from_library(source)):
+        unused = "" if _from_library(source) else "  # for their preprocessing alone"
+        name = quoted(source.architecture)
+        lines += [f"weights = models.get_model_weights({name}).DEFAULT{unused}"]
+    if source.weights == "random":
+        lines += ["torch.manual_seed(0)  # the same random weights every time"]
+    lines += [f"model = {_architecture(source)}.eval()"]
+    file = weights_file(source)
+    if file:
+        lines += _load_weights(source, file)
+    return "\n".join(lines)
+
+
+def _architecture(source: Source) -> str:
+    """The call that makes the network, with its weights where a library has them."""
+    pretrained = _from_library(source)
+    options: dict[str, object] = {}
+    if source.is_checkpoint:
+        options["num_classes"] = source.classes
+    if source.origin == "bundled":
+        return call("ShapesNet", *map(str, options.values()))
+    if source.origin == "timm":
+        options |= {"pretrained": True} if pretrained else {}
+        return call("timm.create_model", quoted(source.architecture), **options)
+    if pretrained:
+        options["weights"] = "weights" if _brings_steps(source) else '"DEFAULT"'
+    elif _has_training_heads(source):  # the heads draw random numbers too, a checkpoint needs none
+        heads = source.weights == "random"
+        options |= {"aux_logits": heads, "transform_input": True, "init_weights": heads}
+    line = call("models.get_model", quoted(source.architecture), **options)
+    return line if len(line) < _WIDTH else line.replace("(", "(\n    ")[:-1] + "\n)"
+
+
+def _from_library(source: Source) -> bool:
+    """Whether the library that has the architecture looks after its weights as well."""
+    return source.weights == "pretrained" and not source.is_shipped
+
+
+def _has_training_heads(source: Source) -> bool:
+    """Whether the architecture has heads that only training uses: GoogLeNet and Inception."""
+    return source.origin == "torchvision" and architectures.has_training_heads(source.model)
+
+
+@cache
+def _bundled_source() -> str:
+    """The classes of the network that ships with HookViz, docstrings cut to their first lines."""
+    parts = (shapesnet.ConvNorm, shapesnet.Stem, shapesnet.ResidualStage, shapesnet.ShapesNet)
+    source = "\n\n".join(inspect.getsource(part) for part in parts)
+    source = source.replace("len(CATEGORIES)", str(len(shapesnet.CATEGORIES)))
+    cut = re.sub(r'("""(?:(?!""")[^\n])+)\n.*?"""', r'\1"""', source, flags=re.DOTALL)
+    return f"\n{cut}\n"
+
+
+def weights_file(source: Source) -> str | None:
+    """Which file of weights the script reads by itself; None where a library looks after that."""
+    if source.is_checkpoint:
+        return source.weights
+    return BUNDLED[source.model].weights_file.name if source.is_shipped else None
+
+
+def _load_weights(source: Source, file: str) -> list[str]:
+    """Fill ``model`` from the file."""
+    safe = file.endswith(".safetensors")
+    read = "load_file(WEIGHTS)" if safe else _TORCH_LOAD
+    if not source.is_checkpoint:
+        return [f"model.load_state_dict({read})"]
+    lines = [] if safe else [_UNWRAP.format(keys=_written(USUAL_KEYS))]
+    found = read if safe else f"weights_in({read})"
+    lines += [_RENAME.format(found=found, wrappers=_written(WRAPPERS))]
+    if source.model.startswith("densenet"):
+        lines += [_OLD_DENSENET]
+    return [*lines, _FILL]
+
+
+def _written(names: Iterable[str]) -> str:
+    """Names in a line or, where that would be too long, in as many lines as ruff makes of them."""
+    words = [quoted(name) for name in names]
+    line = f"({', '.join(words)})"
+    return line if len(line) < _WIDTH else "(\n    " + ",\n    ".join(words) + ",\n)"
+
+
+_TORCH_LOAD = 'torch.load(WEIGHTS, map_location="cpu", weights_only=True)'
+_UNWRAP = '''
+KEYS = {keys}  # where training scripts put the weights
+AVERAGES = ("ema", "swa", "averag")  # kept beside them, and taken where there is nothing else
+
+
+def weights_in(saved):
+    """The tensors by their names, whatever is saved around and beside them."""
+    inner = {{str(key).lower(): value for key, value in saved.items() if isinstance(value, dict)}}
+    for key in KEYS:
+        if key in inner and (tensors := weights_in(inner[key])):
+            return tensors
+    order = sorted(inner, key=lambda key: any(word in key for word in AVERAGES))
+    tensors = {{str(key): value for key, value in saved.items() if isinstance(value, torch.Tensor)}}
+    return max([tensors, *(weights_in(inner[key]) for key in order)], key=len)
+
+'''
+_RENAME = """\
+own = model.state_dict()
+# Names without what DataParallel, torch.compile or a class around the network put into them.
+WRAPPERS = {wrappers}
+state = {{}}
+for name, value in {found}.items():
+    parts = [part for part in name.split(".") if part not in WRAPPERS]
+    state[name if name in own else ".".join(parts)] = value\
+"""
+_OLD_DENSENET = """\
+for old in ("norm.1", "norm.2", "conv.1", "conv.2"):  # as older files spell norm1 and the like
+    new = old.replace(".", "")
+    state = {name.replace(f".{old}.", f".{new}."): value for name, value in state.items()}\
+"""
+_FILL = """\
+before = [s.removesuffix(name) for s in state for name in own if f".{s}".endswith(f".{name}")]
+prefix = max(dict.fromkeys(["", *before]), key=before.count)  # the most common one
+lacks = [name for name in own if prefix + name not in state]
+lacks = [name for name in lacks if not name.endswith("num_batches_tracked")]  # counts steps
+if lacks:
+    names = [name for name in state if name.removeprefix(prefix) not in own]
+    raise SystemExit(f"{WEIGHTS} has no {lacks[:3]}; rename what it calls so, of {names[:9]}.")
+own.update({name: state[prefix + name] for name in own if prefix + name in state})
+model.load_state_dict(own)\
+"""
+
+
+def _brings_steps(source: Source) -> bool:
+    """Whether torchvision's weights bring the preprocessing along."""
+    known = source.origin == "torchvision"
+    return known and source.preprocess == architectures.preprocess(source.model)
+
+
+def _image(source: Source) -> str:
+    """Makes ``batch``, the network's input, of the file; with a function where there are more."""
+    if not source.image:
+        return ""
+    grey = source.preprocess is not None and source.preprocess.channels == 1
+    file = "file" if source.more_images else "IMAGE"
+    lines = [
+        "# Upright, as the camera was held. (HookViz also converts colour profiles to sRGB, and",
+        "# lays transparent images on white.)",
+        f'image = ImageOps.exif_transpose(Image.open({file})).convert("RGB")',
+        *(['image = image.convert("L")  # grey'] if grey else []),
+    ]
+    own = source.preprocess is None and source.origin != "timm"
+    steps = ["values = prepare(image)"] if own else _steps(source)
+    alone = "values.unsqueeze(0)  # of one image: (1, channels, height, width)"
+    if source.more_images:
+        body = indent("\n".join([*lines, *steps, f"return {alone}"]), "    ")
+        read = f"def read(file):\n{body}\n\n\nbatch = read(IMAGE)"
+        return to_fill_in("prepare(image)", _PREPARE, read) if own else f"\n{read}"
+    if own:
+        steps = ["\n" + to_fill_in("prepare(image)", _PREPARE, *steps)]
+    return "\n".join([*lines, *steps, f"batch = {alone}"])
+
+
+_PREPARE = "Your own preprocessing: an RGB Pillow image in, a float tensor of (C, H, W) out."
+
+
+def _steps(source: Source) -> list[str]:
+    """Make ``values``, the normalised ``(C, H, W)``, of ``image``."""
+    steps = source.preprocess
+    if steps is None and source.origin == "timm":
+        return [
+            "steps = timm.data.resolve_data_config({}, pretrained_cfg=model.pretrained_cfg)",
+            "values = timm.data.create_transform(**steps)(image)",
+        ]
+    assert steps is not None  # else a person's own function makes them
+    side = source.size or steps.crop
+    target = max(1, round(steps.resize * side / steps.crop))
+    brought = _brings_steps(source)
+    if brought and not source.whole:
+        sizes = {"crop_size": side, "resize_size": target} if source.size else {}
+        why = f"; made for {steps.crop} pixels" if sizes else ""
+        return [
+            f"# The preprocessing that belongs to the weights: resize, crop, normalise{why}.",
+            f"values = {call('weights.transforms', **sizes)}(image)",
+        ]
+    lines = []
+    how = [] if steps.interpolation == "bilinear" else ["F.InterpolationMode.BICUBIC"]
+    mean, std = str(list(steps.mean)), str(list(steps.std))
+    if brought:
+        lines += ["steps = weights.transforms()  # the preprocessing that belongs to the weights"]
+        how, mean, std = how and ["steps.interpolation"], "steps.mean", "steps.std"
+    if source.whole:
+        most, least = max(settings().max_input, side), min(source.min_size, side)
+        lines += [
+            f"# All of the image: {side} pixels along its shorter side, or fewer where there would",
+            f"# be over {most} along its longer side. No side is below {least}.",
+            f"scale = min({side} / min(image.size), {most} / max(image.size))",
+            f"width, height = (max({least}, round(side * scale)) for side in image.size)",
+            f"image = {call('F.resize', 'image', '[height, width]', *how)}",
+        ]
+    else:
+        lines += [
+            f"# Resize the shorter side to {target} pixels, crop the centre, normalise.",
+            f"image = {call('F.resize', 'image', f'[{target}]', *how)}",
+            f"image = F.center_crop(image, [{side}])",
+        ]
+    return [*lines, f"values = F.normalize(F.to_tensor(image), {mean}, {std})"]
+
+
+PARTS = (_network, _image)
+"""What they write, in this order: each takes a `Source` and gives lines of code."""

@@ -1,0 +1,171 @@
+"""The part of a script that captures the layer and draws its channels."""
+
+from hookviz.codegen.facts import Recipe
+from hookviz.codegen.wording import picture_file, quoted
+from hookviz.drawing.colormaps import LEVELS
+
+_MAP_SIDE = 512  # pixels that one channel's map is magnified to at most
+
+
+def _capture(recipe: Recipe) -> str:
+    """Makes ``maps``, what the layer put out for the image."""
+    path, call = recipe.address.path, recipe.address.call
+    which = "its first call" if call == 0 else f"its call {call}, counted from 0,"
+    keys = ", ".join(map(quoted, path)) + ("," if len(path) == 1 else "")
+    return _CAPTURE.format(
+        part=_PART.format(keys=keys) if path else "",
+        layer=quoted(recipe.address.layer),
+        call=call,
+        which=which,
+    )
+
+
+_CAPTURE = """\
+# A forward hook sees what a layer puts out. It keeps a copy, since an in-place ReLU that follows
+# would write over the original.
+outputs = []
+
+
+def keep(module, inputs, output):
+{part}    outputs.append(output.clone())
+
+
+handle = model.get_submodule({layer}).register_forward_hook(keep)
+with torch.no_grad():  # no training, so nothing has to be kept for gradients
+    model(batch)
+handle.remove()
+# What {which} put out for the only image: (channels, height, width).
+maps = outputs[{call}][0].numpy()
+assert np.isfinite(maps).all(), "HookViz draws NaN and infinity, this script does not"\
+"""
+_PART = """\
+    for key in ({keys}):  # this layer puts out several tensors
+        if isinstance(output, dict):
+            output = {{str(name): value for name, value in output.items()}}[key]
+        else:
+            output = output[int(key)] if key.isdecimal() else getattr(output, key)
+"""
+
+
+def _choice(recipe: Recipe) -> str:
+    """Makes ``order``, the numbers of the channels to draw, and ``shown``, their maps."""
+    if _is_plain(recipe):
+        return ""
+    top = f"[:{recipe.top}]" if recipe.top else ""
+    if recipe.sort == "index":
+        return f"order = np.arange(len(maps)){top}  # the first channels\nshown = maps[order]"
+    what, key = _SORTS[recipe.sort]
+    return f"""\
+# Channels in order: the highest {what} first, equal ones as they come.
+rows = maps.reshape(len(maps), -1).astype(np.float64)
+order = np.argsort(-{key}, kind="stable"){top}
+shown = maps[order]"""
+
+
+def _is_plain(recipe: Recipe) -> bool:
+    """Whether all channels are drawn in the layer's own order."""
+    return recipe.sort == "index" and recipe.top is None
+
+
+_SORTS = {
+    "max": ("maximum", "rows.max(axis=1)"),
+    "mean": ("mean", "rows.mean(axis=1)"),
+    "variance": ("variance", "rows.var(axis=1)"),
+    "zeros": ("share of zeros", "(rows == 0).mean(axis=1)"),
+}
+
+
+def _colours(recipe: Recipe) -> str:
+    """Makes ``levels``, the colour step of each value, and ``colours``, the colour of each step."""
+    levels = _LEVELS_EACH if recipe.scale == "channel" else _LEVELS
+    return "\n".join((_SCALES[recipe.scale], levels, _COLOURS)).format(
+        shown="maps" if _is_plain(recipe) else "shown",
+        colormap=quoted(recipe.colormap),
+        n=LEVELS,
+        last=LEVELS - 1,
+    )
+
+
+_SCALES = {
+    "layer": """\
+# The colours run from the layer's lowest to its highest value, the same in all channels.
+low, high = float(maps.min()), float(maps.max())""",
+    "channel": """\
+# Each channel's colours run from its own lowest to its own highest value.
+low = {shown}.min(axis=(1, 2), keepdims=True).astype(np.float64)
+high = {shown}.max(axis=(1, 2), keepdims=True).astype(np.float64)""",
+    "symmetric": """\
+# The colours reach equally far below and above zero, so zero is in the middle.
+high = float(np.abs(maps).max()) or 1.0
+low = -high""",
+    "percentile": """\
+# The colours run from the layer's 1st to its 99th percentile, so that a few extreme values don't
+# leave all others alike; where these are equal (mostly zeros), from its lowest to its highest.
+ranked = np.sort(maps.reshape(-1))
+cut = (len(ranked) - 1) // 100
+low, high = float(ranked[cut]), float(ranked[-1 - cut])
+if low == high:
+    low, high = float(ranked[0]), float(ranked[-1])""",
+    "balanced": """\
+# The colours run from zero to the 99th percentile of all sizes, both ways where values are below
+# zero, so that a few extreme values don't leave all others alike.
+ranked = np.sort(np.abs(maps).reshape(-1))
+high = float(ranked[-(-(len(ranked) - 1) * 99 // 100)]) or float(ranked[-1]) or 1.0
+low = -high if maps.min() < 0 else 0.0""",
+}
+_LEVELS = """\
+# {n} steps of colour from low to high, and the end colours beyond.
+step = {n} / (high - low) if high > low else 0.0
+levels = (({shown} - low) * step).clip(0, {last}).astype(np.uint8)"""
+_LEVELS_EACH = """\
+# {n} steps of colour from low to high; a channel with one value everywhere has the lowest. Tiny
+# ranges need more digits than float32 has.
+span = high - low
+step = np.divide({n}, span, out=np.zeros_like(span), where=span > 0)
+kind = np.float32 if np.min(span, where=span > 0, initial=1) > 1e-30 else np.float64
+levels = (({shown} - low.astype(kind)) * step.astype(kind)).clip(0, {last}).astype(np.uint8)"""
+_COLOURS = """\
+colours = matplotlib.colormaps[{colormap}].resampled({n})(np.arange({n}), bytes=True)  # RGBA"""
+
+
+def _mosaic(recipe: Recipe) -> str:
+    """Writes the picture of all maps."""
+    return _MOSAIC.format(
+        columns=recipe.columns, cell=recipe.magnification, gap=recipe.gap, file=picture_file(recipe)
+    )
+
+
+_MOSAIC = """\
+# One picture of all maps, row by row, with gaps that are transparent.
+COLUMNS = {columns}  # maps side by side
+CELL = {cell}  # every value becomes a square of so many pixels
+GAP = {gap}  # pixels between the maps
+tiles = colours[levels].repeat(CELL, axis=1).repeat(CELL, axis=2)
+count, height, width, _ = tiles.shape
+down, across = height + GAP, width + GAP
+rows = -(-count // COLUMNS)  # rounded up
+picture = np.zeros((rows * down - GAP, COLUMNS * across - GAP, 4), np.uint8)
+for place, tile in enumerate(tiles):
+    row, column = divmod(place, COLUMNS)
+    top, left = row * down, column * across
+    picture[top : top + height, left : left + width] = tile
+Image.fromarray(picture).save({file})
+print(f"{{count}} of {{len(maps)}} channels of {{maps.shape[1]}}×{{maps.shape[2]}} values")"""
+
+
+def _channel(recipe: Recipe) -> str:
+    """Writes the picture of the one channel, if any."""
+    if recipe.channel is None:
+        return ""
+    plain = _is_plain(recipe)
+    levels = f"levels[{recipe.channel}]" if plain else f"levels[order == {recipe.channel}][0]"
+    return f"""\
+# Channel {recipe.channel} alone, magnified in whole steps to {_MAP_SIDE} pixels at most.
+tile = colours[{levels}]
+cell = max(1, {_MAP_SIDE} // max(tile.shape[:2]))
+tile = tile.repeat(cell, axis=0).repeat(cell, axis=1)
+Image.fromarray(tile).save({picture_file(recipe, f"-channel-{recipe.channel}")})"""
+
+
+PARTS = (_capture, _choice, _colours, _mosaic, _channel)
+"""What they write, in this order: each takes a `Recipe` and gives lines of code."""

@@ -1,0 +1,130 @@
+"""A state dict that is not one of its architecture's: what does not fit, and what fits better."""
+
+import re
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from hookviz.errors import WeightsError, shorten
+from hookviz.language.saying import say
+from hookviz.models import catalog
+from hookviz.models.architectures import is_borrowed, spec_classes
+from hookviz.models.matching import Faults, match
+from hookviz.types import ModelSpec
+
+_NEAREST = 8  # architectures of about the same size that a state_dict_mismatch is compared with
+_ALIKE = 0.9  # share of an architecture's names and shapes that makes it worth a mention
+
+
+class StateDictMismatchError(WeightsError):
+    """A state dict is not one of the architecture that it was meant for.
+
+    Attributes:
+        missing: keys that the architecture has and the state dict lacks.
+        unexpected: keys that the architecture does not have.
+        misshapen: keys of another shape or type, each with both.
+        fits: catalog name of the architecture that fits it wholly; None where none is known.
+    """
+
+    def __init__(
+        self, source: str, title: str, faults: Faults, likely: str = "", fits: str | None = None
+    ) -> None:
+        self.missing = faults.missing
+        self.unexpected = faults.unexpected
+        self.misshapen = faults.misshapen
+        self.fits = fits
+        counts = [
+            _first(self.missing, say("is missing"), say("are missing")),
+            _first(
+                self.unexpected,
+                say("is not in the architecture"),
+                say("are not in the architecture"),
+            ),
+            _first(self.misshapen, say("has another shape"), say("have another shape")),
+        ]
+        text = say(
+            "{source} does not fit {title}: {filter}.",
+            source=source,
+            title=title,
+            filter="; ".join(filter(None, counts)),
+        )
+        super().__init__(f"{text} {likely}".rstrip())
+
+
+def state_dict_mismatch(
+    spec: ModelSpec, state_dict: Mapping[str, Tensor], source: str, faults: Faults
+) -> StateDictMismatchError:
+    """The error for a state dict that does not fit, with the architecture that it does fit."""
+    likely, fits = "", None
+    best = faults.share
+    for other in _of_similar_size(spec, state_dict):
+        others_faults = match(other.name, state_dict).faults
+        if not others_faults:
+            likely, fits = say("It fits {other}; choose that model.", other=other.title), other.name
+            break
+        if others_faults.share > max(best, _ALIKE):
+            likely = say(
+                "It is most like {other}, which it does not fit either.", other=other.title
+            )
+            best = others_faults.share
+    return StateDictMismatchError(source, spec.title, faults, likely, fits)
+
+
+def _of_similar_size(spec: ModelSpec, state_dict: Mapping[str, Tensor]) -> list[ModelSpec]:
+    """The other architectures of about as many parameters, nearest first.
+
+    A file may have more classes than the architecture's own weights, or fewer. So its size is
+    compared twice: as it is, and without any last layer, taken to be the matrix under the usual
+    names.
+    """
+    learned = {
+        key: tensor
+        for key, tensor in state_dict.items()
+        if not key.endswith(("running_mean", "running_var", "num_batches_tracked"))
+        and not any(part.casefold().startswith("aux") for part in key.split("."))
+    }
+    total = sum(tensor.numel() for tensor in learned.values())
+    lasts = [
+        tensor
+        for key, tensor in learned.items()
+        if re.search(r"(^|\.)(fc|head|classifier(\.\d+)?)\.weight$", key) and tensor.dim() >= 2
+    ]
+    heads = {(len(last), last[0].numel() + 1) for last in lasts if len(last)}
+
+    def distance(other: ModelSpec) -> int:
+        classes = spec_classes(other.name)
+        sizes = [total, *(total + (classes - own) * width for own, width in heads)]
+        return min(abs(size - other.parameters) for size in sizes)
+
+    # An architecture that is there twice, with other weights, is suggested under its own name.
+    others = [
+        other
+        for other in catalog.described_models()
+        if other.name != spec.name and not is_borrowed(other.name)
+    ]
+    return sorted(others, key=distance)[:_NEAREST]
+
+
+def _first(items: tuple[str, ...], one: str, many: str) -> str:
+    """``"12 keys are missing (a, b, c, …)"``, or nothing where there are none."""
+    if not items:
+        return ""
+    some = ", ".join(shorten(item, 120) for item in items[:3])
+    more = ", …" if len(items) > 3 else ""
+    return (
+        say(
+            "{items_count} key {one} ({some}{more})",
+            items_count=len(items),
+            one=one,
+            some=some,
+            more=more,
+        )
+        if len(items) == 1
+        else say(
+            "{items_count} keys {many} ({some}{more})",
+            items_count=len(items),
+            many=many,
+            some=some,
+            more=more,
+        )
+    )

@@ -1,0 +1,84 @@
+"""Why pictures can't climb, in words, and a layer where they can."""
+
+import torch
+from torch import Tensor
+
+from hookviz.capturing.layer_trace import layer_trace
+from hookviz.errors import HookVizError, ModelError
+from hookviz.hooking import hooks, replicas
+from hookviz.hooking.forward_pass import backward_pass, forward_pass
+from hookviz.language.saying import say
+from hookviz.synthesis.goals import Goal
+from hookviz.types import Model
+
+
+def zero_gradient_error(
+    model: Model,
+    goal: Goal,
+    shape: tuple[int, ...],
+    values: Tensor,
+    gradient: Tensor | None,
+) -> ModelError:
+    """The error for a gradient that is missing, zero or not finite.
+
+    Args:
+        model: whose pictures.
+        goal: what they are for.
+        shape: ``(C, H, W)`` of each.
+        values: what the goals come to, ``(N,)``.
+        gradient: with respect to the pictures' parameters.
+    """
+    what = goal.says(model)
+    if not _is_finite(values) or not _is_finite(gradient):
+        why = say("{what} is no finite number here", what=what)
+    elif gradient is None:
+        why = say("no gradient gets from {what} to the picture", what=what)
+    else:
+        why = say("{what} stays the same when the picture changes a little", what=what)
+    other = _working_layer(model, shape, goal.layer)
+    hint = (
+        say(" Layer {other!r} can be climbed.", other=other)
+        if other
+        else say(" No convolution before it has one.")
+    )
+    return ModelError(
+        say(
+            "In {model}, {why}, so there is no gradient to climb.{hint} Another seed may help.",
+            model=model.title,
+            why=why,
+            hint=hint,
+        )
+    )
+
+
+def _is_finite(tensor: Tensor | None) -> bool:
+    return tensor is None or bool(tensor.isfinite().all())
+
+
+def _working_layer(model: Model, shape: tuple[int, ...], layer: str | None) -> str | None:
+    """The last convolution, before `layer` if one is named, with a gradient at a noisy picture."""
+    every = layer_trace(model, shape)
+    index = {info.name: info.index for info in every.layers}
+    end = index.get(layer, len(index)) if layer else len(index)
+    names = [conv.name for conv in every.convs if index[conv.name] < end]
+    outputs: dict[str, Tensor] = {}
+
+    def see(call: hooks.Call) -> None:
+        if isinstance(call.output, Tensor):
+            outputs[call.layer] = call.output
+
+    replica = replicas.for_gradients(model.network)
+    noise = torch.randn(1, *shape, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    try:
+        with hooks.observe(replica, names, see):
+            forward_pass(model, replica, noise)
+        for name in reversed(names):
+            output = outputs.get(name)
+            if output is None or not output.requires_grad or not _is_finite(output):
+                continue
+            gradient = backward_pass(model, output.mean(), [noise])[0]
+            if gradient is not None and _is_finite(gradient) and bool(gradient.any()):
+                return name
+    except HookVizError:
+        return None  # the network fails as a whole, and that there is no hint says it
+    return None

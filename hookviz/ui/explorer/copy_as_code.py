@@ -1,0 +1,113 @@
+"""What is on the screen as a script to copy."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import streamlit as st
+
+from hookviz.codegen.lens_script import lens_recipe_of, lens_script
+from hookviz.codegen.script import recipe_of, script
+from hookviz.language.saying import mark, say
+from hookviz.lenses.contract.result import LensResult
+from hookviz.models.bundled import BUNDLED
+from hookviz.types import Model
+from hookviz.ui.explorer.channels import Drawing, Scene
+from hookviz.ui.menu import Menu
+from hookviz.ui.serving import resources
+from hookviz.ui.state import Shown
+
+_WHERE = mark("run it in a folder that has the image, and the weights if they are no download.")
+
+
+def code_menu(drawing: Drawing, scene: Scene, model: Model) -> Menu:
+    """A menu with the picture as a script to copy, and the files of ours that it reads."""
+    if scene.choice.silence is not None:
+        return _no_script()
+    write = partial(_write, drawing, scene)
+    return _menu(partial(_says, drawing), write, "hookviz_picture.py", scene.shown, model)
+
+
+def _no_script() -> Menu:
+    """The menu where channels are silent, of which a script would know nothing."""
+    return Menu(say("Copy as code"), "code", "code", _show_no_script)
+
+
+def _show_no_script() -> None:
+    st.caption(say("There is no script for a network with silent channels: bring them back first."))
+
+
+def _says(drawing: Drawing) -> str:
+    what = (
+        say("the same picture")
+        if drawing.pair is None
+        else say("B by itself, on a scale of its own,")
+    )
+    return say(
+        "This draws {what} without HookViz, pixel for pixel: {where}", what=what, where=say(_WHERE)
+    )
+
+
+def _write(drawing: Drawing, scene: Scene) -> str:
+    if drawing.grid is None:
+        return ""
+    with resources.use_model(scene.choice) as model:
+        return script(
+            recipe_of(
+                *(model, _file_name(scene.shown), drawing.grid),
+                size=scene.size,
+                whole=scene.whole,
+                channel=drawing.channel,
+            )
+        )
+
+
+def lens_code_menu(result: LensResult, scene: Scene, model: Model) -> Menu:
+    """A menu with what a lens shows as a script to copy, and the files of ours that it reads."""
+    if scene.choice.silence is not None:
+        return _no_script()
+    recipe = lens_recipe_of(
+        *(model, _file_name(scene.shown), result.lens, result.chosen, result.values),
+        shape=tuple(scene.model_input.tensor.shape[1:]),
+        size=scene.size,
+        whole=scene.whole,
+    )
+    says = say(
+        "This computes the same numbers without HookViz, and writes them as NPZ: {where}",
+        where=say(_WHERE),
+    )
+    write = partial(lens_script, recipe)
+    return _menu(lambda: says, write, f"hookviz_{result.lens}.py", scene.shown, model)
+
+
+def _file_name(shown: Shown) -> str:
+    return shown.file.name if shown.file else shown.image.name
+
+
+def _menu(
+    says: Callable[[], str], write: Callable[[], str], name: str, shown: Shown, model: Model
+) -> Menu:
+    shipped = BUNDLED.get(model.name) if model.weights == "pretrained" else None
+    weights = shipped.weights_file if shipped else None
+    fill = partial(_show_script, says, write, name, shown.file, weights)
+    return Menu(say("Copy as code"), "code", "code", fill)
+
+
+def _show_script(
+    says: Callable[[], str],
+    write: Callable[[], str],
+    name: str,
+    image_file: Path | None,
+    weights_file: Path | None,
+) -> None:
+    st.caption(says())
+    code = write()
+    st.code(code, "python", height=420)
+    with st.container(horizontal=True):
+        st.download_button(say("The script"), code, name, "text/x-python", on_click="ignore")
+        for label, file, mime in (
+            (say("The image"), image_file, "image/jpeg"),
+            (say("The weights"), weights_file, "application/octet-stream"),
+        ):
+            if file is not None:
+                st.download_button(label, file.read_bytes, file.name, mime, on_click="ignore")

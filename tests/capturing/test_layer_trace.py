@@ -1,0 +1,175 @@
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.capturing.layer_trace import layer_trace, steps_after
+from hookviz.hooking.forward_pass import own_shape
+from hookviz.types import Model
+from tests.networks import Tiny, as_model, seeded
+
+
+def test_layers_come_in_order_of_execution_with_shapes(tiny: Model) -> None:
+    first, second = hookviz.list_layers(tiny)
+    assert (first.name, first.index, first.kind, first.calls) == ("conv1", 0, "Conv2d", 1)
+    assert (first.input_shape, first.output_shape) == ((3, 16, 16), (4, 16, 16))
+    assert first.parameters == 4 * 3 * 9 + 4
+    assert (first.kernel_size, first.stride, first.padding) == ((3, 3), (1, 1), (1, 1))
+    assert (second.index, second.output_shape, second.stride) == (1, (6, 7, 7), (2, 2))
+    assert second.bias
+
+
+def test_all_layers_and_their_calls(tiny: Model) -> None:
+    layers = hookviz.list_layers(tiny, kind="all")
+    assert [layer.name for layer in layers] == ["conv1", "relu", "conv2", "head"]
+    assert [layer.calls for layer in layers] == [1, 2, 1, 1]
+    assert layers[3].output_shape == (5,)
+
+
+def test_order_is_that_of_the_pass_not_of_the_definition() -> None:
+    class Backwards(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = nn.Conv2d(4, 2, 1)
+            self.first = nn.Conv2d(3, 4, 1)
+
+        def forward(self, images: Tensor) -> Tensor:
+            found: Tensor = self.last(self.first(images))
+            return found
+
+    assert [layer.name for layer in hookviz.list_layers(as_model(Backwards()))] == [
+        "first",
+        "last",
+    ]
+
+
+def test_a_network_that_reads_values_is_run_for_real() -> None:
+    class Choosy(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dark = nn.Conv2d(3, 1, 1)
+            self.bright = nn.Conv2d(3, 2, 1)
+
+        def forward(self, images: Tensor) -> Tensor:
+            chosen: Tensor = (self.bright if images.mean().item() > 0 else self.dark)(images)
+            return chosen
+
+    assert [layer.name for layer in hookviz.list_layers(as_model(Choosy()))] == ["dark"]
+
+
+def test_other_input_shapes_and_wrong_kinds(tiny: Model) -> None:
+    wide = hookviz.list_layers(tiny, input_shape=(3, 20, 40))
+    assert wide[0].output_shape == (4, 20, 40)
+    with pytest.raises(hookviz.SettingError, match="'dense'"):
+        hookviz.list_layers(tiny, kind="dense")
+    with pytest.raises(hookviz.ModelError, match="made for 3×16×16"):
+        hookviz.list_layers(tiny, input_shape=(1, 16, 16))
+
+
+def test_a_survey_is_made_once_and_knows_bytes_and_containers(tiny: Model) -> None:
+    seen = layer_trace(tiny, (3, 16, 16))
+    assert layer_trace(tiny, (3, 16, 16)) is seen
+    assert seen.nbytes["relu"] == (4 * 16 * 16 + 6 * 7 * 7) * 4
+    nested = layer_trace(as_model(nn.Sequential(seeded(Tiny))), (3, 16, 16))
+    assert nested.calls["0"] == 1
+
+
+def test_stages_are_the_parts_that_a_person_would_name() -> None:
+    stages = [
+        layer.stage for layer in hookviz.list_layers(hookviz.load_model("resnet18", "random"))
+    ]
+    assert list(dict.fromkeys(stages)) == ["conv1", "layer1", "layer2", "layer3", "layer4"]
+    vgg = hookviz.list_layers(hookviz.load_model("squeezenet1_1", "random"))
+    assert vgg[0].stage == "features.0"
+    assert vgg[-1].stage == "classifier"
+
+
+def test_own_shape_of_a_model_with_its_own_function() -> None:
+    model = hookviz.wrap(seeded(Tiny), preprocess=lambda _: torch.zeros(3, 8, 8))
+    assert own_shape(model) == (3, 224, 224)
+    assert hookviz.capture(model, torch.zeros(3, 8, 8))["conv1"].values.shape == (4, 8, 8)
+
+
+def test_a_survey_knows_what_is_overwritten_later(tiny: Model) -> None:
+    assert layer_trace(tiny, (3, 16, 16)).overwritten == {"conv1", "conv2"}  # by the ReLU in place
+    vgg = hookviz.load_model("vgg11", "random")
+    resnet = hookviz.load_model("resnet18", "random")
+    for model, convs in ((vgg, 8), (resnet, 0)):
+        seen = layer_trace(model, (3, 64, 64))
+        assert len(seen.overwritten & {layer.name for layer in seen.convs}) == convs
+
+
+def test_the_steps_after_a_layer_go_up_to_the_next_conv_layer() -> None:
+    model = hookviz.load_model("resnet18", "random")
+    trace = layer_trace(model, (3, 64, 64))
+    steps = [str(step) for step in steps_after(trace, "layer1.0.conv2")]
+    assert steps == ["layer1.0.bn2", "layer1.0.relu#1"]  # behind the sum with the shortcut
+    assert [str(step) for step in steps_after(trace, "conv1")] == ["bn1", "relu", "maxpool"]
+    assert steps_after(trace, "layer4.1.conv2")[-1].layer == "avgpool"
+    assert steps_after(trace, "nowhere") == ()
+
+
+def test_a_layer_that_runs_without_a_batch_has_its_whole_shape() -> None:
+    class Squeezed(nn.Sequential):
+        def forward(self, images: Tensor) -> Tensor:
+            found: Tensor = self[1](self[0](images).squeeze(0))
+            return found
+
+    network = seeded(lambda: Squeezed(nn.Conv2d(3, 4, 1), nn.Conv2d(4, 5, 1)))
+    layers = hookviz.list_layers(as_model(network))
+    assert [layer.output_shape[0] for layer in layers] == [4, 5]
+    assert layers[1].input_shape == layers[0].output_shape
+
+
+def _ends(*after: nn.Module, classes: int = 5) -> nn.Module:
+    """A hidden conv layer "0", a second one "2" with a channel per class, and what follows it."""
+    return nn.Sequential(nn.Conv2d(3, 6, 3), nn.ReLU(), nn.Conv2d(6, classes, 1), *after)
+
+
+POOLED = (nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        _ends(*POOLED),
+        _ends(nn.ReLU(), *POOLED, nn.Dropout()),
+        _ends(*POOLED, nn.Linear(5, 5)),
+        _ends(nn.ReLU(), *POOLED, nn.Linear(5, 5, bias=False)),
+        _ends(nn.Conv2d(5, 5, 1), *POOLED),
+        _ends(nn.ReLU(), nn.Flatten(), nn.Linear(5 * 14 * 14, 5)),
+    ],
+)
+def test_hidden_layers_are_those_whose_channels_are_not_the_classes(network: nn.Module) -> None:
+    model = as_model(network)
+    trace = layer_trace(model, own_shape(model))
+    last = [layer.name for layer in trace.layers if layer.kernel_size][-1]
+    maps: list[Tensor] = []
+
+    def keep(_layer: nn.Module, _inputs: Any, output: Tensor) -> Tensor:
+        maps.append(output.detach().abs().requires_grad_())  # above zero, where no ReLU cuts
+        return maps[0]
+
+    hook = network.get_submodule(last).register_forward_hook(keep)
+    scores = network.eval()(torch.rand(1, *own_shape(model)))[0]
+    hook.remove()
+    slopes = [torch.autograd.grad(score, maps, retain_graph=True)[0] for score in scores]
+    reach = torch.stack([slope.abs().sum((0, 2, 3)) for slope in slopes])
+    each_its_own = bool((reach[~torch.eye(5, dtype=torch.bool)] == 0).all())
+    assert (last not in {layer.name for layer in trace.hidden}) == each_its_own
+
+
+def test_maps_that_are_no_scores_are_hidden_too() -> None:
+    model = as_model(_ends())  # a map per class, and no score
+    trace = layer_trace(model, own_shape(model))
+    assert trace.scores == 0
+    assert trace.hidden == trace.layers
+
+
+def test_the_class_layer_of_squeezenet_is_not_hidden() -> None:
+    model = hookviz.load_model("squeezenet")
+    hidden = layer_trace(model, own_shape(model)).hidden
+    assert [layer.name for layer in hidden][-1] == "classifier.0"
+    assert all(layer.output_shape[0] != 1000 for layer in hidden)

@@ -1,0 +1,529 @@
+"""Instruments on a person's own network meet what can't be looked at, and the pass goes on."""
+
+import copy
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.parametrizations import spectral_norm
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    checkpoint,
+    create_selective_checkpoint_contexts,
+)
+
+import hookviz
+from hookviz.hooking.layer_warnings import LayerWarnings, numbers, unwrapped
+
+INSTRUMENTS: dict[str, Callable[[nn.Module], AbstractContextManager[Any]]] = {
+    "watch": hookviz.watch,
+    "record": hookviz.record,
+    "on_gradients": hookviz.on_gradients,
+    "observe": lambda network: hookviz.observe(network, None, lambda _call: None),
+    "edit": lambda network: hookviz.edit(network, None, lambda _call: None),
+    "before": lambda network: hookviz.before(network, None, lambda _call: None),
+}
+GIVEN = torch.tensor([[1.0, -2.0], [0.5, 3.0], [0.0, 0.25]])
+
+
+class Refusing(Tensor):
+    """Whatever is asked of it, it raises; but its numbers are there."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise TypeError(f"{func} is refused")
+
+
+class Unread(Tensor):
+    """A tensor without numbers of its own, none of whose operations is there."""
+
+    @staticmethod
+    def __new__(cls, like: Tensor) -> "Unread":
+        made: Unread = Tensor._make_wrapper_subclass(cls, like.shape, dtype=like.dtype)
+        return made
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        raise NotImplementedError("nothing can be done with it")
+
+
+class Raising(Mapping[str, Tensor]):
+    """A dict of a person's own that raises whatever is looked at."""
+
+    def __getitem__(self, key: str) -> Tensor:
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        raise AttributeError("it was closed")
+
+    def __len__(self) -> int:
+        raise AttributeError("it was closed")
+
+
+def endless() -> list[Any]:
+    found: list[Any] = []
+    found.append(found)
+    return found
+
+
+Way = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
+NOTHING: Callable[[Any], Tensor] = lambda _odd: torch.zeros(())  # noqa: E731
+SEEN: dict[str, Way] = {
+    "nested": (
+        lambda x: torch.nested.as_nested_tensor([x[:2], x[2:]]),
+        lambda odd: odd.to_padded_tensor(0.0).sum(),
+    ),
+    "jagged": (
+        lambda x: torch.nested.as_nested_tensor([x[:2], x[2:]], layout=torch.jagged),
+        lambda odd: odd.values().sum(),
+    ),
+    "sparse": (lambda x: x.to_sparse(), lambda odd: odd.to_dense().sum()),
+    "csr": (lambda x: x.detach().to_sparse_csr(), NOTHING),
+    "quantised": (
+        lambda x: torch.quantize_per_tensor(x.detach(), 0.1, 0, torch.quint8),
+        lambda odd: odd.dequantize().sum(),
+    ),
+    "complex": (lambda x: torch.complex(x, x * x), lambda odd: odd.abs().sum()),
+    "half": (lambda x: x.half(), lambda odd: odd.float().sum()),
+    "float8": (
+        lambda x: x.detach().to(torch.float8_e4m3fn),
+        lambda odd: odd.float().sum(),
+    ),
+    "refusing": (lambda x: x.detach().as_subclass(Refusing), NOTHING),
+    "words": (lambda _x: ("a", {"b": range(3)}, object(), None), NOTHING),
+}
+UNSEEN: dict[str, Way] = {
+    "meta": (lambda x: x.to("meta"), NOTHING),
+    "unread": (lambda x: Unread(x.detach()), NOTHING),
+    "raising": (lambda _x: Raising(), NOTHING),
+    "endless": (lambda _x: endless(), NOTHING),
+}
+
+
+class Puts(nn.Module):
+    def __init__(self, make: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.make = make
+
+    def forward(self, given: Tensor) -> tuple[Tensor, Any]:
+        return given * 1, self.make(given)
+
+
+class Takes(nn.Module):
+    def __init__(self, back: Callable[[Any], Tensor]) -> None:
+        super().__init__()
+        self.back = back
+
+    def forward(self, given: tuple[Tensor, Any]) -> Tensor:
+        return given[0] + self.back(given[1])
+
+
+def odd(way: Way) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        return nn.Sequential(nn.Linear(2, 2), Puts(way[0]), Takes(way[1]), nn.Linear(2, 2))
+
+
+def trained(network: nn.Module) -> list[Tensor]:
+    """What two steps of training compute, and what they leave behind."""
+    found = []
+    optimiser = torch.optim.SGD(network.parameters(), lr=0.1)
+    for _ in range(2):
+        optimiser.zero_grad()
+        scores = network(GIVEN)
+        scores.sum().backward()
+        optimiser.step()
+        found += [scores.detach(), *(each.grad.clone() for each in network.parameters())]  # type: ignore[union-attr]
+    return [*found, *network.state_dict().values()]
+
+
+def same(ours: list[Tensor], theirs: list[Tensor]) -> bool:
+    return len(ours) == len(theirs) and all(map(torch.equal, ours, theirs))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch's, of its own odd tensors
+@pytest.mark.parametrize("instrument", INSTRUMENTS)
+@pytest.mark.parametrize("kind", SEEN)
+def test_training_goes_on_bit_for_bit_without_a_word(instrument: str, kind: str) -> None:
+    network = odd(SEEN[kind])
+    expected = trained(copy.deepcopy(network))
+    with INSTRUMENTS[instrument](network):
+        found = trained(network)
+    assert same(found, expected)
+
+
+@pytest.mark.parametrize("instrument", ["watch", "record"])
+@pytest.mark.parametrize("kind", UNSEEN)
+def test_what_cannot_be_looked_at_is_said_once_and_the_training_goes_on(
+    instrument: str, kind: str
+) -> None:
+    network = odd(UNSEEN[kind])
+    expected = trained(copy.deepcopy(network))
+    for _ in range(2):  # once in each block
+        other = copy.deepcopy(network)
+        with pytest.warns(RuntimeWarning) as said, INSTRUMENTS[instrument](other):
+            found = trained(other)
+        assert same(found, expected)
+        (text,) = [str(each.message) for each in said]
+        assert text.startswith(f"{instrument} can't look at 1 and goes on without: ")
+        why = {
+            "meta": "a tensor on the meta device has no numbers",
+            "unread": "nothing can be done with it",
+            "raising": "it was closed",
+            "endless": "recursion",
+        }
+        assert why[kind] in text
+
+
+@pytest.mark.parametrize("instrument", ["on_gradients", "observe", "edit", "before"])
+@pytest.mark.parametrize("kind", ["meta", "unread"])
+def test_tensors_that_nothing_is_asked_of_are_no_trouble(instrument: str, kind: str) -> None:
+    network = odd(UNSEEN[kind])
+    expected = trained(copy.deepcopy(network))
+    with INSTRUMENTS[instrument](network):
+        assert same(trained(network), expected)
+
+
+@pytest.mark.parametrize("kind", ["raising", "endless"])
+def test_gradients_of_what_is_not_odd_are_there(kind: str) -> None:
+    network = odd(UNSEEN[kind])
+    expected = trained(copy.deepcopy(network))
+    with pytest.warns(RuntimeWarning) as said, hookviz.on_gradients(network) as found:
+        assert same(trained(network), expected)
+    # Layer 1 puts it out, layer 2 is given it.
+    assert [str(each.message).partition(" and goes")[0] for each in said] == [
+        "on_gradients can't look at 1",
+        "on_gradients can't look at 2",
+    ]
+    assert found["0"].outputs[0] is not None
+    assert found["3"].outputs[0] is not None
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    "kind", ["nested", "jagged", "sparse", "csr", "complex", "float8", "refusing"]
+)
+def test_a_bad_number_in_an_odd_tensor_is_found(kind: str) -> None:
+    network = nn.Sequential(Puts(SEEN[kind][0]))
+    with hookviz.watch(network, record=True) as found:
+        network(torch.ones(3, 2))
+        assert found == []
+        network(torch.tensor([[1.0, 2.0], [3.0, torch.nan], [5.0, 6.0]]))
+    assert [(each.tensor, each.kind) for each in found if each.layer == "0"] == [
+        ("output[0]", "nan"),
+        ("output[1]", "nan"),
+    ]
+
+
+def test_sparse_gradients_are_watched_and_recorded() -> None:
+    network = nn.Embedding(5, 2, sparse=True)
+    chosen = torch.tensor([1, 3, 3])
+    with hookviz.record(network, layers="") as log, hookviz.watch(network, record=True) as bad:
+        network(chosen).sum().backward()
+        assert bad == []
+        (network(chosen) * torch.inf).sum().backward()
+    dense = torch.zeros(5, 2)
+    dense[1], dense[3] = 1, 2
+    assert log.rows[0].gradient_norm == pytest.approx(float(dense.norm()))
+    assert [(each.phase, each.tensor) for each in bad] == [
+        ("backward", "output"),
+        ("backward", "weight"),
+    ]
+
+
+PER_SAMPLE = {
+    "vmap": lambda network: torch.vmap(network)(GIVEN),
+    "jacobian": lambda network: torch.func.jacrev(network)(GIVEN[0]),
+    "gradients of each": lambda network: torch.func.vmap(
+        torch.func.grad(
+            lambda weights, x: torch.func.functional_call(network, weights, (x,)).sum()
+        ),
+        (None, 0),
+    )(dict(network.named_parameters()), GIVEN)["0.weight"],
+    "ensemble": lambda network: torch.vmap(
+        lambda weights: torch.func.functional_call(network, weights, (GIVEN,))
+    )({name: torch.stack([each, each * 2]) for name, each in network.named_parameters()}),
+}
+
+
+@pytest.mark.parametrize("instrument", INSTRUMENTS)
+@pytest.mark.parametrize("transform", PER_SAMPLE)
+def test_layers_within_vmap_compute_what_they_would(instrument: str, transform: str) -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        network = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2))
+    expected = PER_SAMPLE[transform](network)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with INSTRUMENTS[instrument](network):
+            for _ in range(2):
+                found = PER_SAMPLE[transform](network)
+    assert torch.equal(found, expected)
+    texts = [str(each.message) for each in said]
+    assert len(texts) == len(set(texts))
+    assert all("it runs within torch.vmap" in text for text in texts)
+    assert all(text.startswith(f"{instrument} can't look at ") for text in texts)
+    if transform == "vmap" and instrument in ("watch", "record"):
+        layers = [text.split()[4] for text in texts]
+        assert layers[:3] == ["0", "1", "2"]
+
+
+def test_within_torch_func_without_vmap_all_is_seen() -> None:
+    network = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    weights = dict(network.named_parameters())
+
+    def loss(weights: Any) -> Tensor:
+        scores: Tensor = torch.func.functional_call(network, weights, (GIVEN,))
+        return scores.sum()
+
+    with hookviz.on_gradients(network) as found, hookviz.record(network) as log:
+        torch.func.grad(loss)(weights)
+    (gradient,) = found["1"].outputs
+    assert gradient is not None
+    assert type(gradient.sum().item()) is float
+    assert torch.equal(gradient, torch.ones(3, 3))
+    assert log.rows[1].mean == pytest.approx(network(GIVEN).mean().item())
+    with hookviz.watch(network), pytest.raises(hookviz.BadTensorError, match="output of 0"):
+        torch.func.grad(loss)({name: each * torch.nan for name, each in weights.items()})
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("instrument", INSTRUMENTS)
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_a_transformer_with_a_padding_mask(instrument: str, norm_first: bool) -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=norm_first)
+        network = nn.TransformerEncoder(layer, 2).eval()
+        given = torch.randn(2, 5, 8)
+    padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+    with torch.no_grad():
+        expected = network(given, src_key_padding_mask=padding)
+        with INSTRUMENTS[instrument](network):
+            found = network(given, src_key_padding_mask=padding)
+    if norm_first:  # torch leaves its own fast path where any hook is set
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    else:
+        assert bool((expected[1, 3:] == 0).all())  # it did go by way of nested tensors
+        assert torch.equal(found, expected)
+
+
+class Checkpointed(nn.Module):
+    """Computes its first half again in the backward pass."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.first = nn.Sequential(nn.Dropout(0.0), nn.Linear(2, 4), nn.Tanh(), nn.Dropout(0.5))
+        self.second = nn.Linear(4, 2)
+        self.options = options
+
+    def forward(self, given: Tensor) -> Tensor:
+        first = checkpoint(self.first, given.requires_grad_(), **self.options)
+        scores: Tensor = self.second(first)
+        return scores
+
+
+def selective() -> Any:
+    """Sums are kept and not computed again: those of a look would be taken for the pass's."""
+
+    def policy(_context: Any, operation: Any, *_args: Any, **_options: Any) -> CheckpointPolicy:
+        kept = operation is torch.ops.aten.sum.default
+        return CheckpointPolicy.MUST_SAVE if kept else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return create_selective_checkpoint_contexts(policy)  # type: ignore[no-untyped-call]
+
+
+class Mixed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+
+    def forward(self, given: Tensor) -> Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            scores: Tensor = self.linear(given)
+        return scores.float()
+
+
+class Packed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.LSTM(2, 2, batch_first=True)
+
+    def forward(self, given: Tensor) -> Tensor:
+        several = given[:, None].expand(3, 2, 2)
+        packed = nn.utils.rnn.pack_padded_sequence(several, torch.tensor([2, 2, 1]), True)
+        scores: Tensor = self.rnn(packed)[0].data
+        return scores
+
+
+@pytest.mark.parametrize("instrument", INSTRUMENTS)
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Checkpointed(use_reentrant=True),
+        lambda: Checkpointed(use_reentrant=False),
+        lambda: Checkpointed(use_reentrant=False, context_fn=selective),
+        Mixed,
+        Packed,
+        lambda: spectral_norm(nn.Linear(2, 2)),
+        lambda: nn.Linear(2, 2, dtype=torch.complex64),
+    ],
+    ids=("checkpoint", "new checkpoint", "selective", "mixed", "packed", "spectral", "complex"),
+)
+def test_training_of_every_kind_is_the_same_to_the_last_bit(
+    instrument: str, build: Callable[[], nn.Module]
+) -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        network = build()
+        if any(each.is_complex() for each in network.parameters()):
+            network = nn.Sequential(Complex(), network, Size())
+        other = copy.deepcopy(network)
+        torch.manual_seed(4)
+        expected = trained(other)
+        torch.manual_seed(4)
+        with INSTRUMENTS[instrument](network):
+            found = trained(network)
+    assert same(found, expected)
+
+
+class Complex(nn.Module):
+    def forward(self, given: Tensor) -> Tensor:
+        return given.to(torch.complex64)
+
+
+class Size(nn.Module):
+    def forward(self, given: Tensor) -> Tensor:
+        return given.abs()
+
+
+@pytest.mark.parametrize("instrument", ["watch", "record", "on_gradients"])
+def test_a_layer_that_has_no_weights_yet_gets_them(instrument: str) -> None:
+    network = nn.Sequential(nn.LazyLinear(2), nn.ReLU())
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with INSTRUMENTS[instrument](network):
+            assert network(GIVEN).shape == (3, 2)
+    assert all("can't look at 0" in str(each.message) for each in said)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning")
+@pytest.mark.parametrize("instrument", ["watch", "record", "on_gradients", "observe"])
+def test_a_program_that_is_traced_meanwhile_has_no_looks_in_it(instrument: str) -> None:
+    network = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+
+    def operations() -> list[str]:
+        program = torch.jit.trace(network, GIVEN)  # type: ignore[no-untyped-call]
+        return [node.kind() for node in program.inlined_graph.nodes()]
+
+    expected = operations()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", RuntimeWarning)
+        with INSTRUMENTS[instrument](network):
+            assert operations() == expected
+    assert all("it is being traced" in str(each.message) for each in said)
+
+
+class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Writes down what is computed while it is entered."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.called: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.called.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("instrument", INSTRUMENTS)
+def test_a_dispatch_mode_of_the_persons_own_sees_its_pass_alone(instrument: str) -> None:
+    network = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    with Operations() as without:
+        network(GIVEN).sum().backward()
+    network.zero_grad()
+    with INSTRUMENTS[instrument](network), Operations() as counted:
+        network(GIVEN).sum().backward()
+    assert "aten.relu.default" in counted.called
+    assert counted.called == without.called
+
+
+@pytest.mark.parametrize("instrument", ["watch", "record", "on_gradients"])
+def test_a_function_mode_of_the_persons_own_sees_its_pass_alone(instrument: str) -> None:
+    network = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+
+    class Counts(torch.overrides.TorchFunctionMode):
+        def __init__(self) -> None:
+            super().__init__()
+            self.called: list[str] = []
+
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            self.called.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    with Counts() as without:
+        network(GIVEN)
+    with INSTRUMENTS[instrument](network), Counts() as counted:
+        network(GIVEN)
+    assert [name for name in counted.called if name in ("linear", "relu")] == ["linear", "relu"]
+    assert counted.called == without.called
+
+
+def test_the_callers_own_errors_are_not_ours() -> None:
+    network = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+
+    def fails(_given: Any) -> Any:
+        raise ValueError("my own")
+
+    for block in (
+        hookviz.observe(network, "0", fails),
+        hookviz.edit(network, "0", fails),
+        hookviz.before(network, "0", fails),
+        hookviz.on_gradients(network, "0", fails),
+    ):
+        with block, pytest.raises(ValueError, match="my own"):
+            network(GIVEN).sum().backward()
+
+
+def test_only_errors_are_kept_out_and_once_for_each_layer() -> None:
+    trouble = LayerWarnings("look", ZeroDivisionError)
+
+    def fail(layer: str, error: BaseException) -> None:
+        with trouble.kept_out(layer):
+            raise error
+
+    def fail_several_times() -> None:
+        for layer in ("a", "", "a", "b"):
+            fail(layer, RuntimeError("words\nof no use"))
+
+    with pytest.warns(RuntimeWarning) as said:
+        fail_several_times()
+    assert [str(each.message) for each in said] == [
+        f"look can't look at {layer} and goes on without: words"
+        for layer in ("a", "the network itself", "b")
+    ]
+    for error in (ZeroDivisionError, KeyboardInterrupt, GeneratorExit):
+        with pytest.raises(error):
+            fail("c", error())
+
+
+def test_numbers_are_all_that_is_in_a_tensor() -> None:
+    values = torch.tensor([[0.0, 2.0], [3.0, 0.0]])
+    assert torch.equal(numbers(values.to_sparse()), values)
+    assert torch.equal(numbers(values.to_mkldnn()), values)
+    assert numbers(values.clone().requires_grad_()).requires_grad is False
+    with pytest.raises(ValueError, match="meta"):
+        numbers(values.to("meta"))
+    with pytest.raises(ValueError, match=r"torch\.vmap"):
+        torch.vmap(unwrapped)(values)
+    with pytest.raises(ValueError, match=r"torch\.vmap"):
+        torch.vmap(torch.func.grad(lambda x: unwrapped(x).sum()))(values)
