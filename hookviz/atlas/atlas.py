@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hookviz.atlas.answers import AtlasImage, ChannelAnswer, LayerStatistics, TopActivation
 from hookviz.atlas.patches import opened
 from hookviz.capturing.features import steps
+from hookviz.deprecated import RenamedAttribute
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError, UnknownNameError, shorten
 from hookviz.language.saying import say
 from hookviz.types import Model, Pixels
@@ -20,7 +21,10 @@ from hookviz.types import Model, Pixels
 
 @dataclass(frozen=True, eq=False)
 class Atlas:
-    """What excites each channel of a model, over many images; `read_atlas` reads one.
+    """Max-activating examples of each channel of a model, read by `read_atlas`.
+
+    These are dataset examples, the images to which each channel answers most, and not the
+    activation atlas of Carter et al. (2019), which lays out visualised averages of activations.
 
     Attributes:
         path: the folder ``NAME.atlas``; a made-up name where it is in memory alone.
@@ -67,6 +71,8 @@ class Atlas:
         return tuple(
             self._excitation(row, rank, patch) for rank, patch in zip(ranks, patches, strict=True)
         )
+
+    excites = RenamedAttribute("top_activations")
 
     def first_patches(self, layer: str) -> tuple[Pixels | None, ...]:
         """The strongest image's patch for each channel of a layer; None where there is none.

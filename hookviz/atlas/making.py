@@ -23,6 +23,7 @@ from hookviz.atlas.reading import read_atlas
 from hookviz.atlas.shard_work import ShardWork, TallyShard
 from hookviz.atlas.sources import Source, sources
 from hookviz.atlas.tally import Tally
+from hookviz.deprecated import renamed_keyword
 from hookviz.engines.choosing import engine_of
 from hookviz.engines.engine import Engine
 from hookviz.errors import HookVizError, SettingError, shorten
@@ -66,6 +67,7 @@ class AtlasProgress:
 Report = Callable[[AtlasProgress], object]
 
 
+@renamed_keyword("anew", "overwrite")
 def make_atlas(
     model: Model,
     images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str],

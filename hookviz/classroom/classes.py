@@ -8,10 +8,10 @@ from functools import cache
 from hookviz.capturing.cache import ByteCache
 from hookviz.classroom.codes import new_code, read_code, server_of, shown_code
 from hookviz.classroom.school_class import SchoolClass
-from hookviz.classroom.tries import Tries
 from hookviz.errors import ClassroomError
 from hookviz.language.saying import say
 from hookviz.serving import capacity
+from hookviz.serving.rate_limiter import RateLimiter
 from hookviz.settings import MEGABYTE, settings
 
 
@@ -27,7 +27,7 @@ class Classes:
         most: int,
         *,
         server: int | None = None,
-        tries: Tries | None = None,
+        wrong_codes: RateLimiter | None = None,
         emptied: Callable[[], object] = lambda: None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -36,13 +36,13 @@ class Classes:
         Args:
             most: how many there may be at once; 0 for none.
             server: which of several servers this is, from 0; None where it is the only one.
-            tries: how often codes may be guessed.
+            wrong_codes: how often codes may be guessed, by a session and by all together.
             emptied: called when the last class has ended.
             now: the time in seconds.
         """
         self._most, self._server, self._now = most, server, now
         self._emptied = emptied
-        self._tries = tries or Tries(now=now)
+        self._wrong_codes = wrong_codes or RateLimiter(60, each=10, now=now)  # a minute
         self._lock = threading.Lock()
         self._by_code: dict[str, SchoolClass] = {}
 
@@ -89,13 +89,13 @@ class Classes:
             ClassroomError: there is no such class, or too many codes were wrong.
         """
         self.sweep()
-        if self._tries.are_too_many(who):
+        if self._wrong_codes.is_exceeded(who):
             raise ClassroomError(say("Too many wrong codes were given here. Try in a minute."))
         code = read_code(typed)
         found = self._get(code)
         if found is not None:
             return found
-        self._tries.count(who)
+        self._wrong_codes.count(who)
         if not code:
             raise ClassroomError(
                 say("A code has six letters and digits, such as K7M P3X. Your teacher has it.")

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from hookviz.deprecated import RenamedAttribute, renamed_keyword
 from hookviz.errors import SettingError, one_of
 from hookviz.language.saying import mark, say
-from hookviz.synthesis.robustness import NONE, SLIGHT, Robustness
+from hookviz.synthesis.robustness import SLIGHT, Robustness
 
 SPACES = (mark("Fourier"), "MACO")
 PENALTIES = (mark("none"), mark("total variation"), "L2")
@@ -12,6 +13,7 @@ MOST_STEPS, MOST_PICTURES = 4096, 64
 SIZES = 32, 512
 
 
+@renamed_keyword("disturbance", "robustness")
 @dataclass(frozen=True, slots=True)
 class SynthesisMethod:
     """All that a picture depends on beside the model and its goal.
@@ -38,6 +40,8 @@ class SynthesisMethod:
     strength: float = 1.0
     diversity: float = 0.0
     rate: float = 1.0
+
+    disturbance = RenamedAttribute("robustness")
 
     def check(self) -> None:
         """Nothing, where every part means something.
@@ -74,8 +78,3 @@ class SynthesisMethod:
                         getattr=getattr(self, name),
                     )
                 )
-
-    @property
-    def stands_nothing(self) -> bool:
-        """Whether pictures are looked at as they are."""
-        return self.robustness == NONE

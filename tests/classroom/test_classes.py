@@ -3,8 +3,8 @@ import pytest
 from hookviz.classroom.classes import Classes, ElsewhereError
 from hookviz.classroom.codes import LETTERS, shown_code
 from hookviz.classroom.school_class import ALONE
-from hookviz.classroom.tries import Tries
 from hookviz.errors import ClassroomError
+from hookviz.serving.rate_limiter import RateLimiter
 
 
 def test_a_class_is_found_by_its_code_until_it_ends() -> None:
@@ -46,7 +46,8 @@ def test_those_whose_time_has_come_make_room() -> None:
 
 def test_a_code_can_not_be_guessed_even_by_who_then_has_it() -> None:
     time = [0.0]
-    classes = Classes(3, tries=Tries(one=4, together=100, now=lambda: time[0]))
+    limiter = RateLimiter(100, each=4, now=lambda: time[0])
+    classes = Classes(3, wrong_codes=limiter, now=lambda: time[0])
     begun = classes.begin()
     wrong = next(code for code in ("AAAAAA", "BBBBBB") if code != begun.code)
     for typed in (wrong, "", "K7", wrong):
