@@ -138,7 +138,7 @@ SHOWN_ELSEWHERE = {
     "ui/lessons/class_bars ui/lessons/picked_channel "
     + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name)),
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
-    "atlas/test_making.py": "atlas/cut_patches atlas/cutting atlas/part_folder atlas/patch_file",
+    "atlas/test_making.py": "atlas/cutting atlas/part_folder atlas/patch_file",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
     "drawing/colours drawing/figures drawing/grid_page drawing/layout drawing/legend "
     "drawing/palette",
