@@ -117,7 +117,7 @@ def test_the_library_imports_without_streamlit() -> None:
 
 SHOWN_ELSEWHERE = {
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
-    "classroom/asking ui/classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
+    "classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
     "ui/classroom/membership ui/components/class_bars ui/lessons/class_question",
     "every way that ends there is gone in synthesis/test_maximizing.py": "synthesis/zero_gradient",
     "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": ""
@@ -126,7 +126,7 @@ SHOWN_ELSEWHERE = {
     "ui/explorer/own_picture",
     "lenses that climb are watched in lenses/test_maximize.py": "lenses/contract/watching",
     "declarations, of which every other test is a use": "atlas/answers drawing/panels "
-    "live/subject lenses/contract/lens lenses/contract/result",
+    "lenses/contract/lens lenses/contract/result",
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""
     "lessons/lesson lessons/part lessons/faults",
     "its marks and fonts are printed in lessons/test_sheet.py": "lessons/sheet_text",

@@ -1,6 +1,6 @@
 import pytest
 
-from hookviz.classroom.classes import Classes, ElsewhereError
+from hookviz.classroom.classes import Classes, OtherServerError
 from hookviz.classroom.codes import LETTERS, shown_code
 from hookviz.classroom.school_class import ALONE
 from hookviz.errors import ClassroomError
@@ -65,12 +65,12 @@ def test_a_code_names_its_server() -> None:
     begun = servers[1].begin()
     assert begun.code[0] == LETTERS[1]
     assert servers[1].find(begun.code, "pupil") is begun
-    with pytest.raises(ElsewhereError, match="at another server of this site"):
+    with pytest.raises(OtherServerError, match="at another server of this site"):
         servers[2].find(begun.code, "pupil")
     other = begun.code[:-1] + LETTERS[LETTERS.index(begun.code[-1]) - 1]
     with pytest.raises(ClassroomError, match="it may be over") as found:
         servers[1].find(other, "pupil")
-    assert not isinstance(found.value, ElsewhereError)
+    assert not isinstance(found.value, OtherServerError)
 
 
 def test_a_session_that_is_over_is_forgotten() -> None:
