@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 BINS = 64
-"""How many each channel has."""
+"""Bins of each channel."""
 
 SMALLEST = -64
-"""The exponent of a width that no channel goes below; one that was 0 always has it."""
+"""Least exponent of a bin's width; that of a channel that was always 0."""
 
 _HALF = BINS // 2
 _HALF_EXPONENT = 5  # 2⁵ bins above 0

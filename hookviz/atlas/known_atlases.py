@@ -12,7 +12,7 @@ from hookviz.settings import ASSETS, settings
 from hookviz.types import Model
 
 FOLDER = ASSETS / "atlases"
-"""The atlases in the box and the drawings that they are of; their photographs are the samples."""
+"""Folder of the atlases in the box and their drawings; their photographs are the samples."""
 
 _log = logging.getLogger("hookviz")
 

@@ -103,8 +103,8 @@ def make_atlas(
         size: side of the inputs in pixels, instead of the model's own.
         dtype: ``"float32"``, or ``"bfloat16"``, which is faster and rounds to 3 digits.
         patch: the longer side of a patch in pixels, at most.
-        overwrite: drop what was begun, and what there is, under that name.
-        progress: told how far it is; what it raises ends the run, which can be gone on with.
+        overwrite: drop what was begun, or made, under that name.
+        progress: called with how far it is; what it raises ends the run, which can be continued.
         engine: what goes through the images: ``"local"``, ``"ray"`` or ``"ray://HOST:PORT"``, as
             docs/scaling.md says. The patches are cut in this process.
 

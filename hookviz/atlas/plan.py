@@ -16,13 +16,13 @@ from hookviz.errors import SettingError, one_of, shorten
 from hookviz.types import Model
 
 DTYPES = {"float32": None, "bfloat16": torch.bfloat16}
-"""In which precision a pass can compute, by name; None for the network's own."""
+"""Precisions that a pass can compute in, by name; None for the network's own."""
 
 BATCH = 16
 """Images a pass, where nobody says otherwise."""
 
 MOST_CLASSES = 1000
-"""The most classes of which each channel keeps a number; of more it keeps none."""
+"""Most classes for which each channel keeps a number; of more it keeps none."""
 
 _SHARD = 256  # images, about: what is done again after a kill
 _MOST = {"top": 100, "batch": 1024, "patch": 512}

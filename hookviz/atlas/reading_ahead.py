@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 THREADS = max(2, min(8, os.cpu_count() or 2))
-"""How many images are read at once."""
+"""Number of images that are read at once."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

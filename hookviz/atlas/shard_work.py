@@ -80,7 +80,7 @@ class ShardWork:
 
         Args:
             shard: of the plan.
-            tell: told how far it is, after every batch; what it raises ends the work.
+            tell: called with how far it is after every batch; what it raises ends the work.
         """
         tally = Tally.empty(self._table.channels, self._top, self._classes)
         local = range(len(shard.images))

@@ -14,7 +14,7 @@ from hookviz.atlas.histograms import Histograms
 from hookviz.atlas.top_k import TopK
 
 MOST_REASONS = 1000
-"""How many of the images that were left out are named with their reasons; all are counted."""
+"""Number of left-out images that are named with their reasons; all are counted."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -176,4 +176,4 @@ SUMS = (
     *("sums", "numbers", "not_finite", "zeros", "maxima", "images", "strongest"),
     *("class_maxima", "class_images"),
 )
-"""The attributes of a `Tally` that simply add up."""
+"""Attributes of a `Tally` that simply add up."""

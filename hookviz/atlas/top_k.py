@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NOBODY = -1
-"""The index where there is no image: the channel has fewer than the list is long."""
+"""Index where there is no image: the channel has fewer than the list is long."""
 
 
 class TopK:

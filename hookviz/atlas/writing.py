@@ -17,7 +17,7 @@ from hookviz.atlas.tally import Tally
 from hookviz.errors import shorten
 
 FORM = 1
-"""Of the files; a reader takes those up to its own."""
+"""Version of the file format; a reader takes those up to its own."""
 
 ABOUT = "atlas.json"
 NUMBERS = "numbers.safetensors"

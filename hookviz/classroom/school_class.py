@@ -22,7 +22,7 @@ LASTS, ALONE = 4 * 3600.0, 15 * 60.0
 """Seconds after which a class ends, and after which it does where its teacher is gone."""
 
 ENDED, ELSEWHERE = "ended", "elsewhere"
-"""Why a connection is over: with the class, or since the same page has another one."""
+"""Reasons why a connection is over: with the class, or since the same page has another one."""
 
 
 @dataclass(eq=False, slots=True)
@@ -127,7 +127,7 @@ class SchoolClass:
                     follower.owner = ""
 
     def _drop_absent(self) -> None:
-        """Where the class is full, drop followers whose sessions and connections are over."""
+        """Make room in a full class: drop followers whose sessions and connections are over."""
         if len(self._followers) < self._most:
             return
         gone = [n for n, each in self._followers.items() if not each.owner and each.seat is None]

@@ -30,10 +30,10 @@ from hookviz.live.stream_options import Subject
 from hookviz.types import Address, Capture, InputImage, Model, Progress
 
 MOST_BYTES = 1_000_000
-"""Of one frame's file. A photograph of the size that a network takes has 20 thousand."""
+"""Most bytes of a frame's file. A photograph of a network's input size has 20 thousand."""
 
 MOST_PIXELS = 4_000_000
-"""Of one frame; the page makes it as small as the network's input."""
+"""Most pixels of a frame; the page makes it as small as the network's input."""
 
 _MOST_SCANS = 30  # of a JPEG, each over all pixels; a browser makes one, or about ten
 _FORMATS: tuple[type[ImageFile], ...] = (JpegImageFile, PngImageFile, WebPImageFile)
@@ -89,7 +89,7 @@ def draw(
         subject: what is shown.
         held: the scale that stays; filled in here where it is not of this layer yet. None for a
             scale of each frame's own.
-        timer: told how long each part took.
+        timer: measures each part.
         check: called after every layer; what it raises ends the pass.
 
     Raises:

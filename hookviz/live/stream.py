@@ -18,7 +18,7 @@ from hookviz.serving.time_limit import TimeLimit
 
 
 class StreamClosed(Exception):  # noqa: N818 - it is no error that a stream has an end
-    """A stream is over.
+    """End of a stream, with the reason.
 
     Attributes:
         code: with which the connection is closed.
@@ -37,7 +37,7 @@ class _Ended(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Frame as it came: its number, its file, and when that was."""
+    """Frame as it came: its number, its file, and when, by `time.perf_counter`."""
 
     number: int
     data: bytes
@@ -50,7 +50,7 @@ class Stream:
     Attributes:
         owner: whose it is.
         subject: what is shown; replaced as a whole.
-        options: what is told beside the grid; replaced as a whole.
+        options: what its viewer wants to know beside the grid; replaced as a whole.
         ended: whether it is over.
     """
 
@@ -96,13 +96,13 @@ class Stream:
         """Draw the newest frame, or say in JSON why it can't be; None at the end.
 
         It waits in the queue behind those who explore, and streams take their turns one after the
-        other. Which frame it is, is settled when the turn comes.
+        other. The frame that is newest when the turn comes is drawn.
         """
         subject = self.subject
         with speaking(subject.language):
-            return self._answered(subject)
+            return self._draw_newest(subject)
 
-    def _answered(self, subject: Subject) -> bytes | str | None:
+    def _draw_newest(self, subject: Subject) -> bytes | str | None:
         try:
             with (
                 out_of_memory.translate_oom(say("This frame")),

@@ -19,7 +19,7 @@ from hookviz.synthesis.robustness import NONE
 from hookviz.types import Model, ModelInput, Pixels
 
 SMOOTH = SynthesisMethod(size=None, robustness=NONE, penalty=mark("total variation"), strength=1e-4)
-"""An image is where it is, and neighbouring pixels are mostly alike."""
+"""Default of inversions: nothing is moved, and neighbouring pixels are mostly alike."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

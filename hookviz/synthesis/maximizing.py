@@ -78,7 +78,7 @@ def maximize(
         pictures: how many of each objective, from seeds that follow each other; with
             `SynthesisMethod.diversity` they avoid each other.
         method: size, seed and the rest; `SynthesisMethod()` by default.
-        progress: told the share done after every step; what it raises ends the run.
+        progress: called with the share done after every step; what it raises ends the run.
 
     Raises:
         SettingError: an option, a channel, a class or a cell is not there, or `objective` is none.

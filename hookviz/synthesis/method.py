@@ -19,7 +19,7 @@ class SynthesisMethod:
     """Settings that a picture depends on beside the model and its goal.
 
     Equal methods make equal pictures, bit for bit on one machine with as many threads, however
-    often the work was stopped and gone on with.
+    often the work was stopped and continued.
 
     Attributes:
         size: side of the pictures in pixels; None for the model's own.

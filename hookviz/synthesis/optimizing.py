@@ -51,11 +51,11 @@ class OptimizationState:
 
 
 class Optimization:
-    """Pictures of a model for goals of one layer, one goal for each.
+    """Gradient ascent of pictures for goals of one layer of a model, one goal for each picture.
 
     Each step is a pass there and back over all pictures, and one step of Adam (Kingma and Ba,
-    2015). Between steps nothing is left of it on any network: it may be kept, stopped and gone on
-    with at any time.
+    2015). Between steps nothing is left of it on any network: it may be kept, stopped and continued
+    at any time.
 
     Attributes:
         model: whose pictures they are.

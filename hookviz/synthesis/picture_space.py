@@ -24,7 +24,7 @@ class PictureSpace(Protocol):
     """Leaf tensor that is optimised; one picture for each index of its first axis."""
 
     rate: float
-    """How far a step of Adam goes."""
+    """Learning rate of Adam."""
 
     def pictures(self) -> Tensor:
         """Make the pictures, ``(N, C, H, W)`` in 0…1, with a graph to `parameters`."""

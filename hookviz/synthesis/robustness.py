@@ -60,7 +60,7 @@ class Robustness:
 
 
 SLIGHT = Robustness()
-"""What pictures have to stand where nobody says otherwise."""
+"""Default transformations that pictures have to stand."""
 
 NONE = Robustness(0, 0, 0)
-"""Pictures stay as they are."""
+"""No transformation: pictures stay as they are."""

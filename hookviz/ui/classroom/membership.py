@@ -16,7 +16,7 @@ from hookviz.ui.link import go
 from hookviz.ui.serving.turns import session
 
 FOLLOW, TEACH = "follow", "class"
-"""What the link calls the class that is followed, and the one that is taught."""
+"""Link parameters with the code of the class that is followed, and of the one that is taught."""
 
 # Keys of session_state that no widget has can't be set from outside.
 _TAUGHT, _JOINED, _FAREWELL = "_taught", "_joined", "_farewell"

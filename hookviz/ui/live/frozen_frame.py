@@ -25,7 +25,7 @@ from hookviz.ui.state import (
 )
 
 LIVE = mark("Live")
-"""The image source of that name."""
+"""Name of the image source."""
 
 
 # Keys of session_state that no widget has can't be set from outside.
