@@ -66,7 +66,7 @@ class CellSum:
         return self.total == self.value or (math.isnan(self.total) and math.isnan(self.value))
 
 
-def explain(call: LayerCall, channel: int, row: int, column: int) -> CellSum:
+def explain_cell(call: LayerCall, channel: int, row: int, column: int) -> CellSum:
     """One cell of a recorded layer's output as the sum that made it.
 
     ``y[k, i, j] = b_k + Σ_{c, u, v} w[k, c, u, v] · x[c, s·i + d·u, s·j + d·v]``, x padded, with

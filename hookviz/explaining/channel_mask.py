@@ -16,7 +16,7 @@ from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.layers import conv_names
 from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
-from hookviz.explaining.pruned_network import masked
+from hookviz.explaining.pruned_network import replicate_masked
 from hookviz.hooking.forward_pass import own_shape
 from hookviz.hooking.purity import is_pure
 from hookviz.language.saying import say, say_count
@@ -77,7 +77,7 @@ def read_channel_mask(text: str) -> ChannelMask:
 
 
 @torch.inference_mode(mode=False)  # its tensors are ordinary ones wherever it is called
-def silenced(model: Model, silence: ChannelMask) -> Model:
+def mask_channels(model: Model, mask: ChannelMask) -> Model:
     """The model with those channels silent; the model itself stays as it is.
 
     The layer's weights and bias are copies, and all other tensors are shared, unless the network
@@ -88,28 +88,28 @@ def silenced(model: Model, silence: ChannelMask) -> Model:
         SettingError: the layer is no convolution or has no such channel, or its weights are not
             its own alone.
     """
-    conv = _conv(model, silence)
+    conv = _conv(model, mask)
     _shares(model)
-    stays = {id(conv.weight): _kernels_that_stay(conv, silence)}
+    stays = {id(conv.weight): _kernels_that_stay(conv, mask)}
     if conv.bias is not None:
-        stays[id(conv.bias)] = _others(conv, silence)
-    network = masked(model.network, stays)
+        stays[id(conv.bias)] = _others(conv, mask)
+    network = replicate_masked(model.network, stays)
     return replace(
         model,
-        title=say("{model} without {words}", model=model.title, words=silence.words),
+        title=say("{model} without {words}", model=model.title, words=mask.words),
         network=network,
         digest=network_digest(network),
-        weights=say("{weights}, without {silence}", weights=model.weights, silence=silence),
+        weights=say("{weights}, without {silence}", weights=model.weights, silence=mask),
     )
 
 
-def new_bytes(model: Model, silence: ChannelMask) -> int:
-    """How much memory `silenced` takes beside the model itself.
+def copied_bytes(model: Model, mask: ChannelMask) -> int:
+    """How much memory `mask_channels` takes beside the model itself.
 
     Raises:
-        HookVizError: as `silenced` does.
+        HookVizError: as `mask_channels` does.
     """
-    conv = _conv(model, silence)
+    conv = _conv(model, mask)
     parts = conv if _shares(model) else model.network
     return sum(tensor.nbytes for tensor in parts.state_dict().values())
 
@@ -122,13 +122,13 @@ def _shares(model: Model) -> bool:
     return is_pure(model.network)
 
 
-def _conv(model: Model, silence: ChannelMask) -> _ConvNd:
+def _conv(model: Model, mask: ChannelMask) -> _ConvNd:
     """The layer.
 
     Raises:
-        HookVizError: as `silenced` does.
+        HookVizError: as `mask_channels` does.
     """
-    name, convs = silence.layer, conv_names(model.network)
+    name, convs = mask.layer, conv_names(model.network)
     modules = dict(model.network.named_modules())
     conv = modules.get(name)
     if conv is None:
@@ -143,14 +143,14 @@ def _conv(model: Model, silence: ChannelMask) -> _ConvNd:
                 name_2=type(conv).__name__,
             )
         )
-    if silence.channels[-1] >= conv.out_channels:
+    if mask.channels[-1] >= conv.out_channels:
         raise SettingError(
             say(
                 "{name} of {model} has no channel {channels}: its channels are 0 to "
                 "{out_channels}.",
                 name=shorten(name),
                 model=model.title,
-                channels=silence.channels[-1],
+                channels=mask.channels[-1],
                 out_channels=conv.out_channels - 1,
             )
         )
@@ -179,17 +179,17 @@ def _conv(model: Model, silence: ChannelMask) -> _ConvNd:
     return conv
 
 
-def _others(conv: _ConvNd, silence: ChannelMask) -> Tensor:
+def _others(conv: _ConvNd, mask: ChannelMask) -> Tensor:
     """Which output channels stay, ``(C_out,)``."""
     stays = torch.ones(conv.out_channels, dtype=torch.bool, device=conv.weight.device)
-    stays[list(silence.channels)] = False
+    stays[list(mask.channels)] = False
     return stays
 
 
-def _kernels_that_stay(conv: nn.Module, silence: ChannelMask) -> Tensor:
+def _kernels_that_stay(conv: nn.Module, mask: ChannelMask) -> Tensor:
     """Which weights stay, in the shape of the weights or one that is repeated to it."""
     assert isinstance(conv, _ConvNd)
-    stays = _others(conv, silence)
+    stays = _others(conv, mask)
     sides = [1] * (conv.weight.ndim - 2)
     if not isinstance(conv, _ConvTransposeNd):  # (C_out, C_in / groups, …)
         return stays.reshape(-1, 1, *sides)

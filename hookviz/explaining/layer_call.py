@@ -55,7 +55,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Following:
+class FollowingOp:
     """A normalisation or activation that a layer's output went through next.
 
     Attributes:
@@ -111,7 +111,7 @@ class LayerCall:
     dilation: tuple[int, int]
     groups: int
     output: Tensor = field(repr=False)
-    steps: tuple[Following, ...]
+    steps: tuple[FollowingOp, ...]
     rounding: float
 
     @property

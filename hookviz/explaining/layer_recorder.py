@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from hookviz.capturing import inputs, layers
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
-from hookviz.explaining.layer_call import Following, LayerCall, check_range, layer_call, own
+from hookviz.explaining.layer_call import FollowingOp, LayerCall, check_range, layer_call, own
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.torch_functions import (
@@ -37,7 +37,7 @@ _CONV2D = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
 _DEFAULTS = {"bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}
 
 
-def record_input(model: Model, image: Any, layer: str, call: int = 0) -> LayerCall:
+def record_layer_call(model: Model, image: Any, layer: str, call: int = 0) -> LayerCall:
     """One call of a conv layer with its input, its output and what followed, in one pass.
 
     The pass runs on a private replica of the network and ends as soon as nothing more can follow.
@@ -57,7 +57,7 @@ def record_input(model: Model, image: Any, layer: str, call: int = 0) -> LayerCa
     model_input = inputs.prepare(model, image)
     _check_layer(model, model_input, layer, call)
     with private_replica(model) as replica:
-        watch = _Watch(replica, layer, call)
+        watch = _CallRecorder(replica, layer, call)
         with hooks.observe(replica, watch.layers, watch.see), watch:
             forward_pass(model, replica, model_input.tensor)
     if watch.record is None:
@@ -107,7 +107,7 @@ def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -
     check_range(layer, "call", call, run.calls[layer])
 
 
-class _Watch(EveryFunction):
+class _CallRecorder(EveryFunction):
     """Follows one pass: the wanted call of the wanted layer, then what its output goes through.
 
     A tensor is told by being the same object; what writes into it in place makes it the next
@@ -118,7 +118,7 @@ class _Watch(EveryFunction):
         super().__init__()
         self.layers = layers.leaf_names(network) | {layer}
         self.record: LayerCall | None = None
-        self.steps: list[Following] = []
+        self.steps: list[FollowingOp] = []
         self.problem = say("is more than one call of torch's conv2d")
         self._modules = dict(network.named_modules())
         self._owners = {
@@ -237,10 +237,10 @@ class _Watch(EveryFunction):
 
 def _following(
     func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Tensor
-) -> Following:
+) -> FollowingOp:
     """A step from the function's arguments and what it gave."""
     batched = output.ndim == 4
-    step = Following("", function_name(func), own(output[0] if batched else output))
+    step = FollowingOp("", function_name(func), own(output[0] if batched else output))
     if not batched or func not in (F.batch_norm, F.instance_norm):
         return step
     bound = inspect.signature(func).bind(*args, **kwargs)

@@ -17,7 +17,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from hookviz.capturing import inputs
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import SettingError
-from hookviz.explaining.channel_effects import channel_effects
+from hookviz.explaining.channel_ablation import channel_effects
 from hookviz.explaining.pruning import METHODS, OF_CHANNELS, Pruning
 from hookviz.explaining.pruning_groups import BY_CHANNEL
 from hookviz.hooking import hooks, replicas
@@ -33,7 +33,7 @@ Masks = Mapping[str, Tensor]
 """What stays of each layer's weights, as `Pruning.masks` gives it."""
 
 Norms = Mapping[str, Sequence[str]]
-"""The batch norms behind each conv layer, as `norms_behind` gives them."""
+"""The batch norms behind each conv layer, as `following_norms` gives them."""
 
 
 @with_numbers
@@ -94,11 +94,11 @@ def prune(
         effects = channel_effects(model, inputs.prepare(model, image), [*measured], progress)
     masks = Pruning(model.network, names, method, seed=seed, effects=effects).masks(share)
     whole = method in OF_CHANNELS and not keep_biases
-    norms = norms_behind(model, own_shape(model)) if whole else None
-    return as_model(model, without(model.network, masks, norms), method, share)
+    norms = following_norms(model, own_shape(model)) if whole else None
+    return pruned_model(model, apply_masks(model.network, masks, norms), method, share)
 
 
-def as_model(model: Model, network: nn.Module, method: str, share: float) -> Model:
+def pruned_model(model: Model, network: nn.Module, method: str, share: float) -> Model:
     """A pruned network as a model like the one that it was made from."""
     weights = say(
         "{weights}, {share:.4g} % pruned: {method}",
@@ -109,7 +109,7 @@ def as_model(model: Model, network: nn.Module, method: str, share: float) -> Mod
     return replace(model, network=network, digest=network_digest(network), weights=weights)
 
 
-def without(network: nn.Module, masks: Masks, norms: Norms | None = None) -> nn.Module:
+def apply_masks(network: nn.Module, masks: Masks, norms: Norms | None = None) -> nn.Module:
     """New modules around `network`'s tensors, and around new ones where something goes.
 
     Args:
@@ -124,10 +124,10 @@ def without(network: nn.Module, masks: Masks, norms: Norms | None = None) -> nn.
         channels = mask.flatten(1).any(1)
         for part in (modules[name], *(modules[norm] for norm in (norms or {}).get(name, ()))):
             stays |= {id(tensor): channels for tensor in _shifts(part)}
-    return masked(network, stays)
+    return replicate_masked(network, stays)
 
 
-def masked(network: nn.Module, stays: Mapping[int, Tensor]) -> nn.Module:
+def replicate_masked(network: nn.Module, stays: Mapping[int, Tensor]) -> nn.Module:
     """New modules around `network`'s tensors, and around new ones for those that are named.
 
     Args:
@@ -145,7 +145,7 @@ def masked(network: nn.Module, stays: Mapping[int, Tensor]) -> nn.Module:
         return replicas.replicate(network, change)
 
 
-def norms_behind(model: Model, shape: Sequence[int]) -> dict[str, list[str]]:
+def following_norms(model: Model, shape: Sequence[int]) -> dict[str, list[str]]:
     """The batch norms that are given a conv layer's output and nothing else, by layer.
 
     As it is, or as modules left it that take 0 to 0 in every channel, such as a ReLU.
@@ -159,11 +159,11 @@ def norms_behind(model: Model, shape: Sequence[int]) -> dict[str, list[str]]:
     """
     trace = {info.name for info in layer_trace(model, tuple(shape)).convs}
     return pass_without_data(
-        model, shape, lambda network, images: _followed(network, images, trace)
+        model, shape, lambda network, images: _find_norms(network, images, trace)
     )
 
 
-def _followed(network: nn.Module, images: Tensor, convs: set[str]) -> dict[str, list[str]]:
+def _find_norms(network: nn.Module, images: Tensor, convs: set[str]) -> dict[str, list[str]]:
     modules = dict(network.named_modules())
     norms = [name for name, module in modules.items() if isinstance(module, _BatchNorm)]
     others = [name for name, module in modules.items() if type(module) in BY_CHANNEL]

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from hookviz.errors import shorten
-from hookviz.explaining.double_precision import doubles, in_double
+from hookviz.explaining.rounding import exact_output, iter_double_rows
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.foreign_hooks import foreign_hooks
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass
@@ -269,11 +269,11 @@ def _close_in_double(
     output = outputs[0][1]
     if not (isinstance(image, Tensor) and image.is_floating_point()) or kind_of(image):
         return True
-    exact = in_double(module, image)
+    exact = exact_output(module, image)
     if exact is None:
         return True
     assert isinstance(module.weight, Tensor)
-    sizes = [part.abs().flatten(1).sum(1) for part in doubles(module.weight)]
+    sizes = [part.abs().flatten(1).sum(1) for part in iter_double_rows(module.weight)]
     bound = torch.cat(sizes) * image.abs().max().double()
     if isinstance(module.bias, Tensor):
         bound += module.bias.double().abs()

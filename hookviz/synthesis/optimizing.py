@@ -15,7 +15,12 @@ from torch import Tensor
 
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import ModelError, SettingError
-from hookviz.explaining.apart import alone_and_together, are_near, halved, rounding
+from hookviz.explaining.batch_independence import (
+    agree_within,
+    batch_tolerance,
+    half_and_whole,
+    run_alone_and_batched,
+)
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import ProgressReporter, backward_pass, forward_pass
 from hookviz.hooking.plain_tensors import plain
@@ -288,10 +293,10 @@ class Optimization:
 
     @torch.no_grad()
     def _are_apart(self, passes: _Passes, inputs: Tensor) -> bool:
-        tried = torch.cat([halved(inputs[:1]), inputs[1:2]])
+        tried = torch.cat([half_and_whole(inputs[:1]), inputs[1:2]])
         whole = partial(self._of_batch, passes)
-        alone, together = alone_and_together(tried, whole)
-        return are_near(alone, together, rounding(self.model.network, alone))
+        alone, together = run_alone_and_batched(tried, whole)
+        return agree_within(alone, together, batch_tolerance(self.model.network, alone))
 
     def _of_batch(self, passes: _Passes, inputs: Tensor) -> Tensor:
         """What one pass makes of all the inputs.

@@ -18,7 +18,7 @@ Copies = tuple[tuple[tuple[str, ...], Tensor], ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class CallTensors:
+class LayerIO:
     """One call of one layer.
 
     Attributes:
@@ -34,9 +34,9 @@ class CallTensors:
     in_place: bool
 
 
-def call_tensors(
+def layer_io(
     model: Model, model_input: ModelInput, layer: str, call: int = 0, progress: Progress = ignore
-) -> CallTensors:
+) -> LayerIO:
     """One call of a layer, in a pass that ends with it.
 
     Args:
@@ -68,7 +68,7 @@ def call_tensors(
                 calls=calls[layer],
             )
         )
-    watch = _Watch(layer, call, ProgressReporter(progress, sum(calls.values())))
+    watch = _IORecorder(layer, call, ProgressReporter(progress, sum(calls.values())))
     with (
         private_replica(model) as replica,
         hooks.before(replica, [layer], watch.before),
@@ -86,11 +86,11 @@ def call_tensors(
     return watch.tensors
 
 
-class _Watch:
+class _IORecorder:
     """Copies what the wanted call takes in and puts out, and ends the pass after it."""
 
     def __init__(self, layer: str, call: int, reporter: ProgressReporter) -> None:
-        self.tensors: CallTensors | None = None
+        self.tensors: LayerIO | None = None
         self.reporter = reporter
         self._wanted = (layer, call)
         self._inputs: Copies = ()
@@ -106,7 +106,7 @@ class _Watch:
         """Take in a call that has run."""
         self.reporter.step()
         if (call.layer, call.index) == self._wanted:
-            self.tensors = CallTensors(
+            self.tensors = LayerIO(
                 inputs=self._inputs,
                 outputs=_copies(call.output),
                 others=tuple(

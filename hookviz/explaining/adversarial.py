@@ -18,7 +18,7 @@ from hookviz.images.repainting import check_repaints, repainted
 from hookviz.types import Model, ModelInput, Progress, ignore
 
 
-def fooled(
+def adversarial_input(
     model: Model, model_input: ModelInput, target: int, levels: int, progress: Progress = ignore
 ) -> ModelInput:
     """The input after `levels` steps away from a class; no number of its picture moved by more.

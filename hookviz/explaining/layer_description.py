@@ -10,7 +10,7 @@ from hookviz.types import LayerInfo, Model
 from hookviz.wording import times
 
 
-def effect_of(model: Model, layer: LayerInfo) -> str:
+def describe_layer(model: Model, layer: LayerInfo) -> str:
     """One sentence on what the layer, or block of layers, makes of its input.
 
     A class of torch's own is described by what torch documents; any other, such as a person's own,

@@ -9,14 +9,14 @@ from torch import Tensor, nn
 _MOST_DOUBLES = 1 << 20  # weights at a time
 
 
-def in_double(module: nn.Module, image: Tensor) -> Tensor | None:
+def exact_output(module: nn.Module, image: Tensor) -> Tensor | None:
     """What a Conv2d or Linear makes of `image`, float64, where it is no more than its kind."""
     if "forward" in vars(module):  # somebody has put a function in its place
         return None
     forward = getattr(type(module), "forward", None)  # which the class of a script has not
     if isinstance(module, nn.Linear) and forward is nn.Linear.forward:
         given = image.double()
-        exact = torch.cat([given @ part.T for part in doubles(module.weight)], -1)
+        exact = torch.cat([given @ part.T for part in iter_double_rows(module.weight)], -1)
         return exact if module.bias is None else exact + module.bias.double()
     if not isinstance(module, nn.Conv2d) or forward is not nn.Conv2d.forward:
         return None
@@ -37,7 +37,7 @@ def in_double(module: nn.Module, image: Tensor) -> Tensor | None:
     )
 
 
-def doubles(weight: Tensor) -> Iterator[Tensor]:
+def iter_double_rows(weight: Tensor) -> Iterator[Tensor]:
     """Some rows of a layer's weights at a time in double precision: there can be 100 million."""
     for part in torch.split(weight, max(1, _MOST_DOUBLES // weight[0].numel())):
         yield part.double()
