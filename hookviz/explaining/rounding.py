@@ -1,4 +1,4 @@
-"""What a sum of products comes to in double precision, by other code than the layer's own."""
+"""Bound a network's rounding errors, and recompute sums of products in double precision."""
 
 from collections.abc import Iterator
 
@@ -6,17 +6,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-_MOST_DOUBLES = 1 << 20  # weights at a time
+_FLOAT32_ROUNDING = 1e-5
+_TF32_EPSILON = 2.0**-10  # what a GPU may compute float32 convolutions with
+_MAX_DOUBLES = 1 << 20  # weights at a time
 
 
 def exact_output(module: nn.Module, image: Tensor) -> Tensor | None:
-    """What a Conv2d or Linear makes of `image`, float64, where it is no more than its kind."""
-    if "forward" in vars(module):  # somebody has put a function in its place
+    """Recompute a Conv2d or Linear on `image`, float64; None for one that computes otherwise."""
+    if "forward" in vars(module):  # somebody replaced the method
         return None
     forward = getattr(type(module), "forward", None)  # which the class of a script has not
     if isinstance(module, nn.Linear) and forward is nn.Linear.forward:
-        given = image.double()
-        exact = torch.cat([given @ part.T for part in iter_double_rows(module.weight)], -1)
+        rows = image.double()
+        exact = torch.cat([rows @ part.T for part in iter_double_rows(module.weight)], -1)
         return exact if module.bias is None else exact + module.bias.double()
     if not isinstance(module, nn.Conv2d) or forward is not nn.Conv2d.forward:
         return None
@@ -38,6 +40,20 @@ def exact_output(module: nn.Module, image: Tensor) -> Tensor | None:
 
 
 def iter_double_rows(weight: Tensor) -> Iterator[Tensor]:
-    """Some rows of a layer's weights at a time in double precision: there can be 100 million."""
-    for part in torch.split(weight, max(1, _MOST_DOUBLES // weight[0].numel())):
+    """Yield a layer's weights in double precision by rows: there can be 100 million."""
+    for part in torch.split(weight, max(1, _MAX_DOUBLES // weight[0].numel())):
         yield part.double()
+
+
+def relative_rounding(tensor: Tensor) -> float:
+    """Return by which share of a sum of magnitudes a network's arithmetic may be off; 0 for ints.
+
+    1e-5 in single precision; twice the machine epsilon in float16, in bfloat16 and off the CPU,
+    where float32 may be multiplied as TF32.
+    """
+    if not tensor.is_floating_point():
+        return _FLOAT32_ROUNDING if tensor.is_complex() else 0.0
+    epsilon = torch.finfo(tensor.dtype).eps
+    if tensor.device.type != "cpu":
+        epsilon = max(epsilon, _TF32_EPSILON)
+    return max(_FLOAT32_ROUNDING, 2 * epsilon)

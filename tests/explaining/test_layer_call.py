@@ -38,4 +38,4 @@ def test_a_channel_sees_its_group() -> None:
 
 
 def test_a_normalisation_is_its_formula() -> None:
-    assert Normalisation(1.0, 3.0, 0.5, -2.0, epsilon=1.0).of(5.0) == (5 - 1) / 2 * 0.5 - 2
+    assert Normalisation(1.0, 3.0, 0.5, -2.0, epsilon=1.0).apply(5.0) == (5 - 1) / 2 * 0.5 - 2

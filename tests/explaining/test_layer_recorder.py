@@ -51,7 +51,7 @@ def test_every_layer_of_the_bundled_model_with_its_trained_weights() -> None:
             name = layer.removesuffix("conv") + "norm"
             assert (norm.layer, norm.kind) == (name, "BatchNorm2d")
             assert norm.norm is not None
-            assert norm.norm.of(cell.value) == pytest.approx(norm.value, rel=1e-4, abs=1e-5)
+            assert norm.norm.apply(cell.value) == pytest.approx(norm.value, rel=1e-4, abs=1e-5)
 
 
 def steps_of(model: Model, layer: str, image: Tensor | None = None) -> list[tuple[str, str]]:
@@ -130,7 +130,7 @@ def test_a_norm_brings_the_numbers_it_worked_with(norm: nn.Module, kind: str) ->
         assert normed.value == values["1"].values[place].item()
         assert rectified.value == values["2"].values[place].item()
         assert normed.norm is not None
-        assert normed.norm.of(cell.value) == pytest.approx(normed.value, rel=1e-4, abs=1e-5)
+        assert normed.norm.apply(cell.value) == pytest.approx(normed.value, rel=1e-4, abs=1e-5)
 
 
 @pytest.mark.parametrize(
