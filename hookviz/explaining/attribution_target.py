@@ -9,7 +9,7 @@ from hookviz.capturing.layer_trace import input_trace
 from hookviz.capturing.ordinary import check_ordinary
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.language.naming import class_label
-from hookviz.language.saying import say
+from hookviz.language.saying import mark, say
 from hookviz.types import Model, ModelInput
 
 
@@ -39,7 +39,7 @@ class AttributionTarget:
         channel = say("channel {channel} of {layer}", channel=self.channel, layer=self.layer)
         if self.cell is None:
             return say("the mean of {layer}", layer=self.layer if self.channel is None else channel)
-        cell = say("row {cell}, column {cell_2} of ", cell=self.cell[0], cell_2=self.cell[1])
+        cell = say("row {row}, column {column} of ", row=self.cell[0], column=self.cell[1])
         return cell + (
             say("{layer} (all channels)", layer=self.layer) if self.channel is None else channel
         )
@@ -69,17 +69,18 @@ class AttributionTarget:
             return
         shape = map_shape(model, model_input, self.layer)
         indices = (self.channel or 0, *(self.cell or (0, 0)))
-        for axis, index, count in zip(("channel", "row", "column"), indices, shape, strict=True):
+        axes = (mark("channel"), mark("row"), mark("column"))
+        for axis, index, count in zip(axes, indices, shape, strict=True):
             if not 0 <= index < count:
                 raise SettingError(
                     say(
                         "There is no {axis} {index} in layer {layer!r}: it has {count:,}, 0 to "
-                        "{count_2}.",
-                        axis=axis,
+                        "{last}.",
+                        axis=say(axis),
                         index=index,
                         layer=self.layer,
                         count=count,
-                        count_2=count - 1,
+                        last=count - 1,
                     )
                 )
 
@@ -119,7 +120,7 @@ def _no_maps_error(
 ) -> ModelError:
     convs = input_trace(model, model_input).convs
     suitable = [info.name for info in convs if len(info.output_shape) == 3 and info.name != layer]
-    hint = say(" {fit!r} puts out maps, for example.", fit=suitable[-1]) if suitable else ""
+    hint = say(" {layer!r} puts out maps, for example.", layer=suitable[-1]) if suitable else ""
     return ModelError(
         say(
             "Layer {layer!r} of {model} puts out {shape}, not one image's maps (1×C×H×W).{hint}",

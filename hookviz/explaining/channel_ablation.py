@@ -205,13 +205,13 @@ def channel_effects(
     if work > _MAX_WORK:
         raise ModelError(
             say(
-                "To switch {channels:,} channels of {model} off one by one takes {work} "
-                "multiply-adds, more than {most_work}. Choose one layer alone, a smaller "
+                "To switch {channels:,} channels of {model} off one by one takes {multiply_adds} "
+                "multiply-adds, more than {limit}. Choose one layer alone, a smaller "
                 "input, or another method.",
                 channels=channels,
                 model=model.title,
-                work=number(work),
-                most_work=number(_MAX_WORK),
+                multiply_adds=number(work),
+                limit=number(_MAX_WORK),
             )
         )
     effects, done, highest = {}, 0, 0.0

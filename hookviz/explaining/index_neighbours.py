@@ -58,8 +58,8 @@ def index_neighbours(
         tuple(shorten(Path(name).name or name, 40) for name in names),
         tuple(localised(f"{similarities[row]:.2f}") for row in nearest),
         say(
-            "Of {names_count:,} images, by the cosine of their vectors from layer {layer}.",
-            names_count=len(features.names),
+            "Of {count:,} images, by the cosine of their vectors from layer {layer}.",
+            count=len(features.names),
             layer=features.layer,
         ),
     )

@@ -98,9 +98,9 @@ def pruning_groups(network: nn.Module) -> dict[str, PruningGroup | str]:
         raise ModelError(
             say(
                 "The code of {name} can't be followed, so nobody can tell where its channels "
-                "go: {why}.",
+                "go: {reason}.",
                 name=type(network).__name__,
-                why=why,
+                reason=why,
             )
         ) from error
     finder = _GroupFinder(on_meta, graph)
@@ -141,8 +141,8 @@ class _GroupFinder:
         if conv.groups != 1:
             raise _NotPrunableError(
                 say(
-                    "{called} has {groups} groups of channels",
-                    called=self._called(start),
+                    "{layer} has {groups} groups of channels",
+                    layer=self._called(start),
                     groups=conv.groups,
                 )
             )
@@ -154,7 +154,7 @@ class _GroupFinder:
             users = [user for user in before.users if not reads_batch_size_only(user)]
             if not users:
                 raise _NotPrunableError(
-                    say("nothing goes on with {called}", called=self._called(before))
+                    say("nothing goes on with {step}", step=self._called(before))
                 )
             for node in users:
                 self._check_alone(node, before)
@@ -167,8 +167,8 @@ class _GroupFinder:
                 if not flattens and not self._is_by_channel(node, flat=flat):
                     raise _NotPrunableError(
                         say(
-                            "{called} is not known to keep channels apart and zeros at 0",
-                            called=self._called(node),
+                            "{step} is not known to keep channels apart and zeros at 0",
+                            step=self._called(node),
                         )
                     )
                 if self._holds_channels(node):
@@ -181,12 +181,12 @@ class _GroupFinder:
         """Refuse a node that reads anything beside these values, or the network's output."""
         if node.op == "output":
             raise _NotPrunableError(
-                say("{called} is what the network puts out", called=self._called(before))
+                say("{step} is what the network puts out", step=self._called(before))
             )
         others = [other for other in node.all_input_nodes if not is_batch_size(other)]
         if others != [before] or node.args[:1] != (before,) or before in node.args[1:]:
             raise _NotPrunableError(
-                say("{called} puts it together with something else", called=self._called(node))
+                say("{step} puts it together with something else", step=self._called(node))
             )
 
     def _check_layer(self, node: fx.Node) -> None:
@@ -195,9 +195,9 @@ class _GroupFinder:
         if type(module) not in (*CONVS, *NORMS, nn.Linear, nn.PReLU):
             raise _NotPrunableError(
                 say(
-                    "{name} is a {name_2}, which may use its weights anew",
-                    name=name,
-                    name_2=type(module).__name__,
+                    "{layer} is a {kind}, which may use its weights anew",
+                    layer=name,
+                    kind=type(module).__name__,
                 )
             )
         if self._calls[id(module)] > 1:
@@ -228,7 +228,7 @@ class _GroupFinder:
         return type(module) in NORMS or getattr(module, "num_parameters", 1) > 1
 
     def _flattens(self, node: fx.Node) -> bool:
-        """Return whether a node flattens ``(N, C, …)`` to ``(N, C · cells)``, channel by channel."""
+        """Return whether a node makes ``(N, C · cells)`` of ``(N, C, …)``, by channel."""
         if node.op == "call_module":
             module = self.module(node)
             return type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1)
