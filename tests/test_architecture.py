@@ -128,7 +128,7 @@ SHOWN_ELSEWHERE = {
     "declarations, of which every other test is a use": "atlas/answers drawing/panels "
     "live/subject lenses/contract/lens lenses/contract/result",
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""
-    "lessons/lesson lessons/part lessons/faults",
+    "lessons/lesson lessons/lesson_error",
     "its marks and fonts are printed in lessons/test_sheet.py": "lessons/sheet_text",
     "every lesson is gone through in a browser in e2e/test_lessons.py": "ui/components/lesson_list "
     "ui/components/lesson_steps ui/components/question ui/components/pixels "

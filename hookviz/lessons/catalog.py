@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hookviz.errors import LessonError
 from hookviz.language.saying import say
-from hookviz.lessons.faults import fault
 from hookviz.lessons.lesson import Lesson, Question, Text
+from hookviz.lessons.lesson_error import lesson_error
 from hookviz.lessons.reading import read_lesson
 from hookviz.paths import path_of
 from hookviz.settings import ASSETS, settings
@@ -46,7 +46,7 @@ def read_lessons(more: str = "") -> tuple[Lesson, ...]:
                 slug=lesson.slug,
                 other=found[lesson.slug].file.name,
             )
-            raise fault(file, 1, what)
+            raise lesson_error(file, 1, what)
         found[lesson.slug] = replace(lesson, number=len(found) + 1)
     return tuple(found.values())
 

@@ -40,7 +40,7 @@ TITLES: Mapping[str, str] = MappingProxyType(
 """What they are called on the page."""
 
 
-def map_of(grey: NDArray[np.float32], kernel: Kernel, stride: int, padding: int) -> LayerCall:
+def kernel_call(grey: NDArray[np.float32], kernel: Kernel, stride: int, padding: int) -> LayerCall:
     """What a kernel makes of a picture ``(H, W)``, with all that made it.
 
     As conv layers do it, the kernel is not turned around: mathematics calls it cross-correlation.
@@ -64,24 +64,24 @@ def map_of(grey: NDArray[np.float32], kernel: Kernel, stride: int, padding: int)
     )
 
 
-def applied(kernel: Kernel, picture: NDArray[np.float32]) -> NDArray[np.float32]:
+def same_size_map(kernel: Kernel, picture: NDArray[np.float32]) -> NDArray[np.float32]:
     """The map that a small kernel makes of a picture ``(H, W)``, as large as the picture.
 
     Beyond its edges the picture goes on as it ends there, so that its frame is no edge.
     """
     around = [size // 2 for size in (len(kernel), len(kernel[0]))]
     return (
-        map_of(np.pad(picture, [(side, side) for side in around], "edge"), kernel, 1, 0)
+        kernel_call(np.pad(picture, [(side, side) for side in around], "edge"), kernel, 1, 0)
         .output[0]
         .numpy()
     )
 
 
-def written(weight: float) -> str:
+def fraction_text(weight: float) -> str:
     """A weight as people write it: ``"−1"``, ``"1/9"``."""
     return str(Fraction(weight).limit_denominator(100)).replace("-", "−")
 
 
-def cells(length: int, kernel: int, stride: int, padding: int) -> int:
+def output_length(length: int, kernel: int, stride: int, padding: int) -> int:
     """How many rows a map has, of a picture of `length` rows; columns likewise."""
     return max(0, length + 2 * padding - kernel) // stride + 1

@@ -17,7 +17,7 @@ from hookviz.language import saying
 from hookviz.language.catalogs import catalog
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
-from hookviz.lessons.faults import fault, nearest
+from hookviz.lessons.lesson_error import did_you_mean, lesson_error
 from hookviz.lessons.part import Fact
 
 _DEEPEST = 12  # levels of lists and quotes within each other, two for each
@@ -56,9 +56,9 @@ def check(tokens: list[Token], file: Path, line: int) -> None:
     for token in tokens:
         at = line + token.map[0] if token.map else at
         if token.level > _DEEPEST:
-            raise fault(file, at, say("This is nested too deep for a lesson."))
+            raise lesson_error(file, at, say("This is nested too deep for a lesson."))
         if token.type == "html_block":
-            raise fault(file, at, _no_html(token.content))
+            raise lesson_error(file, at, _no_html(token.content))
         for child, inside in _inline(token):
             _check_inline(child, file, at + inside)
 
@@ -73,9 +73,11 @@ def _inline(token: Token) -> Iterator[tuple[Token, int]]:
 
 def _check_inline(token: Token, file: Path, line: int) -> None:
     if token.type == "html_inline":
-        raise fault(file, line, _no_html(token.content))
+        raise lesson_error(file, line, _no_html(token.content))
     if token.type == "image":
-        raise fault(file, line, say("A lesson has no pictures of its own. A live part shows one."))
+        raise lesson_error(
+            file, line, say("A lesson has no pictures of its own. A live part shows one.")
+        )
     if token.type == "link_open":
         target = str(token.attrGet("href") or "")
         if not _LINK.match(target):
@@ -84,7 +86,7 @@ def _check_inline(token: Token, file: Path, line: int) -> None:
                 "those that begin with ? or # work.",
                 target=shorten(target, 60),
             )
-            raise fault(file, line, what)
+            raise lesson_error(file, line, what)
     if token.type in ("text", "code_inline"):
         for found in _BRACES.finditer(token.content):
             if found["name"] is None and len(found[0]) == 1:
@@ -92,32 +94,20 @@ def _check_inline(token: Token, file: Path, line: int) -> None:
                     "Braces name a fact, such as {example}. For a brace itself write two of them.",
                     example="{mean:.2f}",
                 )
-                raise fault(file, line, what)
+                raise lesson_error(file, line, what)
             if found["form"] and not _FORM.fullmatch(found["form"]):
                 what = say(
                     "The fact {fact} has a format that is not known. Those such as {examples} are.",
                     fact=shorten(found[0], 40),
                     examples=".2f, d, .1%",
                 )
-                raise fault(file, line, what)
+                raise lesson_error(file, line, what)
 
 
 def _no_html(html: str) -> str:
     return say(
         "A lesson is Markdown without HTML, and here stands {html!r}.", html=shorten(html, 40)
     )
-
-
-def names_in(words: str) -> tuple[str, ...]:
-    """The facts that a text names."""
-    found: dict[str, None] = {}
-    for token in parsed(words):
-        for child in token.children or ():
-            if child.type in ("text", "code_inline"):
-                for braces in _BRACES.finditer(child.content):
-                    if braces["name"]:
-                        found[braces["name"]] = None
-    return tuple(found)
 
 
 def translated(words: str) -> str:
@@ -179,18 +169,18 @@ def _with_facts(text: str, facts: Mapping[str, Fact], file: Path, line: int) -> 
             return braces[0][0]
         if name not in facts:
             what = say("No live part of this step has the fact {name!r}.", name=name)
-            raise fault(file, line, f"{what} {nearest(name, facts)}".strip())
-        return _written(facts[name], braces["form"] or "", name, file, line)
+            raise lesson_error(file, line, f"{what} {did_you_mean(name, facts)}".strip())
+        return _fact_text(facts[name], braces["form"] or "", name, file, line)
 
     return _BRACES.sub(of, text)
 
 
-def _written(value: Any, form: str, name: str, file: Path, line: int) -> str:
+def _fact_text(value: Any, form: str, name: str, file: Path, line: int) -> str:
     if isinstance(value, str):
         return value
     try:
         written = format(value, form)
     except ValueError as error:
         what = say("The fact {name!r} can't be written as {form!r}.", name=name, form=form)
-        raise fault(file, line, what) from error
+        raise lesson_error(file, line, what) from error
     return saying.localised(written.replace("-", "−"))

@@ -10,11 +10,10 @@ from hookviz.errors import LessonError
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
 from hookviz.lessons import prose
-from hookviz.lessons.faults import fault, nearest
-from hookviz.lessons.known_parts import parts
+from hookviz.lessons.blocks import Value, read_question, read_values
 from hookviz.lessons.lesson import Block, Lesson, Live, Step, Text
-from hookviz.lessons.questions import read_question
-from hookviz.lessons.values import Value, read_values
+from hookviz.lessons.lesson_error import did_you_mean, lesson_error
+from hookviz.lessons.part import parts
 from hookviz.models import catalog
 from hookviz.settings import settings
 
@@ -46,7 +45,7 @@ def read_lesson(file: Path, number: int = 0) -> Lesson:
             "A lesson's file has a name such as 03-my-lesson.md: small letters a to z, digits and "
             "hyphens."
         )
-        raise fault(file, 1, what)
+        raise lesson_error(file, 1, what)
     return parse_lesson(_text_of(file), file, named["slug"], number)
 
 
@@ -59,7 +58,7 @@ def parse_lesson(text: str, file: Path, slug: str, number: int = 0) -> Lesson:
     minutes = front.get("minutes", Value("5", 1))
     if not re.fullmatch(r"[1-9]\d{0,2}", minutes.text, re.ASCII):
         what = say("minutes is {minutes!r}, and should be a whole number.", minutes=minutes.text)
-        raise fault(file, minutes.line, what)
+        raise lesson_error(file, minutes.line, what)
     return Lesson(
         slug=slug,
         title=front["title"].text,
@@ -82,16 +81,16 @@ def _text_of(file: Path) -> str:
         ) from error
     if len(data) > LARGEST:
         what = say("The file has more than {count:,} bytes, which is too much.", count=LARGEST)
-        raise fault(file, 1, what)
+        raise lesson_error(file, 1, what)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         what = say("This is not UTF-8 text. Save the file with that encoding.")
-        raise fault(file, data.count(b"\n", 0, error.start) + 1, what) from error
+        raise lesson_error(file, data.count(b"\n", 0, error.start) + 1, what) from error
     found = re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text.replace("\r\n", "\n"))
     if found:
         line = text.count("\n", 0, found.start()) + 1
-        raise fault(file, line, say("Here stands a control character, which is no text."))
+        raise lesson_error(file, line, say("Here stands a control character, which is no text."))
     return text
 
 
@@ -102,17 +101,17 @@ def _front_matter(lines: Sequence[str], file: Path) -> tuple[Mapping[str, Value]
             "A lesson begins with its front matter: a line of three hyphens, lines such as "
             "title: My lesson, and three hyphens again."
         )
-        raise fault(file, 1, what)
+        raise lesson_error(file, 1, what)
     ends = [index for index, line in enumerate(lines) if index and line.strip() == _FRONT]
     if not ends:
-        raise fault(file, 1, say("The front matter has no end: a line of three hyphens."))
+        raise lesson_error(file, 1, say("The front matter has no end: a line of three hyphens."))
     front = read_values("\n".join(lines[1 : ends[0]]), file, 2)
     for name, value in front.items():
         if name not in KEYS:
             what = say("The front matter has no {name!r}.", name=name)
-            raise fault(file, value.line, f"{what} {nearest(name, KEYS)}")
+            raise lesson_error(file, value.line, f"{what} {did_you_mean(name, KEYS)}")
     if "title" not in front or not front["title"].text.strip():
-        raise fault(file, 1, say("The front matter has no title. Write: title: My lesson"))
+        raise lesson_error(file, 1, say("The front matter has no title. Write: title: My lesson"))
     return front, ends[0] + 1
 
 
@@ -122,11 +121,11 @@ def _check_defaults(front: Mapping[str, Value], file: Path) -> None:
     known = [each.name for each in samples()]
     if sample is not None and sample.text not in known:
         what = say("There is no sample image {name!r}.", name=sample.text)
-        raise fault(file, sample.line, f"{what} {nearest(sample.text, known)}")
+        raise lesson_error(file, sample.line, f"{what} {did_you_mean(sample.text, known)}")
     titles = [spec.title for spec in catalog.described_models()]
     if model is not None and model.text not in titles and not settings().model:
         what = say("There is no model {name!r}.", name=model.text)
-        raise fault(file, model.line, f"{what} {nearest(model.text, titles)}")
+        raise lesson_error(file, model.line, f"{what} {did_you_mean(model.text, titles)}")
 
 
 def _steps(lines: Sequence[str], file: Path, line: int) -> tuple[Step, ...]:
@@ -140,7 +139,7 @@ def _steps(lines: Sequence[str], file: Path, line: int) -> tuple[Step, ...]:
         if token.level or token.map is None or token.nesting < 0:
             if token.level and _is_own(token):
                 what = say("A live part or question stands at the left margin, in no list.")
-                raise fault(file, line + (token.map or [0])[0], what)
+                raise lesson_error(file, line + (token.map or [0])[0], what)
             continue
         at = line + token.map[0]
         if token.type == "heading_open" and token.tag == "h1":
@@ -150,22 +149,24 @@ def _steps(lines: Sequence[str], file: Path, line: int) -> tuple[Step, ...]:
             continue
         if not began:
             what = say("Before the first step stands text. A step begins with: # Its heading")
-            raise fault(file, at, what)
+            raise lesson_error(file, at, what)
         blocks.append(_block(token, lines, file, line))
     if not began:
-        raise fault(file, line, say("The lesson has no step. A step begins with: # Its heading"))
+        raise lesson_error(
+            file, line, say("The lesson has no step. A step begins with: # Its heading")
+        )
     steps.append(_step(title, blocks, file, began))
     if len(steps) > _MOST_STEPS:
         what = say("The lesson has more than {count} steps.", count=_MOST_STEPS)
-        raise fault(file, steps[_MOST_STEPS].line, what)
+        raise lesson_error(file, steps[_MOST_STEPS].line, what)
     return tuple(steps)
 
 
 def _step(title: str, blocks: Sequence[Block], file: Path, line: int) -> Step:
     if not title.strip():
-        raise fault(file, line, say("This heading has no words."))
+        raise lesson_error(file, line, say("This heading has no words."))
     if not blocks:
-        raise fault(file, line, say("Under this heading stands nothing."))
+        raise lesson_error(file, line, say("Under this heading stands nothing."))
     return Step(title, tuple(blocks), line)
 
 
@@ -190,7 +191,7 @@ def _block(token: Token, lines: Sequence[str], file: Path, line: int) -> Block:
         or end - first < 2
     ):
         what = say("This block has no end: a line of {fence}", fence=token.markup)
-        raise fault(file, at, what)
+        raise lesson_error(file, at, what)
     words = token.info.split()
     if words[0] == "question":
         return read_question(token.content, file, at)
@@ -201,17 +202,17 @@ def _live(name: Sequence[str], options: str, file: Path, line: int) -> Live:
     known = parts()
     if len(name) != 1:
         what = say("After live stands the name of one part.")
-        raise fault(file, line, f"{what} {nearest(' '.join(name), known)}")
+        raise lesson_error(file, line, f"{what} {did_you_mean(' '.join(name), known)}")
     part = known.get(name[0])
     if part is None:
         what = say("There is no live part called {name!r}.", name=name[0])
-        raise fault(file, line, f"{what} {nearest(name[0], known)}")
+        raise lesson_error(file, line, f"{what} {did_you_mean(name[0], known)}")
     given = read_values(options, file, line + 1)
     declared = {option.name: option for option in part.options}
     for each, value in given.items():
         if each not in declared:
             what = say("The part {part} has no option {name!r}.", part=part.name, name=each)
-            raise fault(file, value.line, f"{what} {nearest(each, declared)}".strip())
+            raise lesson_error(file, value.line, f"{what} {did_you_mean(each, declared)}".strip())
         wrong = declared[each].check(value.text)
         if wrong:
             what = say(
@@ -221,12 +222,12 @@ def _live(name: Sequence[str], options: str, file: Path, line: int) -> Live:
                 part=part.name,
                 wrong=wrong,
             )
-            raise fault(file, value.line, what)
+            raise lesson_error(file, value.line, what)
     chosen = {}
     for option in part.options:
         value_or_default = given[option.name].text if option.name in given else option.default
         if value_or_default is None:
             what = say("The part {part} needs the option {name}.", part=part.name, name=option.name)
-            raise fault(file, line, f"{what} {option.help}")
+            raise lesson_error(file, line, f"{what} {option.help}")
         chosen[option.name] = value_or_default
     return Live(part.name, chosen, line)

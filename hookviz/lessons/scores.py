@@ -13,8 +13,7 @@ from hookviz.explaining.without_channels import PassesWithout
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.language.naming import class_label
-from hookviz.lessons.kept import kept
-from hookviz.lessons.part import Scene
+from hookviz.lessons.part import LessonScene
 from hookviz.types import LayerInfo, Model, ModelInput
 
 Floats = NDArray[np.float64]
@@ -59,12 +58,12 @@ def scores_of(model: Model, model_input: ModelInput) -> Scores:
         return _scores(model, class_scores(model, replica, model_input.tensor))
 
 
-def own_scores(scene: Scene) -> Scores:
+def own_scores(scene: LessonScene) -> Scores:
     """What the scene's model says of the scene's input."""
-    return kept(scene, ("scores",), lambda: scores_of(scene.model, scene.model_input), 10_000)
+    return scene.cached(("scores",), lambda: scores_of(scene.model, scene.model_input), 10_000)
 
 
-def scores_without(scene: Scene, layer: LayerInfo, channels: Collection[int]) -> Scores:
+def scores_without(scene: LessonScene, layer: LayerInfo, channels: Collection[int]) -> Scores:
     """What the model says where those channels of a conv layer put out 0, before any batch norm."""
     if not channels:
         return own_scores(scene)
@@ -79,13 +78,13 @@ def scores_without(scene: Scene, layer: LayerInfo, channels: Collection[int]) ->
         return _scores(scene.model, class_scores(scene.model, replica, scene.model_input.tensor))
 
 
-def scores_without_each(scene: Scene, layer: LayerInfo) -> Floats:
+def scores_without_each(scene: LessonScene, layer: LayerInfo) -> Floats:
     """The class scores without each channel of a conv layer alone, float64 ``(C, classes)``."""
     room = 8 * layer.output_shape[0] * len(own_scores(scene).scores)
-    return kept(scene, ("without", layer.name), lambda: _without_each(scene, layer), room)
+    return scene.cached(("without", layer.name), lambda: _without_each(scene, layer), room)
 
 
-def _without_each(scene: Scene, layer: LayerInfo) -> Floats:
+def _without_each(scene: LessonScene, layer: LayerInfo) -> Floats:
     before = own_scores(scene)
     passes = PassesWithout(scene.model, scene.model_input, layer)
     after: Floats = passes.every_channel(
@@ -94,7 +93,7 @@ def _without_each(scene: Scene, layer: LayerInfo) -> Floats:
     return after
 
 
-def effects(scene: Scene, layer: LayerInfo) -> Floats:
+def effects(scene: LessonScene, layer: LayerInfo) -> Floats:
     """How far the score of the likeliest class falls without each channel, float64 ``(C,)``.
 
     Below zero where the class gains from the channel's silence.

@@ -76,13 +76,13 @@ class Script:
                     say("{name} can't be chosen in {script}.py.", name=name, script=self.name)
                 )
             if not any(_same(value, known) for known in controls[name].values):
-                allowed = ", ".join(map(written, controls[name].values))
+                allowed = ", ".join(map(as_code, controls[name].values))
                 raise SettingError(
                     say(
                         "{name} of {script}.py can't be {value}: it is one of {allowed}.",
                         name=name,
                         script=self.name,
-                        value=written(value),
+                        value=as_code(value),
                         allowed=allowed,
                     )
                 )
@@ -91,7 +91,7 @@ class Script:
             if found["name"] not in choices:
                 return found[0]
             start, end = (at - found.start() for at in found.span("value"))
-            return f"{found[0][:start]}{written(choices[found['name']])}{found[0][end:]}"
+            return f"{found[0][:start]}{as_code(choices[found['name']])}{found[0][end:]}"
 
         return _CONSTANT.sub(changed, self.text)
 
@@ -172,7 +172,7 @@ def _run(name: str, text: str) -> Run:
     )
 
 
-def written(value: Value) -> str:
+def as_code(value: Value) -> str:
     """A constant as code has it, with double quotes around words."""
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
@@ -186,5 +186,5 @@ def _control(found: re.Match[str]) -> Control:
 
 
 def _same(one: Value, other: Value) -> bool:
-    """Whether they are the same and written alike: 1 is not True, nor 1.0."""
+    """Whether they are the same and as_code alike: 1 is not True, nor 1.0."""
     return type(one) is type(other) and one == other

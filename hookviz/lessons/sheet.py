@@ -12,9 +12,8 @@ from reportlab.platypus import Flowable, KeepTogether, Paragraph, SimpleDocTempl
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.lessons import prose
-from hookviz.lessons.known_parts import parts
 from hookviz.lessons.lesson import Block, Lesson, Live, Question, Text
-from hookviz.lessons.part import Fact
+from hookviz.lessons.part import Fact, parts
 from hookviz.lessons.sheet_text import Styles, flowing, marked_up
 
 _MARGIN = 20 * mm

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from hookviz.capturing.engine import capture
 from hookviz.images.repainting import check_repaints, repainted
-from hookviz.lessons.activations import activation_of
-from hookviz.lessons.kept import kept
-from hookviz.lessons.part import Scene
+from hookviz.lessons.layers import activation_of
+from hookviz.lessons.part import LessonScene
 from hookviz.lessons.picture_changes import brightened, noisy, shifted, turned
 from hookviz.lessons.scores import own_scores
 from hookviz.types import Address, LayerInfo, Pixels
@@ -66,17 +65,17 @@ def pictures_of(picture: Pixels) -> list[Pixels]:
     ]
 
 
-def versions(scene: Scene, layer: LayerInfo) -> Versions:
+def versions(scene: LessonScene, layer: LayerInfo) -> Versions:
     """What a conv layer and the class scores make of every version of the scene's image.
 
     Raises:
         HookVizError: the model makes its input by a function of its own.
     """
     room = 8 * 32 * (layer.output_shape[0] + 1)
-    return kept(scene, ("versions", layer.name), lambda: _versions(scene, layer), room)
+    return scene.cached(("versions", layer.name), lambda: _versions(scene, layer), room)
 
 
-def _versions(scene: Scene, layer: LayerInfo) -> Versions:
+def _versions(scene: LessonScene, layer: LayerInfo) -> Versions:
     _, picture = check_repaints(scene.model, scene.model_input)
     target = own_scores(scene).best
     address = activation_of(scene, layer)

@@ -14,14 +14,14 @@ from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lessons.lesson import Lesson
-from hookviz.lessons.part import Scene as LessonScene
+from hookviz.lessons.part import LessonScene
+from hookviz.markup import data_url
 from hookviz.models import timm_models
 from hookviz.serving import out_of_memory
 from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui.classroom.class_bar import show_class
 from hookviz.ui.classroom.class_code import link_of_taught
 from hookviz.ui.classroom.class_menu import offer_class
-from hookviz.ui.components.files import data_url
 from hookviz.ui.explorer.channels import Scene, show_channels
 from hookviz.ui.explorer.copy_as_code import code_menu, lens_code_menu
 from hookviz.ui.explorer.grid_files import download_menu
@@ -40,7 +40,7 @@ from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.lessons import choosing
 from hookviz.ui.lessons.lesson_list import show_lessons
 from hookviz.ui.lessons.lesson_page import show_lesson
-from hookviz.ui.lessons.lesson_scene import Stage
+from hookviz.ui.lessons.lesson_scene import SceneChoices
 from hookviz.ui.link import hold
 from hookviz.ui.live.frozen_frame import held_scale, offer_way_back
 from hookviz.ui.live.stream_view import is_live, leave, say_no_lens, show_stream
@@ -147,7 +147,7 @@ def _show_lesson(lesson: Lesson, shown: Shown, choice: ModelChoice, model: Model
         size, whole = pick_input(model)
     model_input, trace = _read(shown, model, size=size, whole=whole)
     scene = LessonScene(model, model_input, shown.image, trace, resources.session_cache())
-    show_lesson(lesson, scene, Stage(shown, choice, size, whole))
+    show_lesson(lesson, scene, SceneChoices(shown, choice, size, whole))
 
 
 def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:

@@ -8,7 +8,6 @@ import secrets
 from dataclasses import dataclass
 
 import streamlit as st
-from PIL import Image
 
 from hookviz.errors import ImageError
 from hookviz.language.saying import say
@@ -111,7 +110,7 @@ def remember(name: str, data: bytes, image: InputImage) -> str:
     before = recent_images()
     same = [kept for kept in before if kept.digest == image.digest]
     name = same[0].thumbnail.name if same else name
-    small = thumbnail(Image.fromarray(image.pixels))
+    small = thumbnail(image.pixels)
     newest = RecentImage(Thumbnail(name, image.name, small), data, image.digest)
     kept = [newest]
     size = len(data)

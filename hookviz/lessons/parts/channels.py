@@ -4,20 +4,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from hookviz.drawing.pictures import Resampling, resize
 from hookviz.language.saying import say
-from hookviz.lessons.checks import choice
-from hookviz.lessons.kernels import PRESETS, TITLES, applied
+from hookviz.lessons.kernels import PRESETS, TITLES, same_size_map
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.looking import (
+from hookviz.lessons.maps import (
     STRONGEST,
     Map,
     channel_of,
     check_channel,
     correlation,
     maps_of,
-    resized,
 )
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.pictures import grey_of
 from hookviz.types import LayerInfo, Pixels
 from hookviz.wording import times
@@ -29,12 +28,14 @@ _COLOURS = 3
 _SIDE = 512  # cells of the picture that a kernel made by hand is slid over, at most
 
 
-def sought(scene: Scene, name: str, size: tuple[int, ...]) -> Map:
+def sought(scene: LessonScene, name: str, size: tuple[int, ...]) -> Map:
     """The map that the kernel of that name makes of the image, as large as a layer's maps."""
-    return resized(applied(PRESETS[name], grey_of(scene, _SIDE)), (size[0], size[1]))
+    return resize(
+        same_size_map(PRESETS[name], grey_of(scene, _SIDE)), (size[0], size[1]), Resampling.BOX
+    )
 
 
-def wanted_of(scene: Scene, options: Options, maps: Map) -> Map | None:
+def wanted_of(scene: LessonScene, options: Options, maps: Map) -> Map | None:
     """What the lesson has sought among maps, as large as they are; None where it seeks nothing."""
     return sought(scene, options["seek"], maps.shape[1:]) if options["seek"] else None
 
@@ -55,7 +56,7 @@ def picked_first(maps: Map, asked: str, wanted: Map | None) -> int:
     return channel_of(maps, asked)
 
 
-def kernel_in_colour(scene: Scene, layer: LayerInfo, channel: int) -> Pixels | None:
+def kernel_in_colour(scene: LessonScene, layer: LayerInfo, channel: int) -> Pixels | None:
     """A channel's kernel as a picture, RGB uint8 ``(h, w, 3)``: 0 is middle grey.
 
     None where it does not look at three colours.
@@ -69,7 +70,7 @@ def kernel_in_colour(scene: Scene, layer: LayerInfo, channel: int) -> Pixels | N
     return picture
 
 
-def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     layer = layer_of(scene, options["layer"])
     maps = maps_of(scene, layer.name)
     facts: dict[str, Fact] = {
@@ -94,7 +95,7 @@ def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
     return facts
 
 
-def _link(scene: Scene, options: Options) -> Mapping[str, str]:
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
     layer = layer_of(scene, options["layer"])
     return {"layer": layer.name}
 

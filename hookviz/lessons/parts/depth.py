@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.language.saying import say
-from hookviz.lessons.layers import layer_of
-from hookviz.lessons.looking import maps_of, strongest_first
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
-from hookviz.lessons.photograph import field_of
+from hookviz.lessons.layers import layer_of, receptive_field_of
+from hookviz.lessons.maps import maps_of, strongest_first
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.types import LayerInfo
 from hookviz.wording import times
 
@@ -40,12 +39,12 @@ class Level:
         return say("{size} pixels", size=times(self.field.size))
 
 
-def levels(scene: Scene, options: Options) -> tuple[Level, ...]:
+def levels(scene: LessonScene, options: Options) -> tuple[Level, ...]:
     """The layers that the lesson names, each once, in its order."""
     found: dict[str, Level] = {}
     for place in places(options["layers"]):
         layer = layer_of(scene, place)
-        found.setdefault(layer.name, Level(place, layer, field_of(scene, layer.name)))
+        found.setdefault(layer.name, Level(place, layer, receptive_field_of(scene, layer.name)))
     return tuple(found.values())
 
 
@@ -54,12 +53,12 @@ def places(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
-def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     _, _, height, width = scene.model_input.tensor.shape
     facts: dict[str, Fact] = {"height": height, "width": width}
     for place in places(options["layers"]):
         layer = layer_of(scene, place)
-        level = Level(place, layer, field_of(scene, layer.name))
+        level = Level(place, layer, receptive_field_of(scene, layer.name))
         name = place.replace(".", "_")
         facts |= {
             f"{name}_layer": layer.name,
@@ -82,7 +81,7 @@ def _share(level: Level, height: int, width: int) -> float:
     return (bottom - top) * (right - left) / (height * width)
 
 
-def _link(scene: Scene, options: Options) -> Mapping[str, str]:
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
     layer = layer_of(scene, places(options["layers"])[-1])
     strongest = strongest_first(maps_of(scene, layer.name), 1)[0]
     return {"layer": layer.name, "channel": str(strongest)}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from hookviz.errors import UnknownNameError
 from hookviz.language.saying import mark
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.lessons.scripts import read_script, run_script
 
 
@@ -16,7 +16,7 @@ def _fault(name: str) -> str:
     return ""
 
 
-def _facts(_scene: Scene, options: Options) -> Mapping[str, Fact]:
+def _facts(_scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     """What the script's own names hold at its end, as its file is."""
     return run_script(read_script(options["script"]), {}).facts
 

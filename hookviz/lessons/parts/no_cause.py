@@ -7,7 +7,7 @@ import numpy as np
 
 from hookviz.language.saying import mark, say
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.lessons.scores import Floats, own_scores, scores_without_each
 from hookviz.lessons.versions import Versions, versions
 from hookviz.types import LayerInfo
@@ -18,7 +18,7 @@ _HARDLY = 0.02  # of the probability
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Channels:
+class ClassChannels:
     """What goes along with the class in a layer, and what the class needs of it.
 
     Attributes:
@@ -42,7 +42,7 @@ class Channels:
         return float(self.without[channel]) - self.chance
 
 
-def channels(scene: Scene, options: Options) -> Channels:
+def class_channels(scene: LessonScene, options: Options) -> ClassChannels:
     """Both channels of the layer that the options name.
 
     Raises:
@@ -58,10 +58,10 @@ def channels(scene: Scene, options: Options) -> Channels:
     changes = np.abs(without - chance)
     along = np.argsort(-seen.correlations, kind="stable")[: max(1, len(without) // _FIRST)]
     follower = int(along[changes[along].argmin()])
-    return Channels(layer, seen, chance, without, follower, int(changes.argmax()))
+    return ClassChannels(layer, seen, chance, without, follower, int(changes.argmax()))
 
 
-def verdict(found: Channels, channel: int) -> str:
+def verdict(found: ClassChannels, channel: int) -> str:
     """Whether the channel's silence matters, in a sentence."""
     if abs(found.change(channel)) < _HARDLY:
         return say("That hardly matters.")
@@ -70,8 +70,8 @@ def verdict(found: Channels, channel: int) -> str:
     return say("The class does better without it.")
 
 
-def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
-    found = channels(scene, options)
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    found = class_channels(scene, options)
     before = own_scores(scene)
     alike = found.versions.correlations
     return {
@@ -90,8 +90,8 @@ def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
     }
 
 
-def _link(scene: Scene, options: Options) -> Mapping[str, str]:
-    found = channels(scene, options)
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
+    found = class_channels(scene, options)
     name = found.layer.name
     return {
         "layer": name,

@@ -10,10 +10,9 @@ import torch.nn.functional as F
 from hookviz.capturing.layer_trace import steps_after
 from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
-from hookviz.lessons.checks import choice, whole
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.looking import STRONGEST, Map, channel_of, check_channel, maps_of
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.maps import STRONGEST, Map, channel_of, check_channel, maps_of
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice, whole_number
 from hookviz.types import Address
 
 POOLS = {"max": mark("Largest"), "average": mark("Average")}
@@ -73,7 +72,7 @@ def stages(before: Map, pool: str, window: int) -> Stages:
     return Stages(before, rectified.numpy(), pooled.numpy(), window)
 
 
-def before_relu(scene: Scene, layer: str) -> Address:
+def before_relu(scene: LessonScene, layer: str) -> Address:
     """What the activation after a conv layer is given: its norm's output, else its own."""
     kinds = {info.name: info.kind for info in scene.trace.layers}
     found = Address(layer)
@@ -89,7 +88,7 @@ def window_of(value: str) -> int:
     return int(value)
 
 
-def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     layer = layer_of(scene, options["layer"])
     maps = maps_of(scene, before_relu(scene, layer.name))
     channel = channel_of(maps, options["channel"])
@@ -114,7 +113,7 @@ def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
     }
 
 
-def _link(scene: Scene, options: Options) -> Mapping[str, str]:
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
     layer = layer_of(scene, options["layer"])
     maps = maps_of(scene, before_relu(scene, layer.name))
     return {"layer": layer.name, "channel": str(channel_of(maps, options["channel"]))}
@@ -131,7 +130,7 @@ PART = Part(
             "shown", "pool", "How far the map is followed: before, relu or pool.", choice(SHOWN)
         ),
         Option("pool", "max", "Which pooling at first: max or average.", choice(POOLS)),
-        Option("window", "2", "Cells along the window's side at first.", whole(2, LARGEST)),
+        Option("window", "2", "Cells along the window's side at first.", whole_number(2, LARGEST)),
     ),
     facts=_facts,
     link=_link,

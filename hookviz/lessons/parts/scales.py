@@ -9,7 +9,7 @@ from hookviz.capturing.engine import capture
 from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.types import Activation, LayerInfo
 
 SCALES = ("layer", "channel", "symmetric")
@@ -17,7 +17,7 @@ SCALES = ("layer", "channel", "symmetric")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Weakest:
+class WeakestChannel:
     """The channel of a layer that answers least, and how little that is.
 
     Attributes:
@@ -35,7 +35,7 @@ class Weakest:
     of_layer: float
 
 
-def weakest(scene: Scene, options: Options) -> Weakest:
+def weakest_channel(scene: LessonScene, options: Options) -> WeakestChannel:
     """The channel with the smallest largest |x| among those that vary.
 
     Raises:
@@ -51,11 +51,11 @@ def weakest(scene: Scene, options: Options) -> Weakest:
             say("Every map of {layer} has one value alone on this image.", layer=layer.name)
         )
     channel = int(np.where(varies, sizes, np.inf).argmin())
-    return Weakest(layer, found, channel, float(sizes[channel]), float(sizes.max()))
+    return WeakestChannel(layer, found, channel, float(sizes[channel]), float(sizes.max()))
 
 
-def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
-    found = weakest(scene, options)
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    found = weakest_channel(scene, options)
     return {
         "layer": found.layer.name,
         "channels": len(found.maps.values),
@@ -66,8 +66,8 @@ def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
     }
 
 
-def _link(scene: Scene, options: Options) -> Mapping[str, str]:
-    found = weakest(scene, options)
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
+    found = weakest_channel(scene, options)
     return {"layer": found.layer.name, "channel": str(found.channel), "scale": "channel"}
 
 

@@ -8,15 +8,14 @@ from numpy.typing import NDArray
 
 from hookviz.capturing.engine import capture
 from hookviz.language.saying import mark
-from hookviz.lessons.kept import kept
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.models.untrained import untrained
 from hookviz.types import Activation, LayerInfo
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Beside:
+class TrainedAndUntrained:
     """What a layer puts out, trained and untrained.
 
     Attributes:
@@ -39,7 +38,7 @@ class Beside:
         return int(self.alike.argmax())
 
 
-def beside(scene: Scene, options: Options) -> Beside:
+def trained_and_untrained(scene: LessonScene, options: Options) -> TrainedAndUntrained:
     """The layer's maps and those with random weights.
 
     Raises:
@@ -47,15 +46,15 @@ def beside(scene: Scene, options: Options) -> Beside:
     """
     layer = layer_of(scene, options["layer"])
     room = 8 * int(np.prod(layer.output_shape))
-    return kept(scene, ("untrained", layer.name), lambda: _beside(scene, layer), room)
+    return scene.cached(("untrained", layer.name), lambda: _compute(scene, layer), room)
 
 
-def _beside(scene: Scene, layer: LayerInfo) -> Beside:
+def _compute(scene: LessonScene, layer: LayerInfo) -> TrainedAndUntrained:
     ours = capture(scene.model, scene.model_input, layer.name, cache=scene.cache)[layer.name]
     blank = untrained(scene.model)
     theirs = capture(blank, scene.model_input, layer.name, logits=False)[layer.name]
     alike = np.abs(_standard(ours).T @ _standard(theirs))
-    return Beside(layer, ours, theirs, alike.argmax(1).astype(np.int64), alike.max(1))
+    return TrainedAndUntrained(layer, ours, theirs, alike.argmax(1).astype(np.int64), alike.max(1))
 
 
 def _standard(maps: Activation) -> NDArray[np.float64]:
@@ -69,8 +68,8 @@ def _standard(maps: Activation) -> NDArray[np.float64]:
     return standard
 
 
-def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
-    found = beside(scene, options)
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    found = trained_and_untrained(scene, options)
     channel = found.most_alike
     return {
         "layer": found.layer.name,
@@ -82,7 +81,7 @@ def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
     }
 
 
-def _link(scene: Scene, options: Options) -> Mapping[str, str]:
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
     return {"layer": layer_of(scene, options["layer"]).name, "weights": "random"}
 
 

@@ -1,6 +1,5 @@
 """Streamlit components in plain JavaScript, each in a file of its own beside this one."""
 
-import base64
 import json
 import struct
 from collections.abc import Mapping
@@ -26,11 +25,6 @@ def script(*names: str) -> str:
     """
     joined = "".join(map(source, ("shared.js", *names)))
     return joined.replace(_EXPORT, "const draw = function") + "\nexport default afterHead(draw);\n"
-
-
-def data_url(picture: bytes, kind: str = "png") -> str:
-    """An image file as a URL that a component's data can carry."""
-    return f"data:image/{kind};base64," + base64.b64encode(picture).decode()
 
 
 def packed(facts: Mapping[str, Any], picture: bytes = b"") -> bytes:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.grid import Grid
 from hookviz.language.saying import say
-from hookviz.ui.components.files import data_url, packed, script, source
+from hookviz.markup import data_url
+from hookviz.ui.components.files import packed, script, source
 
 _MOST_VALUES = 1 << 16  # that travel with the picture: 350 kB as text
 

@@ -10,8 +10,9 @@ from hookviz.drawing.grid import Grid
 from hookviz.explaining.layer_facts import amount, field_text, kernel_text
 from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.language.saying import say
+from hookviz.markup import data_url
 from hookviz.types import LayerInfo, Model
-from hookviz.ui.components.files import data_url, packed, script, source
+from hookviz.ui.components.files import packed, script, source
 from hookviz.wording import times
 
 

@@ -1,15 +1,15 @@
 """The picture that the network sees, on which a person marks a region."""
 
-import io
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import streamlit as st
-from PIL import Image
 
+from hookviz.drawing.pictures import encode_png
+from hookviz.markup import data_url
 from hookviz.types import Pixels
-from hookviz.ui.components.files import data_url, packed, script, source
+from hookviz.ui.components.files import packed, script, source
 
 _MOST_LETTERS = 20_000  # that the browser may send; a mask of 32 × 32 cells has far fewer
 
@@ -39,13 +39,11 @@ def mark_region(
             case str(text) if len(text) <= _MOST_LETTERS:
                 on_mark(text)
 
-    file = io.BytesIO()
-    Image.fromarray(picture).save(file, "PNG")
     _component()(
         key=key,
         data=packed(
             {
-                "image": data_url(file.getvalue()),
+                "image": data_url(encode_png(picture)),
                 "size": [picture.shape[1], picture.shape[0]],
                 "region": region,
                 "label": label,

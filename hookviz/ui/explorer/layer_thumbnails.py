@@ -1,12 +1,12 @@
 """A small picture of each layer: its mean activation over all channels."""
 
 import numpy as np
-from PIL import Image
 
 from hookviz.capturing import engine
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.drawing.grid import make_grid
+from hookviz.drawing.pictures import Resampling, resize
 from hookviz.types import Model, ModelInput
 from hookviz.ui.components.navigator import Previews, previews_of
 from hookviz.ui.serving.turns import turn
@@ -52,5 +52,5 @@ def _small(
         return np.zeros((_SIDE, _SIDE), np.float32)
     mean = values.reshape(-1, *values.shape[-2:]).mean(0, dtype=np.float32)
     mean = np.nan_to_num(mean, nan=0.0, posinf=0.0, neginf=0.0)
-    method = Image.Resampling.BOX if min(mean.shape) > _SIDE else Image.Resampling.NEAREST
-    return np.asarray(Image.fromarray(mean).resize((_SIDE, _SIDE), method))
+    method = Resampling.BOX if min(mean.shape) > _SIDE else Resampling.NEAREST
+    return resize(mean, (_SIDE, _SIDE), method)

@@ -1,17 +1,16 @@
 """The page's first row: what the model sees of the image, and which classes it says that it is."""
 
-import io
 from html import escape
 
 import streamlit as st
-from PIL import Image
 
+from hookviz.drawing.pictures import encode_png, resize
 from hookviz.images.samples import samples
 from hookviz.language.naming import class_label
 from hookviz.language.saying import mark, say
+from hookviz.markup import data_url
 from hookviz.models.bundled import BUNDLED
 from hookviz.types import Capture, Model, ModelInput, Pixels
-from hookviz.ui.components.files import data_url
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import ALL_FAMILIES, Shown, choose
 from hookviz.wording import percent
@@ -40,12 +39,9 @@ def _show_input(model_input: ModelInput, shown: Shown) -> None:
 
 def _shrunk(picture: Pixels) -> bytes:
     """The picture as wide as it stands in the row, so that nobody has to do it again: a PNG."""
-    whole = Image.fromarray(picture)
-    file = io.BytesIO()
-    whole.resize((_SIDE, max(1, round(_SIDE * whole.height / whole.width)))).save(
-        file, "PNG", compress_level=1
-    )
-    return file.getvalue()
+    height, width = picture.shape[:2]
+    small = resize(picture, (max(1, round(_SIDE * height / width)), _SIDE))
+    return encode_png(small, compress_level=1)
 
 
 def _show_predictions(capture: Capture, model: Model, shown: Shown) -> None:

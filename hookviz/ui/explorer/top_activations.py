@@ -1,20 +1,19 @@
 """What excites the channel that is picked up: the strongest patches of an atlas, as ways there."""
 
-import io
 from functools import cache
 
 import streamlit as st
-from PIL import Image
 
 from hookviz.atlas.answers import TopActivation
 from hookviz.atlas.atlas import Atlas
+from hookviz.drawing.pictures import encode_jpeg
 from hookviz.errors import HookVizError
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
+from hookviz.markup import data_url
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import Activation, Model
-from hookviz.ui.components.files import data_url
 from hookviz.ui.components.patches import Patch, show_patches
 from hookviz.ui.explorer.atlas_choice import own_file, shown_atlas
 from hookviz.ui.explorer.atlas_menu import show_atlas_line
@@ -78,7 +77,7 @@ def _title(best: TopActivation) -> str:
     return say(
         "{image}: {excitation} at row {row}, column {column}",
         image=best.image.name,
-        best=number(best.value),
+        excitation=number(best.value),
         row=row,
         column=column,
     )
@@ -87,9 +86,7 @@ def _title(best: TopActivation) -> str:
 def _url(best: TopActivation) -> str:
     if best.patch is None:
         return ""
-    file = io.BytesIO()
-    Image.fromarray(best.patch).save(file, "JPEG", quality=90)
-    return data_url(file.getvalue(), "jpeg")
+    return data_url(encode_jpeg(best.patch, quality=90), "jpeg")
 
 
 def _look_at(atlas: Atlas, best: TopActivation, channel: int, size: Cell) -> None:

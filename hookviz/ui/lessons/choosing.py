@@ -8,8 +8,8 @@ import streamlit as st
 from hookviz.errors import shorten
 from hookviz.language.saying import say
 from hookviz.lessons.catalog import lessons
-from hookviz.lessons.faults import nearest
 from hookviz.lessons.lesson import Lesson, Question
+from hookviz.lessons.lesson_error import did_you_mean
 from hookviz.ui.link import go, hold
 from hookviz.ui.state import SILENCED, WEIGHTS, choose, choose_sample, plain
 
@@ -46,7 +46,7 @@ def asked_lesson() -> Lesson | None:
     known = {lesson.slug: lesson for lesson in lessons()}
     if asked not in known:
         what = say("There is no lesson {name!r}.", name=shorten(asked, 60))
-        st.warning(plain(f"{what} {nearest(asked, known)}"), icon=":material/link_off:")
+        st.warning(plain(f"{what} {did_you_mean(asked, known)}"), icon=":material/link_off:")
         go(lesson=ALL, step=None)
         return None
     return known[asked]

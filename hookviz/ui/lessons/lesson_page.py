@@ -10,19 +10,19 @@ from hookviz.language.saying import say
 from hookviz.lessons import prose
 from hookviz.lessons.catalog import lessons
 from hookviz.lessons.lesson import Block, Lesson, Live, Question, Step, Text
-from hookviz.lessons.part import Dotted, Fact, Scene
+from hookviz.lessons.part import DottedFacts, Fact, LessonScene
 from hookviz.ui.components.lesson_steps import show_steps
 from hookviz.ui.components.question import AnswerHtml, show_question
 from hookviz.ui.lessons import choosing
 from hookviz.ui.lessons.class_question import offer_to_ask
-from hookviz.ui.lessons.lesson_scene import Stage, facts_of
+from hookviz.ui.lessons.lesson_scene import SceneChoices, facts_of
 from hookviz.ui.lessons.live_part import show_live
 from hookviz.ui.lessons.sheet_menu import sheet_menu
 from hookviz.ui.menu import show_menus
 from hookviz.ui.state import plain
 
 
-def show_lesson(lesson: Lesson, scene: Scene, stage: Stage) -> None:
+def show_lesson(lesson: Lesson, scene: LessonScene, stage: SceneChoices) -> None:
     """Draw the step of the lesson that the link names, on the scene of the stage."""
     number = choosing.step_of(lesson)
     step = lesson.steps[number - 1]
@@ -55,9 +55,11 @@ def show_lesson(lesson: Lesson, scene: Scene, stage: Stage) -> None:
                 st.html(f'<p class="hv-waits">{escape(waits)}</p>')
 
 
-def _show_head(lesson: Lesson, number: int, stage: Stage) -> None:
+def _show_head(lesson: Lesson, number: int, stage: SceneChoices) -> None:
     """Which lesson it is, its steps, and the ways back and on."""
-    titles = [prose.as_plain(step.title, Dotted(), lesson.file, step.line) for step in lesson.steps]
+    titles = [
+        prose.as_plain(step.title, DottedFacts(), lesson.file, step.line) for step in lesson.steps
+    ]
     with st.container(horizontal=True, vertical_alignment="center", key="hv-lesson-head"):
         with st.container(width="content", key="hv-lesson-back"):
             st.button(
@@ -157,7 +159,7 @@ def _furthest(lesson: Lesson, number: int) -> int:
 
 
 def _show_block(
-    lesson: Lesson, block: Block, facts: Mapping[str, Fact], stage: Stage, key: str
+    lesson: Lesson, block: Block, facts: Mapping[str, Fact], stage: SceneChoices, key: str
 ) -> None:
     try:
         match block:

@@ -8,9 +8,8 @@ from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
-from hookviz.lessons.known_parts import parts
 from hookviz.lessons.lesson import Live, Step
-from hookviz.lessons.part import Dotted, Fact, Scene
+from hookviz.lessons.part import DottedFacts, Fact, LessonScene, parts
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.turns import turn
 from hookviz.ui.state import ModelChoice, Shown
@@ -19,7 +18,7 @@ _FACTS_BYTES = 2000  # about what the facts of a part take
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Stage:
+class SceneChoices:
     """The choices at the side. It holds no model, so that what waits on the page holds none."""
 
     shown: Shown
@@ -28,16 +27,16 @@ class Stage:
     whole: bool
 
     @contextmanager
-    def scene(self) -> Iterator[Scene]:
+    def scene(self) -> Iterator[LessonScene]:
         """What the parts look at, whose model is in use for the time of the block."""
         with resources.use_model(self.choice) as model:
             image = self.shown.image
             model_input = resources.prepare(model, image, size=self.size, whole=self.whole)
             trace = input_trace(model, model_input)
-            yield Scene(model, model_input, image, trace, resources.session_cache())
+            yield LessonScene(model, model_input, image, trace, resources.session_cache())
 
 
-def facts_of(step: Step, scene: Scene) -> Mapping[str, Fact]:
+def facts_of(step: Step, scene: LessonScene) -> Mapping[str, Fact]:
     """The facts of all live parts of a step; dots for those of a part that can't give its own."""
     found: dict[str, Fact] = {}
     for block in step.blocks:
@@ -45,11 +44,11 @@ def facts_of(step: Step, scene: Scene) -> Mapping[str, Fact]:
             try:
                 found |= _facts(block, scene)
             except HookVizError:
-                found = Dotted(found)  # the part says it where it stands
+                found = DottedFacts(found)  # the part says it where it stands
     return found
 
 
-def _facts(live: Live, scene: Scene) -> Mapping[str, Fact]:
+def _facts(live: Live, scene: LessonScene) -> Mapping[str, Fact]:
     """The facts of a part, from the session's cache where they are there."""
     cache = resources.session_cache()
     options = tuple(sorted(live.options.items()))

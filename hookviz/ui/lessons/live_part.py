@@ -8,15 +8,15 @@ import streamlit as st
 
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
-from hookviz.lessons.known_parts import module_of, parts
 from hookviz.lessons.lesson import Live
+from hookviz.lessons.part import module_of, parts
 from hookviz.ui.lessons.choosing import open_in_explorer
-from hookviz.ui.lessons.lesson_scene import Stage
+from hookviz.ui.lessons.lesson_scene import SceneChoices
 from hookviz.ui.lessons.picks import remembered_link
 from hookviz.ui.state import plain
 
 
-def show_live(stage: Stage, live: Live, key: str) -> None:
+def show_live(stage: SceneChoices, live: Live, key: str) -> None:
     """Draw a live part. What it can't show of this model or image it says, and the lesson goes on.
 
     Whatever is done in it, the rest of the page stands as it is.
@@ -44,7 +44,7 @@ def _open(link: Mapping[str, str], key: str) -> None:
 
 
 @st.fragment
-def _alone(stage: Stage, live: Live, key: str) -> None:
+def _alone(stage: SceneChoices, live: Live, key: str) -> None:
     module = import_module(f"hookviz.ui.lessons.parts.{module_of(live.part)}")
     try:
         with stage.scene() as scene:

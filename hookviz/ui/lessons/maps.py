@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.scales import Limits
-from hookviz.lessons.looking import Map
+from hookviz.lessons.maps import Map
 from hookviz.ui.theme import diverging
 
 

@@ -8,11 +8,11 @@ from hookviz.language.speaking import current, speaking
 from hookviz.lessons.lesson import Lesson
 from hookviz.lessons.sheet import Facts, sheet
 from hookviz.ui.explorer.file_menu import File, offer
-from hookviz.ui.lessons.lesson_scene import Stage, facts_of
+from hookviz.ui.lessons.lesson_scene import SceneChoices, facts_of
 from hookviz.ui.menu import Menu
 
 
-def sheet_menu(lesson: Lesson, stage: Stage) -> Menu:
+def sheet_menu(lesson: Lesson, stage: SceneChoices) -> Menu:
     """A sheet with the questions, and one with the answers; numbers are of what is on the page."""
     return Menu(
         say("Print"),
@@ -23,7 +23,7 @@ def sheet_menu(lesson: Lesson, stage: Stage) -> Menu:
     )
 
 
-def _files(lesson: Lesson, stage: Stage) -> Sequence[File]:
+def _files(lesson: Lesson, stage: SceneChoices) -> Sequence[File]:
     with stage.scene() as scene:
         facts = [facts_of(step, scene) for step in lesson.steps]
         shown_on = say("{model} on {image}", model=scene.model.title, image=scene.image.name)

@@ -3,6 +3,7 @@
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import streamlit as st
 from PIL import Image
 from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -103,7 +104,7 @@ def _sample_thumbnails(language: str) -> tuple[Thumbnail, ...]:
     made = []
     for sample in samples():
         with Image.open(sample.path) as picture, speaking(language):
-            small = thumbnail(picture.convert("RGB"))
+            small = thumbnail(np.asarray(picture.convert("RGB")))
             made.append(Thumbnail(sample.name, say(sample.title), small))
     return tuple(made)
 

@@ -9,10 +9,10 @@ from hookviz.drawing.grid import Grid
 from hookviz.language.saying import say
 from hookviz.lessons.kernels import TITLES
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.looking import Map, maps_of
-from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.maps import Map, maps_of
+from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.channels import kernel_in_colour, matches, picked_first, wanted_of
-from hookviz.lessons.photograph import photograph
+from hookviz.lessons.pictures import photograph
 from hookviz.types import LayerInfo
 from hookviz.ui.components.map import show_map
 from hookviz.ui.components.mosaic import mosaic
@@ -24,7 +24,7 @@ _HEIGHT = 300  # pixels of the grid
 _MAGNIFIED = 40  # pixels of the picture for each weight of a kernel
 
 
-def show(scene: Scene, options: Options, key: str) -> None:
+def show(scene: LessonScene, options: Options, key: str) -> None:
     """The grid; below it what is sought, the picked channel, and where that lies on the image."""
     layer = layer_of(scene, options["layer"])
     maps = maps_of(scene, layer.name)
@@ -76,7 +76,7 @@ def _cell(maps: Map, channel: int, key: str) -> Cell:
     return min(row, rows - 1), min(column, columns - 1)
 
 
-def _show_photograph(scene: Scene, grid: Grid, channel: int) -> None:
+def _show_photograph(scene: LessonScene, grid: Grid, channel: int) -> None:
     st.image(
         photograph(scene, grid.channel_pixels(channel)),
         width="stretch",
@@ -85,7 +85,7 @@ def _show_photograph(scene: Scene, grid: Grid, channel: int) -> None:
     )
 
 
-def _show_kernel(scene: Scene, layer: LayerInfo, channel: int) -> None:
+def _show_kernel(scene: LessonScene, layer: LayerInfo, channel: int) -> None:
     """The kernel in its colours, where it looks at colours."""
     kernel = kernel_in_colour(scene, layer, channel)
     if kernel is None:

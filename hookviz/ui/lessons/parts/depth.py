@@ -8,10 +8,10 @@ import streamlit as st
 
 from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
-from hookviz.lessons.looking import maps_of, strongest_first
-from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.maps import maps_of, strongest_first
+from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.depth import Level, levels
-from hookviz.lessons.photograph import photograph
+from hookviz.lessons.pictures import photograph
 from hookviz.types import Model
 from hookviz.ui.components.map import show_map
 from hookviz.ui.components.mosaic import mosaic
@@ -34,7 +34,7 @@ _TITLES = {
 }
 
 
-def show(scene: Scene, options: Options, key: str) -> None:
+def show(scene: LessonScene, options: Options, key: str) -> None:
     """One of the layers, as chosen; below its strongest channels the picked one."""
     known = {level.place: level for level in levels(scene, options)}
     place = st.segmented_control(
@@ -88,7 +88,7 @@ def show(scene: Scene, options: Options, key: str) -> None:
     _show_excitations(scene.model, level, channel)
 
 
-def _show_field(scene: Scene, level: Level, cell: Cell) -> None:
+def _show_field(scene: LessonScene, level: Level, cell: Cell) -> None:
     """The image with what the cell sees framed."""
     st.caption(say("What it sees: {size}", size=level.sees))
     box = None if level.field is None else level.field.box(*cell)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import ChartPanel
 from hookviz.language.saying import say
-from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.scripts import Control, Value, read_script, run_script
 from hookviz.ui.components.chart import chart
 from hookviz.ui.lessons.script_html import script_html
@@ -24,7 +24,7 @@ _FAR_APART = 100  # times; from there on the axis of a chart is logarithmic
 _WIDE = 160  # pixels of a map
 
 
-def show(_scene: Scene, options: Options, key: str) -> None:
+def show(_scene: LessonScene, options: Options, key: str) -> None:
     """The constants, what came of the script, and its code, which is the code that ran."""
     script = read_script(options["script"])
     choices: dict[str, Value] = {}

@@ -6,8 +6,8 @@ import streamlit as st
 
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
-from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, map_of
-from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, kernel_call
+from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.kernel import OWN, SIDE, own_kernels, start_of
 from hookviz.lessons.pictures import grey_of
 from hookviz.ui.components.kernel_editor import Edited, edit_kernel
@@ -15,7 +15,7 @@ from hookviz.ui.components.walk import walk
 from hookviz.ui.theme import diverging
 
 
-def show(scene: Scene, options: Options, key: str) -> None:
+def show(scene: LessonScene, options: Options, key: str) -> None:
     """Draw it; what was edited is kept for as long as the session."""
     kept = f"_kernel {key}"
     chosen = f"_kernel-channel {key}"
@@ -37,7 +37,7 @@ def show(scene: Scene, options: Options, key: str) -> None:
         st.session_state[kept] = edited
 
     grey = grey_of(scene, SIDE)
-    call = map_of(grey, now.kernel, now.stride, now.padding)
+    call = kernel_call(grey, now.kernel, now.stride, now.padding)
     rows, columns = (int(length) for length in call.output.shape[1:])
     presets = {each: say(title) for each, title in TITLES.items()}
     if own:
@@ -68,7 +68,7 @@ def show(scene: Scene, options: Options, key: str) -> None:
     )
 
 
-def _own(scene: Scene) -> tuple[str, list[Kernel]]:
+def _own(scene: LessonScene) -> tuple[str, list[Kernel]]:
     """The network's own kernels; none where it has none that could be shown."""
     try:
         return own_kernels(scene)

@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.panels import ChartPanel
 from hookviz.language.saying import say
-from hookviz.lessons.part import Options, Scene
-from hookviz.lessons.parts.no_cause import channels, verdict
+from hookviz.lessons.part import LessonScene, Options
+from hookviz.lessons.parts.no_cause import class_channels, verdict
 from hookviz.lessons.scores import Scores, own_scores, scores_without
 from hookviz.ui.components.chart import chart
 from hookviz.ui.lessons.class_bars import show_before_and_after
@@ -16,9 +16,9 @@ from hookviz.ui.state import plain
 _FOLLOWS, _NEEDED = "follows", "needed"
 
 
-def show(scene: Scene, options: Options, key: str) -> None:
+def show(scene: LessonScene, options: Options, key: str) -> None:
     """Which of both channels, how it goes along, and what its silence changes."""
-    found = channels(scene, options)
+    found = class_channels(scene, options)
     before: Scores = own_scores(scene)
     names = {
         _FOLLOWS: say("Channel {channel}: goes along", channel=found.follower),

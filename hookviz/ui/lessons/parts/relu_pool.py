@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hookviz.language.saying import say
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.looking import Map, channel_of, maps_of
-from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.maps import Map, channel_of, maps_of
+from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.relu_pool import LARGEST, POOLS, Stages, before_relu, stages, window_of
 from hookviz.ui.components.map import show_map
 from hookviz.ui.lessons.maps import grid_of
@@ -20,7 +20,7 @@ from hookviz.ui.state import Cell
 from hookviz.wording import number, times
 
 
-def show(scene: Scene, options: Options, key: str) -> None:
+def show(scene: LessonScene, options: Options, key: str) -> None:
     """The maps side by side in the same colours, and below them the picked cell in numbers."""
     layer = layer_of(scene, options["layer"])
     maps = maps_of(scene, before_relu(scene, layer.name))

@@ -6,8 +6,8 @@ import streamlit as st
 
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.language.saying import say
-from hookviz.lessons.part import Options, Scene
-from hookviz.lessons.parts.scales import SCALES, weakest
+from hookviz.lessons.part import LessonScene, Options
+from hookviz.lessons.parts.scales import SCALES, weakest_channel
 from hookviz.types import Activation
 from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.lessons.picked_channel import keep, picked
@@ -17,9 +17,9 @@ from hookviz.ui.theme import diverging
 _GRID_HEIGHT = 250  # pixels
 
 
-def show(scene: Scene, options: Options, key: str) -> None:
+def show(scene: LessonScene, options: Options, key: str) -> None:
     """The channel that was picked, at first the weakest, and the grid that it is picked in."""
-    found = weakest(scene, options)
+    found = weakest_channel(scene, options)
     channel = picked(key, len(found.maps.values), found.channel)
     names = _names()
     grids = {scale: _drawn(found.maps, scale) for scale in SCALES}

@@ -6,8 +6,8 @@ import streamlit as st
 
 from hookviz.drawing.grid import make_grid
 from hookviz.language.saying import say
-from hookviz.lessons.part import Options, Scene
-from hookviz.lessons.parts.untrained import beside
+from hookviz.lessons.part import LessonScene, Options
+from hookviz.lessons.parts.untrained import trained_and_untrained
 from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.lessons.picked_channel import keep, picked
 from hookviz.ui.state import plain
@@ -16,9 +16,9 @@ from hookviz.ui.theme import diverging
 _GRID_HEIGHT = 300  # pixels
 
 
-def show(scene: Scene, options: Options, key: str) -> None:
+def show(scene: LessonScene, options: Options, key: str) -> None:
     """Both grids, and the channel that was picked beside the untrained one most like it."""
-    found = beside(scene, options)
+    found = trained_and_untrained(scene, options)
     # Random weights make values of another size, so each side has a scale of its own.
     ours, theirs = (
         make_grid(maps, scale="symmetric", colormap=diverging(), aspect=1.2)

@@ -5,14 +5,13 @@ A map is ``(H, W)``, float32; a layer's maps are ``(C, H, W)``.
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from hookviz.capturing import engine
 from hookviz.drawing.dimensions import middle_maps
 from hookviz.drawing.statistics import channel_stats, order
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
-from hookviz.lessons.part import Scene
+from hookviz.lessons.part import LessonScene
 from hookviz.types import Address
 
 Map = NDArray[np.float32]
@@ -21,7 +20,7 @@ STRONGEST = "strongest"
 """What a lesson writes for the channel with the highest value of all."""
 
 
-def maps_of(scene: Scene, address: Address | str) -> Map:
+def maps_of(scene: LessonScene, address: Address | str) -> Map:
     """What a layer put out for the lesson's image, ``(C, H, W)``; of a volume its middle slice.
 
     Raises:
@@ -57,13 +56,6 @@ def check_channel(value: str) -> str:
     if value == STRONGEST or (value.isascii() and value.isdecimal() and len(value) < 7):
         return ""
     return say("A channel's number works here, or {word}.", word=STRONGEST)
-
-
-def resized(values: Map, size: tuple[int, int]) -> Map:
-    """A map on another number of rows and columns; each cell the mean of what it covers."""
-    rows, columns = size
-    image = Image.fromarray(np.ascontiguousarray(values, np.float32))
-    return np.asarray(image.resize((columns, rows), Image.Resampling.BOX))
 
 
 def correlation(one: Map, other: Map) -> float:
