@@ -118,7 +118,7 @@ def test_the_library_imports_without_streamlit() -> None:
 SHOWN_ELSEWHERE = {
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
     "classroom/asking ui/classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
-    "ui/classroom/membership ui/components/class_bars ui/lessons/class_question",
+    "ui/classroom/membership ui/components/class_bars",
     "every way that ends there is gone in synthesis/test_maximizing.py": "synthesis/zero_gradient",
     "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": ""
     "ui/explorer/silenced_button",
@@ -132,11 +132,9 @@ SHOWN_ELSEWHERE = {
     "its marks and fonts are printed in lessons/test_sheet.py": "lessons/sheet_text",
     "every lesson is gone through in a browser in e2e/test_lessons.py": "ui/components/lesson_list "
     "ui/components/lesson_steps ui/components/question ui/components/pixels "
-    "ui/components/kernel_editor ui/lessons/lesson_list "
-    "ui/lessons/lesson_scene ui/lessons/live_part ui/lessons/sheet_menu "
-    "ui/lessons/maps ui/lessons/picks "
-    "ui/lessons/class_bars ui/lessons/picked_channel "
-    + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name)),
+    "ui/components/kernel_editor ui/lessons/lesson_scene ui/lessons/live_part "
+    "ui/lessons/sheet_menu ui/lessons/maps ui/lessons/picks ui/lessons/class_bars "
+    + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name) and "hook_code" not in name),
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
     "atlas/test_making.py": "atlas/cut_patches atlas/cutting atlas/part_folder atlas/patch_file",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "

@@ -27,7 +27,7 @@ class Value:
 
 
 def read_values(text: str, file: Path, line: int) -> Mapping[str, Value]:
-    """The values by name; `text` begins at `line` of the file.
+    """Return the values of a text by name; `text` begins at `line` of the file.
 
     Only the notation is read and nothing is made of it: so no tag of YAML's can make an object, and
     no alias a large one.
@@ -49,18 +49,18 @@ def read_values(text: str, file: Path, line: int) -> Mapping[str, Value]:
     if not isinstance(top, MappingNode):
         what = say("Lines of the form name: value belong here.")
         raise lesson_error(file, line + top.start_mark.line, what)
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for key, value in top.value:
-        at = line + key.start_mark.line
-        name = _scalar(key, file, at)
-        if name in found:
-            raise lesson_error(file, at, say("{name} stands here twice.", name=name))
-        found[name] = Value(_scalar(value, file, at), at)
-    return found
+        line_number = line + key.start_mark.line
+        name = _scalar(key, file, line_number)
+        if name in values:
+            raise lesson_error(file, line_number, say("{name} stands here twice.", name=name))
+        values[name] = Value(_scalar(value, file, line_number), line_number)
+    return values
 
 
 def _scalar(node: Node, file: Path, line: int) -> str:
-    """The text of a node.
+    """Return the text of a node.
 
     Raises:
         LessonError: it is a list, a mapping, or of a type of somebody's own.
@@ -74,30 +74,30 @@ def _scalar(node: Node, file: Path, line: int) -> str:
 
 
 def read_question(text: str, file: Path, line: int) -> Question:
-    """The question in a block that begins at `line` of the file, its text on the line below.
+    """Return the question in a block that begins at `line` of the file, its text on the line below.
 
     Raises:
         LessonError: it has no words, no right answer, too few or too many, or one without a reason.
     """
-    asked: list[tuple[str, int]] = []
+    question: list[tuple[str, int]] = []
     answers: list[tuple[bool, list[str], list[str], int]] = []
-    for at, written in enumerate(text.splitlines(), line + 1):
-        found = _ANSWER.fullmatch(written.rstrip())
-        if found:
-            answers.append((found["right"] != " ", [found["words"]], [], at))
-        elif not written.strip():
+    for line_number, text_line in enumerate(text.splitlines(), line + 1):
+        answer = _ANSWER.fullmatch(text_line.rstrip())
+        if answer:
+            answers.append((answer["right"] != " ", [answer["words"]], [], line_number))
+        elif not text_line.strip():
             continue
         elif not answers:
-            asked.append((written.strip(), at))
-        elif written[:1].isspace():
-            answers[-1][2].append(written.strip())
+            question.append((text_line.strip(), line_number))
+        elif text_line[:1].isspace():
+            answers[-1][2].append(text_line.strip())
         else:
             what = say(
                 "After the first answer stand answers alone, such as - [x] Yes or - [ ] No, each "
                 "with its reason on an indented line below it."
             )
-            raise lesson_error(file, at, what)
-    if not asked:
+            raise lesson_error(file, line_number, what)
+    if not question:
         raise lesson_error(file, line, say("The question has no words."))
     if not FEWEST_ANSWERS <= len(answers) <= MOST_ANSWERS:
         what = say(
@@ -110,21 +110,21 @@ def read_question(text: str, file: Path, line: int) -> Question:
         raise lesson_error(file, line, what)
     if not any(right for right, *_ in answers):
         raise lesson_error(file, line, say("No answer is marked as right, such as - [x] Yes."))
-    prose.check(prose.parsed("\n".join(words for words, _ in asked)), file, asked[0][1])
+    prose.check(prose.parsed("\n".join(words for words, _ in question)), file, question[0][1])
     return Question(
-        words=" ".join(words for words, _ in asked),
+        words=" ".join(words for words, _ in question),
         answers=tuple(_answer(*answer, file) for answer in answers),
         line=line,
     )
 
 
 def _answer(right: bool, words: list[str], why: list[str], line: int, file: Path) -> Answer:
-    said, reason = " ".join(words).strip(), " ".join(why)
-    if not said:
+    answer_text, reason = " ".join(words).strip(), " ".join(why)
+    if not answer_text:
         raise lesson_error(file, line, say("This answer has no words."))
     if not reason:
         what = say("This answer has no reason: write it on an indented line below it.")
         raise lesson_error(file, line, what)
-    prose.check(prose.parsed(said), file, line)
+    prose.check(prose.parsed(answer_text), file, line)
     prose.check(prose.parsed("\n".join(why)), file, line + 1)
-    return Answer(said, right, reason)
+    return Answer(answer_text, right, reason)

@@ -1,4 +1,4 @@
-"""Kernels made by hand, what they are called, and what one makes of a grey picture."""
+"""Define kernels made by hand, with their titles, and convolve a grey picture with one."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -41,7 +41,7 @@ TITLES: Mapping[str, str] = MappingProxyType(
 
 
 def kernel_call(grey: NDArray[np.float32], kernel: Kernel, stride: int, padding: int) -> LayerCall:
-    """What a kernel makes of a picture ``(H, W)``, with all that made it.
+    """Convolve a picture ``(H, W)`` with a kernel; return the map with all that made it.
 
     As conv layers do it, the kernel is not turned around: mathematics calls it cross-correlation.
     """
@@ -65,7 +65,7 @@ def kernel_call(grey: NDArray[np.float32], kernel: Kernel, stride: int, padding:
 
 
 def same_size_map(kernel: Kernel, picture: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The map that a small kernel makes of a picture ``(H, W)``, as large as the picture.
+    """Return the map that a small kernel makes of a picture ``(H, W)``, as large as the picture.
 
     Beyond its edges the picture goes on as it ends there, so that its frame is no edge.
     """
@@ -78,10 +78,10 @@ def same_size_map(kernel: Kernel, picture: NDArray[np.float32]) -> NDArray[np.fl
 
 
 def fraction_text(weight: float) -> str:
-    """A weight as people write it: ``"−1"``, ``"1/9"``."""
+    """Return a weight as people write it: ``"−1"``, ``"1/9"``."""
     return str(Fraction(weight).limit_denominator(100)).replace("-", "−")
 
 
 def output_length(length: int, kernel: int, stride: int, padding: int) -> int:
-    """How many rows a map has, of a picture of `length` rows; columns likewise."""
+    """Return how many rows a map has, of a picture of `length` rows; columns likewise."""
     return max(0, length + 2 * padding - kernel) // stride + 1

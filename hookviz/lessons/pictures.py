@@ -16,13 +16,13 @@ _RED, _GREEN, _BLUE = 0.299, 0.587, 0.114
 
 
 def picture_of(scene: LessonScene) -> Pixels:
-    """What the network gets as RGB uint8 ``(H, W, 3)``; else the image that it was made from."""
+    """Return what the network gets, RGB uint8 ``(H, W, 3)``; else the image it was made from."""
     picture = scene.model_input.picture
     return scene.image.pixels if picture is None else picture
 
 
 def grey_of(scene: LessonScene, side: int) -> NDArray[np.float32]:
-    """The picture's brightness, 0 black to 1 white, ``(H, W)``, at most `side` cells on a side."""
+    """Return the picture's brightness, 0 black to 1 white, ``(H, W)``, at most `side` on a side."""
     picture = picture_of(scene)
     if max(picture.shape[:2]) > side:
         picture = resize(picture, fit_size(picture, side), Resampling.BOX)
@@ -37,7 +37,7 @@ def photograph(
     *,
     opacity: float = 0.6,
 ) -> Pixels:
-    """The image, RGB uint8 ``(h, w, 3)``, or what the network got where no more is known.
+    """Return the lesson's image, RGB uint8 ``(h, w, 3)``; without a crop, what the network got.
 
     Args:
         scene: whose image.
@@ -45,16 +45,16 @@ def photograph(
         box: top, left, bottom, right in pixels of the network's input, to be framed.
         opacity: of the map, 0…1.
     """
-    made, image = scene.model_input, scene.image
-    if made.crop is None:
-        picture = shrunk(input_picture(made), _SIDE)
+    model_input, image = scene.model_input, scene.image
+    if model_input.crop is None:
+        picture = shrunk(input_picture(model_input), _SIDE)
         if colours is not None:
-            picture = over_input(made, colours, opacity=opacity)
-        sides = tuple(made.tensor.shape[2:])
+            picture = over_input(model_input, colours, opacity=opacity)
+        sides = tuple(model_input.tensor.shape[2:])
         return picture if box is None else on_input(picture, box, sides)
     picture = shrunk(image.pixels, _SIDE)
     if colours is not None:
-        picture = laid_over(picture, colours, made.crop, image.pixels.shape, opacity=opacity)
+        picture = laid_over(picture, colours, model_input.crop, image.pixels.shape, opacity=opacity)
     if box is not None:
-        picture = framed(picture, on_picture(box, made.crop, image, picture.shape[:2]))
+        picture = framed(picture, on_picture(box, model_input.crop, image, picture.shape[:2]))
     return picture

@@ -1,4 +1,4 @@
-"""The text of a lesson: what it may hold, its facts filled in, and as HTML.
+"""Check the text of a lesson, fill in its facts, and write it as HTML.
 
 The parser that checks a text is the one that makes its HTML, so what is shown is what was checked:
 no HTML of the text's own, no pictures, and links to https and to this app alone.
@@ -27,7 +27,7 @@ _FORM = re.compile(r"[+]?,?(\.\d)?[defg%]?", re.ASCII)
 
 
 def _parser() -> MarkdownIt:
-    """Markdown with tables. HTML is recognised, so that it can be refused."""
+    """Build a Markdown parser with tables. It recognises HTML, so that it can be refused."""
     parser = MarkdownIt("commonmark").enable("table")
     parser.validateLink = lambda _url: True  # type: ignore[assignment, method-assign]  # refused with its line
     return parser
@@ -37,12 +37,12 @@ _PARSER = _parser()
 
 
 def parsed(text: str) -> list[Token]:
-    """The pieces of a Markdown text."""
+    """Return the tokens of a Markdown text."""
     return _PARSER.parse(text)
 
 
 def check(tokens: list[Token], file: Path, line: int) -> None:
-    """Nothing, where a text holds only what a lesson may.
+    """Check that a text holds only what a lesson may, so that no teacher's file brings HTML along.
 
     Args:
         tokens: of the text.
@@ -64,7 +64,7 @@ def check(tokens: list[Token], file: Path, line: int) -> None:
 
 
 def _inline(token: Token) -> Iterator[tuple[Token, int]]:
-    """The parts of a paragraph, each with how many lines below its first it stands."""
+    """Yield the parts of a paragraph, each with how many lines below its first it stands."""
     below = 0
     for child in token.children or ():
         yield child, below
@@ -88,17 +88,17 @@ def _check_inline(token: Token, file: Path, line: int) -> None:
             )
             raise lesson_error(file, line, what)
     if token.type in ("text", "code_inline"):
-        for found in _BRACES.finditer(token.content):
-            if found["name"] is None and len(found[0]) == 1:
+        for braces in _BRACES.finditer(token.content):
+            if braces["name"] is None and len(braces[0]) == 1:
                 what = say(
                     "Braces name a fact, such as {example}. For a brace itself write two of them.",
                     example="{mean:.2f}",
                 )
                 raise lesson_error(file, line, what)
-            if found["form"] and not _FORM.fullmatch(found["form"]):
+            if braces["form"] and not _FORM.fullmatch(braces["form"]):
                 what = say(
                     "The fact {fact} has a format that is not known. Those such as {examples} are.",
-                    fact=shorten(found[0], 40),
+                    fact=shorten(braces[0], 40),
                     examples=".2f, d, .1%",
                 )
                 raise lesson_error(file, line, what)
@@ -111,12 +111,12 @@ def _no_html(html: str) -> str:
 
 
 def translated(words: str) -> str:
-    """A text of a lesson in the language that is spoken; one of a teacher's own as it stands."""
+    """Translate a text of a lesson; a teacher's own, which no catalog has, stays as it is."""
     return catalog(current()).gettext(words) if words else words
 
 
 def as_html(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> str:
-    """A block of text as HTML, with its facts.
+    """Return a block of text as HTML, with its facts.
 
     Raises:
         LessonError: it names a fact that the live parts of its step do not have.
@@ -125,19 +125,19 @@ def as_html(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> str
 
 
 def inline_html(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> str:
-    """A line of text as HTML without a paragraph around it; `as_html` otherwise."""
+    """Return a line of text as HTML without a paragraph around it; `as_html` otherwise."""
     return _html(_filled(_PARSER.parseInline(translated(words)), facts, file, line))
 
 
 def as_plain(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> str:
-    """A line of text without any marks."""
+    """Return a line of text without any marks."""
     (inline,) = _filled(_PARSER.parseInline(translated(words)), facts, file, line)
     parts = (" " if child.type == "softbreak" else child.content for child in inline.children or ())
     return "".join(parts)
 
 
 def filled(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> list[Token]:
-    """The pieces of a text in the language that is spoken, with its facts."""
+    """Return the tokens of a text in the language that is spoken, with its facts."""
     return _filled(parsed(translated(words)), facts, file, line)
 
 
@@ -163,7 +163,7 @@ def _fill_in(token: Token, facts: Mapping[str, Fact], file: Path, line: int) -> 
 
 
 def _with_facts(text: str, facts: Mapping[str, Fact], file: Path, line: int) -> str:
-    def of(braces: re.Match[str]) -> str:
+    def written_fact(braces: re.Match[str]) -> str:
         name = braces["name"]
         if name is None:
             return braces[0][0]
@@ -172,7 +172,7 @@ def _with_facts(text: str, facts: Mapping[str, Fact], file: Path, line: int) -> 
             raise lesson_error(file, line, f"{what} {did_you_mean(name, facts)}".strip())
         return _fact_text(facts[name], braces["form"] or "", name, file, line)
 
-    return _BRACES.sub(of, text)
+    return _BRACES.sub(written_fact, text)
 
 
 def _fact_text(value: Any, form: str, name: str, file: Path, line: int) -> str:

@@ -1,4 +1,4 @@
-"""A lesson's file, read whole and checked: a fault is told with its line before anybody sees it."""
+"""Read a lesson's file and check it whole: an error names its line before anybody sees it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ _RESERVED = "all"  # the link that lists all lessons
 
 
 def read_lesson(file: Path, number: int = 0) -> Lesson:
-    """The lesson in a file.
+    """Read the lesson in a file.
 
     Raises:
         LessonError: it can't be read or is no lesson; the message names file and line.
@@ -50,7 +50,7 @@ def read_lesson(file: Path, number: int = 0) -> Lesson:
 
 
 def parse_lesson(text: str, file: Path, slug: str, number: int = 0) -> Lesson:
-    """The lesson in the text of a file; see `read_lesson`."""
+    """Parse the text of a lesson's file; see `read_lesson`."""
     lines = text.splitlines()
     front, begin = _front_matter(lines, file)
     steps = _steps(lines[begin:], file, begin + 1)
@@ -87,15 +87,15 @@ def _text_of(file: Path) -> str:
     except UnicodeDecodeError as error:
         what = say("This is not UTF-8 text. Save the file with that encoding.")
         raise lesson_error(file, data.count(b"\n", 0, error.start) + 1, what) from error
-    found = re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text.replace("\r\n", "\n"))
-    if found:
-        line = text.count("\n", 0, found.start()) + 1
+    control = re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text.replace("\r\n", "\n"))
+    if control:
+        line = text.count("\n", 0, control.start()) + 1
         raise lesson_error(file, line, say("Here stands a control character, which is no text."))
     return text
 
 
 def _front_matter(lines: Sequence[str], file: Path) -> tuple[Mapping[str, Value], int]:
-    """The values at the top, and how many lines they take."""
+    """Return the values at the top, and how many lines they take."""
     if not lines or lines[0].strip() != _FRONT:
         what = say(
             "A lesson begins with its front matter: a line of three hyphens, lines such as "
@@ -116,12 +116,12 @@ def _front_matter(lines: Sequence[str], file: Path) -> tuple[Mapping[str, Value]
 
 
 def _check_defaults(front: Mapping[str, Value], file: Path) -> None:
-    """Nothing, where the model and the sample are there; any model may be one of the starter's."""
+    """Check that the model and the sample exist; any model may be one of the starter's."""
     sample, model = front.get("sample"), front.get("model")
-    known = [each.name for each in samples()]
-    if sample is not None and sample.text not in known:
+    known_samples = [sample_image.name for sample_image in samples()]
+    if sample is not None and sample.text not in known_samples:
         what = say("There is no sample image {name!r}.", name=sample.text)
-        raise lesson_error(file, sample.line, f"{what} {did_you_mean(sample.text, known)}")
+        raise lesson_error(file, sample.line, f"{what} {did_you_mean(sample.text, known_samples)}")
     titles = [spec.title for spec in catalog.described_models()]
     if model is not None and model.text not in titles and not settings().model:
         what = say("There is no model {name!r}.", name=model.text)
@@ -129,7 +129,7 @@ def _check_defaults(front: Mapping[str, Value], file: Path) -> None:
 
 
 def _steps(lines: Sequence[str], file: Path, line: int) -> tuple[Step, ...]:
-    """The slides of the lines from `line` of the file on."""
+    """Return the slides in the lines from `line` of the file on."""
     tokens = prose.parsed("\n".join(lines))
     prose.check([token for token in tokens if not _is_own(token)], file, line)
     steps: list[Step] = []
@@ -171,17 +171,17 @@ def _step(title: str, blocks: Sequence[Block], file: Path, line: int) -> Step:
 
 
 def _is_own(token: Token) -> bool:
-    """Whether it is a block of ours: a live part or a question."""
+    """Return whether a token is a block of ours: a live part or a question."""
     words = token.info.split()
     return token.type == "fence" and bool(words) and words[0] in ("live", "question")
 
 
 def _block(token: Token, lines: Sequence[str], file: Path, line: int) -> Block:
-    """What stands in a block of the file; `line` is the one at which `lines` begin."""
+    """Parse one block of the file; `line` is the one at which `lines` begin."""
     first, end = token.map or (0, 0)
     at = line + first
     if not _is_own(token):
-        own = [each.rstrip() for each in lines[first:end]]
+        own = [line_of_text.rstrip() for line_of_text in lines[first:end]]
         while own and not own[-1]:
             own.pop()
         joined = " ".join(map(str.strip, own)) if token.type == "paragraph_open" else "\n".join(own)
@@ -207,17 +207,19 @@ def _live(name: Sequence[str], options: str, file: Path, line: int) -> Live:
     if part is None:
         what = say("There is no live part called {name!r}.", name=name[0])
         raise lesson_error(file, line, f"{what} {did_you_mean(name[0], known)}")
-    given = read_values(options, file, line + 1)
+    values = read_values(options, file, line + 1)
     declared = {option.name: option for option in part.options}
-    for each, value in given.items():
-        if each not in declared:
-            what = say("The part {part} has no option {name!r}.", part=part.name, name=each)
-            raise lesson_error(file, value.line, f"{what} {did_you_mean(each, declared)}".strip())
-        wrong = declared[each].check(value.text)
+    for option_name, value in values.items():
+        if option_name not in declared:
+            what = say("The part {part} has no option {name!r}.", part=part.name, name=option_name)
+            raise lesson_error(
+                file, value.line, f"{what} {did_you_mean(option_name, declared)}".strip()
+            )
+        wrong = declared[option_name].check(value.text)
         if wrong:
             what = say(
                 "{name}: {value!r} does not work for the part {part}. {wrong}",
-                name=each,
+                name=option_name,
                 value=value.text,
                 part=part.name,
                 wrong=wrong,
@@ -225,7 +227,7 @@ def _live(name: Sequence[str], options: str, file: Path, line: int) -> Live:
             raise lesson_error(file, value.line, what)
     chosen = {}
     for option in part.options:
-        value_or_default = given[option.name].text if option.name in given else option.default
+        value_or_default = values[option.name].text if option.name in values else option.default
         if value_or_default is None:
             what = say("The part {part} needs the option {name}.", part=part.name, name=option.name)
             raise lesson_error(file, line, f"{what} {option.help}")

@@ -1,4 +1,4 @@
-"""Class scores for live parts: as the network is, without channels, and of changed pictures."""
+"""Compute class scores for live parts: as the network is, without channels, of changed pictures."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Scores:
-    """What the network says of one input.
+    """Class scores of one input, with the names of the classes.
 
     Attributes:
         scores: before the softmax, float64 ``(classes,)``.
@@ -34,8 +34,8 @@ class Scores:
     @property
     def chances(self) -> Floats:
         """The softmax of the scores, ``(classes,)``."""
-        raised = np.exp(self.scores - self.scores.max())
-        chances: Floats = raised / raised.sum()
+        powers = np.exp(self.scores - self.scores.max())
+        chances: Floats = powers / powers.sum()
         return chances
 
     @property
@@ -44,27 +44,27 @@ class Scores:
         return int(self.scores.argmax())
 
     def first(self, count: int) -> list[int]:
-        """The likeliest classes, in order."""
-        return [int(each) for each in np.argsort(-self.scores, kind="stable")[:count]]
+        """Return the likeliest classes, in order."""
+        return [int(target) for target in np.argsort(-self.scores, kind="stable")[:count]]
 
     def name(self, target: int) -> str:
-        """What a class is called in the language that is spoken."""
+        """Return what a class is called in the language that is spoken."""
         return class_label(target, self.names)
 
 
 def scores_of(model: Model, model_input: ModelInput) -> Scores:
-    """What the model says of an input, in a pass of its own."""
+    """Compute the model's class scores of an input, in a pass of its own."""
     with private_replica(model) as replica:
         return _scores(model, class_scores(model, replica, model_input.tensor))
 
 
 def own_scores(scene: LessonScene) -> Scores:
-    """What the scene's model says of the scene's input."""
+    """Return the class scores of the scene's model for the scene's input."""
     return scene.cached(("scores",), lambda: scores_of(scene.model, scene.model_input), 10_000)
 
 
 def scores_without(scene: LessonScene, layer: LayerInfo, channels: Collection[int]) -> Scores:
-    """What the model says where those channels of a conv layer put out 0, before any batch norm."""
+    """Compute the class scores with those channels of a conv layer at 0, before any batch norm."""
     if not channels:
         return own_scores(scene)
     silent = sorted(channels)
@@ -79,9 +79,9 @@ def scores_without(scene: LessonScene, layer: LayerInfo, channels: Collection[in
 
 
 def scores_without_each(scene: LessonScene, layer: LayerInfo) -> Floats:
-    """The class scores without each channel of a conv layer alone, float64 ``(C, classes)``."""
-    room = 8 * layer.output_shape[0] * len(own_scores(scene).scores)
-    return scene.cached(("without", layer.name), lambda: _without_each(scene, layer), room)
+    """Return the class scores without each channel of a conv layer, float64 ``(C, classes)``."""
+    nbytes = 8 * layer.output_shape[0] * len(own_scores(scene).scores)
+    return scene.cached(("without", layer.name), lambda: _without_each(scene, layer), nbytes)
 
 
 def _without_each(scene: LessonScene, layer: LayerInfo) -> Floats:
@@ -94,7 +94,7 @@ def _without_each(scene: LessonScene, layer: LayerInfo) -> Floats:
 
 
 def effects(scene: LessonScene, layer: LayerInfo) -> Floats:
-    """How far the score of the likeliest class falls without each channel, float64 ``(C,)``.
+    """Return how far the likeliest class's score falls without each channel, float64 ``(C,)``.
 
     Below zero where the class gains from the channel's silence.
     """
@@ -104,9 +104,9 @@ def effects(scene: LessonScene, layer: LayerInfo) -> Floats:
 
 
 def by_effect(fallen: Floats, order: str) -> list[int]:
-    """All channels: first those that speak most for the class, or with ``"least"`` matter least."""
+    """Sort all channels: those that speak most for the class first, or that matter ``"least"``."""
     keys = np.abs(fallen) if order == "least" else -fallen
-    return [int(each) for each in np.argsort(keys, kind="stable")]
+    return [int(channel) for channel in np.argsort(keys, kind="stable")]
 
 
 def _scores(model: Model, logits: Tensor) -> Scores:

@@ -38,8 +38,7 @@ from hookviz.ui.languages import pick_language, speak_as_asked
 from hookviz.ui.lenses.lens_choice import layers_for, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.lessons import choosing
-from hookviz.ui.lessons.lesson_list import show_lessons
-from hookviz.ui.lessons.lesson_page import show_lesson
+from hookviz.ui.lessons.lesson_page import show_lesson, show_lessons
 from hookviz.ui.lessons.lesson_scene import SceneChoices
 from hookviz.ui.link import hold
 from hookviz.ui.live.frozen_frame import held_scale, offer_way_back

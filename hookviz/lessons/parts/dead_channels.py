@@ -1,4 +1,4 @@
-"""Channels that say nothing: on this image, and on every sample as well."""
+"""Find channels that are zero everywhere: on this image, and on every sample as well."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ MOST = "most"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class DeadChannels:
-    """Which channels are 0 everywhere, image by image.
+    """Channels of a layer that are 0 everywhere, image by image.
 
     Attributes:
         layer: the conv layer.
@@ -48,7 +48,7 @@ class DeadChannels:
         return counts
 
     def woken_by(self, channel: int) -> tuple[str, ...]:
-        """On which of the samples the channel is not 0 everywhere."""
+        """Return the titles of the samples on which the channel is not 0 everywhere."""
         return tuple(
             title
             for title, silent in zip(self.titles[1:], self.silent[1:, channel], strict=True)
@@ -57,14 +57,14 @@ class DeadChannels:
 
 
 def dead_channels(scene: LessonScene, options: Options) -> DeadChannels:
-    """The channels that are 0 everywhere, on this image and on each of the samples."""
+    """Find the channels that are 0 everywhere, on this image and on each of the samples."""
     layer = layer_of(scene, _named(scene, options["layer"]))
-    room = 8 * int(np.prod(layer.output_shape))
-    return scene.cached(("dead", layer.name), lambda: _compute(scene, layer), room)
+    nbytes = 8 * int(np.prod(layer.output_shape))
+    return scene.cached(("dead", layer.name), lambda: _compute(scene, layer), nbytes)
 
 
 def _named(scene: LessonScene, asked: str) -> str:
-    """The layer that is asked for, which can be the one with the most channels that are 0."""
+    """Return the layer asked for, by name or place; of `MOST`, that with the most dead channels."""
     if asked != MOST or not scene.trace.convs:
         return asked
     return scene.cached(("most dead",), lambda: _most_dead(scene), 100)
@@ -84,8 +84,8 @@ def _compute(scene: LessonScene, layer: LayerInfo) -> DeadChannels:
     others = [sample for sample in samples() if _image(sample.path).digest != scene.image.digest]
     rows = [_silent(maps)]
     for sample in others:
-        made = prepare(scene.model, _image(sample.path))
-        rows.append(_silent(capture_at(scene.model, made, address)))
+        model_input = prepare(scene.model, _image(sample.path))
+        rows.append(_silent(capture_at(scene.model, model_input, address)))
     return DeadChannels(
         layer, address, maps, ("", *(sample.title for sample in others)), np.stack(rows)
     )
@@ -93,7 +93,7 @@ def _compute(scene: LessonScene, layer: LayerInfo) -> DeadChannels:
 
 @cache
 def _image(path: Path) -> InputImage:
-    """A sample; together they take a few megabytes."""
+    """Read a sample once; all together take a few megabytes."""
     return reading.read(path)
 
 

@@ -1,4 +1,4 @@
-"""The same image at layers of different depth: strongest channels, and how far a cell sees."""
+"""Compare layers of different depth: their strongest channels, and how far a cell sees."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One of the layers.
+    """A layer that is compared, with its receptive field.
 
     Attributes:
         place: as the lesson has it, such as ``"early"``.
@@ -40,16 +40,16 @@ class Level:
 
 
 def levels(scene: LessonScene, options: Options) -> tuple[Level, ...]:
-    """The layers that the lesson names, each once, in its order."""
-    found: dict[str, Level] = {}
+    """Return the layers that the lesson names, each once, in its order."""
+    by_layer: dict[str, Level] = {}
     for place in places(options["layers"]):
         layer = layer_of(scene, place)
-        found.setdefault(layer.name, Level(place, layer, receptive_field_of(scene, layer.name)))
-    return tuple(found.values())
+        by_layer.setdefault(layer.name, Level(place, layer, receptive_field_of(scene, layer.name)))
+    return tuple(by_layer.values())
 
 
 def places(text: str) -> list[str]:
-    """The layers in a list with commas."""
+    """Split a list of layers with commas."""
     return [name.strip() for name in text.split(",")]
 
 
@@ -73,7 +73,7 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
 
 
 def _share(level: Level, height: int, width: int) -> float:
-    """How much of the input the cell in the middle of the map sees, 0…1."""
+    """Return how much of the input the cell in the middle of the map sees, 0…1."""
     if level.field is None:
         return 0.0
     rows, columns = level.field.cells

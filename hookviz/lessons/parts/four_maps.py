@@ -1,4 +1,4 @@
-"""Maps with letters, each made by a kernel of its own, to be told apart."""
+"""Show maps with letters, each made by a kernel of its own, to be told apart."""
 
 from collections.abc import Mapping
 
@@ -13,12 +13,12 @@ _SIDE = 128  # cells of each map, at most
 
 
 def lettered(options: Options) -> Mapping[str, str]:
-    """The kernels' names by the letters of their maps, in the order that the lesson says."""
+    """Return the kernels' names by the letters of their maps, in the order that the lesson says."""
     return dict(zip(LETTERS, _names(options["kernels"]), strict=False))
 
 
 def kernel_map(scene: LessonScene, kernel: Kernel) -> Map:
-    """The map that a kernel makes of the image."""
+    """Return the map that a kernel makes of the image in grey."""
     return same_size_map(kernel, grey_of(scene, _SIDE))
 
 

@@ -1,4 +1,4 @@
-"""A short plain-PyTorch script beside what it prints and draws; its constants can be chosen."""
+"""Run a short plain-PyTorch script with chosen constants, and show what it prints and draws."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ def _fault(name: str) -> str:
 
 
 def _facts(_scene: LessonScene, options: Options) -> Mapping[str, Fact]:
-    """What the script's own names hold at its end, as its file is."""
+    """Return what the script's own names hold at its end, as its file is."""
     return run_script(read_script(options["script"]), {}).facts
 
 

@@ -1,4 +1,4 @@
-"""A kernel whose numbers can be edited, and the map that it makes of the image in grey."""
+"""Slide a kernel whose numbers can be edited over the image in grey."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ LARGEST = 7
 
 
 def own_kernels(scene: LessonScene) -> tuple[str, list[Kernel]]:
-    """The first conv layer's name, and what each of its kernels is for a grey picture.
+    """Return the first conv layer's name, and each of its kernels as it acts on a grey picture.
 
     In grey all colours of a pixel are the same number, so that a kernel's slices act as their sum.
 
@@ -48,7 +48,7 @@ def own_kernels(scene: LessonScene) -> tuple[str, list[Kernel]]:
 
 
 def start_of(scene: LessonScene, options: Options) -> Kernel:
-    """The kernel that the part begins with.
+    """Return the kernel that the part begins with.
 
     Raises:
         HookVizError: it is to be the network's own, which has none that could be shown.
@@ -63,30 +63,30 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     grey = grey_of(scene, SIDE)
     kernel = start_of(scene, options)
     stride, padding = int(options["stride"]), int(options["padding"])
-    made = kernel_call(grey, kernel, stride, padding).output[0]
+    output = kernel_call(grey, kernel, stride, padding).output[0]
     rows, columns = grey.shape
     side = len(kernel)
-    found: dict[str, Fact] = {
+    facts: dict[str, Fact] = {
         "height": rows,
         "width": columns,
         "side": side,
         "weights": side * side,
         "stride": stride,
         "padding": padding,
-        "rows": int(made.shape[0]),
-        "columns": int(made.shape[1]),
-        "lowest": float(made.min()),
-        "highest": float(made.max()),
+        "rows": int(output.shape[0]),
+        "columns": int(output.shape[1]),
+        "lowest": float(output.min()),
+        "highest": float(output.max()),
         "sum": float(sum(map(sum, kernel))),
     }
     for row, weights in enumerate(kernel, 1):
-        found |= {f"weight_{row}_{column}": weight for column, weight in enumerate(weights, 1)}
+        facts |= {f"weight_{row}_{column}": weight for column, weight in enumerate(weights, 1)}
     for other in (1, 2):
-        found[f"rows_at_stride_{other}"] = output_length(rows, side, other, padding)
-        found[f"columns_at_stride_{other}"] = output_length(columns, side, other, padding)
-    found["rows_without_padding"] = output_length(rows, side, stride, 0)
-    found["columns_without_padding"] = output_length(columns, side, stride, 0)
-    return found
+        facts[f"rows_at_stride_{other}"] = output_length(rows, side, other, padding)
+        facts[f"columns_at_stride_{other}"] = output_length(columns, side, other, padding)
+    facts["rows_without_padding"] = output_length(rows, side, stride, 0)
+    facts["columns_without_padding"] = output_length(columns, side, stride, 0)
+    return facts
 
 
 PART = Part(

@@ -1,4 +1,4 @@
-"""Any lens: what it shows of the lesson's image, its settings chosen by the lesson."""
+"""Run any lens on the lesson's image, with the settings that the lesson chose."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,17 +16,17 @@ KINDS = ("text", "image", "pictures", "grid", "maps", "chart", "table", "tree")
 
 
 def subject_of(scene: LessonScene) -> Subject:
-    """The lesson's scene, as lenses take it."""
+    """Return the lesson's scene as lenses take it."""
     return Subject(scene.model, scene.model_input, scene.image, scene.cache)
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """The names in a list with commas."""
+    """Split a list of names with commas."""
     return tuple(filter(None, (name.strip() for name in text.split(","))))
 
 
 def lens_settings(scene: LessonScene, options: Options) -> dict[str, Any]:
-    """What the lesson sets of the lens, by the names of its parameters, unchecked.
+    """Return the parameters of the lens that the lesson sets, by name, unchecked.
 
     Raises:
         SettingError: the lens has no parameter of such a name.
@@ -43,7 +43,7 @@ def lens_settings(scene: LessonScene, options: Options) -> dict[str, Any]:
 
 
 def resolve_all(scene: LessonScene, options: Options) -> dict[str, Any]:
-    """Every parameter of the lens as it will run, defaults filled in.
+    """Return every parameter of the lens as it will run, defaults filled in.
 
     Raises:
         HookVizError: a value means nothing to the lens, or not for this network.
@@ -78,7 +78,7 @@ def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
 
 
 def link_of(lens: Lens, chosen: Mapping[str, Any]) -> dict[str, str]:
-    """The page's link of a lens with such settings, as its widgets have them."""
+    """Return the page's link of a lens with such settings, as its widgets have them."""
     link = {"lens": lens.slug}
     for parameter in lens.parameters:
         if parameter.name not in chosen or chosen[parameter.name] is None:

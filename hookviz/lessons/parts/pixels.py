@@ -1,4 +1,4 @@
-"""A small window of the image, enlarged until each pixel shows its three numbers."""
+"""Enlarge a small window of the image until each pixel shows its three numbers."""
 
 from collections.abc import Mapping
 
@@ -8,17 +8,17 @@ from hookviz.lessons.pictures import picture_of
 
 
 def start_of(scene: LessonScene, options: Options) -> tuple[int, int]:
-    """Row and column of the pixel that is picked at first, from 0: the options are percentages."""
+    """Return row and column of the pixel picked at first, from 0: the options are percentages."""
     height, width = picture_of(scene).shape[:2]
     row = int(options["down"]) * (height - 1) // 100
     return row, int(options["across"]) * (width - 1) // 100
 
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
-    picture, given = picture_of(scene), scene.model_input.tensor
+    picture, tensor = picture_of(scene), scene.model_input.tensor
     row, column = start_of(scene, options)
     red, green, blue = picture[row, column].tolist()
-    found: dict[str, Fact] = {
+    facts: dict[str, Fact] = {
         "width": int(picture.shape[1]),
         "height": int(picture.shape[0]),
         "pixels": int(picture.shape[0] * picture.shape[1]),
@@ -33,10 +33,10 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
         "levels": 256,
         "most": 255,
     }
-    if given.ndim == 4 and given.shape[1:] == (3, *picture.shape[:2]):
-        inputs = given[0, :, row, column].tolist()
-        found |= dict(zip(("red_input", "green_input", "blue_input"), inputs, strict=True))
-    return found
+    if tensor.ndim == 4 and tensor.shape[1:] == (3, *picture.shape[:2]):
+        inputs = tensor[0, :, row, column].tolist()
+        facts |= dict(zip(("red_input", "green_input", "blue_input"), inputs, strict=True))
+    return facts
 
 
 PART = Part(

@@ -1,4 +1,4 @@
-"""A layer's channels beside those of the same network with random weights."""
+"""Compare a layer's channels with those of the same network with random weights."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from hookviz.types import Activation, LayerInfo
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TrainedAndUntrained:
-    """What a layer puts out, trained and untrained.
+    """What a layer puts out, trained and with random weights, its channels matched.
 
     Attributes:
         layer: it.
@@ -39,14 +39,14 @@ class TrainedAndUntrained:
 
 
 def trained_and_untrained(scene: LessonScene, options: Options) -> TrainedAndUntrained:
-    """The layer's maps and those with random weights.
+    """Capture the layer's maps with the model's weights and with random ones, and match them.
 
     Raises:
         ModelError: the weights are random already, or can't be drawn anew.
     """
     layer = layer_of(scene, options["layer"])
-    room = 8 * int(np.prod(layer.output_shape))
-    return scene.cached(("untrained", layer.name), lambda: _compute(scene, layer), room)
+    nbytes = 8 * int(np.prod(layer.output_shape))
+    return scene.cached(("untrained", layer.name), lambda: _compute(scene, layer), nbytes)
 
 
 def _compute(scene: LessonScene, layer: LayerInfo) -> TrainedAndUntrained:
@@ -58,7 +58,7 @@ def _compute(scene: LessonScene, layer: LayerInfo) -> TrainedAndUntrained:
 
 
 def _standard(maps: Activation) -> NDArray[np.float64]:
-    """A column for each channel, about its mean and of length 1; zeros where it does not vary."""
+    """Return a column for each channel, about its mean and of length 1; zeros where it is flat."""
     columns = maps.values.numpy().reshape(len(maps.values), -1).T.astype(np.float64)
     columns = columns - columns.mean(0)
     lengths = np.sqrt(np.square(columns).sum(0))
@@ -69,15 +69,15 @@ def _standard(maps: Activation) -> NDArray[np.float64]:
 
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
-    found = trained_and_untrained(scene, options)
-    channel = found.most_alike
+    pair = trained_and_untrained(scene, options)
+    channel = pair.most_alike
     return {
-        "layer": found.layer.name,
-        "channels": len(found.alike),
-        "alike": float(found.alike.mean()),
+        "layer": pair.layer.name,
+        "channels": len(pair.alike),
+        "alike": float(pair.alike.mean()),
         "channel": channel,
-        "partner": int(found.partners[channel]),
-        "most_alike": float(found.alike[channel]),
+        "partner": int(pair.partners[channel]),
+        "most_alike": float(pair.alike[channel]),
     }
 
 

@@ -1,4 +1,4 @@
-"""From the last maps to a class: one number a channel, their weighted sum, and the softmax."""
+"""Follow the last maps to a class: a number for each channel, their weighted sum, the softmax."""
 
 from collections.abc import Mapping
 
@@ -36,7 +36,7 @@ def scores_of(scene: LessonScene) -> Scores:
 
 
 def vote_of(scene: LessonScene) -> ClassVote | None:
-    """How the last channels vote; None where the network ends in another way."""
+    """Return how the last channels vote; None where the network ends in another way."""
     return class_vote(scene.model, scene.model_input, cache=scene.cache)
 
 

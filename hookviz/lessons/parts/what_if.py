@@ -1,4 +1,4 @@
-"""The network or its picture changed by a slider, and the classes before and after."""
+"""Change the network or its picture by a slider, and compare the classes before and after."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ SLIDERS = {
 
 
 def slider_of(change: str, asked: str, channels: int = 0) -> SliderRange:
-    """How far a change can go; `asked` is where it starts, if anything.
+    """Return how far a change can go; `asked` is where it starts, if anything.
 
     Of channels that are switched off it is how many, at first an eighth of all.
     """
@@ -64,7 +64,7 @@ def slider_of(change: str, asked: str, channels: int = 0) -> SliderRange:
 
 
 def changed_input(scene: LessonScene, change: str, amount: int) -> ModelInput:
-    """The scene's input with its picture changed so far.
+    """Return the scene's input with its picture changed by `amount`.
 
     Raises:
         HookVizError: the model makes its input by a function of its own.
@@ -93,12 +93,12 @@ _CHANGED = {SHIFT: _shifted, TURN: turned, LIGHT: brightened, NOISE: noisy}
 def silent_channels(
     scene: LessonScene, layer: LayerInfo, count: int, order: str
 ) -> tuple[int, ...]:
-    """Which channels of a conv layer are switched off, in order of their numbers."""
+    """Return the channels of a conv layer that are switched off, in ascending order."""
     return tuple(sorted(by_effect(effects(scene, layer), order)[:count]))
 
 
 def after_change(scene: LessonScene, options: Options, amount: int, order: str) -> Scores:
-    """What the network says after the change that the options name."""
+    """Return the class scores after the change that the options name."""
     change = options["change"]
     if change == SILENCE:
         layer = layer_of(scene, options["layer"])
@@ -107,14 +107,14 @@ def after_change(scene: LessonScene, options: Options, amount: int, order: str) 
 
 
 def difference(before: Pixels, after: Pixels, times: int) -> Levels:
-    """What was added to a picture, enlarged, about a middle grey, uint8 ``(H, W, 3)``."""
+    """Return what was added to a picture, enlarged, about a middle grey, uint8 ``(H, W, 3)``."""
     moved = (after.astype(int) - before) * times + 128
     shown: Levels = moved.clip(0, 255).astype("uint8")
     return shown
 
 
 def outcome(before: Scores, after: Scores) -> str:
-    """Whether the prediction holds, in a sentence."""
+    """Return a sentence on whether the prediction holds."""
     if before.best == after.best:
         return say("The prediction stays {label}.", label=before.name(before.best))
     return say(
@@ -125,7 +125,7 @@ def outcome(before: Scores, after: Scores) -> str:
 
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
-    """The likeliest class before and after, and how likely that class is in both, as words."""
+    """Return the likeliest class before and after, with its probabilities in words."""
     change, order = options["change"], options["order"]
     layer = layer_of(scene, options["layer"]) if change == SILENCE else None
     channels = layer.output_shape[0] if layer else 0

@@ -1,4 +1,4 @@
-"""What a lesson is shown on: the chosen image and model, and what the parts compute of them."""
+"""Make the scene of a lesson of the chosen image and model, and compute the facts of its parts."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ _FACTS_BYTES = 2000  # about what the facts of a part take
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SceneChoices:
-    """The choices at the side. It holds no model, so that what waits on the page holds none."""
+    """The chosen image and model. It holds no model, so that what waits on the page holds none."""
 
     shown: Shown
     choice: ModelChoice
@@ -28,7 +28,7 @@ class SceneChoices:
 
     @contextmanager
     def scene(self) -> Iterator[LessonScene]:
-        """What the parts look at, whose model is in use for the time of the block."""
+        """Yield the scene for the parts, whose model is in use for the time of the block."""
         with resources.use_model(self.choice) as model:
             image = self.shown.image
             model_input = resources.prepare(model, image, size=self.size, whole=self.whole)
@@ -37,25 +37,25 @@ class SceneChoices:
 
 
 def facts_of(step: Step, scene: LessonScene) -> Mapping[str, Fact]:
-    """The facts of all live parts of a step; dots for those of a part that can't give its own."""
-    found: dict[str, Fact] = {}
+    """Return the facts of a step's live parts; dots for those that can't be computed."""
+    facts: dict[str, Fact] = {}
     for block in step.blocks:
         if isinstance(block, Live):
             try:
-                found |= _facts(block, scene)
+                facts |= _facts(block, scene)
             except HookVizError:
-                found = DottedFacts(found)  # the part says it where it stands
-    return found
+                facts = DottedFacts(facts)  # the part says it where it stands
+    return facts
 
 
 def _facts(live: Live, scene: LessonScene) -> Mapping[str, Fact]:
-    """The facts of a part, from the session's cache where they are there."""
+    """Return the facts of a part, from the session's cache where they are there."""
     cache = resources.session_cache()
     options = tuple(sorted(live.options.items()))
     key = ("facts", current(), live.part, options, scene.model.digest, scene.model_input.digest)
-    known: Mapping[str, Fact] | None = cache.get(key)
-    if known is None:
+    facts: Mapping[str, Fact] | None = cache.get(key)
+    if facts is None:
         with turn(say("The lesson's numbers"), "lesson", model=scene.model.name):
-            known = parts()[live.part].facts(scene, live.options)
-        cache.put(key, known, _FACTS_BYTES)
-    return known
+            facts = parts()[live.part].facts(scene, live.options)
+        cache.put(key, facts, _FACTS_BYTES)
+    return facts

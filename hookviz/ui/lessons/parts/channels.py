@@ -1,4 +1,4 @@
-"""The channels of a layer as a grid, and the picked one below it: large, and on the photograph."""
+"""Draw a layer's channels as a grid, and the picked one below it: large, and on the photograph."""
 
 from functools import partial
 
@@ -25,7 +25,7 @@ _MAGNIFIED = 40  # pixels of the picture for each weight of a kernel
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """The grid; below it what is sought, the picked channel, and where that lies on the image."""
+    """Draw the grid; below it what is sought, the picked channel, and its place on the image."""
     layer = layer_of(scene, options["layer"])
     maps = maps_of(scene, layer.name)
     grid = grid_of(maps, layer.name)
@@ -69,7 +69,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
 
 
 def _cell(maps: Map, channel: int, key: str) -> Cell:
-    """The cell that was picked, else the channel's strongest."""
+    """Return the cell that was picked, else the channel's strongest."""
     rows, columns = maps.shape[1:]
     strongest = divmod(int(np.argmax(maps[channel])), columns)
     row, column = picked(key, "cell", strongest)
@@ -86,7 +86,7 @@ def _show_photograph(scene: LessonScene, grid: Grid, channel: int) -> None:
 
 
 def _show_kernel(scene: LessonScene, layer: LayerInfo, channel: int) -> None:
-    """The kernel in its colours, where it looks at colours."""
+    """Show the kernel in its colours, where it looks at colours."""
     kernel = kernel_in_colour(scene, layer, channel)
     if kernel is None:
         return
@@ -98,10 +98,10 @@ def _show_kernel(scene: LessonScene, layer: LayerInfo, channel: int) -> None:
     )
 
 
-def _show_match(found: tuple[float, ...], channel: int) -> None:
-    """How alike the picked channel is to what is sought, and whether another is more so."""
-    better = sum(match > found[channel] for match in found)
-    words = say("Alike to what is sought: {match:.2f} of at most one.", match=found[channel])
+def _show_match(likeness: tuple[float, ...], channel: int) -> None:
+    """Say how alike the picked channel is to what is sought, and whether another is more so."""
+    better = sum(match > likeness[channel] for match in likeness)
+    words = say("Alike to what is sought: {match:.2f} of at most one.", match=likeness[channel])
     others = (
         say("Other channels that come closer: {count}.", count=better)
         if better

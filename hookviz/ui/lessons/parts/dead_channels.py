@@ -1,4 +1,4 @@
-"""The channels behind a ReLU, how many are dead as images are added, and what wakes one."""
+"""Draw the channels behind a ReLU, how many stay dead as images are added, and what wakes one."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.dead_channels import DeadChannels, dead_channels
 from hookviz.ui.components.chart import chart
 from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.lessons.picked_channel import keep, picked
+from hookviz.ui.lessons.picks import pick_channel, picked_channel
 from hookviz.ui.state import plain
 
 _GRID_HEIGHT = 300  # pixels
@@ -20,21 +20,21 @@ _MOST = 108  # channels that are shown
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """The grid, the channel that was picked, and the chart."""
+    """Draw the grid, the channel that was picked, and the chart."""
     dead = dead_channels(scene, options)
     silent = np.flatnonzero(dead.silent[0])
-    channel = picked(key, dead.silent.shape[1], int(silent[0]) if len(silent) else 0)
+    channel = picked_channel(key, dead.silent.shape[1], int(silent[0]) if len(silent) else 0)
     grid = make_grid(dead.maps, sort="zeros", top=_MOST, aspect=3)
     said = say(
         "Channels at {address}, most zeros first. A click tells what wakes one.",
         address=dead.address,
     )
-    mosaic(grid, said, partial(keep, key), key=f"{key} grid", height=_GRID_HEIGHT)
+    mosaic(grid, said, partial(pick_channel, key), key=f"{key} grid", height=_GRID_HEIGHT)
     st.caption(plain(said))
     st.markdown(plain(_about(dead, channel)))
     panel = ChartPanel(
         say("Channels that stay dead"),
-        tuple(str(place + 1) for place in range(len(dead.titles))),
+        tuple(str(index + 1) for index in range(len(dead.titles))),
         {say("channels dead on all of them"): dead.so_far.astype(np.float64)},
         unit=say("channels dead on all of the first images"),
         places=say("images"),
@@ -44,7 +44,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
 
 
 def _about(dead: DeadChannels, channel: int) -> str:
-    """Where the channel answers, in a sentence."""
+    """Return a sentence on where the channel answers."""
     woken = dead.woken_by(channel)
     facts = {"channel": channel, "titles": ", ".join(map(say, woken))}
     if not dead.silent[0, channel]:

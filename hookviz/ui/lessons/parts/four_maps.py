@@ -1,4 +1,4 @@
-"""Maps with letters side by side, and below each, where the lesson wants it, its kernel."""
+"""Draw maps with letters side by side, and below each, where the lesson wants it, its kernel."""
 
 from html import escape
 
@@ -14,7 +14,7 @@ from hookviz.ui.lessons.maps import grid_of
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """The maps in their order; values below zero blue, above red, as everywhere."""
+    """Draw the maps in their order; values below zero blue, above red, as everywhere."""
     named = options["named"] == "yes"
     tiles = "".join(
         _tile(scene, letter, name, named=named) for letter, name in lettered(options).items()

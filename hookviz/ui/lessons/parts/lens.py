@@ -1,4 +1,4 @@
-"""A lens in a lesson: those of its controls that the lesson names, and its panels."""
+"""Draw a lens in a lesson: those of its controls that the lesson names, and its panels."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ from hookviz.ui.state import plain
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """The lens's result for what the lesson set and the learner chose."""
+    """Show the lens's result for what the lesson set and the learner chose."""
     lens = find_lens(options["lens"])
     try:
         chosen = lens_settings(scene, options)
@@ -38,7 +38,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
 
 
 def _picked(lens: Lens, scene: LessonScene, names: tuple[str, ...]) -> dict[str, Any]:
-    """What the learner chose of the parameters of these names."""
+    """Return what the learner chose of the parameters of these names."""
     if not names:
         return {}
     offered = replace(lens, parameters=tuple(p for p in lens.parameters if p.name in names))
@@ -49,7 +49,7 @@ def _picked(lens: Lens, scene: LessonScene, names: tuple[str, ...]) -> dict[str,
 
 
 def _result(lens: Lens, scene: LessonScene, chosen: dict[str, Any]) -> LensResult:
-    """What the lens finds, from the session's cache where it did before."""
+    """Run the lens, or take its result from the session's cache."""
     cache = resources.session_cache()
     said = repr(sorted(chosen.items()))
     key = ("lesson lens", current(), lens.slug, scene.model.digest, scene.model_input.digest, said)

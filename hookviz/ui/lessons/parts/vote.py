@@ -1,4 +1,4 @@
-"""The vote of the last channels for a class as bars, and the softmax of the scores."""
+"""Draw the last channels' vote for a class as bars, and the softmax of the scores."""
 
 from functools import partial
 from html import escape
@@ -28,7 +28,7 @@ _WIDTHS = (4, 4, 5)  # of a channel's map, of that on the image, and of its numb
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """The vote, or the scores and the softmax; the latter too where there is no such vote."""
+    """Draw the vote, or the scores and the softmax; the latter too where there is no such vote."""
     scores = scores_of(scene)
     if options["shown"] == "softmax":
         _show_softmax(scores)
@@ -108,7 +108,7 @@ def _show_sum(own: float, others: float, bias: float, score: float) -> None:
 
 
 def _show_channel(scene: LessonScene, vote: ClassVote, target: int, channel: int, key: str) -> None:
-    """The picked channel: its map, where that lies on the image, and its part of the sum."""
+    """Show the picked channel: its map, where that lies on the image, and its part of the sum."""
     maps = vote.maps.numpy()
     values = maps[channel]
     grid = grid_of(values[None])

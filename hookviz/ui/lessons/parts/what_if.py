@@ -1,4 +1,4 @@
-"""A slider that changes the network or its picture, and the classes before and after."""
+"""Draw a slider that changes the network or its picture, and the classes before and after."""
 
 from functools import partial
 
@@ -24,7 +24,7 @@ _ENLARGED = 16  # times, so that a change of a few levels of 255 is seen
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """The controls, what is changed, and what the network says of it."""
+    """Draw the controls, what is changed, and what the network says of it."""
     if options["change"] == what_if.SILENCE:
         after = _silence(scene, options, key)
     else:
@@ -76,13 +76,13 @@ def _flip(flipped: set[int], channel: int, _cell: tuple[int, int] | None) -> Non
 
 
 def _without(scene: LessonScene, layer: LayerInfo, silent: set[int]) -> Grid:
-    """The layer's maps in the colours that they have with all channels, the silent ones at 0."""
-    found = capture(scene.model, scene.model_input, layer.name, cache=scene.cache)
-    whole = make_grid(found[layer.name], scale="symmetric")
+    """Draw the layer's maps in the colours they have with all channels, the silent ones at 0."""
+    recorded = capture(scene.model, scene.model_input, layer.name, cache=scene.cache)
+    with_all = make_grid(recorded[layer.name], scale="symmetric")
     colormap = diverging()
-    values = found[layer.name].values.numpy().copy()
+    values = recorded[layer.name].values.numpy().copy()
     values[sorted(silent)] = 0
-    return make_grid(values, title=layer.name, colormap=colormap, limits=whole.limits)
+    return make_grid(values, title=layer.name, colormap=colormap, limits=with_all.limits)
 
 
 def _repaint(scene: LessonScene, options: Options, key: str) -> Scores:
