@@ -121,7 +121,7 @@ SHOWN_ELSEWHERE = {
     "ui/classroom/membership ui/components/class_bars",
     "every way that ends there is gone in synthesis/test_maximizing.py": "synthesis/zero_gradient",
     "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": ""
-    "ui/explorer/silenced_button",
+    "ui/explorer/compare_buttons",
     "a picture grows, is stopped, kept and linked in a browser in e2e/test_own_picture.py": ""
     "ui/explorer/own_picture",
     "lenses that climb are watched in lenses/test_maximize.py": "lenses/contract/watching",
@@ -184,10 +184,10 @@ SHOWN_ELSEWHERE = {
     "ui/explorer/channel_grid ui/explorer/channel_pair ui/explorer/comparison "
     "ui/explorer/atlas_choice ui/explorer/atlas_menu ui/serving/uploads "
     "ui/explorer/top_activations ui/explorer/file_menu ui/menu "
-    "ui/explorer/patch_tiles ui/explorer/pin_button "
+    "ui/explorer/patch_tiles "
     "ui/explorer/grid_files ui/explorer/kernel_view "
     "ui/explorer/layer_capture ui/explorer/layer_choice ui/explorer/layer_header "
-    "ui/explorer/layer_thumbnails ui/explorer/layer_tree ui/explorer/predictions "
+    "ui/explorer/layer_tree ui/explorer/predictions "
     "ui/explorer/copy_as_code ui/explorer/share ui/explorer/trail ui/explorer/view_choice "
     "ui/lenses/lens_result ui/lenses/lens_run ui/sidebar/image_choice ui/sidebar/input_choice "
     "ui/sidebar/weights_download ui/sidebar/weights_upload",

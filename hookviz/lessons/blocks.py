@@ -29,8 +29,8 @@ class Value:
 def read_values(text: str, file: Path, line: int) -> Mapping[str, Value]:
     """Return the values of a text by name; `text` begins at `line` of the file.
 
-    Only the notation is read and nothing is made of it: so no tag of YAML's can make an object, and
-    no alias a large one.
+    The YAML is parsed and never constructed, so that no tag in a teacher's file can make an object
+    and no alias can fill the memory.
 
     Raises:
         LessonError: it is not such lines.

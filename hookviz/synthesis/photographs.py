@@ -65,7 +65,7 @@ def to_pictures(plain: Tensor) -> Tensor:
 
 def _resized(photograph: NDArray[np.float64], size: int) -> Tensor:
     """``(3, size, size)`` in 0…1."""
-    small = resize(np.uint8(np.rint(photograph * 255)), (size, size))
+    small = resize(np.rint(photograph * 255).astype(np.uint8), (size, size))
     return torch.from_numpy(small.astype(np.float32) / 255).movedim(-1, 0)
 
 

@@ -54,7 +54,7 @@ SLIDERS = {
 def slider_of(change: str, asked: str, channels: int = 0) -> SliderRange:
     """Return how far a change can go; `asked` is where it starts, if anything.
 
-    Of channels that are switched off it is how many, at first an eighth of all.
+    For channels that are switched off it is their number, at first an eighth of all.
     """
     known = (
         SliderRange(0, channels, max(1, channels // 8)) if change == SILENCE else SLIDERS[change]

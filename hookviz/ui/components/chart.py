@@ -1,4 +1,4 @@
-"""A lens's chart in the page's own letters: bars or lines; the bars of channels lead to them."""
+"""Draw a lens's chart in the page's own letters: bars or lines; bars of channels lead to them."""
 
 from collections.abc import Callable
 from functools import cache

@@ -1,4 +1,4 @@
-"""Streamlit components in plain JavaScript, each in a file of its own beside this one."""
+"""Read the components' JavaScript and CSS beside this file, and pack the data they are given."""
 
 import json
 import struct
@@ -13,12 +13,12 @@ _EXPORT = "export default function"
 
 
 def source(name: str) -> str:
-    """The text of a component's file."""
+    """Return the text of a component's file."""
     return (_FOLDER / name).read_text("utf-8")
 
 
 def script(*names: str) -> str:
-    """A component's JavaScript, of one file or more, with what all of them share before it.
+    """Return a component's JavaScript, of one file or more, after what all of them share.
 
     A browser may have it before the page's head, whose colours and words it draws with; `afterHead`
     in ``shared.js`` has it wait for that.
@@ -28,7 +28,7 @@ def script(*names: str) -> str:
 
 
 def packed(facts: Mapping[str, Any], picture: bytes = b"") -> bytes:
-    """A component's data: the length of a text, that text in JSON, and a picture if there is one.
+    """Pack a component's data: the length of a text, that text in JSON, and a picture if any.
 
     As bytes, since Streamlit writes a dictionary as JSON twice and looks through it for tables.
     ``unpacked`` in ``shared.js`` reads it.
@@ -39,13 +39,13 @@ def packed(facts: Mapping[str, Any], picture: bytes = b"") -> bytes:
 
 
 def unpack_picture(data: bytes) -> bytes:
-    """The picture in what `packed` made."""
+    """Return the picture in what `packed` made."""
     (length,) = struct.unpack_from("<I", data)
     return data[4 + length :]
 
 
 def unpack_facts(data: bytes) -> dict[str, Any]:
-    """The facts in what `packed` made."""
+    """Return the facts in what `packed` made."""
     (length,) = struct.unpack_from("<I", data)
     facts: dict[str, Any] = json.loads(data[4 : 4 + length])
     return facts

@@ -1,4 +1,4 @@
-"""Images as a row of thumbnails, one of them chosen."""
+"""Show images as a row of thumbnails, one of them chosen."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

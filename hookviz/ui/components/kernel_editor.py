@@ -1,4 +1,4 @@
-"""A kernel whose numbers can be typed over, with kernels to begin from, stride and padding."""
+"""Show a kernel whose numbers can be typed over, with presets, stride and padding."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -34,17 +34,17 @@ def _component() -> Any:
 
 
 def edit_kernel(
-    now: Edited,
+    edited: Edited,
     presets: Mapping[str, str],
     size: str,
     on_change: Callable[[Edited], None],
     *,
     key: str,
 ) -> None:
-    """Show it.
+    """Show the editor of a kernel, its stride and its padding.
 
     Args:
-        now: what is shown.
+        edited: what is shown.
         presets: titles of the kernels to begin from, by name.
         size: what is said beside it of the map.
         on_change: gets what was changed; of a preset its name alone counts, and not the kernel.
@@ -52,15 +52,15 @@ def edit_kernel(
     """
 
     def changed() -> None:
-        edited = _read(st.session_state[key].get("changed"), len(now.kernel), presets)
-        if edited is not None:
-            on_change(edited)
+        change = _read(st.session_state[key].get("changed"), len(edited.kernel), presets)
+        if change is not None:
+            on_change(change)
 
     data = {
-        "kernel": now.kernel,
-        "stride": now.stride,
-        "padding": now.padding,
-        "preset": now.preset,
+        "kernel": edited.kernel,
+        "stride": edited.stride,
+        "padding": edited.padding,
+        "preset": edited.preset,
         "presets": [{"name": name, "title": title} for name, title in presets.items()],
         "size": size,
         "words": {
@@ -76,7 +76,7 @@ def edit_kernel(
 
 
 def _read(sent: Any, side: int, presets: Mapping[str, str]) -> Edited | None:
-    """What the browser sent, where it is what this component sends."""
+    """Return what the browser sent; None where it is out of bounds or nothing of this component."""
     match sent:
         case {
             "kernel": [*rows],

@@ -1,4 +1,4 @@
-"""The lessons to choose from, with what was done of each, which the browser alone remembers."""
+"""List the lessons to choose from, with what was done of each, known to the browser alone."""
 
 from collections.abc import Callable, Sequence
 from functools import cache

@@ -1,4 +1,4 @@
-"""The steps of a lesson as dots, with what was done of it, which the browser alone remembers."""
+"""Show a lesson's steps as dots, with what was done of it, known to the browser alone."""
 
 from collections.abc import Callable, Collection
 from functools import cache

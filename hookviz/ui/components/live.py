@@ -1,4 +1,4 @@
-"""A camera or a video as a stream of frames, and what one layer makes of each."""
+"""Play a camera or a video as a stream of frames, and draw what one layer makes of each."""
 
 from collections.abc import Callable, Mapping
 from functools import cache

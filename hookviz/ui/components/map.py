@@ -1,4 +1,4 @@
-"""One map, large and to the point: exact values under the pointer, and a click looks at a cell."""
+"""Show one map, large: exact values under the pointer, and a click looks at a cell."""
 
 import base64
 from collections.abc import Callable

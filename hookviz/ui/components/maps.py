@@ -1,4 +1,4 @@
-"""Maps of several images side by side, each beside its picture; one can lead to that image."""
+"""Show maps of several images side by side, each beside its picture; some lead to their image."""
 
 from collections.abc import Callable, Collection
 from functools import cache

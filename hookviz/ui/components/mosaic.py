@@ -1,4 +1,4 @@
-"""The grid of channels as an instrument: hover reads, a click or Enter picks a channel up."""
+"""Show the grid of channels as an instrument: hover reads, a click or Enter picks a channel."""
 
 from collections.abc import Callable
 from functools import cache
@@ -42,7 +42,7 @@ def mosaic(
     face: Face = "b",
     patches: PatchSheet | None = None,
 ) -> None:
-    """Show the grid as wide as the page.
+    """Show the grid as wide as the page, to hover over its tiles and pick their channels.
 
     `on_pick` gets the channel that a person picks up, and the cell where it was by pointer. Without
     a `height` in pixels it is as high as the window, "/" and the arrows reach it from anywhere, and

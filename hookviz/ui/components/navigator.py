@@ -1,4 +1,4 @@
-"""The network's layers as a tree, with small pictures and facts, to find and pick one."""
+"""Show the network's layers as a tree, with small pictures and facts, to find and pick one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -17,7 +17,7 @@ from hookviz.wording import times
 
 
 class Previews(NamedTuple):
-    """Small pictures of layers, all in one.
+    """Small pictures of layers, side by side in one picture.
 
     Attributes:
         picture: the one picture, as a URL of its data.
@@ -33,7 +33,7 @@ class Previews(NamedTuple):
 
 
 def previews_of(grid: Grid, layers: Sequence[str]) -> Previews:
-    """A grid of small square maps, one for each of the layers, as their pictures."""
+    """Return a grid of small square maps, one for each of the layers, as their pictures."""
     geometry = grid.sprite_geometry
     return Previews(
         picture=data_url(grid.sprite),
@@ -90,7 +90,7 @@ _Rows = list[tuple[LayerInfo, _Row]]
 
 
 def _staged(rows: _Rows) -> list[_Row]:
-    """The rows in stages, which have a name and `parts`, and are no layers themselves."""
+    """Put the rows into stages, which have a name and `parts`, and are no layers themselves."""
     stages: dict[str, list[_Row]] = {}
     for layer, row in rows:
         short = layer.name.removeprefix(f"{layer.stage}.") or layer.name
@@ -99,7 +99,7 @@ def _staged(rows: _Rows) -> list[_Row]:
 
 
 def _nested(rows: _Rows) -> list[_Row]:
-    """The rows, each in the `parts` of the innermost block's row that it is in, if any."""
+    """Put each row into the `parts` of the innermost block's row that it is in, if any."""
     by_name = {layer.name: row for layer, row in rows}
     top: list[_Row] = []
     for name, row in by_name.items():

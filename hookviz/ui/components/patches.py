@@ -1,4 +1,4 @@
-"""Patches of images in a row; a click leads to the image that one is of."""
+"""Show patches of images in a row; a click leads to the image that one is of."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -44,8 +44,8 @@ def show_patches(
 
     def picked() -> None:
         match st.session_state[key].get("picked"):
-            case int(place) if 0 <= place < len(patches):
-                on_pick(place)
+            case int(position) if 0 <= position < len(patches):
+                on_pick(position)
 
     items = [{"title": each.title, "picture": each.picture} for each in patches]
     _component()(key=key, data=packed({"label": label, "items": items}), on_picked_change=picked)

@@ -1,4 +1,4 @@
-"""A picture with a small window of it, enlarged, and the numbers of each pixel in it."""
+"""Show a picture with a small window of it, enlarged, and the numbers of each pixel in it."""
 
 import hashlib
 from functools import cache

@@ -1,4 +1,4 @@
-"""A question whose answers are large buttons; the reason for the one that was picked below them."""
+"""Ask a question whose answers are large buttons; below them the reason for the one picked."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -33,7 +33,7 @@ def show_question(
     *,
     key: str,
 ) -> None:
-    """Show it; reasons of answers that were not picked do not leave the server.
+    """Show the question; reasons of answers that were not picked do not leave the server.
 
     Args:
         words: what is asked, as HTML.

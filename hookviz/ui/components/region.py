@@ -1,4 +1,4 @@
-"""The picture that the network sees, on which a person marks a region."""
+"""Show the picture that the network sees, on which a person marks a region."""
 
 from collections.abc import Callable
 from functools import cache

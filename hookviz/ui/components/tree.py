@@ -1,4 +1,4 @@
-"""A table whose rows fold, by click and by key, so that a deep network is read from the outside."""
+"""Show a table whose rows fold, by click and key, so that a deep network is read from outside."""
 
 from functools import cache
 from typing import Any

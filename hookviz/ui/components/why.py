@@ -1,4 +1,4 @@
-"""Why a cell has its value: the largest products of the sum, each a way to the channel it is of."""
+"""Show why a cell has its value: the sum's largest products, each a button to its channel."""
 
 from collections.abc import Callable
 from functools import cache
@@ -93,12 +93,12 @@ def _data(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:
 
 
 def _explained(text: str) -> list[tuple[str, str]]:
-    """The text in parts, each with the sentence of the glossary's word that it is, if it is one."""
+    """Split the text, each part with the glossary's sentence if it is one of its words."""
     return [(part, WORDS.get(word, "")) for part, word in pieces(text)]
 
 
 def _step(step: Step) -> str:
-    """What followed, as a formula with its numbers."""
+    """Return a step after the convolution, as a formula with its numbers."""
     title = f"{step.kind} {step.layer}".strip()
     if step.norm is None:
         return say("{title} gives {step}", title=title, step=number(step.value))
@@ -121,5 +121,5 @@ def _largest(values: Any) -> float:
 
 
 def _numbers(values: Any) -> list[list[float | None]]:
-    """Rows of numbers; None where there is no finite one, for JSON has no NaN."""
+    """Return rows of numbers; None where there is no finite one, for JSON has no NaN."""
     return [[float(f"{v:.5g}") if np.isfinite(v) else None for v in row] for row in values.tolist()]

@@ -1,4 +1,4 @@
-"""What excites the channel that is picked up: the strongest patches of an atlas, as ways there."""
+"""Show what excites the picked channel: the strongest patches of an atlas, which lead to images."""
 
 from functools import cache
 
@@ -33,10 +33,10 @@ from hookviz.wording import number
 def show_top_activations(
     model: Model, choice: ModelChoice, activation: Activation, channel: int, *, is_conv: bool
 ) -> None:
-    """The images that excite the channel most, as the patch that its strongest cell sees.
+    """Show the images that excite the channel most, as the patch that its strongest cell sees.
 
-    A click leads to the image with the channel and that cell. Where no atlas has the layer, a way
-    to make one of one's own images, if `is_conv` says that it would have it.
+    A click leads to the image with the channel and that cell. Where no atlas has the layer, a menu
+    offers to make one of one's own images, if `is_conv` says that it would have the layer.
     """
     atlas, layer = shown_atlas(model), str(activation.address)
     known = atlas is not None and layer in atlas.layers
@@ -63,7 +63,7 @@ def show_top_activations(
 def patches_of(
     atlas: Atlas, top: tuple[TopActivation, ...], of: tuple[str, int]
 ) -> tuple[Patch, ...]:
-    """The patches as small pictures, from the session's cache; of one that is lost, its title."""
+    """Return the patches as small pictures, from the session's cache; a lost one has its title."""
     cache, key = session_cache(), ("patches", str(atlas.path), atlas.digest, *of)
     kept: tuple[Patch, ...] | None = cache.get(key)
     if kept is None:
@@ -115,5 +115,5 @@ def _look_at(atlas: Atlas, best: TopActivation, channel: int, size: Cell) -> Non
 
 @cache
 def _samples() -> dict[str, str]:
-    """The names of the samples, by the digests of their pixels."""
+    """Return the names of the samples, by the digests of their pixels."""
     return {reading.read(each.path).digest: each.name for each in samples()}

@@ -55,7 +55,7 @@ def asked_lesson() -> Lesson | None:
 def begin(lesson: Lesson) -> None:
     """Choose the lesson's own model and image where nobody chose, before their widgets are there.
 
-    What an earlier lesson chose was nobody's choice.
+    What an earlier lesson chose counts as chosen by nobody.
     """
     if st.session_state.get(_IN) == lesson.slug:
         return
