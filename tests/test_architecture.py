@@ -182,7 +182,7 @@ SHOWN_ELSEWHERE = {
     "ui/components/walk "
     "ui/components/why "
     "ui/explorer/channel_grid ui/explorer/channel_pair ui/explorer/comparison "
-    "ui/explorer/atlas_choice ui/explorer/atlas_menu ui/serving/uploads "
+    "ui/explorer/atlas_choice ui/explorer/atlas_menu "
     "ui/explorer/top_activations ui/explorer/file_menu ui/menu "
     "ui/explorer/patch_tiles "
     "ui/explorer/grid_files ui/explorer/kernel_view "

@@ -42,7 +42,7 @@ def read_values(text: str, file: Path, line: int) -> Mapping[str, Value]:
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         wrong = getattr(error, "problem", None) or say("it is nested too deep")
-        what = say("This can't be read as YAML: {wrong}.", wrong=wrong)
+        what = say("This can't be read as YAML: {reason}.", reason=wrong)
         raise lesson_error(file, line + (mark.line if mark else 0), what) from error
     if top is None:
         return {}
@@ -101,11 +101,11 @@ def read_question(text: str, file: Path, line: int) -> Question:
         raise lesson_error(file, line, say("The question has no words."))
     if not FEWEST_ANSWERS <= len(answers) <= MOST_ANSWERS:
         what = say(
-            "The question has {count} answers; {fewest} to {most} work, each a line such as "
+            "The question has {count} answers; {minimum} to {maximum} work, each a line such as "
             "- [x] Yes or - [ ] No.",
             count=len(answers),
-            fewest=FEWEST_ANSWERS,
-            most=MOST_ANSWERS,
+            minimum=FEWEST_ANSWERS,
+            maximum=MOST_ANSWERS,
         )
         raise lesson_error(file, line, what)
     if not any(right for right, *_ in answers):

@@ -42,9 +42,10 @@ def read_lessons(folder: str = "") -> tuple[Lesson, ...]:
         lesson = read_lesson(file)
         if lesson.slug in by_slug:
             what = say(
-                "There is a lesson {slug} already, in {other}. Another name of the file works.",
+                "There is a lesson {slug} already, in {other_file}. Another name of the file "
+                "works.",
                 slug=lesson.slug,
-                other=by_slug[lesson.slug].file.name,
+                other_file=by_slug[lesson.slug].file.name,
             )
             raise lesson_error(file, 1, what)
         by_slug[lesson.slug] = replace(lesson, number=len(by_slug) + 1)

@@ -9,7 +9,7 @@ from hookviz.language.saying import say
 
 def lesson_error(file: Path, line: int, what: str) -> LessonError:
     """Return the error for what is wrong at a line of a file, `what` being a sentence."""
-    return LessonError(say("{file}, line {line}: {what}", file=file.name, line=line, what=what))
+    return LessonError(say("{file}, line {line}: {fault}", file=file.name, line=line, fault=what))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

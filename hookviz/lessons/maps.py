@@ -55,7 +55,7 @@ def check_channel(value: str) -> str:
     """Return what is wrong with a lesson's channel, in words; empty where it is one."""
     if value == STRONGEST or (value.isascii() and value.isdecimal() and len(value) < 7):
         return ""
-    return say("A channel's number works here, or {word}.", word=STRONGEST)
+    return say("A channel's number works here, or {keyword}.", keyword=STRONGEST)
 
 
 def correlation(one: Map, other: Map) -> float:

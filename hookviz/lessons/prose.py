@@ -181,6 +181,6 @@ def _fact_text(value: Any, form: str, name: str, file: Path, line: int) -> str:
     try:
         written = format(value, form)
     except ValueError as error:
-        what = say("The fact {name!r} can't be written as {form!r}.", name=name, form=form)
+        what = say("The fact {name!r} can't be written as {format!r}.", name=name, format=form)
         raise lesson_error(file, line, what) from error
     return saying.localised(written.replace("-", "−"))

@@ -101,7 +101,9 @@ def _show_kernel(scene: LessonScene, layer: LayerInfo, channel: int) -> None:
 def _show_match(likeness: tuple[float, ...], channel: int) -> None:
     """Say how alike the picked channel is to what is sought, and whether another is more so."""
     better = sum(match > likeness[channel] for match in likeness)
-    words = say("Alike to what is sought: {match:.2f} of at most one.", match=likeness[channel])
+    words = say(
+        "Alike to what is sought: {similarity:.2f} of at most one.", similarity=likeness[channel]
+    )
     others = (
         say("Other channels that come closer: {count}.", count=better)
         if better

@@ -43,9 +43,9 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         st.caption(
             plain(
                 say(
-                    "Channel {channel}, untrained, the most alike: correlation ±{alike:.2f}",
+                    "Channel {channel}, untrained, the most alike: correlation ±{correlation:.2f}",
                     channel=partner,
-                    alike=float(pair.alike[channel]),
+                    correlation=float(pair.alike[channel]),
                 )
             )
         )

@@ -95,10 +95,10 @@ def _show_sum(own: float, others: float, bias: float, score: float) -> None:
         '<p class="hv-came-from">'
         + escape(
             say(
-                "{own} from these channels, {others} from all others, {bias} from the bias: "
-                "the score is {score}.",
-                own=number(own),
-                others=number(others),
+                "{shown_sum} from these channels, {other_sum} from all others, {bias} from the "
+                "bias: the score is {score}.",
+                shown_sum=number(own),
+                other_sum=number(others),
                 bias=number(bias),
                 score=number(score),
             )
