@@ -1,30 +1,11 @@
 """Show the bars of a class: what its teacher sees of it, and what who follows does."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 import streamlit as st
 
-from hookviz.ui.components.files import packed, script, source
-
-
-@cache
-def _follower() -> Any:
-    return st.components.v2.component(
-        "hookviz_follower",
-        css=source("class_bar.css"),
-        js=script("class_follower.js"),
-    )
-
-
-@cache
-def _teacher() -> Any:
-    return st.components.v2.component(
-        "hookviz_teacher",
-        css=source("class_bar.css"),
-        js=script("class_teacher.js"),
-    )
+from hookviz.ui.components.files import component, packed
 
 
 def _sent(key: str, name: str) -> str:
@@ -45,7 +26,9 @@ def follower_bar(facts: Mapping[str, Any], on_over: Callable[[str], None]) -> No
     def over() -> None:
         on_over(_sent("hv-follower", "over"))
 
-    _follower()(key="hv-follower", data=packed(facts), on_over_change=over)
+    component("follower", js="class_follower.js", css="class_bar.css")(
+        key="hv-follower", data=packed(facts), on_over_change=over
+    )
 
 
 def teacher_bar(
@@ -66,4 +49,6 @@ def teacher_bar(
     def taken() -> None:
         on_taken(_sent("hv-teacher", "taken"))
 
-    _teacher()(key="hv-teacher", data=packed(facts), on_over_change=over, on_taken_change=taken)
+    component("teacher", js="class_teacher.js", css="class_bar.css")(
+        key="hv-teacher", data=packed(facts), on_over_change=over, on_taken_change=taken
+    )

@@ -4,8 +4,11 @@ import json
 import re
 import struct
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import streamlit as st
 
 from hookviz.language.speaking import current
 
@@ -41,6 +44,14 @@ def _collect(name: str, modules: dict[str, str]) -> None:
     for imported in _IMPORT.findall(text):
         _collect(imported, modules)
     modules[name] = _NAMED.sub("", _IMPORT.sub("", text))
+
+
+@cache
+def component(name: str, *, js: str = "", css: str = "") -> Any:
+    """Register a Streamlit component once, of ``NAME.js`` and ``NAME.css`` or the files named."""
+    return st.components.v2.component(
+        f"hookviz_{name}", css=source(css or f"{name}.css"), js=script(js or f"{name}.js")
+    )
 
 
 def packed(facts: Mapping[str, Any], picture: bytes = b"") -> bytes:

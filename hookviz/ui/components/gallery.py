@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import streamlit as st
 
 from hookviz.drawing.pictures import encode_jpeg, middle_square
 from hookviz.markup import data_url
 from hookviz.types import Pixels
-from hookviz.ui.components.files import packed, script, source
+from hookviz.ui.components.files import component, packed
 
 _SIDE = 96  # pixels, twice what a thumbnail takes on the screen
 _QUALITY = 85
@@ -29,13 +27,6 @@ class Thumbnail:
     name: str
     title: str
     picture: str
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_gallery", css=source("gallery.css"), js=script("gallery.js")
-    )
 
 
 def thumbnail(picture: Pixels) -> str:
@@ -65,7 +56,7 @@ def gallery(
         if name in {each.name for each in thumbnails}:
             on_pick(name)
 
-    _component()(
+    component("gallery")(
         key=key,
         data=packed(
             {

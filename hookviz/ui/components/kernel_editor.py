@@ -3,14 +3,13 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import streamlit as st
 
 from hookviz.language.saying import say
 from hookviz.lessons.kernels import Kernel
-from hookviz.ui.components.files import packed, script, source
+from hookviz.ui.components.files import component, packed
 
 _LARGEST = 100.0
 _MOST_STRIDE, _MOST_PADDING = 4, 3
@@ -24,13 +23,6 @@ class Edited:
     stride: int
     padding: int
     preset: str
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_kernel_editor", css=source("kernel_editor.css"), js=script("kernel_editor.js")
-    )
 
 
 def edit_kernel(
@@ -72,7 +64,7 @@ def edit_kernel(
             "padding": say("Padding"),
         },
     }
-    _component()(key=key, data=packed(data), on_changed_change=changed)
+    component("kernel_editor")(key=key, data=packed(data), on_changed_change=changed)
 
 
 def _read(sent: Any, side: int, presets: Mapping[str, str]) -> Edited | None:

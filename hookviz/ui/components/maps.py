@@ -1,8 +1,6 @@
 """Show maps of several images side by side, each beside its picture; some lead to their image."""
 
 from collections.abc import Callable, Collection
-from functools import cache
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -12,15 +10,10 @@ from hookviz.drawing.panels import MapsPanel
 from hookviz.drawing.pictures import encode_jpeg, encode_png
 from hookviz.markup import data_url
 from hookviz.types import Pixels
-from hookviz.ui.components.files import packed, script, source
+from hookviz.ui.components.files import component, packed
 
 _SIDE = 160  # pixels of the pictures, twice what they take on the screen
 _QUALITY = 85
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component("hookviz_maps", css=source("maps.css"), js=script("maps.js"))
 
 
 def show_maps(
@@ -33,7 +26,7 @@ def show_maps(
             case int(position) if position in leading:
                 on_pick(position)
 
-    _component()(
+    component("maps")(
         key=key,
         data=packed(
             {

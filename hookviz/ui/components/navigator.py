@@ -1,7 +1,6 @@
 """Show the network's layers as a tree, with small pictures and facts, to find and pick one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -12,7 +11,7 @@ from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.language.saying import say
 from hookviz.markup import data_url
 from hookviz.types import LayerInfo, Model
-from hookviz.ui.components.files import packed, script, source
+from hookviz.ui.components.files import component, packed
 from hookviz.wording import times
 
 
@@ -43,13 +42,6 @@ def previews_of(grid: Grid, layers: Sequence[str]) -> Previews:
     )
 
 
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_navigator", css=source("navigator.css"), js=script("navigator.js")
-    )
-
-
 def navigator(
     model: Model,
     layers: Sequence[LayerInfo],
@@ -71,7 +63,7 @@ def navigator(
             on_pick(name)
 
     rows = [(layer, _row(layer, fields.get(layer.name))) for layer in layers]
-    _component()(
+    component("navigator")(
         key="navigator",
         data=packed(
             {

@@ -1,22 +1,11 @@
 """Show a picture with a small window of it, enlarged, and the numbers of each pixel in it."""
 
 import hashlib
-from functools import cache
-from typing import Any
-
-import streamlit as st
 
 from hookviz.drawing.pictures import encode_png
 from hookviz.language.saying import say
 from hookviz.types import Pixels
-from hookviz.ui.components.files import packed, script, source
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_pixels", css=source("pixels.css"), js=script("pixels.js")
-    )
+from hookviz.ui.components.files import component, packed
 
 
 def show_pixels(picture: Pixels, start: tuple[int, int], side: int, *, key: str) -> None:
@@ -43,4 +32,4 @@ def show_pixels(picture: Pixels, start: tuple[int, int], side: int, *, key: str)
             "says": says,
         },
     }
-    _component()(key=key, data=packed(data, png))
+    component("pixels")(key=key, data=packed(data, png))

@@ -1,21 +1,13 @@
 """Show the presenter's buttons, slide list and link for the class."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 import streamlit as st
 
-from hookviz.ui.components.files import packed, script, source
+from hookviz.ui.components.files import component, packed
 
 _KEY = "presenter"
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_presenter", css=source("presenter.css"), js=script("presenter.js")
-    )
 
 
 def presenter(
@@ -40,7 +32,7 @@ def presenter(
         if isinstance(sent, Mapping) and {part, "number"} <= set(sent):
             act(str(sent[part]), str(sent["number"])[:80])
 
-    _component()(
+    component("presenter")(
         key=_KEY,
         data=packed({"words": dict(words), "version": version, "answer": answer}),
         on_asked_change=lambda: handle("asked", "query", on_asked),

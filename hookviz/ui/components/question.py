@@ -1,13 +1,12 @@
 """Ask a question whose answers are large buttons; below them the reason for the one picked."""
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import streamlit as st
 
 from hookviz.language.saying import say
-from hookviz.ui.components.files import packed, script, source
+from hookviz.ui.components.files import component, packed
 
 
 class AnswerHtml(NamedTuple):
@@ -16,13 +15,6 @@ class AnswerHtml(NamedTuple):
     words: str
     why: str
     right: bool
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_question", css=source("question.css"), js=script("question.js")
-    )
 
 
 def show_question(
@@ -58,4 +50,4 @@ def show_question(
         "right": say("Right."),
         "wrong": say("Not quite."),
     }
-    _component()(key=key, data=packed(data), on_picked_change=chosen)
+    component("question")(key=key, data=packed(data), on_picked_change=chosen)

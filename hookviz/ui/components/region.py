@@ -1,24 +1,15 @@
 """Show the picture that the network sees, on which a person marks a region."""
 
 from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 import streamlit as st
 
 from hookviz.drawing.pictures import encode_png
 from hookviz.markup import data_url
 from hookviz.types import Pixels
-from hookviz.ui.components.files import packed, script, source
+from hookviz.ui.components.files import component, packed
 
 _MOST_LETTERS = 20_000  # that the browser may send; a mask of 32 × 32 cells has far fewer
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_region", css=source("region.css"), js=script("region.js")
-    )
 
 
 def mark_region(
@@ -39,7 +30,7 @@ def mark_region(
             case str(text) if len(text) <= _MOST_LETTERS:
                 on_mark(text)
 
-    _component()(
+    component("region")(
         key=key,
         data=packed(
             {

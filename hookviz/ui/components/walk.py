@@ -1,24 +1,17 @@
 """Show the kernel's walk over one of its inputs, to play or to step from the chosen cell."""
 
 import base64
-from functools import cache
 from typing import Any
 
 import numpy as np
-import streamlit as st
 from numpy.typing import NDArray
 
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.language.saying import say
-from hookviz.ui.components.files import packed, script, source
+from hookviz.ui.components.files import component, packed
 
 _LARGEST = 256
 """Rows and columns of the input that are sent at most: of a larger one, those around the cell."""
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component("hookviz_walk", css=source("walk.css"), js=script("walk.js"))
 
 
 def walk(
@@ -39,7 +32,7 @@ def walk(
     data = _data(call, channel, input_channel, cell)
     if grey is not None:
         data = {**data, "grey": True, "says": grey}
-    _component()(key=key, data=packed({**data, "colours": colormap}))
+    component("walk")(key=key, data=packed({**data, "colours": colormap}))
 
 
 def _data(

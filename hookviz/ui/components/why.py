@@ -1,7 +1,6 @@
 """Show why a cell has its value: the sum's largest products, each a button to its channel."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,16 +9,11 @@ import streamlit as st
 from hookviz.explaining.cell_sum import CellSum
 from hookviz.explaining.layer_call import Step
 from hookviz.language.saying import say
-from hookviz.ui.components.files import packed, script, source
+from hookviz.ui.components.files import component, packed
 from hookviz.ui.glossary import WORDS, pieces
 from hookviz.wording import number
 
 _ROWS = 5  # inputs that are written out one by one: as many as a laptop's window has room for
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component("hookviz_why", css=source("why.css"), js=script("why.js"))
 
 
 def why(
@@ -40,7 +34,7 @@ def why(
                 on_upstream(channel)
 
     data = packed(_data(cell, upstream, colormap))
-    _component()(key="why", data=data, on_upstream_change=followed)
+    component("why")(key="why", data=data, on_upstream_change=followed)
 
 
 def _data(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:
