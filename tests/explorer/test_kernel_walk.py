@@ -26,7 +26,8 @@ class Grey(nn.Module):
         self.conv = nn.Conv2d(1, 2, 3, stride=stride, padding=padding, dilation=dilation)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        return self.conv(images[:, :1])
+        maps: torch.Tensor = self.conv(images[:, :1])
+        return maps
 
 
 def walked(stride: int, padding: int, dilation: int, side: int, cell: tuple[int, int]) -> Any:
