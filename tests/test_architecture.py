@@ -160,13 +160,12 @@ SHOWN_ELSEWHERE = {
     "ui/serving/resumption",
     "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
     "run on every kind of layer and network in lenses/test_verify.py and "
-    "capturing/test_odd_networks.py": "explaining/double_precision explaining/recomputation",
+    "capturing/test_odd_networks.py": "explaining/rounding explaining/recomputation",
     "the pass of capture and capture_batch, which capturing/test_engine.py and test_batch.py look "
     "into": "capturing/recorded_pass",
     "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
         "models/fetching/timing models/torchvision_models"
     ),
-    "its every way is taken in lenses/test_important.py": "explaining/without_channels",
     "one call, which capturing/test_engine.py and lenses/test_verify.py count": (
         "hooking/forward_pass"
     ),

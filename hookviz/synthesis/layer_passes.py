@@ -7,7 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.errors import ModelError
-from hookviz.explaining.apart import alone_and_together, are_near, halved, rounding
+from hookviz.explaining.batch_independence import (
+    agree_within,
+    batch_tolerance,
+    half_and_whole,
+    run_alone_and_batched,
+)
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass
 from hookviz.hooking.plain_tensors import plain
@@ -54,8 +59,9 @@ class LayerPasses:
 
     @torch.no_grad()
     def _try_apart(self, run: Outputs, inputs: Tensor) -> bool:
-        alone, together = alone_and_together(torch.cat([halved(inputs[:1]), inputs[1:2]]), run)
-        return are_near(alone, together, rounding(self._model.network, alone))
+        tried = torch.cat([half_and_whole(inputs[:1]), inputs[1:2]])
+        alone, together = run_alone_and_batched(tried, run)
+        return agree_within(alone, together, batch_tolerance(self._model.network, alone))
 
     def _run_batch(self, shared: nn.Module | None, inputs: Tensor) -> Tensor:
         if self.channels_last:

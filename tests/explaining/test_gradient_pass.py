@@ -11,8 +11,8 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.capturing import inputs
 from hookviz.explaining.attribution import input_gradient, layer_gradient
-from hookviz.explaining.backward import INPUT, Pass, Quantity
-from hookviz.language.speaking import speaking
+from hookviz.explaining.attribution_target import AttributionTarget
+from hookviz.explaining.gradient_pass import INPUT, GradientPass
 from hookviz.types import ignore
 from tests.networks import Tiny, as_model, hook_count, random_input, seeded
 
@@ -23,9 +23,11 @@ def prepared(model: hookviz.Model, given: Tensor) -> hookviz.ModelInput:
 
 def test_several_layers_in_one_pass(tiny: hookviz.Model, noise: Tensor) -> None:
     made = prepared(tiny, noise)
-    together = Pass(tiny, made, Quantity(1), ("conv1", "conv2", INPUT), ignore).run(noise)
+    together = GradientPass(
+        tiny, made, AttributionTarget(1), ("conv1", "conv2", INPUT), ignore
+    ).run(noise)
     for name in ("conv1", "conv2"):
-        alone = Pass(tiny, made, Quantity(1), (name,), ignore).run(noise)[name]
+        alone = GradientPass(tiny, made, AttributionTarget(1), (name,), ignore).run(noise)[name]
         torch.testing.assert_close(together[name], alone)
     given = noise.clone().requires_grad_()
     (expected,) = torch.autograd.grad(tiny.network(given)[0, 1], given)
@@ -40,7 +42,7 @@ def test_a_network_may_write_into_its_input(noise: Tensor) -> None:
 
     model = as_model(seeded(Writes))
     made = prepared(model, noise)
-    found = input_gradient(model, made, Quantity(1))
+    found = input_gradient(model, made, AttributionTarget(1))
     given = noise.clone().requires_grad_()
     (expected,) = torch.autograd.grad(seeded(Tiny)(2 * given)[0, 1], given)
     np.testing.assert_allclose(found.gradient, expected[0], rtol=1e-4, atol=1e-7)
@@ -57,7 +59,7 @@ def test_a_part_that_runs_without_gradients_can_be_asked_about(noise: Tensor) ->
 
     network = seeded(Frozen)
     model = as_model(network)
-    found = layer_gradient(model, prepared(model, noise), "conv1", Quantity(2))
+    found = layer_gradient(model, prepared(model, noise), "conv1", AttributionTarget(2))
     output = network.conv1(noise).detach().requires_grad_()
     score = network.head(network.conv2(output).mean((2, 3)))[0, 2]
     (expected,) = torch.autograd.grad(score, output)
@@ -66,31 +68,20 @@ def test_a_part_that_runs_without_gradients_can_be_asked_about(noise: Tensor) ->
 
 def test_nothing_keeps_a_pass_and_its_tensors(tiny: hookviz.Model, noise: Tensor) -> None:
     made = prepared(tiny, noise)
-    found = Pass(tiny, made, Quantity(1), ("conv1",), ignore)
+    found = GradientPass(tiny, made, AttributionTarget(1), ("conv1",), ignore)
     found.run(noise)
     kept = weakref.ref(found)
     del found
     assert kept() is None
 
 
-def test_what_it_says() -> None:
-    model = hookviz.load_model("shapesnet", "random")
-    assert Quantity(3).says(model) == "the score of star"
-    assert Quantity(99).says(model) == "the score of class 99"
-    with speaking("zh_CN"):
-        assert Quantity(3).says(model) == "星形 的得分"
-    assert Quantity(layer="stem", channel=2).says(model) == "the mean of channel 2 of stem"
-    cell = Quantity(layer="stem", channel=2, cell=(4, 5))
-    assert cell.says(model) == "row 4, column 5 of channel 2 of stem"
-
-
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_the_callers_grad_mode_does_not_matter(
     mode: Callable[[], torch.no_grad], tiny: hookviz.Model, noise: Tensor
 ) -> None:
-    free = layer_gradient(tiny, prepared(tiny, noise), "conv1", Quantity(0)).gradient
+    free = layer_gradient(tiny, prepared(tiny, noise), "conv1", AttributionTarget(0)).gradient
     with mode():
-        bound = layer_gradient(tiny, prepared(tiny, noise), "conv1", Quantity(0)).gradient
+        bound = layer_gradient(tiny, prepared(tiny, noise), "conv1", AttributionTarget(0)).gradient
     np.testing.assert_array_equal(free, bound)
     assert free.any()
 
@@ -127,14 +118,14 @@ def test_guided_backpropagation_agrees_with_captum(kind: str) -> None:
 
     model = as_model(seeded(lambda: Rectified(kind)))
     given = random_input(5)
-    found = input_gradient(model, prepared(model, given), Quantity(3), guided=True)
+    found = input_gradient(model, prepared(model, given), AttributionTarget(3), guided=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # captum says that it sets hooks
         theirs = captum.attr.GuidedBackprop(seeded(lambda: Rectified("module")).eval())
         expected = theirs.attribute(given.clone().requires_grad_(), target=3)
     np.testing.assert_allclose(found.gradient, expected[0].detach(), rtol=1e-4, atol=1e-8)
     assert found.guided == 3
-    plain = input_gradient(model, prepared(model, given), Quantity(3))
+    plain = input_gradient(model, prepared(model, given), AttributionTarget(3))
     assert plain.guided == 0
     assert not np.allclose(plain.gradient, found.gradient)
 
@@ -147,23 +138,10 @@ def test_relu6_is_a_relu_and_tanh_is_none() -> None:
             )
         )
         model = as_model(network)
-        found = input_gradient(model, prepared(model, random_input(0)), Quantity(1), guided=True)
+        found = input_gradient(
+            model, prepared(model, random_input(0)), AttributionTarget(1), guided=True
+        )
         assert found.guided == count
-
-
-@pytest.mark.parametrize(
-    ("quantity", "says"),
-    [
-        (Quantity(layer="conv2", channel=6), "no channel 6 in layer 'conv2': it has 6, 0 to 5"),
-        (Quantity(layer="conv2", cell=(7, 0)), "no row 7 in layer 'conv2': it has 7, 0 to 6"),
-        (Quantity(layer="conv2", cell=(0, -1)), "no column -1"),
-    ],
-)
-def test_parts_that_a_layer_lacks_are_refused(
-    quantity: Quantity, says: str, tiny: hookviz.Model, noise: Tensor
-) -> None:
-    with pytest.raises(hookviz.SettingError, match=says):
-        layer_gradient(tiny, prepared(tiny, noise), "conv1", quantity)
 
 
 @pytest.mark.parametrize("when", [0.0, 0.6])
@@ -181,14 +159,14 @@ def test_what_progress_raises_ends_the_pass_as_it_is(
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        input_gradient(tiny, prepared(tiny, noise), Quantity(0), progress=cancel)
+        input_gradient(tiny, prepared(tiny, noise), AttributionTarget(0), progress=cancel)
     assert when < told[-1] <= when + 0.5
     assert hook_count(tiny.network) == 0
 
 
 def test_progress_grows_to_the_end(tiny: hookviz.Model, noise: Tensor) -> None:
     told: list[float] = []
-    input_gradient(tiny, prepared(tiny, noise), Quantity(0), progress=told.append)
+    input_gradient(tiny, prepared(tiny, noise), AttributionTarget(0), progress=told.append)
     assert told == sorted(told) == [0.25, 0.5, 0.75, 1.0]
 
 
@@ -202,4 +180,4 @@ def test_a_network_that_cannot_be_differentiated_is_refused(noise: Tensor) -> No
 
     model = as_model(seeded(Spoilt))
     with pytest.raises(hookviz.ModelError, match=r"can't be differentiated: .*inplace"):
-        layer_gradient(model, prepared(model, noise), "conv1", Quantity(0))
+        layer_gradient(model, prepared(model, noise), "conv1", AttributionTarget(0))

@@ -3,7 +3,12 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.explaining.apart import alone_and_together, are_near, halved, rounding
+from hookviz.explaining.batch_independence import (
+    agree_within,
+    batch_tolerance,
+    half_and_whole,
+    run_alone_and_batched,
+)
 from hookviz.hooking.forward_pass import ProgressReporter
 from tests.networks import random_input
 
@@ -26,9 +31,9 @@ from tests.networks import random_input
 def test_whatever_is_taken_over_both_shows(whole: object, apart: bool) -> None:
     assert callable(whole)
     image = random_input(0)
-    alone, together = alone_and_together(halved(image), whole)
+    alone, together = run_alone_and_batched(half_and_whole(image), whole)
     assert torch.equal(alone, torch.cat([whole(image / 2), whole(image)]))
-    assert are_near(alone, together, 1e-6) == apart
+    assert agree_within(alone, together, 1e-6) == apart
 
 
 def test_a_refused_batch_is_none_and_a_refused_image_is_said() -> None:
@@ -37,11 +42,11 @@ def test_a_refused_batch_is_none_and_a_refused_image_is_said() -> None:
             raise hookviz.ModelError("too many")
         return images
 
-    alone, together = alone_and_together(halved(random_input(0)), one_alone)
+    alone, together = run_alone_and_batched(half_and_whole(random_input(0)), one_alone)
     assert together is None
-    assert not are_near(alone, together, 1)
+    assert not agree_within(alone, together, 1)
     with pytest.raises(hookviz.ModelError, match="too many"):
-        alone_and_together(random_input(0), lambda images: one_alone(images[0]))
+        run_alone_and_batched(random_input(0), lambda images: one_alone(images[0]))
 
 
 def test_what_the_caller_raises_comes_out() -> None:
@@ -56,13 +61,13 @@ def test_what_the_caller_raises_comes_out() -> None:
         return images
 
     with pytest.raises(hookviz.ModelError, match="enough"):
-        alone_and_together(halved(random_input(0)), whole, reporter)
+        run_alone_and_batched(half_and_whole(random_input(0)), whole, reporter)
 
 
 def test_rounding_is_a_share_of_the_largest_number_in_the_networks_precision() -> None:
     network = nn.Linear(2, 2)
     values = torch.tensor([1.0, -4.0, torch.nan, torch.inf])
-    assert rounding(network, values) == pytest.approx(4 * 256 * 2**-23)
-    assert rounding(network.double(), values) == pytest.approx(4 * 256 * 2**-52)
-    assert rounding(network.bfloat16(), values) == pytest.approx(4 * 0.02)
-    assert rounding(network, values[2:]) == 0
+    assert batch_tolerance(network, values) == pytest.approx(4 * 256 * 2**-23)
+    assert batch_tolerance(network.double(), values) == pytest.approx(4 * 256 * 2**-52)
+    assert batch_tolerance(network.bfloat16(), values) == pytest.approx(4 * 0.02)
+    assert batch_tolerance(network, values[2:]) == 0

@@ -1,4 +1,4 @@
-"""What one call of a layer takes in and puts out: every tensor, copied at that moment."""
+"""Copy every input and output tensor of one layer call, at the moment of the call."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,16 +14,16 @@ from hookviz.language.saying import say, say_count
 from hookviz.types import Model, ModelInput, Progress, ignore
 
 Copies = tuple[tuple[tuple[str, ...], Tensor], ...]
-"""Tensors on the CPU with their paths inside what held them, such as ``("0", "mask")``."""
+"""Tensors on the CPU with their paths inside the arguments or the output: ``("0", "mask")``."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class CallTensors:
-    """One call of one layer.
+class LayerIO:
+    """Inputs and outputs of one layer call.
 
     Attributes:
-        inputs: what it took in, as it was before the call; paths start with the argument's number.
-        outputs: what it put out.
+        inputs: as they were before the call; paths start with the argument's number.
+        outputs: after the call.
         others: the kinds of the arguments that hold no tensor.
         in_place: whether the layer wrote into its input.
     """
@@ -34,23 +34,23 @@ class CallTensors:
     in_place: bool
 
 
-def call_tensors(
+def layer_io(
     model: Model, model_input: ModelInput, layer: str, call: int = 0, progress: Progress = ignore
-) -> CallTensors:
-    """One call of a layer, in a pass that ends with it.
+) -> LayerIO:
+    """Record the inputs and outputs of one layer call, in a pass that ends with it.
 
     Args:
         model: the model.
         model_input: what the network is given.
         layer: name of a layer or a block.
         call: which of its calls, from 0.
-        progress: told the share done after every layer; what it raises ends the run.
+        progress: called with the share done after every layer; what it raises ends the run.
 
     Raises:
         UnknownLayerError: a pass runs no layer of that name.
         SettingError: the layer has no such call.
         ModelError: the network can't take this input.
-        HookVizError: this pass did not come to that call.
+        HookVizError: this pass did not make that call.
     """
     calls = {info.name: info.calls for info in input_trace(model, model_input).every}
     if layer not in calls:
@@ -68,14 +68,14 @@ def call_tensors(
                 calls=calls[layer],
             )
         )
-    watch = _Watch(layer, call, ProgressReporter(progress, sum(calls.values())))
+    recorder = _IORecorder(layer, call, ProgressReporter(progress, sum(calls.values())))
     with (
         private_replica(model) as replica,
-        hooks.before(replica, [layer], watch.before),
-        hooks.observe(replica, calls, watch.after),
+        hooks.before(replica, [layer], recorder.before),
+        hooks.observe(replica, calls, recorder.after),
     ):
-        forward_pass(model, replica, model_input.tensor, watch.reporter)
-    if watch.tensors is None:
+        forward_pass(model, replica, model_input.tensor, recorder.reporter)
+    if recorder.tensors is None:
         raise HookVizError(
             say(
                 "This pass did not run call {call} of {layer}. Its call 0 comes first.",
@@ -83,30 +83,30 @@ def call_tensors(
                 layer=layer,
             )
         )
-    return watch.tensors
+    return recorder.tensors
 
 
-class _Watch:
-    """Copies what the wanted call takes in and puts out, and ends the pass after it."""
+class _IORecorder:
+    """Copies the wanted call's inputs and outputs, and ends the pass after it."""
 
     def __init__(self, layer: str, call: int, reporter: ProgressReporter) -> None:
-        self.tensors: CallTensors | None = None
+        self.tensors: LayerIO | None = None
         self.reporter = reporter
         self._wanted = (layer, call)
         self._inputs: Copies = ()
         self._versions: list[int] = []
 
     def before(self, call: hooks.Call) -> None:
-        """Take in a call that is about to run."""
+        """Copy the inputs of the wanted call before it runs."""
         if (call.layer, call.index) == self._wanted:
             self._inputs = _copies(call.inputs)
             self._versions = _versions(call.inputs)
 
     def after(self, call: hooks.Call) -> None:
-        """Take in a call that has run."""
+        """Copy the outputs of the wanted call, and end the pass."""
         self.reporter.step()
         if (call.layer, call.index) == self._wanted:
-            self.tensors = CallTensors(
+            self.tensors = LayerIO(
                 inputs=self._inputs,
                 outputs=_copies(call.output),
                 others=tuple(

@@ -1,9 +1,9 @@
-"""A picture changed a little, by the gradient, so that a network takes it for something else.
+"""Make an adversarial example: a picture changed a little by the gradient, to fool the network.
 
-The basic iterative method: steps by the sign of the gradient of the loss of the class that the
-network says, each of one level of 255 (Kurakin, Goodfellow & Bengio, "Adversarial Examples in the
-Physical World", 2017, after Goodfellow et al., "Explaining and Harnessing Adversarial Examples",
-2015). The picture stays one of whole levels, 0 to 255, that a file could hold.
+The basic iterative method: steps by the sign of the gradient of the predicted class's loss, each of
+one level of 255 (Kurakin, Goodfellow & Bengio, "Adversarial Examples in the Physical World", 2017,
+after Goodfellow et al., "Explaining and Harnessing Adversarial Examples", 2015). The picture stays
+one of whole levels, 0 to 255, that a file could hold.
 """
 
 import numpy as np
@@ -18,17 +18,17 @@ from hookviz.images.repainting import check_repaints, repainted
 from hookviz.types import Model, ModelInput, Progress, ignore
 
 
-def fooled(
+def adversarial_input(
     model: Model, model_input: ModelInput, target: int, levels: int, progress: Progress = ignore
 ) -> ModelInput:
-    """The input after `levels` steps away from a class; no number of its picture moved by more.
+    """Move the input away from a class by `levels` steps; no pixel value changes by more.
 
     Args:
         model: the model.
         model_input: the input, with its picture.
         target: the class whose probability is to fall.
         levels: how many steps, each of one level of 255.
-        progress: told the share done after every step; what it raises ends the run.
+        progress: called with the share done after every step; what it raises ends the run.
 
     Raises:
         HookVizError: the model makes its input by a function of its own.
@@ -38,17 +38,17 @@ def fooled(
     reporter = ProgressReporter(progress, levels)
     changed, current = picture, model_input
     for _ in range(levels):
-        up = _rising(model, current, target, reporter)
-        changed = np.clip(changed.astype(np.int16) + up, 0, 255).astype(np.uint8)
+        signs = _loss_gradient_sign(model, current, target, reporter)
+        changed = np.clip(changed.astype(np.int16) + signs, 0, 255).astype(np.uint8)
         current = repainted(model, model_input, changed)
         reporter.step()
     return current
 
 
-def _rising(
+def _loss_gradient_sign(
     model: Model, model_input: ModelInput, target: int, reporter: ProgressReporter
 ) -> NDArray[np.int16]:
-    """Which way each number of the picture makes the loss grow: −1, 0 or 1, ``(H, W, 1 or 3)``."""
+    """Return the sign of the loss's gradient at each pixel: −1, 0 or 1, ``(H, W, 1 or 3)``."""
     with torch.inference_mode(mode=False), torch.enable_grad():
         replica = replicas.for_gradients(model.network)
         images = model_input.tensor.to(*device_and_dtype(replica), copy=True).requires_grad_()

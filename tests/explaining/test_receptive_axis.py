@@ -1,6 +1,7 @@
 """What goes on for ever, against long maps, cell by cell, and the middle of large images."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hookviz.explaining.endless import Line, Taps, moved_to, of_pixels, shares, together, window
+from hookviz.explaining.receptive_axis import (
+    AxisField,
+    SlidingWindow,
+    adaptive_pool_window,
+    conv_window,
+    merge_axis_fields,
+    pixel_axis_field,
+)
 from hookviz.explaining.receptive_field import receptive_fields
 from tests.networks import as_model
 
@@ -18,11 +26,11 @@ CELLS = 6  # in a row, after which the windows of all these networks come again
 
 
 def brute(
-    cells: dict[int, tuple[float, float]], taps: Taps, count: int
+    cells: dict[int, tuple[float, float]], taps: SlidingWindow, count: int
 ) -> list[tuple[float, float]]:
     """First pixel and the one after the last of cells that are made from `cells` by `taps`."""
     made = []
-    for places in taps.of(count).tolist():
+    for places in taps.first(count).tolist():
         inside = [cells[place] for place in places if place in cells]
         made.append((min(first for first, _ in inside), max(last for _, last in inside)))
     return made
@@ -31,14 +39,20 @@ def brute(
 @pytest.mark.parametrize(
     "chain",
     [
-        [window(3, padding=1)],
-        [window(3, 2, 1), window(5, 2), window(2, 3, 0, 4)],
-        [window(3, 2), shares(3, 5), window(3)],
-        [shares(1, 2), window(3, 3), shares(1, 2), window(4, 1, 2), window(1, 2)],
+        [conv_window(3, padding=1)],
+        [conv_window(3, 2, 1), conv_window(5, 2), conv_window(2, 3, 0, 4)],
+        [conv_window(3, 2), adaptive_pool_window(3, 5), conv_window(3)],
+        [
+            adaptive_pool_window(1, 2),
+            conv_window(3, 3),
+            adaptive_pool_window(1, 2),
+            conv_window(4, 1, 2),
+            conv_window(1, 2),
+        ],
     ],
 )
-def test_a_line_goes_on_as_a_long_map_does(chain: list[Taps]) -> None:
-    line: Line | None = of_pixels(-2)
+def test_a_line_goes_on_as_a_long_map_does(chain: list[SlidingWindow]) -> None:
+    line: AxisField | None = pixel_axis_field(-2)
     cells = {place: (float(place), place + 1.0) for place in range(4000)}
     for taps in chain:
         assert line is not None
@@ -54,27 +68,27 @@ def test_a_line_goes_on_as_a_long_map_does(chain: list[Taps]) -> None:
 
 
 def test_windows_name_the_cells_under_them() -> None:
-    assert window(3, 2, 1).of(3).tolist() == [[-1, 0, 1], [1, 2, 3], [3, 4, 5]]
-    assert shares(5, 2).of(2).tolist() == [[0, 1, 2], [2, 3, 4]]
-    assert shares(5, 3).of(3).tolist() == [[0, 1, -1], [1, 2, 3], [3, 4, -1]]
+    assert conv_window(3, 2, 1).first(3).tolist() == [[-1, 0, 1], [1, 2, 3], [3, 4, 5]]
+    assert adaptive_pool_window(5, 2).first(2).tolist() == [[0, 1, 2], [2, 3, 4]]
+    assert adaptive_pool_window(5, 3).first(3).tolist() == [[0, 1, -1], [1, 2, 3], [3, 4, -1]]
 
 
 def test_lines_go_together_only_where_they_go_on_alike() -> None:
-    fine, coarse = of_pixels(-1), of_pixels(-1).through(window(2, 2))
+    fine, coarse = pixel_axis_field(-1), pixel_axis_field(-1).through(conv_window(2, 2))
     assert coarse is not None
-    again = coarse.through(shares(1, 2))
-    both = together([fine, again])
+    again = coarse.through(adaptive_pool_window(1, 2))
+    both = merge_axis_fields([fine, again])
     assert both is not None
     assert (both.period, both.shift, both.size) == (2, 2, 2)
-    assert together([fine, coarse]) is None
-    assert together([fine, None]) is None
-    assert together([fine, moved_to(fine, -2)]) is None
+    assert merge_axis_fields([fine, coarse]) is None
+    assert merge_axis_fields([fine, None]) is None
+    assert merge_axis_fields([fine, replace(fine, dim=-2)]) is None
 
 
 def test_a_period_that_is_too_long_is_no_line() -> None:
-    line: Line | None = of_pixels(-1)
+    line: AxisField | None = pixel_axis_field(-1)
     for _ in range(4):
-        line = line and line.through(shares(8, 9))
+        line = line and line.through(adaptive_pool_window(8, 9))
     assert line is None
 
 

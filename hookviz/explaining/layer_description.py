@@ -1,4 +1,4 @@
-"""What a layer that is no convolution does to its input, in one sentence."""
+"""Describe in one sentence what a layer other than a convolution does to its input."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,19 +10,21 @@ from hookviz.types import LayerInfo, Model
 from hookviz.wording import times
 
 
-def effect_of(model: Model, layer: LayerInfo) -> str:
-    """One sentence on what the layer, or block of layers, makes of its input.
+def describe_layer(model: Model, layer: LayerInfo) -> str:
+    """Describe in one sentence what the layer, or block of layers, makes of its input.
 
-    A class of torch's own is described by what torch documents; any other, such as a person's own,
-    by its parts and its shapes, for nothing else is known of it.
+    A class of torch's own is described by what torch documents; any other by its parts and shapes,
+    for nothing else is known of it.
 
     Raises:
         AttributeError: the network has no layer of that name.
     """
     module: Any = model.network.get_submodule(layer.name)
-    says = next((says for kind, says in _SAYS.items() if _is_plain(module, kind)), None)
-    if says is not None:
-        return f"{layer.kind} {says(module)}."
+    describe = next(
+        (describe for kind, describe in _PHRASES.items() if _is_plain(module, kind)), None
+    )
+    if describe is not None:
+        return f"{layer.kind} {describe(module)}."
     shapes = say(
         "{input_shape} in, {output_shape} out",
         input_shape=times(layer.input_shape),
@@ -44,11 +46,11 @@ def effect_of(model: Model, layer: LayerInfo) -> str:
 
 
 def _is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
-    """Whether the module is of that class and computes as the class does."""
+    """Return whether the module is of that class and computes as the class does."""
     return isinstance(module, kind) and type(module).forward is kind.forward
 
 
-def _normalises(module: Any) -> str:
+def _normalisation(module: Any) -> str:
     whose = (
         say("learned from the training images")
         if module.track_running_stats
@@ -66,8 +68,8 @@ def _normalises(module: Any) -> str:
     )
 
 
-def _pools(what: str) -> Callable[[Any], str]:
-    def says(module: Any) -> str:
+def _pooling(what: str) -> Callable[[Any], str]:
+    def describe(module: Any) -> str:
         size = _pair(module.kernel_size)
         return say(
             "keeps the {statistic} of each {size} cells, {steps}",
@@ -76,7 +78,7 @@ def _pools(what: str) -> Callable[[Any], str]:
             steps=_steps(module.stride),
         )
 
-    return says
+    return describe
 
 
 def _steps(stride: Any) -> str:
@@ -91,8 +93,8 @@ def _steps(stride: Any) -> str:
     return say("in steps of {steps}", steps=steps)
 
 
-def _pools_to_size(what: str) -> Callable[[Any], str]:
-    def says(module: Any) -> str:
+def _adaptive_pooling(what: str) -> Callable[[Any], str]:
+    def describe(module: Any) -> str:
         size = _pair(module.output_size)
         if size == (1, 1):
             return say(
@@ -105,7 +107,7 @@ def _pools_to_size(what: str) -> Callable[[Any], str]:
             size=wanted,
         )
 
-    return says
+    return describe
 
 
 def _pair(size: Any) -> tuple[Any, Any]:
@@ -113,65 +115,63 @@ def _pair(size: Any) -> tuple[Any, Any]:
     return sides[0], sides[-1]
 
 
-def _always(sentence: str) -> Callable[[Any], str]:
+def _fixed(sentence: str) -> Callable[[Any], str]:
     return lambda _module: say(sentence)
 
 
-_NOTHING = _always(mark("hands its input on as it is: outside of training it does nothing"))
-_SAYS: Mapping[type[nn.Module], Callable[[Any], str]] = {
-    nn.ReLU: _always(mark("keeps what is above zero, and puts 0 for all that is below")),
-    nn.ReLU6: _always(
+_IDENTITY = _fixed(mark("hands its input on as it is: outside of training it does nothing"))
+_PHRASES: Mapping[type[nn.Module], Callable[[Any], str]] = {
+    nn.ReLU: _fixed(mark("keeps what is above zero, and puts 0 for all that is below")),
+    nn.ReLU6: _fixed(
         mark("puts 0 for what is below zero and 6 for what is above 6, and keeps the rest")
     ),
     nn.LeakyReLU: lambda module: say(
         "keeps what is above zero, and multiplies what is below by {factor:g}",
         factor=module.negative_slope,
     ),
-    nn.PReLU: _always(
+    nn.PReLU: _fixed(
         mark("keeps what is above zero, and multiplies what is below by a learned slope")
     ),
-    nn.ELU: _always(
+    nn.ELU: _fixed(
         mark("keeps what is above zero, and bends what is below, so that it ends at −α")
     ),
-    nn.SiLU: _always(
+    nn.SiLU: _fixed(
         mark("multiplies each value by its own sigmoid: what is far below zero becomes 0")
     ),
-    nn.GELU: _always(
+    nn.GELU: _fixed(
         mark(
             "multiplies each value by the normal distribution's share below it: what is "
             "far below zero becomes 0"
         )
     ),
-    nn.Mish: _always(mark("multiplies x by tanh(log(1 + eˣ)): what is far below zero becomes 0")),
-    nn.Hardswish: _always(
+    nn.Mish: _fixed(mark("multiplies x by tanh(log(1 + eˣ)): what is far below zero becomes 0")),
+    nn.Hardswish: _fixed(
         mark("multiplies x by min(max(x + 3, 0), 6) / 6: what is below −3 becomes 0")
     ),
-    nn.Hardsigmoid: _always(mark("makes min(max(x + 3, 0), 6) / 6 of x, a number from 0 to 1")),
-    nn.Sigmoid: _always(mark("squeezes each value into 0…1, by 1 / (1 + e⁻ˣ)")),
-    nn.Tanh: _always(mark("squeezes each value into −1…1")),
-    nn.BatchNorm2d: _normalises,
-    nn.InstanceNorm2d: _normalises,
+    nn.Hardsigmoid: _fixed(mark("makes min(max(x + 3, 0), 6) / 6 of x, a number from 0 to 1")),
+    nn.Sigmoid: _fixed(mark("squeezes each value into 0…1, by 1 / (1 + e⁻ˣ)")),
+    nn.Tanh: _fixed(mark("squeezes each value into −1…1")),
+    nn.BatchNorm2d: _normalisation,
+    nn.InstanceNorm2d: _normalisation,
     nn.GroupNorm: lambda module: say(
         "subtracts the mean and divides by the standard deviation of each of "
         "{count} groups of channels of this image",
         count=module.num_groups,
     ),
-    nn.MaxPool2d: _pools("largest"),
-    nn.AvgPool2d: _pools("mean"),
-    nn.AdaptiveMaxPool2d: _pools_to_size("largest"),
-    nn.AdaptiveAvgPool2d: _pools_to_size("mean"),
-    nn.Upsample: _always(
-        mark("brings the maps to another size, and makes up the cells in between")
-    ),
+    nn.MaxPool2d: _pooling("largest"),
+    nn.AvgPool2d: _pooling("mean"),
+    nn.AdaptiveMaxPool2d: _adaptive_pooling("largest"),
+    nn.AdaptiveAvgPool2d: _adaptive_pooling("mean"),
+    nn.Upsample: _fixed(mark("brings the maps to another size, and makes up the cells in between")),
     nn.PixelShuffle: lambda module: say(
         "lays {count} channels out as one of {factor} times the side",
         count=module.upscale_factor**2,
         factor=module.upscale_factor,
     ),
-    nn.ZeroPad2d: _always(mark("puts a margin of zeros around each map")),
-    nn.ReflectionPad2d: _always(mark("puts a margin around each map, in which it is mirrored")),
-    nn.Dropout: _NOTHING,
-    nn.Dropout2d: _NOTHING,
-    nn.Identity: _NOTHING,
+    nn.ZeroPad2d: _fixed(mark("puts a margin of zeros around each map")),
+    nn.ReflectionPad2d: _fixed(mark("puts a margin around each map, in which it is mirrored")),
+    nn.Dropout: _IDENTITY,
+    nn.Dropout2d: _IDENTITY,
+    nn.Identity: _IDENTITY,
 }
-"""What follows the class's name in the sentence, given the module."""
+"""Makes the phrase that follows the class's name in the sentence, given the module."""

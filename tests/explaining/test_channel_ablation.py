@@ -5,8 +5,8 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.capturing import inputs
-from hookviz.explaining import channel_effects as effects_module
-from hookviz.explaining.channel_effects import channel_effects
+from hookviz.explaining import channel_ablation
+from hookviz.explaining.channel_ablation import channel_effects
 from hookviz.types import Model
 from tests.networks import as_model, random_input, seeded
 from tests.odd_batches import ODD, Odd, alone, silenced
@@ -49,7 +49,7 @@ def test_each_channel_is_missed_by_a_fresh_network(kind: type[Odd]) -> None:
 def test_what_would_take_hours_is_refused_before_it_begins(
     tiny: Model, noise: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(effects_module, "_MOST_WORK", 1e4)
+    monkeypatch.setattr(channel_ablation, "_MAX_WORK", 1e4)
     with pytest.raises(hookviz.ModelError, match=r"10 channels of Tiny.*Choose one layer alone"):
         channel_effects(tiny, inputs.prepare(tiny, noise), ["conv1", "conv2"])
 

@@ -3,7 +3,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.explaining.layer_effect import effect_of
+from hookviz.explaining.layer_description import describe_layer
 from hookviz.types import Model
 from tests.networks import as_model
 
@@ -17,7 +17,7 @@ class Halves(nn.ReLU):
 
 def effects(*modules: nn.Module) -> list[str]:
     model = as_model(nn.Sequential(nn.Conv2d(3, 4, 1), *modules))
-    return [effect_of(model, layer) for layer in layer_trace(model, (3, 16, 16)).maps[1:]]
+    return [describe_layer(model, layer) for layer in layer_trace(model, (3, 16, 16)).maps[1:]]
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_a_block_is_told_by_its_parts() -> None:
 def test_every_layer_of_a_network_has_its_sentence(name: str) -> None:
     model: Model = hookviz.load_model(name, "random")
     for layer in layer_trace(model, (3, 64, 64)).maps:
-        assert effect_of(model, layer).startswith(layer.kind)
+        assert describe_layer(model, layer).startswith(layer.kind)

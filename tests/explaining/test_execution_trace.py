@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.capturing.inputs import prepare
-from hookviz.explaining.data_flow import IMAGE, data_flow
+from hookviz.explaining.execution_trace import IMAGE, trace_execution
 from hookviz.types import Model
 from tests.networks import as_model, random_input, seeded
 from tests.odd_batches import REMEMBERING, Odd
@@ -27,7 +27,7 @@ class Residual(nn.Module):
 
 def test_branches_are_followed_to_where_they_meet(noise: Tensor) -> None:
     model = as_model(seeded(Residual))
-    steps = data_flow(model, prepare(model, noise)).steps
+    steps = trace_execution(model, prepare(model, noise)).steps
     assert [str(step.address) for step in steps] == ["stem", "conv", "last"]
     assert [set(step.sources) for step in steps] == [{IMAGE}, {1}, {IMAGE, 1, 2}]
     assert (steps[2].input_shapes, steps[2].output_shapes) == ("1×6×16×16", "1×2×16×16")
@@ -36,7 +36,7 @@ def test_branches_are_followed_to_where_they_meet(noise: Tensor) -> None:
 
 def test_every_call_is_timed_three_times(tiny: Model, noise: Tensor) -> None:
     told: list[float] = []
-    steps = data_flow(tiny, prepare(tiny, noise), told.append).steps
+    steps = trace_execution(tiny, prepare(tiny, noise), told.append).steps
     assert [str(step.address) for step in steps] == ["conv1", "relu", "conv2", "relu#1", "head"]
     assert all(len(step.seconds) == 3 and min(step.seconds) > 0 for step in steps)
     assert told == sorted(told)
@@ -69,7 +69,7 @@ class Unused(nn.Module):
 
 def test_the_blocks_are_those_that_the_steps_ran_in(noise: Tensor) -> None:
     model = as_model(seeded(Twice))
-    flow = data_flow(model, prepare(model, noise))
+    flow = trace_execution(model, prepare(model, noise))
     assert [(str(step.address), step.depth) for step in flow.steps] == [
         ("stem", 0),
         ("idle", 0),  # a Sequential with nothing inside is a layer
@@ -101,12 +101,12 @@ def test_a_network_without_layers_is_refused(noise: Tensor) -> None:
 
     model = as_model(Bare())
     with pytest.raises(hookviz.HookVizError, match="runs no layer"):
-        data_flow(model, prepare(model, noise))
+        trace_execution(model, prepare(model, noise))
 
 
 @pytest.mark.parametrize("kind", REMEMBERING)
 def test_each_timed_pass_is_a_fresh_networks(kind: type[Odd]) -> None:
     model = as_model(seeded(kind))
-    flow = data_flow(model, prepare(model, random_input(0)))
+    flow = trace_execution(model, prepare(model, random_input(0)))
     assert [str(step.address) for step in flow.steps] == ["conv1", "conv2", "head"]
     assert [len(step.seconds) for step in flow.steps] == [3, 3, 3]

@@ -1,8 +1,8 @@
-"""Where the input of each call of a layer came from, in which blocks it ran, how long it takes.
+"""Trace a pass: where each layer call's input came from, in which blocks it ran, how long it takes.
 
 Tensors are followed through the pass. What a layer puts out comes from that call; what a function
 between layers puts out, such as an addition or a concatenation, comes from all that its arguments
-come from. A tensor is told by being the same object, so writing into a part of another tensor is
+come from. A tensor is recognised as the same object, so writing into a part of another tensor is
 seen as writing into that part alone.
 """
 
@@ -34,7 +34,7 @@ _TIMED = 3  # passes; the first pass, which follows the tensors, warms up
 
 @dataclass(slots=True)
 class LayerStep:
-    """One call of one layer.
+    """One call of one layer: its sources, shapes, bytes and times.
 
     Attributes:
         address: which call of which layer.
@@ -80,8 +80,8 @@ class BlockCall:
 
 
 @dataclass(frozen=True, slots=True)
-class DataFlow:
-    """One pass: the calls of its layers, and those of the blocks that these ran in.
+class ExecutionTrace:
+    """Layer and block calls of one pass.
 
     Attributes:
         steps: every call of a layer without parts, in order.
@@ -93,13 +93,15 @@ class DataFlow:
     blocks: tuple[BlockCall, ...]
 
 
-def data_flow(model: Model, model_input: ModelInput, progress: Progress = ignore) -> DataFlow:
-    """Every call of a layer without parts, and of a block, in one pass; times from three more.
+def trace_execution(
+    model: Model, model_input: ModelInput, progress: Progress = ignore
+) -> ExecutionTrace:
+    """Trace every call of a layer without parts, and of a block, in one pass; time three more.
 
     Args:
         model: the model.
         model_input: what the network is given.
-        progress: told the share done after every call; what it raises ends the run.
+        progress: called with the share done after every call; what it raises ends the run.
 
     Raises:
         ModelError: the network can't take this input.
@@ -109,48 +111,48 @@ def data_flow(model: Model, model_input: ModelInput, progress: Progress = ignore
     reporter = ProgressReporter(progress, (1 + _TIMED) * calls)
     with private_replica(model) as replica:
         names, blocks = _layers_and_blocks(replica)
-        trace = _Trace(replica, reporter)
-        trace.know(model_input.tensor, frozenset((IMAGE,)))  # and so any copy of it
+        tracer = _ProvenanceTracer(replica, reporter)
+        tracer.set_sources(model_input.tensor, frozenset((IMAGE,)))  # and so any copy of it
         with (
-            hooks.before(replica, names, trace.before),
-            hooks.edit(replica, names, trace.after),
-            hooks.before(replica, blocks, trace.enter),
-            hooks.observe(replica, blocks, trace.leave),
-            trace,
+            hooks.before(replica, names, tracer.before),
+            hooks.edit(replica, names, tracer.after),
+            hooks.before(replica, blocks, tracer.enter),
+            hooks.observe(replica, blocks, tracer.leave),
+            tracer,
         ):
             forward_pass(model, replica, model_input.tensor, reporter)
-    clock = _Clock(trace.steps, reporter, device_and_dtype(model.network)[0])
+    timer = _CallTimer(tracer.steps, reporter, device_and_dtype(model.network)[0])
     for _ in range(_TIMED):
-        clock.calls.clear()
+        timer.calls.clear()
         with (
             private_replica(model) as replica,
-            hooks.before(replica, names, clock.before),
-            hooks.observe(replica, names, clock.after),
+            hooks.before(replica, names, timer.before),
+            hooks.observe(replica, names, timer.after),
         ):
             forward_pass(model, replica, model_input.tensor, reporter)
-    if not trace.steps:
+    if not tracer.steps:
         raise HookVizError(
             say(
                 "{model} runs no layer. Every model of the catalog does, for example shapesnet.",
                 model=model.title,
             )
         )
-    return DataFlow(tuple(trace.steps), tuple(trace.blocks))
+    return ExecutionTrace(tuple(tracer.steps), tuple(tracer.blocks))
 
 
 def _layers_and_blocks(network: nn.Module) -> tuple[list[str], list[str]]:
-    """The layers that have no layers inside, and the modules that have.
+    """Split module names into layers that have no layers inside, and modules that have.
 
-    So a block with weights of its own is told by its parts; of a convolution with parts, such as a
-    weight norm, it is the convolution.
+    A block with weights of its own is traced by its parts; a convolution with parts, such as a
+    weight norm, as the convolution.
     """
     names = layers.leaf_names(network)
     blocks = {name[:end] for name in names for end, sign in enumerate(name) if sign == "."}
     return [name for name in names if name not in blocks], sorted(blocks)
 
 
-class _Trace(EveryFunction):
-    """Knows of every tensor on its way which calls' outputs it was made from."""
+class _ProvenanceTracer(EveryFunction):
+    """Follows which calls' outputs every tensor of a pass was made from."""
 
     def __init__(self, network: nn.Module, reporter: ProgressReporter) -> None:
         super().__init__()
@@ -159,13 +161,13 @@ class _Trace(EveryFunction):
         self._kinds = {name: type(module).__name__ for name, module in network.named_modules()}
         self._reporter = reporter
         self._sources = TensorMarks[frozenset[int]]()
-        self._open: list[tuple[int, list[int]]] = []  # calls that run: numbers, inputs' versions
-        self._inside: list[BlockCall] = []  # the blocks that run
+        self._open: list[tuple[int, list[int]]] = []  # running calls: numbers, inputs' versions
+        self._open_blocks: list[BlockCall] = []
 
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """What `func` gives, known to come from all that its arguments come from."""
+        """Call `func`, and note that its result comes from all that its arguments come from."""
         operands = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
         versions = [version(tensor) for tensor in operands]
         output = func(*args, **kwargs)
@@ -181,20 +183,20 @@ class _Trace(EveryFunction):
             if not any(tensor is operand for operand in operands)
         ]
         for tensor in (*written, *new):
-            self.know(tensor, sources)
+            self.set_sources(tensor, sources)
         return output
 
     def before(self, call: hooks.Call) -> None:
-        """Take in a call that is about to run."""
+        """Open a step for a layer call that is about to run."""
         with not_followed():
             inputs = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
             address, kind = Address(call.layer, call.index), self._kinds[call.layer]
-            sources, depth = self._sources_of(inputs), len(self._inside)
+            sources, depth = self._sources_of(inputs), len(self._open_blocks)
             self.steps.append(LayerStep(address, kind, depth, sources, _shapes(inputs)))
             self._open.append((len(self.steps), [version(tensor) for tensor in inputs]))
 
     def after(self, call: hooks.Call) -> Any:
-        """Take in a call that has run."""
+        """Complete the step of a layer call that has run."""
         self._reporter.step()
         with not_followed():
             number, versions = self._open.pop()
@@ -211,35 +213,35 @@ class _Trace(EveryFunction):
                 output = output.detach()
                 outputs = [output]
             for tensor in outputs:
-                self.know(tensor, frozenset((number,)))
+                self.set_sources(tensor, frozenset((number,)))
             return output
 
     def enter(self, call: hooks.Call) -> None:
-        """Take in a block that is about to run."""
+        """Open a block call that is about to run."""
         with not_followed():
             shapes = _shapes([tensor for _, tensor in hooks.tensors_in(call.inputs)])
             address, kind = Address(call.layer, call.index), self._kinds[call.layer]
-            block = BlockCall(address, kind, len(self._inside), len(self.steps) + 1, shapes)
+            block = BlockCall(address, kind, len(self._open_blocks), len(self.steps) + 1, shapes)
             self.blocks.append(block)
-            self._inside.append(block)
+            self._open_blocks.append(block)
 
     def leave(self, call: hooks.Call) -> None:
-        """Take in a block that has run."""
+        """Complete a block call that has run."""
         with not_followed():
-            block = self._inside.pop()
+            block = self._open_blocks.pop()
             block.last = len(self.steps)
             block.output_shapes = _shapes([tensor for _, tensor in hooks.tensors_in(call.output)])
 
-    def know(self, tensor: Tensor, sources: frozenset[int]) -> None:
-        """From here on, this object comes from those calls."""
+    def set_sources(self, tensor: Tensor, sources: frozenset[int]) -> None:
+        """Note that this tensor object comes from those calls."""
         self._sources[tensor] = sources
 
     def _sources_of(self, tensors: Sequence[Tensor]) -> frozenset[int]:
         return frozenset().union(*(self._sources.get(tensor) or () for tensor in tensors))
 
 
-class _Clock:
-    """Adds to each step how long its call takes.
+class _CallTimer:
+    """Measures how long each step's call takes, and adds it to the step.
 
     Attributes:
         calls: how many calls of each layer there have been in this pass.
@@ -255,16 +257,16 @@ class _Clock:
         self.calls: dict[str, int] = {}
 
     def before(self, _call: hooks.Call) -> None:
-        """Start."""
+        """Start a call's time."""
         self._started.append(self._now())
 
     def after(self, call: hooks.Call) -> None:
-        """Stop."""
+        """Stop a call's time."""
         took = self._now() - self._started.pop()
         count = self.calls.get(call.layer, 0)
         self.calls[call.layer] = count + 1
         step = self._steps.get((call.layer, count))
-        if step is not None:  # a network may take another way each time
+        if step is not None:  # a network may run other layers each time
             step.seconds.append(took)
         self._reporter.step()
 

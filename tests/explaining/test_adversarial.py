@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 import hookviz
 from hookviz.capturing.inputs import prepare
-from hookviz.explaining.fooling import fooled
+from hookviz.explaining.adversarial import adversarial_input
 from hookviz.types import Model
 from tests.networks import all_hooks
 from tests.pictures import picture
@@ -25,7 +25,7 @@ def test_a_step_is_the_sign_of_the_gradient_of_the_loss(tiny: Model) -> None:
     assert made.picture is not None
     signs = gradient[0].sign().permute(1, 2, 0).numpy()
     expected = (made.picture + signs).clip(0, 255).astype(np.uint8)
-    found = fooled(tiny, made, 2, 1)
+    found = adversarial_input(tiny, made, 2, 1)
     assert found.picture is not None
     assert np.array_equal(found.picture, expected)
     assert not np.array_equal(found.picture, made.picture)
@@ -39,7 +39,7 @@ def test_no_number_moves_further_and_the_class_gets_less_likely(tiny: Model, lev
     versions = {name: value._version for name, value in tiny.network.named_parameters()}
     assert before is not None
     target = int(before.argmax())
-    found = fooled(tiny, made, target, levels)
+    found = adversarial_input(tiny, made, target, levels)
     assert found.picture is not None
     assert made.picture is not None
     moved = np.abs(found.picture.astype(int) - made.picture)
@@ -61,4 +61,4 @@ def test_what_progress_raises_ends_it(tiny: Model) -> None:
         raise StopError
 
     with pytest.raises(StopError):
-        fooled(tiny, prepare(tiny, picture()), 0, 3, stop)
+        adversarial_input(tiny, prepare(tiny, picture()), 0, 3, stop)
