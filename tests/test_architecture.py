@@ -174,7 +174,6 @@ SHOWN_ELSEWHERE = {
         "images/samples images/sixteen_bits images/srgb"
     ),
     "read through the lenses and the inspector of tests/e2e": "explaining/layer_facts",
-    "put together from parts that are tested, in ui/serving/": "serving/capacity",
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": "ui/main "
     "ui/components/chart ui/components/gallery "
     "ui/components/live ui/components/map ui/components/maps "

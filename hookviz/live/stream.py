@@ -106,7 +106,7 @@ class Stream:
             with (
                 out_of_memory.translate_oom(say("This frame")),
                 subject.use_model() as model,
-                capacity.queue().turn(("live", self.owner), self._go_on, behind=True),
+                capacity.queue().turn(("live", self.owner), self._go_on, background=True),
             ):
                 frame = self._take()
                 limit = TimeLimit.from_now(say("A frame"))

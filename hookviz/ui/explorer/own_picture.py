@@ -228,7 +228,7 @@ def _grow(unit: _Unit, wish: _Wish, place: _Place, others: Sequence[int]) -> Non
             optimization = begin(
                 unit.model, [Objective.of_channel(unit.layer, unit.channel)], method
             )
-            report = held.giving_way()
+            report = held.yielding()
             place.offer_stop(unit, wish.seed)
 
             key = unit.key(wish.seed)
