@@ -160,7 +160,7 @@ async def _read(stream: Stream, incoming: MessageReader, tally: _Tally) -> Strea
         if bucket.take() > 0:
             return StreamClosed(
                 TOO_FAST,
-                say("More than {messages:.0f} messages came in a second.", messages=_MESSAGES),
+                say("More than {limit:.0f} messages came in a second.", limit=_MESSAGES),
             )
         text, data = message.get("text"), message.get("bytes")
         if text is not None:
@@ -174,10 +174,10 @@ async def _read(stream: Stream, incoming: MessageReader, tally: _Tally) -> Strea
             return StreamClosed(
                 TOO_LARGE,
                 say(
-                    "A frame of {data_count:,} bytes came, and {most_bytes:,} is the most. As "
+                    "A frame of {byte_count:,} bytes came, and {limit:,} is the most. As "
                     "large as the network's input is enough.",
-                    data_count=len(data),
-                    most_bytes=frames.MOST_BYTES,
+                    byte_count=len(data),
+                    limit=frames.MOST_BYTES,
                 ),
             )
         (number,) = struct.unpack("<I", data[:4].ljust(4, b"\0"))

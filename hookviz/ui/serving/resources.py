@@ -53,7 +53,7 @@ def use_model(
         if silence is None:
             yield model
             return
-        title = say("{model} without {words}", model=model.title, words=silence.words)
+        title = say("{model} without {channels}", model=model.title, channels=silence.words)
         silence_it = partial(silenced, model, silence)
         silent = capacity.model_pool().use(
             ("silenced", *key, model.digest, str(silence)),
@@ -83,9 +83,9 @@ def _use_whole(
         load = partial(_load_checkpoint, choice.checkpoint, spec.name, labels)
 
     def load_in_time() -> Model:
-        limit = TimeLimit.from_now(say("Loading {spec}", spec=spec.title))
+        limit = TimeLimit.from_now(say("Loading {model}", model=spec.title))
         with while_loading(), limit.over_torch():
-            return out_of_memory.with_retry(say("Loading {spec}", spec=spec.title), load)
+            return out_of_memory.with_retry(say("Loading {model}", model=spec.title), load)
 
     size = spec.parameters * _FLOAT_BYTES
     with capacity.model_pool().use(key, spec.title, size, load_in_time) as model:

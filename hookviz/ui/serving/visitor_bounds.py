@@ -75,18 +75,18 @@ class VisitorBounds:
         most, limit = settings().uploads, settings().uploads_mb
         if number >= most:
             return say(
-                "This session has uploaded {number} files, and {most} is the most. {anew}",
+                "This session has uploaded {number} files, and {limit} is the most. {hint}",
                 number=number,
-                most=most,
-                anew=say(_ANEW),
+                limit=most,
+                hint=say(_ANEW),
             )
         if total + size > limit * MEGABYTE:
             return say(
                 "With this file the session would have uploaded {total:,.0f} MB, and "
-                "{limit:,} MB is the most. {anew}",
+                "{limit:,} MB is the most. {hint}",
                 total=(total + size) / MEGABYTE,
                 limit=limit,
-                anew=say(_ANEW),
+                hint=say(_ANEW),
             )
         return ""
 

@@ -40,8 +40,8 @@ def may_load(spec: ModelSpec) -> bool:
     st.info(
         plain(
             say(
-                "timm downloads the weights of {spec} unless they are on this machine already.",
-                spec=spec.title,
+                "timm downloads the weights of {model} unless they are on this machine already.",
+                model=spec.title,
             )
         ),
         icon=":material/download:",
@@ -67,7 +67,9 @@ def _watch(spec: ModelSpec, download: downloads.Download) -> None:
     st.progress(
         progress.share or 0.0,
         say(
-            "Downloading the weights of {spec}: {progress}", spec=spec.title, progress=progress.text
+            "Downloading the weights of {model}: {progress}",
+            model=spec.title,
+            progress=progress.text,
         ),
     )
     st.caption(
@@ -86,12 +88,12 @@ def _begin(spec: ModelSpec) -> None:
 
 def _offer(spec: ModelSpec, why: str = "") -> None:
     """That the weights are not here, why if it was tried, and in one click what works now."""
-    size = say("{download_bytes:,.0f} MB", download_bytes=spec.download_bytes / 1e6)
+    size = say("{megabytes:,.0f} MB", megabytes=spec.download_bytes / 1e6)
     text = say(
-        "The pretrained weights of {spec} ({size}) are not on this machine. {why}",
-        spec=spec.title,
+        "The pretrained weights of {model} ({size}) are not on this machine. {reason}",
+        model=spec.title,
         size=size,
-        why=why,
+        reason=why,
     )
     if why:
         st.error(plain(text), icon=":material/cloud_off:")
@@ -109,7 +111,7 @@ def _offer(spec: ModelSpec, why: str = "") -> None:
         if why:
             st.button(say("Try again"), icon=":material/refresh:", on_click=_begin, args=(spec,))
         st.button(
-            say("{spec} with random weights", spec=spec.title),
+            say("{model} with random weights", model=spec.title),
             icon=":material/casino:",
             on_click=choose,
             kwargs={"weights": "random"},
