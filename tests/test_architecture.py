@@ -153,8 +153,7 @@ SHOWN_ELSEWHERE = {
         ]
     ),
     "runs on the workers of a real cluster in engines/test_ray_job.py": "engines/ray_worker",
-    "shared by commands, and seen in what those print": "cli/checks cli/download cli/messages "
-    "cli/options",
+    "shared by commands, and seen in what those print": "cli/checks cli/messages cli/options",
     "run with the real Caddy in tests/e2e/test_processes.py": "cli/proxy",
     "on a real server, whose lines are cut, in tests/e2e/test_faults.py": "ui/serving/connections "
     "ui/serving/resumption",
