@@ -55,13 +55,8 @@ def layers(model: str, weights: str, kind: str, size: int | None, as_json: bool)
     if as_json:
         echo_json([_as_data(*known) for known in facts])
         return
-    click.echo(
-        table(
-            _HEAD,
-            [_row(*known) for known in facts],
-            right=("number", "parameters", "multiply-adds", "calls"),
-        )
-    )
+    rows = [_row(*known) for known in facts]
+    click.echo(table(_HEAD, rows, right=("number", "parameters", "multiply-adds", "calls")))
 
 
 def _multiply_adds(layer: LayerInfo, all_layers: Sequence[LayerInfo]) -> int:
