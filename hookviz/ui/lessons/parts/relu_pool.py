@@ -12,7 +12,7 @@ from hookviz.language.saying import say
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.maps import Map, channel_of, maps_of
 from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.relu_pool import LARGEST, POOLS, Stages, before_relu, stages, window_of
+from hookviz.lessons.parts.relu_pool import LARGEST, POOLS, Stages, before_relu, stages
 from hookviz.ui.components.map import show_map
 from hookviz.ui.lessons.maps import grid_of
 from hookviz.ui.lessons.picks import pick, picked_cell, remember_link
@@ -60,7 +60,7 @@ def _controls(options: Options, key: str, size: tuple[int, ...]) -> tuple[str, i
             say("Cells along the window's side"),
             1,
             most,
-            min(most, window_of(options["window"])),
+            min(most, int(options["window"])),
             key=f"{key}-window",
         )
     return kind or options["pool"], window
