@@ -1,5 +1,6 @@
 """Read the components' JavaScript and CSS beside this file, and pack the data they are given."""
 
+import base64
 import json
 import re
 import struct
@@ -8,7 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
 from hookviz.language.speaking import current
 
@@ -65,14 +68,6 @@ def packed(facts: Mapping[str, Any], picture: bytes = b"") -> bytes:
     return struct.pack("<I", len(text)) + text + picture
 
 
-def unpack_picture(data: bytes) -> bytes:
-    """Return the picture in what `packed` made."""
-    (length,) = struct.unpack_from("<I", data)
-    return data[4 + length :]
-
-
-def unpack_facts(data: bytes) -> dict[str, Any]:
-    """Return the facts in what `packed` made."""
-    (length,) = struct.unpack_from("<I", data)
-    facts: dict[str, Any] = json.loads(data[4 : 4 + length])
-    return facts
+def encode_numbers(values: NDArray[np.float32]) -> str:
+    """Return numbers as little-endian float32 in base64, for a component's data."""
+    return base64.b64encode(values.astype("<f4").tobytes()).decode()

@@ -1,6 +1,5 @@
 """Show one map, large: exact values under the pointer, and a click looks at a cell."""
 
-import base64
 from collections.abc import Callable
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from hookviz.drawing.grid import Grid
 from hookviz.language.saying import say
 from hookviz.markup import data_url
-from hookviz.ui.components.files import component, packed
+from hookviz.ui.components.files import component, encode_numbers, packed
 
 _MOST_VALUES = 1 << 16  # that travel with the picture: 350 kB as text
 
@@ -32,7 +31,7 @@ def show_map(
                 on_pick((row, column))
 
     rows, columns = values.shape
-    numbers = base64.b64encode(values.astype("<f4").tobytes()).decode()
+    numbers = encode_numbers(values)
     component("map", css="mosaic.css")(
         key=key,
         data=packed(

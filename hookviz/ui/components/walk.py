@@ -1,6 +1,5 @@
 """Show the kernel's walk over one of its inputs, to play or to step from the chosen cell."""
 
-import base64
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,7 @@ from numpy.typing import NDArray
 
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.language.saying import say
-from hookviz.ui.components.files import component, packed
+from hookviz.ui.components.files import component, encode_numbers, packed
 
 _LARGEST = 256
 """Rows and columns of the input that are sent at most: of a larger one, those around the cell."""
@@ -61,11 +60,11 @@ def _data(
         "stride": list(call.stride),
         "dilation": list(call.dilation),
         "kernel": [[float(f"{weight:.8g}") for weight in line] for line in kernel.tolist()],
-        "input": _base64(layer_input),
+        "input": encode_numbers(layer_input),
         "inputSize": sizes,
         # Where the input without its padding lies in what is sent.
         "inside": [call.corner[0] - top, call.corner[1] - left, *call.size],
-        "output": _base64(layer_output),
+        "output": encode_numbers(layer_output),
         "most": [_largest(layer_input), _largest(kernel), _largest(layer_output)],
         "bias": None if call.bias is None else float(call.bias[channel]),
         "others": call.kernel.shape[1] - 1,
@@ -74,10 +73,6 @@ def _data(
             say("channel {channel}, cell by cell", channel=channel),
         ],
     }
-
-
-def _base64(values: NDArray[np.float32]) -> str:
-    return base64.b64encode(values.astype("<f4").tobytes()).decode()
 
 
 def _largest(values: NDArray[np.float32]) -> float:
