@@ -1,6 +1,5 @@
 """Read the components' JavaScript and CSS beside this file, and pack the data they are given."""
 
-import base64
 import json
 import re
 import struct
@@ -9,9 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
 from hookviz.language.speaking import current
 
@@ -66,8 +63,3 @@ def packed(facts: Mapping[str, Any], picture: bytes = b"") -> bytes:
     # With the language, so that a component is drawn anew in another; facts of its own come first.
     text = json.dumps({"language": current(), **facts}).encode()
     return struct.pack("<I", len(text)) + text + picture
-
-
-def encode_numbers(values: NDArray[np.float32]) -> str:
-    """Return numbers as little-endian float32 in base64, for a component's data."""
-    return base64.b64encode(values.astype("<f4").tobytes()).decode()

@@ -1,9 +1,5 @@
-import base64
-
-import numpy as np
-
 from hookviz.language.speaking import speaking
-from hookviz.ui.components.files import encode_numbers, packed, script
+from hookviz.ui.components.files import packed, script
 from scripts.visitor import unpacked
 
 
@@ -19,12 +15,6 @@ def test_another_language_is_other_data_and_a_component_s_own_facts_stand() -> N
     with speaking("zh_CN"):
         assert packed({"label": "x"}) != english
         assert unpacked(packed({"language": "zh-CN"}))[0]["language"] == "zh-CN"
-
-
-def test_numbers_are_little_endian_whatever_they_were() -> None:
-    values = np.array([1.5, -2, np.inf], ">f4")
-    read = np.frombuffer(base64.b64decode(encode_numbers(values)), "<f4")
-    np.testing.assert_array_equal(read, values)
 
 
 def test_a_script_waits_for_the_head_of_the_page() -> None:
