@@ -129,9 +129,9 @@ class Resumption:
             before = last.request.rerun_script.query_string
             if request.rerun_script.query_string == before != last.link:
                 request.rerun_script.query_string = last.link
-                told = ForwardMsg()
-                told.page_info_changed.query_string = last.link
-                await self._send({"type": "websocket.send", "bytes": told.SerializeToString()})
+                event = ForwardMsg()
+                event.page_info_changed.query_string = last.link
+                await self._send({"type": "websocket.send", "bytes": event.SerializeToString()})
         return {"type": "websocket.receive", "bytes": request.SerializeToString()}
 
     def _note(self, data: bytes) -> None:
