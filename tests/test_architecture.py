@@ -166,7 +166,7 @@ SHOWN_ELSEWHERE = {
     "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
         "models/fetching/timing models/torchvision_models"
     ),
-    "its every way is taken in lenses/test_important.py": "explaining/without_channels",
+    "its every way is taken in lenses/test_channels_that_matter.py": "explaining/without_channels",
     "one call, which capturing/test_engine.py and lenses/test_verify.py count": (
         "hooking/forward_pass"
     ),
