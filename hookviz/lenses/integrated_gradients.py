@@ -1,4 +1,4 @@
-"""Integrated gradients: what each pixel adds to a score, from an image that shows nothing."""
+"""Show what each pixel adds to a score, by integrated gradients from a blank baseline."""
 
 import numpy as np
 
@@ -45,12 +45,12 @@ def run(
     baseline: str,
     steps: int,
 ) -> LensOutput:
-    """What each pixel adds to a quantity q on the way from a baseline to the input.
+    """Show what each pixel adds to a quantity q on the way from a baseline to the input.
 
     q is the score of class `target` before the softmax or, where `layer` is given, the mean of a
     channel of that layer, or one cell of it. ``(x − x′) · ∫ ∂q/∂x (x′ + α (x − x′)) dα``
     (Sundararajan, Taly and Yan, 2017), by the Gauss-Legendre rule with `steps` points. The
-    attributions add up to ``q(x) − q(x′)`` but for that rule's error, which is told. Values:
+    attributions add up to ``q(x) − q(x′)`` but for that rule's error, which is shown. Values:
     ``attribution``, float64 ``(C, H, W)``; ``map``, its sum over the input's channels, ``(H, W)``;
     ``value``, q(x); ``start``, q(x′); ``completeness_error``, the share of their difference by
     which the sum is off.
@@ -64,7 +64,7 @@ def run(
     quantity = chosen_quantity(
         subject, target=target, layer=layer, channel=channel, row=row, column=column
     )
-    found = integrated_gradients(
+    result = integrated_gradients(
         subject.model,
         subject.model_input,
         quantity,
@@ -72,22 +72,22 @@ def run(
         steps=steps,
         progress=subject.progress,
     )
-    shown = found.attribution.sum(0)
+    shown = result.attribution.sum(0)
     values = {
         "map": shown,
-        "attribution": found.attribution,
-        "value": np.array(found.value),
-        "start": np.array(found.start),
-        "completeness_error": np.array(found.error),
+        "attribution": result.attribution,
+        "value": np.array(result.value),
+        "start": np.array(result.start),
+        "completeness_error": np.array(result.error),
     }
     what = quantity.says(subject.model)
     end = heat.color_limit(shown, _BRIGHT)
     colours = coloured(shown, "RdBu_r", low=-end, high=end)
     words = say("Integrated gradients of {what}", what=what)
     panels: tuple[Panel, ...] = (
-        TextPanel(_says(what, baseline, found)),
-        _completeness(found),
-        *(TextPanel(note, "note") for note in _notes(subject, quantity, found)),
+        TextPanel(_says(what, baseline, result)),
+        _completeness(result),
+        *(TextPanel(note, "note") for note in _notes(subject, quantity, result)),
         ImagePanel(
             say("On the image"),
             overlay.over_image(subject.model_input, subject.image, colours, opacity=0.75),
@@ -107,14 +107,14 @@ def run(
         GridPanel(
             say("Channel by channel of the input"),
             make_grid(
-                found.attribution.astype(np.float32), scale="symmetric", title=words, width=900
+                result.attribution.astype(np.float32), scale="symmetric", title=words, width=900
             ),
         ),
     )
     return panels, values
 
 
-def _says(what: str, baseline: str, found: IntegratedGradients) -> str:
+def _says(what: str, baseline: str, result: IntegratedGradients) -> str:
     start = (
         say("a blurred version of the image")
         if baseline == "blurred"
@@ -125,16 +125,16 @@ def _says(what: str, baseline: str, found: IntegratedGradients) -> str:
         "pixels add to that, blue ones take from it.",
         start=start,
         what=what,
-        start_2=number(found.start),
-        found=number(found.value),
+        start_2=number(result.start),
+        found=number(result.value),
     )
 
 
-def _completeness(found: IntegratedGradients) -> TextPanel:
-    """Whether what the pixels add comes to the whole difference."""
-    total = number(float(found.attribution.sum()))
-    whole = number(found.difference)
-    if not (np.isfinite(found.attribution).all() and np.isfinite(found.difference)):
+def _completeness(result: IntegratedGradients) -> TextPanel:
+    """Say whether what the pixels add comes to the whole difference."""
+    total = number(float(result.attribution.sum()))
+    whole = number(result.difference)
+    if not (np.isfinite(result.attribution).all() and np.isfinite(result.difference)):
         return TextPanel(
             say(
                 "There are NaN or infinities on the way, so nothing adds up. The lens health "
@@ -142,19 +142,19 @@ def _completeness(found: IntegratedGradients) -> TextPanel:
             ),
             "bad",
         )
-    at = say("at {steps} steps", steps=found.steps)
-    if found.is_complete:
+    at = say("at {steps} steps", steps=result.steps)
+    if result.is_complete:
         return TextPanel(
             say(
                 "Complete: together the pixels add {total} of {whole}, off by {error} {at}.",
                 total=total,
                 whole=whole,
-                error=percent(found.error),
+                error=percent(result.error),
                 at=at,
             ),
             "good",
         )
-    enough = found.enough_steps
+    enough = result.enough_steps
     if enough is None:
         return TextPanel(
             say(
@@ -179,7 +179,7 @@ def _completeness(found: IntegratedGradients) -> TextPanel:
             "Not complete: together the pixels add {total} of {whole}, off by {error} {at}. {hint}",
             total=total,
             whole=whole,
-            error=percent(found.error),
+            error=percent(result.error),
             at=at,
             hint=hint,
         ),
@@ -187,9 +187,9 @@ def _completeness(found: IntegratedGradients) -> TextPanel:
     )
 
 
-def _notes(subject: Subject, quantity: Quantity, found: IntegratedGradients) -> list[str]:
+def _notes(subject: Subject, quantity: Quantity, result: IntegratedGradients) -> list[str]:
     notes = first_call_notes(subject, quantity.layer)
-    if not found.attribution.any():
+    if not result.attribution.any():
         notes.append(say("Every pixel adds 0: on the whole way no small change of one changes it."))
     return notes
 

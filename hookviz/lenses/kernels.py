@@ -1,4 +1,4 @@
-"""A conv layer's weights as pictures: its kernels, how large they are, and which are alike.
+"""Show a conv layer's weights: its kernels as pictures, their norms, and near-duplicates.
 
 Kernels are compared by the cosine of the angle between them, ``⟨a, b⟩ / (‖a‖ · ‖b‖)``: 1 for the
 same kernel at any strength, −1 for its opposite. First layers of trained networks hold many
@@ -41,7 +41,7 @@ Kernels = NDArray[np.float32]
 def run(
     subject: Subject, *, layer: str, show: str, channel: int, sort: str, threshold: float
 ) -> LensOutput:
-    """The kernels as a grid, their norms, and the pairs that point nearly the same way.
+    """Show the kernels as a grid, their norms, and the pairs that point nearly the same way.
 
     The weights are the ones that the layer hands to torch's convolution, weight norm and the like
     included, as ``(output channels, inputs per kernel, taps down, taps across)`` whatever the
@@ -83,18 +83,18 @@ def run(
 
 
 def _kernels(subject: Subject, info: LayerInfo) -> Kernels:
-    """A layer's weights as used, float32, ``(outputs, inputs / groups, taps down, across)``."""
+    """Return the used weights, float32, ``(outputs, inputs / groups, taps down, taps across)``."""
     with private_replica(subject.model) as replica:
         module = replica.get_submodule(info.name)
         assert isinstance(module.weight, Tensor)
-        watch = _Weight()
+        catcher = _WeightCatcher()
         device, dtype = device_and_dtype(replica)
         try:
-            with watch:  # some layers make their weights anew in every call: ask for one call
+            with catcher:  # some layers make their weights anew in every call: ask for one call
                 module(torch.zeros(1, *info.input_shape, device=device, dtype=dtype))
         except (hooks.StopForward, Exception):  # noqa: BLE001, S110 - then as it is stored
             pass
-        used = module.weight if watch.weight is None else watch.weight
+        used = module.weight if catcher.weight is None else catcher.weight
         weight = used.detach().to("cpu", torch.float32, copy=True)
     if module.transposed:  # (inputs, outputs / groups, …): within each group, outputs first
         grouped = weight.reshape(info.groups, -1, *weight.shape[1:])
@@ -102,8 +102,8 @@ def _kernels(subject: Subject, info: LayerInfo) -> Kernels:
     return weight.reshape(*weight.shape[:2], -1, weight.shape[-1]).contiguous().numpy()
 
 
-class _Weight(EveryFunction):
-    """Ends a layer's call where torch's convolution would start, and keeps its weights."""
+class _WeightCatcher(EveryFunction):
+    """Torch function mode that ends a layer's call at its convolution and keeps the weights."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class _Weight(EveryFunction):
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """What `func` gives, where it is no convolution."""
+        """Call `func`, unless it is a convolution."""
         if getattr(func, "__name__", "") in _CONVOLUTIONS:
             self.weight = kwargs["weight"] if "weight" in kwargs else args[1]
             raise hooks.StopForward
@@ -120,7 +120,7 @@ class _Weight(EveryFunction):
 
 
 def _grid(kernels: Kernels, show: str, channel: int) -> tuple[NDArray[np.float32], GridPanel]:
-    """What is drawn, ``(maps, rows, columns)``, and its panel."""
+    """Return what is drawn, ``(maps, rows, columns)``, and its panel."""
     outputs, inputs, tall, wide = kernels.shape
     if tall * wide == 1 and inputs > 1:
         matrix = kernels.reshape(1, outputs, inputs)
@@ -148,7 +148,7 @@ def _grid(kernels: Kernels, show: str, channel: int) -> tuple[NDArray[np.float32
 
 
 def _in_colour(kernels: Kernels) -> ImagePanel:
-    """The kernels with their three input channels as red, green and blue; mid-grey is zero."""
+    """Draw kernels with three input channels as red, green and blue; mid-grey is zero."""
     end = float(np.abs(kernels).max()) or 1.0
     levels = np.rint(127.5 + 127.5 * kernels / end).astype(np.uint8)  # (N, 3, H, W)
     geometry = lay_out(len(levels), *levels.shape[2:], width=900)
@@ -181,7 +181,7 @@ def _chart(norms: NDArray[np.float64], sort: str) -> ChartPanel:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Twins:
-    """The closest pairs of kernels, ``(P, 2)``, their cosines, ``(P,)``, and how many there are.
+    """The closest pairs of kernels, ``(P, 2)``, their cosines, ``(P,)``, and the number of pairs.
 
     At least the closest pair is given, if there are two kernels that are not zero.
     """
@@ -194,7 +194,7 @@ class _Twins:
 def _twins(
     flat: NDArray[np.float64], norms: NDArray[np.float64], threshold: float, progress: Progress
 ) -> _Twins:
-    """The pairs of kernels, rows of `flat`, whose |cosine| reaches the threshold."""
+    """Find the pairs of kernels, rows of `flat`, whose |cosine| reaches the threshold."""
     live = np.flatnonzero(norms > 0) if flat.shape[1] > 1 else np.empty(0, np.intp)
     units = flat[live] / norms[live, None]
     pairs, closest, count = np.empty((0, 2), np.int64), np.empty(0), 0
@@ -213,7 +213,7 @@ def _twins(
 
 
 def _side_by_side(shown: Kernels, twins: _Twins, scale: str) -> GridPanel:
-    """Each pair as one tile: the kernel, and to its right its twin."""
+    """Draw each pair as one tile: the kernel, and to its right its twin."""
     tiles = np.concatenate([shown[twins.pairs[:, which]] for which in (0, 1)], axis=2)
     title = say("Near-duplicates side by side")
     return GridPanel(

@@ -1,4 +1,4 @@
-"""Occlusion: a square hides one part of the input after the other, and the score falls."""
+"""Show which parts of the image a score needs: a square hides one after the other."""
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def run(
     window: int,
     stride: int,
 ) -> LensOutput:
-    """By how much a quantity q falls while a square of the input is hidden, square by square.
+    """Show how much a quantity q falls while a square of the input is hidden, square by square.
 
     q is the score of class `target` before the softmax or, where `layer` is given, the mean of a
     channel of that layer, or one cell of it (Zeiler and Fergus, 2014). A square has `window` pixels
@@ -66,7 +66,7 @@ def run(
     quantity = chosen_quantity(
         subject, target=target, layer=layer, channel=channel, row=row, column=column
     )
-    found = occlusion(
+    result = occlusion(
         subject.model,
         subject.model_input,
         quantity,
@@ -74,8 +74,8 @@ def run(
         windows=windows,
         progress=subject.progress,
     )
-    values = {"map": found.map, "drops": found.drops, "value": np.array(found.value)}
-    return _panels(subject, quantity, windows, found), values
+    values = {"map": result.map, "drops": result.drops, "value": np.array(result.value)}
+    return _panels(subject, quantity, windows, result), values
 
 
 def _windows(subject: Subject, window: int, stride: int) -> Windows:
@@ -94,17 +94,17 @@ def _windows(subject: Subject, window: int, stride: int) -> Windows:
 
 
 def _panels(
-    subject: Subject, quantity: Quantity, windows: Windows, found: Occlusion
+    subject: Subject, quantity: Quantity, windows: Windows, result: Occlusion
 ) -> tuple[Panel, ...]:
     what = quantity.says(subject.model)
-    end = heat.color_limit(found.map)
-    colours = coloured(found.map, "RdBu_r", low=-end, high=end)
-    drops = np.nan_to_num(found.drops, nan=0.0, posinf=0.0, neginf=0.0)
-    place, most = windows.box(int(drops.argmax())), float(drops.max())
+    end = heat.color_limit(result.map)
+    colours = coloured(result.map, "RdBu_r", low=-end, high=end)
+    drops = np.nan_to_num(result.drops, nan=0.0, posinf=0.0, neginf=0.0)
+    box, most = windows.box(int(drops.argmax())), float(drops.max())
     words = say("Occlusion of {what}", what=what)
     picture = overlay.shrunk(overlay.input_picture(subject.model_input), _LARGE)
     return (
-        TextPanel(_says(what, windows, found, most, place)),
+        TextPanel(_says(what, windows, result, most, box)),
         *(TextPanel(note, "note") for note in first_call_notes(subject, quantity.layer)),
         ImagePanel(
             say("On the image"),
@@ -118,7 +118,7 @@ def _panels(
         ),
         ImagePanel(
             say("Where it is needed most"),
-            on_input(picture, place, subject.shape[1:]),
+            on_input(picture, box, subject.shape[1:]),
             alt=say(
                 "What the network saw, with the square framed without which {what} is least",
                 what=what,
@@ -128,13 +128,13 @@ def _panels(
         TextPanel(say(_LIMITS), "note"),
         GridPanel(
             say("Square by square"),
-            make_grid(found.drops[None].astype(np.float32), scale="symmetric", title=words),
+            make_grid(result.drops[None].astype(np.float32), scale="symmetric", title=words),
             say("A cell for each position of the square."),
         ),
     )
 
 
-def _says(what: str, windows: Windows, found: Occlusion, most: float, place: Box) -> str:
+def _says(what: str, windows: Windows, result: Occlusion, most: float, box: Box) -> str:
     rows, columns = windows.grid
     tried = say(
         "A square of {side}×{side} pixels, in steps of {stride}, hid {rows:,} parts "
@@ -143,16 +143,16 @@ def _says(what: str, windows: Windows, found: Occlusion, most: float, place: Box
         stride=windows.stride,
         rows=rows * columns,
         what=what,
-        found=number(found.value),
+        found=number(result.value),
     )
     if not most > 0:
         return say("{tried}, and no part makes it less by being hidden.", tried=tried)
-    top, left, bottom, right = place
+    top, left, bottom, right = box
     return say(
         "{tried}; it is least, {found}, without rows {top} to {bottom} and columns "
         "{left} to {right}.",
         tried=tried,
-        found=number(found.value - most),
+        found=number(result.value - most),
         top=top,
         bottom=bottom - 1,
         left=left,

@@ -1,4 +1,4 @@
-"""How many conv weights can go before the prediction does, and what is left of the maps then.
+"""Show how many conv weights can be removed before the prediction changes.
 
 By six methods, weight by weight or channel by channel, without training afterwards; which go is
 said in `hookviz.explaining.pruning`. At one share of them the maps of a layer are shown before and
@@ -39,7 +39,7 @@ from hookviz.wording import number
 Values = dict[str, NDArray[Any]]
 
 
-def _look_away(_call: hooks.Call) -> None: ...
+def _ignore_call(_call: hooks.Call) -> None: ...
 
 
 _HEAD = (
@@ -71,8 +71,8 @@ _FIRST = {
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Recipe:
-    """What makes the pruned network of a model again, without keeping it."""
+class _Plan:
+    """Method and layers of a pruning, from which the pruned network can be made again."""
 
     layers: tuple[str, ...]
     method: str
@@ -81,11 +81,11 @@ class _Recipe:
     norms: Norms | None
 
     def pruning(self, network: nn.Module) -> Pruning:
-        """What goes at any share."""
+        """Return which weights go at any share."""
         return Pruning(network, self.layers, self.method, seed=self.seed, effects=self.effects)
 
     def file(self, share: float, model: Model) -> bytes:
-        """The pruned network's weights, as safetensors."""
+        """Return the pruned network's weights as a safetensors file."""
         masks = self.pruning(model.network).masks(share)
         network = without(model.network, masks, self.norms)
         return weights_bytes(as_model(model, network, self.method, share))
@@ -103,7 +103,7 @@ def run(
     keep: float,
     layer: str,
 ) -> LensOutput:
-    """The prediction at growing shares of pruned weights, and one share of them to keep.
+    """Show the prediction at growing shares of pruned weights, and the weights at one share.
 
     At share s, ``round(s · n)`` of n weights, or of the channels of every layer, are set to 0, the
     same ones as by `torch.nn.utils.prune`. Of the smallest weights, equal ones go together, so it
@@ -130,15 +130,15 @@ def run(
                 model=subject.model.title,
             )
         )
-    recipe = _recipe(subject, layer if where == _HERE else "", method, seed, whole=biases == _GOES)
+    plan = _plan(subject, layer if where == _HERE else "", method, seed, whole=biases == _GOES)
     shares = np.array([*np.arange(0, most, step), most]) / 100
-    passes = _Passes(subject, recipe, len(shares) + 1)
+    passes = _Passes(subject, plan, len(shares) + 1)
     values = _over_shares(passes, shares, first)
     kept = _kept(passes, keep / 100, layer)
-    panels = _panels(subject, values, first, passes.pruning, recipe)
+    panels = _panels(subject, values, first, passes.pruning, plan)
     if "after" in kept:
         panels += before_and_after(layer, kept["before"], kept["after"], say(_UNMOVED))
-    if recipe.norms is not None:
+    if plan.norms is not None:
         table, figures = _smaller(passes, keep / 100)
         panels, kept = (*panels, table), kept | figures
     place = say("in {layer}", layer=layer) if where == _HERE else say("in every conv layer")
@@ -150,13 +150,13 @@ def run(
     )
     stem = re.sub(r"[^\w.-]", "-", subject.model.name)
     file = FilePanel(
-        say("The pruned weights"), f"{stem}-pruned{SUFFIX}", partial(recipe.file, keep / 100), said
+        say("The pruned weights"), f"{stem}-pruned{SUFFIX}", partial(plan.file, keep / 100), said
     )
     return (*panels, file), values | kept
 
 
-def _recipe(subject: Subject, layer: str, method: str, seed: int, *, whole: bool) -> _Recipe:
-    """What is pruned of all layers, or of one alone, with the effects measured and norms found."""
+def _plan(subject: Subject, layer: str, method: str, seed: int, *, whole: bool) -> _Plan:
+    """Choose what is pruned of all layers, or of one, and measure effects and find norms for it."""
     network = subject.model.network
     names = (layer,) if layer else tuple(conv.name for conv in subject.convs)
     effects = norms = None
@@ -170,41 +170,43 @@ def _recipe(subject: Subject, layer: str, method: str, seed: int, *, whole: bool
         )
     if method in OF_CHANNELS and whole:
         norms = norms_behind(subject.model, subject.shape)
-    return _Recipe(names, method, seed, effects, norms)
+    return _Plan(names, method, seed, effects, norms)
 
 
 class _Passes:
-    """Passes of the network with a share of its weights at 0."""
+    """Forward passes of the network with a share of its weights set to 0."""
 
-    def __init__(self, subject: Subject, recipe: _Recipe, count: int) -> None:
-        """Get ready for `count` of them."""
+    def __init__(self, subject: Subject, plan: _Plan, count: int) -> None:
+        """Prepare to report the progress of `count` passes."""
         self.subject = subject
-        self.recipe = recipe
-        self.pruning = recipe.pruning(subject.model.network)
+        self.plan = plan
+        self.pruning = plan.pruning(subject.model.network)
         self._calls = {info.name: info.calls for info in subject.trace.layers}
-        begun = _MEASURING if recipe.effects else 0.0
-        ends = _SMALLER if recipe.norms is not None else 1.0
+        begun = _MEASURING if plan.effects else 0.0
+        ends = _SMALLER if plan.norms is not None else 1.0
         self._reporter = ProgressReporter(
             lambda share: subject.progress(begun + (1 - begun) * ends * share),
             count * sum(self._calls.values()),
         )
 
     def network(self, share: float) -> tuple[nn.Module, float]:
-        """The pruned network, and which share of the weights is gone."""
+        """Return the network pruned by a share, and the share of its weights that is 0 then."""
         masks = self.pruning.masks(share)
         stays = sum(int(mask.sum()) for mask in masks.values())
-        made = without(self.subject.model.network, masks, self.recipe.norms)
-        return made, (self.pruning.count - stays) / self.pruning.count
+        network = without(self.subject.model.network, masks, self.plan.norms)
+        return network, (self.pruning.count - stays) / self.pruning.count
 
-    def scores(self, network: nn.Module, see: Callable[[hooks.Call], None] = _look_away) -> Tensor:
-        """The class scores, ``(1, classes)``, while `see` is shown every call."""
+    def scores(
+        self, network: nn.Module, see: Callable[[hooks.Call], None] = _ignore_call
+    ) -> Tensor:
+        """Return the class scores, ``(1, classes)``, and call `see` for every layer call."""
 
-        def tell(call: hooks.Call) -> None:
+        def report(call: hooks.Call) -> None:
             see(call)
             self._reporter.step()
 
         subject = self.subject
-        with torch.no_grad(), hooks.observe(network, self._calls, tell):
+        with torch.no_grad(), hooks.observe(network, self._calls, report):
             scores = class_scores(
                 subject.model, network, subject.model_input.tensor, self._reporter
             )
@@ -231,7 +233,7 @@ def _over_shares(passes: _Passes, shares: NDArray[np.float64], first: int) -> Va
 
 
 def _kept(passes: _Passes, share: float, layer: str) -> Values:
-    """The scores at the share to keep, and the layer's maps before and after."""
+    """Compute the scores at the share to keep, and the layer's maps before and after."""
     maps: list[NDArray[np.float32]] = []
 
     def see(call: hooks.Call) -> None:
@@ -254,11 +256,11 @@ def _kept(passes: _Passes, share: float, layer: str) -> Values:
 
 
 def _smaller(passes: _Passes, share: float) -> tuple[Panel, Values]:
-    """The network without the channels that are gone, as a row of a table, or why there is none."""
+    """Make the network without its removed channels; return a table of sizes, or why not."""
     subject = passes.subject
     network, _ = passes.network(share)
-    pruned = as_model(subject.model, network, passes.recipe.method, share)
-    begun = (_MEASURING + (1 - _MEASURING) * _SMALLER) if passes.recipe.effects else _SMALLER
+    pruned = as_model(subject.model, network, passes.plan.method, share)
+    begun = (_MEASURING + (1 - _MEASURING) * _SMALLER) if passes.plan.effects else _SMALLER
     try:
         small = smaller(
             pruned,
@@ -307,7 +309,7 @@ def _smaller(passes: _Passes, share: float) -> tuple[Panel, Values]:
 
 
 def _panels(
-    subject: Subject, values: Values, first: int, pruning: Pruning, recipe: _Recipe
+    subject: Subject, values: Values, first: int, pruning: Pruning, plan: _Plan
 ) -> tuple[Panel, ...]:
     label, top, count = subject.label(first), values["top"], pruning.count
     percents = [localised(f"{100 * share:.4g}") for share in values["shares"]]
@@ -342,13 +344,13 @@ def _panels(
                 model=subject.model.title,
                 count=count,
                 layers=layers,
-                first=say(_FIRST[recipe.method]),
+                first=say(_FIRST[plan.method]),
                 end=end,
             )
         ),
         "note" if len(other) else "plain",
     )
-    what = say("channels of each layer") if recipe.method in OF_CHANNELS else say("conv weights")
+    what = say("channels of each layer") if plan.method in OF_CHANNELS else say("conv weights")
     chart = ChartPanel(
         say("Probability while weights are removed"),
         tuple(percents),

@@ -1,4 +1,4 @@
-"""Which channels of a layer answer to a region of the picture, more than to the rest of it."""
+"""Show which channels of a layer answer to a region of the picture more than to the rest."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _HEAD = (
 
 
 def run(subject: Subject, *, layer: str, region: Region) -> LensOutput:
-    """Each channel's mean inside of the region against its mean outside.
+    """Compare each channel's mean inside of the region with its mean outside.
 
     A cell (i, j) of a map stands for an equal part of the input's area, and w(i, j), 0…1, is the
     share of that part that is marked; a region smaller than a cell weighs that cell alone. Of a
@@ -43,7 +43,7 @@ def run(subject: Subject, *, layer: str, region: Region) -> LensOutput:
         score     = (inside − outside) / deviation,  0 where every cell has one value
 
     Channels are ranked by the score. It means the same for layers of any size and sign, which a
-    ratio does not; inside / outside is told beside it where no value of the channel is below 0.
+    ratio does not; inside / outside is shown beside it where no value of the channel is below 0.
     With whole cells, a share p of them marked, score · √(p (1 − p)) is Pearson's correlation of the
     map with the mark (the point-biserial one; Tate, "Correlation between a discrete and a
     continuous variable", 1954), so that |score| ≤ 1 / √(p (1 − p)). Only finite values count; a
@@ -65,13 +65,13 @@ def run(subject: Subject, *, layer: str, region: Region) -> LensOutput:
             )
         )
     weights = region.cover(*maps.shape[1:])
-    found = _compare(maps, weights)
-    ranking = found.ranking
+    comparison = _compare(maps, weights)
+    ranking = comparison.ranking
     values = {
-        "inside": found.inside,
-        "outside": found.outside,
-        "deviation": found.deviation,
-        "score": found.score,
+        "inside": comparison.inside,
+        "outside": comparison.outside,
+        "deviation": comparison.deviation,
+        "score": comparison.score,
         "weights": weights,
         "ranking": ranking,
     }
@@ -83,13 +83,13 @@ def run(subject: Subject, *, layer: str, region: Region) -> LensOutput:
         return (TextPanel(says, "bad"),), values
     shown = [*ranking[:_MOST], *ranking[_MOST:][-_LEAST:]]
     channels = [int(channel) for channel in shown]
-    first = TextPanel(_says(layer, found, weights, channels[0]))
-    return (first, *_panels(subject, layer, maps, found, channels)), values
+    first = TextPanel(_says(layer, comparison, weights, channels[0]))
+    return (first, *_panels(subject, layer, maps, comparison, channels)), values
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Compared:
-    """Numbers per channel, float64, ``(C,)``; `ratio` is NaN where it means nothing."""
+class _Comparison:
+    """Comparison of each channel inside and outside of the region, float64, ``(C,)`` each."""
 
     inside: Floats
     outside: Floats
@@ -99,13 +99,13 @@ class _Compared:
 
     @property
     def ranking(self) -> NDArray[np.intp]:
-        """The channels that have a score, the highest first, equal ones by number."""
+        """Channels that have a score, the highest first, equal ones by number."""
         order = np.argsort(-self.score, kind="stable")
         return order[np.isfinite(self.score[order])]
 
 
 def _maps(subject: Subject, layer: str) -> NDArray[np.float32]:
-    """The first maps that the layer puts out, ``(C, H, W)``."""
+    """Return the first maps that the layer puts out, ``(C, H, W)``."""
     address = str(subject.trace.map_outputs[layer][0])
     maps: NDArray[np.float32] = subject.capture(layer)[address].values.numpy()
     if maps.ndim != 3 or len(subject.shape) != 3:
@@ -131,8 +131,8 @@ def _maps(subject: Subject, layer: str) -> NDArray[np.float32]:
     return maps
 
 
-def _compare(maps: NDArray[np.float32], weights: Floats) -> _Compared:
-    """The numbers of every channel: channel by channel, so that the float64 copies stay small."""
+def _compare(maps: NDArray[np.float32], weights: Floats) -> _Comparison:
+    """Compare channel by channel, so that the float64 copies stay small."""
     rows = np.full((5, len(maps)), np.nan)
     for channel, values in enumerate(maps):
         finite = np.isfinite(values)
@@ -147,14 +147,14 @@ def _compare(maps: NDArray[np.float32], weights: Floats) -> _Compared:
         if wide.min() >= 0 and inside > 0:
             ratio = inside / outside if outside > 0 else np.inf
         rows[:, channel] = inside, outside, deviation, score, ratio
-    return _Compared(*rows)
+    return _Comparison(*rows)
 
 
 def _panels(
     subject: Subject,
     layer: str,
     maps: NDArray[np.float32],
-    found: _Compared,
+    comparison: _Comparison,
     shown: Sequence[int],
 ) -> tuple[Panel, ...]:
     scale = "symmetric" if np.nanmin(maps) < 0 else "layer"
@@ -164,7 +164,7 @@ def _panels(
     chart = ChartPanel(
         say("Channels that answer more inside than outside"),
         tuple(map(str, shown)),
-        {say("inside − outside"): found.score[shown]},
+        {say("inside − outside"): comparison.score[shown]},
         unit=say("inside − outside, in the channel's own deviations"),
         caption=say("The {min} highest", min=min(_MOST, len(shown)))
         + (
@@ -182,12 +182,14 @@ def _panels(
     maps_panel = GridPanel(
         say("What these channels put out"), grid, say("In the same order."), layer=layer
     )
-    table = TablePanel(say("In numbers"), _HEAD, tuple(_row(found, channel) for channel in shown))
+    table = TablePanel(
+        say("In numbers"), _HEAD, tuple(_row(comparison, channel) for channel in shown)
+    )
     return chart, maps_panel, table
 
 
-def _says(layer: str, found: _Compared, weights: Floats, first: int) -> str:
-    """Which channel answers most, and how much is marked."""
+def _says(layer: str, comparison: _Comparison, weights: Floats, first: int) -> str:
+    """Say which channel answers most, and how much of the picture is marked."""
     marked = say("{mean} of the picture is marked, which is ", mean=percent(float(weights.mean())))
     marked += say(
         "{sum} of the {shape} cells of {layer}.",
@@ -195,19 +197,19 @@ def _says(layer: str, found: _Compared, weights: Floats, first: int) -> str:
         shape=times(weights.shape),
         layer=layer,
     )
-    left_out = int((~np.isfinite(found.score)).sum())
+    left_out = int((~np.isfinite(comparison.score)).sum())
     if left_out:
         marked += say(
             " {left_out:,} channels are left out: they have no finite value on one side.",
             left_out=left_out,
         )
-    if not found.score[first] > 0:
+    if not comparison.score[first] > 0:
         return say(
             "No channel of {layer} answers more inside of the region than outside. {marked}",
             layer=layer,
             marked=marked,
         )
-    ratio = found.ratio[first]
+    ratio = comparison.ratio[first]
     more = say(", {ratio} times as much", ratio=number(ratio)) if np.isfinite(ratio) else ""
     more = say(", and nothing at all outside") if np.isinf(ratio) else more
     return say(
@@ -215,20 +217,20 @@ def _says(layer: str, found: _Compared, weights: Floats, first: int) -> str:
         "{outside} outside, {score} of its deviations more{more}. {marked}",
         first=first,
         layer=layer,
-        inside=number(found.inside[first]),
-        outside=number(found.outside[first]),
-        score=number(found.score[first]),
+        inside=number(comparison.inside[first]),
+        outside=number(comparison.outside[first]),
+        score=number(comparison.score[first]),
         more=more,
         marked=marked,
     )
 
 
-def _row(found: _Compared, channel: int) -> tuple[str | int, ...]:
-    ratio = found.ratio[channel]
-    inside, outside = found.inside[channel], found.outside[channel]
+def _row(comparison: _Comparison, channel: int) -> tuple[str | int, ...]:
+    ratio = comparison.ratio[channel]
+    inside, outside = comparison.inside[channel], comparison.outside[channel]
     return (
         channel,
-        *map(number, (inside - outside, found.score[channel], inside, outside)),
+        *map(number, (inside - outside, comparison.score[channel], inside, outside)),
         "–" if np.isnan(ratio) else number(ratio),
     )
 

@@ -1,4 +1,4 @@
-"""Saliency: which pixels of the input a class's score, or a channel, depends on most."""
+"""Show which pixels of the input a class's score, or a channel, depends on most."""
 
 import numpy as np
 import torch
@@ -43,7 +43,7 @@ def run(
     samples: int,
     noise: float,
 ) -> LensOutput:
-    """A map of the input, ``(H, W)``, of a quantity q: a class's score, or a channel's mean.
+    """Map a quantity q, a class's score or a channel's mean, to the input's pixels, ``(H, W)``.
 
     - gradient: ``max_c |∂q/∂x|`` (Simonyan et al., 2014, section 3).
     - input × gradient: ``Σ_c x · ∂q/∂x``, signed (Shrikumar et al., 2016), x as the network gets
@@ -116,7 +116,7 @@ def run(
 
 
 def _smooth(subject: Subject, quantity: Quantity, samples: int, noise: float) -> Gradient:
-    """The mean of the gradients at noisy copies of the input, with q of the input itself."""
+    """Return the mean of the gradients at noisy copies of the input, with q of the input itself."""
     source = torch.Generator().manual_seed(_SEED)
     image = subject.model_input.tensor
     spread = noise * float(image.max() - image.min())

@@ -1,4 +1,4 @@
-"""Whether what is shown is true: every layer computes again, from the input that it was given.
+"""Check what HookViz shows: recompute every layer from the input that it was given.
 
 The recording of what people see and the pass that checks it have nothing in common but the network
 and the image; `hookviz.explaining.recomputation` says what is held against what.
@@ -33,7 +33,7 @@ _HEAD = (
 
 
 def run(subject: Subject) -> LensOutput:
-    """A verdict, how many digits of each sum of products are right, and a row per layer.
+    """Show a verdict, how many digits of each sum of products are right, and a row per layer.
 
     "Exactly" means that every number is the same to the last bit; NaN agrees with NaN. The layers
     are those without parts, and every convolution and linear layer. The digits that are right are
@@ -86,7 +86,7 @@ def _checks(subject: Subject) -> Mapping[str, LayerCheck]:
 
 
 def _record(subject: Subject) -> Mapping[str, Tensor]:
-    """What people see of the conv layers, by written address; empty where that is too much."""
+    """Return what HookViz shows of the conv layers, by written address; empty if it is too much."""
     names = [info.name for info in subject.convs]
     if not names or _is_too_large(subject):
         return {}
@@ -107,11 +107,11 @@ def _is_too_large(subject: Subject) -> bool:
 
 
 def _verdict(checks: Mapping[str, LayerCheck], *, too_large: bool) -> TextPanel:
-    told = {name: check for name, check in checks.items() if check.verdict != "not checked"}
-    wrong = {name: check for name, check in told.items() if not check.agrees}
-    exact = sum(check.verdict == "exact" for check in told.values())
+    checked = {name: check for name, check in checks.items() if check.verdict != "not checked"}
+    wrong = {name: check for name, check in checked.items() if not check.agrees}
+    exact = sum(check.verdict == "exact" for check in checked.values())
     count = say(
-        "{exact:,} of {told_count:,} layers agree exactly", exact=exact, told_count=len(told)
+        "{exact:,} of {told_count:,} layers agree exactly", exact=exact, told_count=len(checked)
     )
     if wrong:
         named = "; ".join(
@@ -129,14 +129,14 @@ def _verdict(checks: Mapping[str, LayerCheck], *, too_large: bool) -> TextPanel:
             ),
             "bad",
         )
-    close = len(told) - exact
+    close = len(checked) - exact
     says = (
         say("{count}, {close:,} to within rounding.", count=count, close=close)
         if close
         else say("{count}.", count=count)
     )
-    numbers = sum(check.compared for check in told.values())
-    shown = sum(check.recorded for check in told.values())
+    numbers = sum(check.compared for check in checked.values())
+    shown = sum(check.recorded for check in checked.values())
     says += say(
         " {numbers:,} numbers were computed a second time from the recorded inputs.",
         numbers=numbers,
