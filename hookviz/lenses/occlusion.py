@@ -100,7 +100,7 @@ def _panels(
     end = heat.color_limit(result.map)
     colours = coloured(result.map, "RdBu_r", low=-end, high=end)
     drops = np.nan_to_num(result.drops, nan=0.0, posinf=0.0, neginf=0.0)
-    box, most = windows.box(int(drops.argmax())), float(drops.max())
+    box, most = windows.boxes[int(drops.argmax())], float(drops.max())
     words = say("Occlusion of {what}", what=what)
     picture = overlay.shrunk(overlay.input_picture(subject.model_input), _LARGE)
     return (
