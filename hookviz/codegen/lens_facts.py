@@ -10,8 +10,14 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.layers import channels_last, leaf_names
-from hookviz.codegen.facts import Source, source_of
+from hookviz.codegen.facts import NetworkFacts, network_facts
 from hookviz.types import Model
+
+LensCode = tuple[str, dict[str, str]]
+"""What a lens's ``script`` returns: lines of code, and for each value the expression that has it.
+
+The lines find ``model`` in eval mode and ``batch``, ``(1, C, H, W)``.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +36,7 @@ class Structure:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LensRecipe(Source):
+class LensFacts(NetworkFacts):
     """What the numbers of a lens depend on, beside the weights and the image themselves.
 
     Attributes:
@@ -59,7 +65,7 @@ class LensRecipe(Source):
     channels_last: bool = False
 
 
-def lens_recipe_of(
+def lens_facts_of(
     model: Model,
     image: str,
     lens: str,
@@ -69,7 +75,7 @@ def lens_recipe_of(
     shape: tuple[int, ...],
     size: int | None = None,
     whole: bool = False,
-) -> LensRecipe:
+) -> LensFacts:
     """What the numbers depend on that a lens found for `model` and the image file called `image`.
 
     Args:
@@ -87,9 +93,9 @@ def lens_recipe_of(
     output = next(
         (info.output_shape for info in (*trace.layers, *trace.maps) if info.name == layer), ()
     )
-    source = source_of(model, image, size=size, whole=whole)
-    return LensRecipe(
-        **source | {"more_images": bool(chosen.get("images"))},
+    fields = network_facts(model, image, size=size, whole=whole)
+    return LensFacts(
+        **fields | {"more_images": bool(chosen.get("images"))},
         lens=lens,
         chosen=dict(chosen),
         values={name: np.shape(value) for name, value in values.items()},

@@ -2,13 +2,10 @@
 
 from collections.abc import Iterable
 
-from hookviz.codegen.lens_facts import LensRecipe
+from hookviz.codegen.lens_facts import LensFacts
 from hookviz.codegen.wording import quoted
 from hookviz.explaining.baselines import BLUR, LEVELS, REACH
 from hookviz.images.samples import samples
-
-LensCode = tuple[str, dict[str, str]]
-"""The lines that compute, and the expression of each number that is saved, by its name."""
 
 
 def in_order(*chunks: str) -> str:
@@ -23,23 +20,23 @@ def in_order(*chunks: str) -> str:
     return code
 
 
-def constant(recipe: LensRecipe, name: str, comment: str = "") -> str:
+def constant(facts: LensFacts, name: str, comment: str = "") -> str:
     """A parameter of the lens as a constant of the script, such as ``LAYER = "conv1"``."""
-    value = recipe.chosen[name]
+    value = facts.chosen[name]
     written = quoted(value) if isinstance(value, str) else repr(value)
     return f"{name.upper()} = {written}" + (f"  # {comment}" if comment else "")
 
 
-def constants(recipe: LensRecipe, **comments: str) -> str:
+def constants(facts: LensFacts, **comments: str) -> str:
     """Several of them, a line each, by the parameters' names."""
-    return "\n".join(constant(recipe, name, comment) for name, comment in comments.items())
+    return "\n".join(constant(facts, name, comment) for name, comment in comments.items())
 
 
-def target(recipe: LensRecipe) -> str:
+def target(facts: LensFacts) -> str:
     """The class as a constant, with what it is called."""
-    number, names = recipe.chosen["target"], recipe.categories
+    number, names = facts.chosen["target"], facts.categories
     label = names[number] if number < len(names) else "a class without a name"
-    return constant(recipe, "target", f"the class: {one_line(label)}")
+    return constant(facts, "target", f"the class: {one_line(label)}")
 
 
 def one_line(text: str) -> str:
@@ -47,27 +44,25 @@ def one_line(text: str) -> str:
     return text if text.isprintable() else ascii(text)
 
 
-def layers(recipe: LensRecipe) -> str:
+def layers(facts: LensFacts) -> str:
     """Makes ``layers``, the modules that a person would call layers, by their names."""
-    every = frozenset(recipe.structure.layers)
-    if every == recipe.structure.without_parts:
+    every = frozenset(facts.structure.layers)
+    if every == facts.structure.without_parts:
         return _WITHOUT_PARTS
-    if every == recipe.structure.without_parts | recipe.structure.with_weights:
+    if every == facts.structure.without_parts | facts.structure.with_weights:
         return _WITH_WEIGHTS
-    return named_layers(recipe.structure.layers)
+    return named_layers(facts.structure.layers)
 
 
-def innermost(recipe: LensRecipe) -> str:
+def innermost(facts: LensFacts) -> str:
     """Makes ``layers``, those of them that have none of the others inside."""
     names = [
         name
-        for name in recipe.structure.layers
-        if not any(other.startswith(f"{name}.") for other in recipe.structure.layers)
+        for name in facts.structure.layers
+        if not any(other.startswith(f"{name}.") for other in facts.structure.layers)
     ]
     return (
-        _WITHOUT_PARTS
-        if frozenset(names) == recipe.structure.without_parts
-        else named_layers(names)
+        _WITHOUT_PARTS if frozenset(names) == facts.structure.without_parts else named_layers(names)
     )
 
 
@@ -154,15 +149,15 @@ with torch.no_grad():
 '''
 
 
-def value_of(recipe: LensRecipe) -> list[str]:
+def value_of(facts: LensFacts) -> list[str]:
     """Defines ``value_of(images)``: a class's score, or the mean or a cell of a layer's channel."""
-    if recipe.chosen["layer"] is None:
-        return [target(recipe), _SCORE]
+    if facts.chosen["layer"] is None:
+        return [target(facts), _SCORE]
     asked = {"layer": "asked about", "channel": "whose mean it is"}
-    if recipe.chosen.get("row", -1) < 0:
-        return [constants(recipe, **asked), _channel("the mean", "[0, CHANNEL].mean()")]
+    if facts.chosen.get("row", -1) < 0:
+        return [constants(facts, **asked), _channel("the mean", "[0, CHANNEL].mean()")]
     asked |= {"channel": "of it", "row": "of the channel", "column": "of the channel"}
-    return [constants(recipe, **asked), _channel("a cell", "[0, CHANNEL, ROW, COLUMN]")]
+    return [constants(facts, **asked), _channel("a cell", "[0, CHANNEL, ROW, COLUMN]")]
 
 
 _SCORE = '''
@@ -205,12 +200,12 @@ def gradient_at(images):
 '''
 
 
-def baseline(recipe: LensRecipe) -> str:
+def baseline(facts: LensFacts) -> str:
     """Makes ``baseline``, what stands for nothing, of the batch's shape."""
-    kind = str(recipe.chosen["baseline"])
+    kind = str(facts.chosen["baseline"])
     if kind not in LEVELS:
         return _BASELINES[kind].format(share=round(1 / BLUR), reach=REACH)
-    steps = recipe.preprocess
+    steps = facts.preprocess
     assert steps is not None  # or the lens has refused it
     colour = [(LEVELS[kind] - mean) / std for mean, std in zip(steps.mean, steps.std, strict=True)]
     return _COLOUR.format(kind=kind, colour=", ".join(map(repr, colour)))

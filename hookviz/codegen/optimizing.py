@@ -6,20 +6,20 @@ that both come to the same is what tests/codegen/test_lens_script.py says of eit
 
 from collections.abc import Sequence
 
-from hookviz.codegen.lens_facts import LensRecipe
+from hookviz.codegen.lens_facts import LensFacts
 from hookviz.synthesis.robustness import SLIGHT
 
 STEPS_SAYS = "rounding grows with them: after many, pictures are alike and not the same"
 
 
-def as_input(recipe: LensRecipe) -> str:
+def as_input(facts: LensFacts) -> str:
     """Makes ``low``, ``high`` and ``as_input``: from pictures of 0…1 to what the network takes."""
-    steps, channels = recipe.preprocess, recipe.shape[0]
+    steps, channels = facts.preprocess, facts.shape[0]
     if steps is not None and steps.channels == channels:
         ends = _NORMALISED.format(mean=list(steps.mean), std=list(steps.std))
     elif steps is not None:
         ends = "low, high = torch.zeros(1), torch.ones(1)"
-    elif recipe.origin == "timm":
+    elif facts.origin == "timm":
         ends = _NORMALISED.format(mean='steps["mean"]', std='steps["std"]')
     else:
         ends = _LOOKED_UP
@@ -151,9 +151,9 @@ def variation(pictures):
 '''
 
 
-def levels(recipe: LensRecipe, pictures: str = "pictures") -> str:
+def levels(facts: LensFacts, pictures: str = "pictures") -> str:
     """Makes ``shown``, RGB of 0 to 255, of an expression for pictures."""
-    colour = ".expand(-1, 3, -1, -1)" if recipe.shape[0] == 1 else ""
+    colour = ".expand(-1, 3, -1, -1)" if facts.shape[0] == 1 else ""
     return (
         f"shown = (255 * {pictures}){colour}.round().to(torch.uint8).movedim(1, -1).numpy()  "
         "# (N, H, W, 3)"

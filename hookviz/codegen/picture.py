@@ -1,20 +1,20 @@
 """The part of a script that captures the layer and draws its channels."""
 
-from hookviz.codegen.facts import Recipe
+from hookviz.codegen.facts import PictureFacts
 from hookviz.codegen.wording import picture_file, quoted
 from hookviz.drawing.colormaps import LEVELS
 
 _MAP_SIDE = 512  # pixels that one channel's map is magnified to at most
 
 
-def _capture(recipe: Recipe) -> str:
+def _capture(facts: PictureFacts) -> str:
     """Makes ``maps``, what the layer put out for the image."""
-    path, call = recipe.address.path, recipe.address.call
+    path, call = facts.address.path, facts.address.call
     which = "its first call" if call == 0 else f"its call {call}, counted from 0,"
     keys = ", ".join(map(quoted, path)) + ("," if len(path) == 1 else "")
     return _CAPTURE.format(
         part=_PART.format(keys=keys) if path else "",
-        layer=quoted(recipe.address.layer),
+        layer=quoted(facts.address.layer),
         call=call,
         which=which,
     )
@@ -47,14 +47,14 @@ _PART = """\
 """
 
 
-def _choice(recipe: Recipe) -> str:
+def _choice(facts: PictureFacts) -> str:
     """Makes ``order``, the numbers of the channels to draw, and ``shown``, their maps."""
-    if _is_plain(recipe):
+    if _is_plain(facts):
         return ""
-    top = f"[:{recipe.top}]" if recipe.top else ""
-    if recipe.sort == "index":
+    top = f"[:{facts.top}]" if facts.top else ""
+    if facts.sort == "index":
         return f"order = np.arange(len(maps)){top}  # the first channels\nshown = maps[order]"
-    what, key = _SORTS[recipe.sort]
+    what, key = _SORTS[facts.sort]
     return f"""\
 # Channels in order: the highest {what} first, equal ones as they come.
 rows = maps.reshape(len(maps), -1).astype(np.float64)
@@ -62,9 +62,9 @@ order = np.argsort(-{key}, kind="stable"){top}
 shown = maps[order]"""
 
 
-def _is_plain(recipe: Recipe) -> bool:
+def _is_plain(facts: PictureFacts) -> bool:
     """Whether all channels are drawn in the layer's own order."""
-    return recipe.sort == "index" and recipe.top is None
+    return facts.sort == "index" and facts.top is None
 
 
 _SORTS = {
@@ -75,12 +75,12 @@ _SORTS = {
 }
 
 
-def _colours(recipe: Recipe) -> str:
+def _colours(facts: PictureFacts) -> str:
     """Makes ``levels``, the colour step of each value, and ``colours``, the colour of each step."""
-    levels = _LEVELS_EACH if recipe.scale == "channel" else _LEVELS
-    return "\n".join((_SCALES[recipe.scale], levels, _COLOURS)).format(
-        shown="maps" if _is_plain(recipe) else "shown",
-        colormap=quoted(recipe.colormap),
+    levels = _LEVELS_EACH if facts.scale == "channel" else _LEVELS
+    return "\n".join((_SCALES[facts.scale], levels, _COLOURS)).format(
+        shown="maps" if _is_plain(facts) else "shown",
+        colormap=quoted(facts.colormap),
         n=LEVELS,
         last=LEVELS - 1,
     )
@@ -128,10 +128,10 @@ _COLOURS = """\
 colours = matplotlib.colormaps[{colormap}].resampled({n})(np.arange({n}), bytes=True)  # RGBA"""
 
 
-def _mosaic(recipe: Recipe) -> str:
+def _mosaic(facts: PictureFacts) -> str:
     """Writes the picture of all maps."""
     return _MOSAIC.format(
-        columns=recipe.columns, cell=recipe.magnification, gap=recipe.gap, file=picture_file(recipe)
+        columns=facts.columns, cell=facts.magnification, gap=facts.gap, file=picture_file(facts)
     )
 
 
@@ -153,19 +153,19 @@ Image.fromarray(picture).save({file})
 print(f"{{count}} of {{len(maps)}} channels of {{maps.shape[1]}}×{{maps.shape[2]}} values")"""
 
 
-def _channel(recipe: Recipe) -> str:
+def _channel(facts: PictureFacts) -> str:
     """Writes the picture of the one channel, if any."""
-    if recipe.channel is None:
+    if facts.channel is None:
         return ""
-    plain = _is_plain(recipe)
-    levels = f"levels[{recipe.channel}]" if plain else f"levels[order == {recipe.channel}][0]"
+    plain = _is_plain(facts)
+    levels = f"levels[{facts.channel}]" if plain else f"levels[order == {facts.channel}][0]"
     return f"""\
-# Channel {recipe.channel} alone, magnified in whole steps to {_MAP_SIDE} pixels at most.
+# Channel {facts.channel} alone, magnified in whole steps to {_MAP_SIDE} pixels at most.
 tile = colours[{levels}]
 cell = max(1, {_MAP_SIDE} // max(tile.shape[:2]))
 tile = tile.repeat(cell, axis=0).repeat(cell, axis=1)
-Image.fromarray(tile).save({picture_file(recipe, f"-channel-{recipe.channel}")})"""
+Image.fromarray(tile).save({picture_file(facts, f"-channel-{facts.channel}")})"""
 
 
 PARTS = (_capture, _choice, _colours, _mosaic, _channel)
-"""What they write, in this order: each takes a `Recipe` and gives lines of code."""
+"""What they write, in this order: each takes a `PictureFacts` and gives lines of code."""

@@ -1,14 +1,14 @@
 """Lines of code that make pictures of parameters which climb: a spectrum, or phases alone."""
 
-from hookviz.codegen.lens_facts import LensRecipe
+from hookviz.codegen.lens_facts import LensFacts
 from hookviz.codegen.wording import quoted
 from hookviz.images.samples import samples
 from hookviz.synthesis.photographs import colour_factor
 
 
-def fourier(recipe: LensRecipe) -> str:
+def fourier(facts: LensFacts) -> str:
     """Makes ``pictures_of``, from spectra to pictures, and what it takes."""
-    grey = recipe.shape[0] == 1
+    grey = facts.shape[0] == 1
     code = _FOURIER.format(returns=_GREY if grey else _COLOUR)
     return code if grey else f"{_colours()}\n{code}"
 
@@ -46,9 +46,9 @@ def pictures_of(parameters):
 '''
 
 
-def noise(recipe: LensRecipe) -> str:
+def noise(facts: LensFacts) -> str:
     """Makes ``parameters``, nearly grey spectra by ``SEEDS``, ``(N, C, H, W // 2 + 1, 2)``."""
-    return _NOISE.format(channels=recipe.shape[0])
+    return _NOISE.format(channels=facts.shape[0])
 
 
 _NOISE = """\
@@ -59,9 +59,9 @@ noise = [
 parameters = (0.01 * torch.stack(noise)).requires_grad_()  # real and imaginary parts"""
 
 
-def maco(recipe: LensRecipe) -> str:
+def maco(facts: LensFacts) -> str:
     """Makes ``pictures_of``, from phases to pictures, and ``parameters``, phases by ``SEEDS``."""
-    grey = recipe.shape[0] == 1
+    grey = facts.shape[0] == 1
     files = "\n".join(
         f"    {quoted(each.path.name)}," for each in samples() if each.kind == "photo"
     )

@@ -1,17 +1,17 @@
 """A picture on the screen as a PyTorch script that draws the same picture without HookViz.
 
->>> code = script(recipe_of(model, "cat.jpg", grid))  # doctest: +SKIP
+>>> code = script(picture_facts_of(model, "cat.jpg", grid))  # doctest: +SKIP
 """
 
 from hookviz.codegen import picture
 from hookviz.codegen.assembling import assembled
-from hookviz.codegen.facts import Recipe, recipe_of
+from hookviz.codegen.facts import PictureFacts, picture_facts_of
 from hookviz.codegen.wording import quoted
 
-__all__ = ["Recipe", "recipe_of", "script"]
+__all__ = ["PictureFacts", "picture_facts_of", "script"]
 
 
-def script(recipe: Recipe) -> str:
+def script(facts: PictureFacts) -> str:
     """Python that draws the picture anew with PyTorch, torchvision, NumPy, matplotlib and Pillow.
 
     It reads the image, and weights that are no download, from the folder where it runs, and writes
@@ -20,9 +20,9 @@ def script(recipe: Recipe) -> str:
     Values that are not finite end it, since it has no colours for them. What only the person has,
     such as their own network's code, it leaves to be filled in, and says so when it is run.
     """
-    shown = f"{recipe.top} channels" if recipe.top else "all channels"
+    shown = f"{facts.top} channels" if facts.top else "all channels"
     head = (
-        f"# HookViz's picture of {shown} of layer {quoted(str(recipe.address))} in the network\n"
-        f"# {quoted(recipe.model)} for the image {quoted(recipe.image)}, drawn without HookViz."
+        f"# HookViz's picture of {shown} of layer {quoted(str(facts.address))} in the network\n"
+        f"# {quoted(facts.model)} for the image {quoted(facts.image)}, drawn without HookViz."
     )
-    return assembled(head, recipe, (part(recipe) for part in picture.PARTS))
+    return assembled(head, facts, (part(facts) for part in picture.PARTS))

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from hookviz.codegen.facts import Recipe
+from hookviz.codegen.facts import PictureFacts
 
 
 def quoted(text: str) -> str:
@@ -23,9 +23,9 @@ def file_name(name: str, ending: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII) + f".{ending}"
 
 
-def picture_file(recipe: Recipe, more: str = "") -> str:
+def picture_file(facts: PictureFacts, more: str = "") -> str:
     """The name of a picture to write, as a string."""
-    return quoted(file_name(f"{recipe.model}-{recipe.address}{more}", "png"))
+    return quoted(file_name(f"{facts.model}-{facts.address}{more}", "png"))
 
 
 def to_fill_in(function: str, says: str, then: str) -> str:

@@ -17,6 +17,8 @@ from torch import Tensor
 
 from hookviz.capturing.layer_trace import steps_after
 from hookviz.capturing.ordinary import check_ordinary
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import constant, constants, in_order
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError, SettingError
@@ -321,12 +323,99 @@ def _percent(share: float) -> str:
     return number(100 * float(share))
 
 
+def script(facts: LensFacts) -> LensCode:
+    """Scores and maps before and after the edit."""
+    later = facts.chosen["downstream"] or _next(facts)
+    mode, channels = str(facts.chosen["mode"]), list(facts.chosen["channels"])
+    facts = replace(facts, chosen={**facts.chosen, "downstream": later, "channels": channels})
+    lines = [constants(facts, layer="whose channels are edited")]
+    lines += [constant(facts, "downstream", "which is watched")] if later else []
+    lines += [constants(facts, **_ASKED.get(mode, {}))] if mode in _ASKED else []
+    names = "(LAYER, DOWNSTREAM)" if later else "(LAYER,)"
+    lines += [_RECORD.format(names=names)]
+    if channels:
+        lines += [constant(facts, "channels")]
+    else:
+        lines += [_ALL if mode == "threshold" else _STRONGEST]
+    lines += [_EDIT.format(edit=_EDITS[mode])]
+    values = {"channels": "CHANNELS"}
+    for when in ("before", "after"):
+        values[f"logits_{when}"] = f"logits_{when}.numpy()"
+        values[f"probabilities_{when}"] = f"logits_{when}.softmax(0).numpy()"
+        values[when] = f"maps_{when}[LAYER]"
+        if later:
+            values[f"downstream_{when}"] = f"maps_{when}[DOWNSTREAM]"
+    return in_order(*lines), values
+
+
+def _next(facts: LensFacts) -> str | None:
+    """The conv layer that runs next."""
+    after = facts.convs.index(facts.chosen["layer"]) + 1
+    return facts.convs[after] if after < len(facts.convs) else None
+
+
+_ASKED = {
+    "scale": {"factor": "that the channels are multiplied by"},
+    "threshold": {"limit": "up to which |x| becomes 0"},
+}
+_RECORD = '''NAMES = {names}
+
+
+def run():
+    """The scores before the softmax, and what the layers put out in their first calls."""
+    maps = {{}}
+
+    def keep_as(name):
+        def keep(module, inputs, output):  # a copy: an in-place ReLU may write over it
+            maps.setdefault(name, output[0].clone().numpy())
+
+        return keep
+
+    handles = [model.get_submodule(name).register_forward_hook(keep_as(name)) for name in NAMES]
+    with torch.no_grad():
+        logits = model(batch)[0]
+    for handle in handles:
+        handle.remove()
+    return logits, maps
+
+
+logits_before, maps_before = run()'''
+_STRONGEST = """\
+# None was chosen: the strongest one, by mean |x|.
+strength = np.abs(maps_before[LAYER].astype(np.float64)).mean((1, 2))
+CHANNELS = [strength.argmax()]"""
+_ALL = "CHANNELS = list(range(len(maps_before[LAYER])))"
+_EDIT = """\
+
+
+def edit(module, inputs, output):
+    output = output.clone()
+{edit}
+    return output  # what a hook returns takes the output's place
+
+
+# Hooks run in the order in which they were registered: what is kept after this one is edited.
+model.get_submodule(LAYER).register_forward_hook(edit)
+logits_after, maps_after = run()"""
+_EDITS = {
+    "switch off": "    output[:, CHANNELS] = 0",
+    "keep only": """\
+    others = [channel for channel in range(output.shape[1]) if channel not in CHANNELS]
+    output[:, others] = 0""",
+    "scale": "    output[:, CHANNELS] *= FACTOR",
+    "threshold": """\
+    weak = output[:, CHANNELS].abs() <= LIMIT
+    output[:, CHANNELS] = output[:, CHANNELS].masked_fill(weak, 0)""",
+}
+
+
 LENS = Lens(
     slug="ablate",
     title=mark("Switch channels off"),
     question=mark("What if it lacked this?"),
     sentence=mark("What the network says, and computes next, when channels of a layer are edited."),
     run=run,
+    script=script,
     parameters=(
         LayerChoice(default="first"),  # with layers behind it to watch
         Channels(

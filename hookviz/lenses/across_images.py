@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from hookviz.capturing import engine
 from hookviz.capturing.features import named
 from hookviz.capturing.inputs import prepare
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import MAPS_OF, batches, constants, file_of, in_order
 from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.drawing.grid import coloured
 from hookviz.drawing.overlay import input_picture
@@ -235,12 +237,38 @@ def _row(found: _Found) -> tuple[str | int, ...]:
     )
 
 
+def script(facts: LensFacts) -> LensCode:
+    """A pass for each image, in the order in which the lens has them."""
+    inputs = batches(file_of(name) for name in named(facts.chosen["images"]))
+    lines = in_order(constants(facts, layer="", channel="from 0"), MAPS_OF, inputs, _MAPS, _NUMBERS)
+    values = {"names": "np.array(names)"}
+    values |= {name: name for name in ("highest", "mean", "place")}
+    apart = [name for name in facts.values if name.startswith("map_")]
+    each = {name: f"maps[{name.removeprefix('map_')}]" for name in apart}
+    return lines, values | (each or {"maps": "np.stack(maps)"})
+
+
+_MAPS = """\
+found = {file: maps_of(each)[CHANNEL] for file, each in batches.items()}  # (rows, columns) each
+tops = {file: each.max(initial=-np.inf, where=np.isfinite(each)) for file, each in found.items()}
+# The image looked at comes first, then the others by their highest value.
+names = [IMAGE, *sorted(list(found)[1:], key=lambda file: -tops[file])]
+maps = [found[file] for file in names]"""
+_NUMBERS = """\
+finite = [values[np.isfinite(values)] for values in maps]
+highest = np.array([values.max() if values.size else np.nan for values in finite], np.float32)
+mean = np.array([values.mean(dtype=np.float64) if values.size else np.nan for values in finite])
+filled = [np.where(np.isfinite(values), values, -np.inf) for values in maps]
+place = np.array([divmod(values.argmax(), values.shape[1]) for values in filled])"""
+
+
 LENS = Lens(
     slug="across-images",
     title=mark("One channel across images"),
     question=mark("Where else does it respond?"),
     sentence=mark("One channel's map on every sample and on your own images, side by side."),
     run=run,
+    script=script,
     parameters=(
         LayerChoice(kind="maps", default="last map"),
         ChannelChoice(),

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import SCORES_WITHOUT, constants, in_order, target
 from hookviz.drawing.chosen_channels import with_channels
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
@@ -174,6 +176,31 @@ def _panels(
     return TextPanel(says), chart, grid, table
 
 
+def script(facts: LensFacts) -> LensCode:
+    """What the class's score and probability change by without each channel."""
+    lines = [
+        constants(facts, layer="whose channels are switched off"),
+        target(facts),
+        SCORES_WITHOUT,
+    ]
+    lines.append(_CHANGES)
+    return in_order(*lines), {
+        "logit_change": "np.array(logit_change)",
+        "probability_change": "np.array(probability_change)",
+        "logit": "before[TARGET].item()",
+        "probability": "before.softmax(0)[TARGET].item()",
+    }
+
+
+_CHANGES = """\
+logit_change, probability_change = [], []
+layer = model.get_submodule(LAYER)
+for channel in range(layer.out_channels):  # a pass for each
+    after = scores_without(layer, channel)
+    logit_change.append((after - before)[TARGET].item())
+    probability_change.append((after.softmax(0) - before.softmax(0))[TARGET].item())"""
+
+
 LENS = Lens(
     slug="channels-that-matter",
     title=mark("Channels that matter"),
@@ -182,5 +209,6 @@ LENS = Lens(
         "Which single channel of a layer a class needs most: each is switched off by itself."
     ),
     run=run,
+    script=script,
     parameters=(LayerChoice(), ClassChoice()),
 )

@@ -2,6 +2,9 @@
 
 import numpy as np
 
+from hookviz.codegen import optimizing, picture_space
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import constants, in_order
 from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, TextPanel
@@ -86,6 +89,49 @@ def _output(subject: Subject, layer: str, optimization: Optimization, value: flo
     }
 
 
+def script(facts: LensFacts) -> LensCode:
+    """The image's own spectrum to begin with, and as many steps as were done."""
+    (steps,) = facts.values["history"]
+    grey = facts.shape[0] == 1
+    lines = (
+        constants(facts, layer=""),
+        f"STEPS = {steps}  # {optimizing.STEPS_SAYS}",
+        constants(facts, rate="how far each step goes", seed="of how the image is moved"),
+        "SIZE = batch.shape[2:]  # rows and columns of pixels",
+        optimizing.as_input(facts),
+        picture_space.fourier(facts),
+        optimizing.moved(),
+        optimizing.output_of(of="LAYER"),
+        _VALUES,
+        _BEGIN.format(mixed="" if grey else _INDEPENDENT),
+        optimizing.climb("0.05 * RATE", steady=True, loss=["-values.sum()"]),
+        optimizing.levels(facts),
+    )
+    return in_order(*lines), {
+        "picture": "shown[0]",
+        "before": "np.array(history[0][0])",
+        "after": "values[0].item()",
+        "history": "np.array(history)[:, 0]",
+    }
+
+
+_VALUES = '''
+
+def values_of(output):
+    """The mean square of all that the layer puts out (Mordvintsev et al., 2015), (N,)."""
+    return output.square().flatten(1).mean(1)
+
+'''
+_BEGIN = """
+# The image's own spectrum, without the bounds of black and white, which have infinite logits.
+plain = ((batch - low) / (high - low)).clamp(0.02, 0.98).logit()
+{mixed}spectrum = torch.fft.rfft2(4 * plain, norm="ortho") / SCALE
+parameters = torch.view_as_real(spectrum).contiguous().requires_grad_()"""
+_INDEPENDENT = """\
+plain = torch.einsum("dc,nchw->ndhw", COLOURS.inverse(), plain)
+"""
+
+
 LENS = Lens(
     slug="dream",
     title="DeepDream",
@@ -94,6 +140,7 @@ LENS = Lens(
         "The image, changed step by step so that a layer sees more of what it sees in it."
     ),
     run=run,
+    script=script,
     parameters=(
         LayerChoice(kind="any", default="last conv", help=mark("Whose activation is to grow.")),
         steps_choice(64, 1024),

@@ -2,6 +2,14 @@
 
 import numpy as np
 
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import (
+    GRADIENT_AT,
+    baseline,
+    constants,
+    in_order,
+    value_of,
+)
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
@@ -194,12 +202,39 @@ def _notes(subject: Subject, quantity: Quantity, result: IntegratedGradients) ->
     return notes
 
 
+def script(facts: LensFacts) -> LensCode:
+    """A pass there and back for each point of the way."""
+    steps = constants(facts, steps="points on the way")
+    lines = in_order(*value_of(facts), GRADIENT_AT, steps, baseline(facts), _WAY)
+    return lines, {
+        "map": "attribution.sum(0)",
+        "attribution": "attribution",
+        "value": "value",
+        "start": "start",
+        "completeness_error": "error",
+    }
+
+
+_WAY = """\
+# The points of the Gauss-Legendre rule on 0 to 1, and their weights.
+points, weights = np.polynomial.legendre.leggauss(STEPS)
+total = np.zeros(batch.shape[1:])
+for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
+    total += weight * gradient_at(baseline + point * (batch - baseline))[0]
+attribution = total * (batch - baseline)[0].numpy()  # (C, H, W)
+with torch.no_grad():
+    value, start = value_of(batch).item(), value_of(baseline).item()
+# What the pixels add comes to the difference, but for this share of it.
+error = abs(attribution.sum() - (value - start)) / abs(value - start)"""
+
+
 LENS = Lens(
     slug="integrated-gradients",
     title=mark("Integrated gradients"),
     question=mark("What does each pixel add?"),
     sentence=mark("How much of a score each pixel adds or takes, from a blank image to this one."),
     run=run,
+    script=script,
     parameters=(
         *QUANTITY,
         OneOf(

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import baseline, constants, in_order, value_of
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.framing import on_input
 from hookviz.drawing.grid import coloured, make_grid
@@ -160,6 +162,36 @@ def _says(what: str, windows: Windows, result: Occlusion, most: float, box: Box)
     )
 
 
+def script(facts: LensFacts) -> LensCode:
+    """A pass for each position of the square."""
+    stride = min(facts.chosen["stride"], facts.chosen["window"])
+    sizes = in_order(
+        constants(facts, window="side of the square in pixels"),
+        f"STRIDE = {stride}  # from one to the next",
+    )
+    lines = in_order(*value_of(facts), sizes, baseline(facts), _HIDE)
+    return lines, {"map": "total / covers", "drops": "drops", "value": "value"}
+
+
+_HIDE = """\
+# The last square of a row or column is cut off where it reaches past the input.
+high, wide = batch.shape[2:]
+tops = range(0, high - WINDOW + STRIDE, STRIDE)
+lefts = range(0, wide - WINDOW + STRIDE, STRIDE)
+drops = np.zeros((len(tops), len(lefts)))
+total, covers = np.zeros((high, wide)), np.zeros((high, wide))
+with torch.no_grad():
+    value = value_of(batch).item()
+    for row, top in enumerate(tops):
+        for column, left in enumerate(lefts):
+            part = np.s_[..., top : top + WINDOW, left : left + WINDOW]
+            hidden = batch.clone()
+            hidden[part] = baseline[part]
+            drops[row, column] = value - value_of(hidden).item()
+            total[part] += drops[row, column]
+            covers[part] += 1"""
+
+
 LENS = Lens(
     slug="occlusion",
     title=mark("Occlusion"),
@@ -168,6 +200,7 @@ LENS = Lens(
         "Which parts of the image a score needs: each is hidden in turn, and the score falls."
     ),
     run=run,
+    script=script,
     parameters=(
         *QUANTITY,
         OneOf(

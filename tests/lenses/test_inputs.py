@@ -11,7 +11,14 @@ import hookviz
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.panels import GridPanel, TablePanel, TextPanel
 from hookviz.lenses.contract.result import LensResult
+from tests.codegen.script_cases import RESNET, SQUEEZENET, ScriptCase
 from tests.networks import as_model, hook_count, random_input, seeded
+
+SCRIPTS = (
+    ScriptCase(),
+    ScriptCase({"layer": "layer2.1.relu", "call": 1}, RESNET),
+    ScriptCase({"layer": "features.1"}, SQUEEZENET),
+)
 
 
 class Leaf(nn.Module):

@@ -5,8 +5,20 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import TextPanel
+from tests.codegen.script_cases import RESNET, SHAPESNET, ScriptCase
 from tests.networks import as_model, random_input, seeded
 from tests.pictures import picture
+
+SCRIPTS = (  # here a point of the way at a time
+    ScriptCase({"steps": 5}, rounding=1e-5),
+    ScriptCase({"baseline": "grey", "target": 1, "steps": 4}, SHAPESNET, 1e-5),
+    ScriptCase(
+        {"layer": "layer2.0.conv1", "channel": 3, "steps": 4, "baseline": "blurred"},
+        RESNET,
+        1e-5,
+    ),
+)
+NOT_IN_SCRIPT = ("completeness_error",)  # itself a difference of the size of rounding
 
 
 def texts(result: hookviz.LensResult) -> str:

@@ -13,7 +13,15 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, TablePanel, TextPanel
 from hookviz.lenses.contract.result import LensResult
+from tests.codegen.script_cases import RESNET, SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import as_model, hook_count, random_input, seeded
+
+SCRIPTS = (
+    ScriptCase(),
+    ScriptCase({"show": "norm over inputs", "threshold": 0.3}, RESNET),
+    ScriptCase({"layer": "features.3.squeeze", "threshold": 0.2}, SQUEEZENET),
+    ScriptCase({"layer": "stage1.first.conv", "channel": 4, "threshold": 1.0}, SHAPESNET),
+)
 
 
 class Standardised(nn.Conv2d):

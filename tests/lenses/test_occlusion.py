@@ -7,8 +7,27 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.drawing.panels import GridPanel, ImagePanel, TextPanel
 from hookviz.errors import SettingError
+from tests.codegen.script_cases import SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import as_model, random_input
 from tests.pictures import picture
+
+SCRIPTS = (  # here a square at a time
+    ScriptCase({"window": 20, "stride": 16}, rounding=1e-4),
+    ScriptCase({"baseline": "blurred", "target": 1, "stride": 30}, SHAPESNET, 1e-4),
+    ScriptCase(
+        {
+            "layer": "features.3.expand1x1",
+            "channel": 5,
+            "row": 3,
+            "column": 2,
+            "baseline": "black",
+            "window": 24,
+            "stride": 20,
+        },
+        SQUEEZENET,
+        1e-4,
+    ),
+)
 
 
 def texts(result: hookviz.LensResult) -> str:

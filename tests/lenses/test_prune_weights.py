@@ -12,8 +12,35 @@ import hookviz
 from hookviz.drawing.panels import ChartPanel, FilePanel, GridPanel, TablePanel, TextPanel
 from hookviz.explaining.pruning import METHODS, OF_CHANNELS
 from hookviz.types import Model
+from tests.codegen.script_cases import RESNET, SHAPESNET, SQUEEZENET, ScriptCase
 from tests.explaining.test_pruning import pruned_by_torch
 from tests.networks import Tiny, as_model, random_input, seeded
+
+SCRIPTS = (
+    ScriptCase(),
+    ScriptCase({"most": 60, "step": 25, "keep": 70}, SQUEEZENET),
+    ScriptCase({"where": "this layer alone", "layer": "stage1.first.conv"}, SHAPESNET),
+    ScriptCase({"method": "random weights", "seed": 3, "step": 40}, SHAPESNET),
+    ScriptCase({"method": "channels by L1 norm", "step": 40, "keep": 30}, RESNET),
+    ScriptCase(
+        {"method": "channels by L2 norm", "step": 40, "biases": "stay, as in torch.nn.utils.prune"},
+        SHAPESNET,
+    ),
+    ScriptCase({"method": "random channels", "seed": 5, "step": 40}, SQUEEZENET),
+    ScriptCase(
+        {
+            "method": "channels by effect",
+            "where": "this layer alone",
+            "layer": "stage1.first.conv",
+            "step": 40,
+        },
+        SHAPESNET,
+    ),
+)
+NOT_IN_SCRIPT = (  # of the smaller network, which takes HookViz to make
+    *("smaller_logits", "smaller_difference", "parameters", "multiply_adds"),
+    "seconds_of_a_pass",
+)
 
 
 def test_it_agrees_with_pytorchs_own_pruning(tiny: Model, noise: Tensor) -> None:

@@ -10,8 +10,21 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import ImagePanel, TextPanel
+from tests.codegen.script_cases import SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import as_model, random_input, seeded
 from tests.pictures import picture
+
+SCRIPTS = (
+    ScriptCase(),
+    ScriptCase({"method": "input × gradient", "target": 1}, SHAPESNET),
+    ScriptCase({"beside_random": True}, SHAPESNET),
+    ScriptCase({"method": "SmoothGrad", "samples": 3, "noise": 0.2}, SQUEEZENET),
+    ScriptCase({"method": "guided backpropagation"}),
+    ScriptCase({"layer": "features.3.expand1x1", "channel": 5}, SQUEEZENET),
+    ScriptCase({"layer": "stage1.first.conv", "channel": 7, "method": "SmoothGrad"}, SHAPESNET),
+)
+NOT_IN_SCRIPT = ("random_map", "rank_correlation")  # of other weights
+
 
 METHODS = ("gradient", "input × gradient", "SmoothGrad", "guided backpropagation")
 

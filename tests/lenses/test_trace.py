@@ -11,8 +11,13 @@ from torch import Tensor, fx, nn
 import hookviz
 from hookviz.drawing.panels import ChartPanel, ImagePanel, TextPanel, TreePanel
 from hookviz.lenses.contract.result import LensResult
+from tests.codegen.script_cases import CONVNEXT, ScriptCase
 from tests.networks import as_model, hook_count, random_input, seeded
 from tests.tally import Tally
+
+SCRIPTS = (ScriptCase(), ScriptCase(networks=CONVNEXT))
+NOT_IN_SCRIPT = ("seconds",)  # no two passes take the same time
+
 
 Edges = list[tuple[int, int]]
 CALL, STEPS, FROM, MILLISECONDS, TIME, MEMORY = 2, 3, 4, 7, 8, 10  # columns of the table

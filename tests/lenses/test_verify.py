@@ -13,7 +13,11 @@ import hookviz
 from hookviz.capturing.cache import Budget
 from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
 from hookviz.lenses.contract.result import LensResult
+from tests.codegen.script_cases import CONVNEXT, ScriptCase
 from tests.networks import as_model, hook_count, random_input, seeded
+
+# In double precision too a sum's order may depend on where the numbers lie in memory.
+SCRIPTS = (ScriptCase(rounding=1e-8), ScriptCase(networks=CONVNEXT, rounding=1e-8))
 
 
 class Overwriting(nn.Module):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hookviz.capturing import engine
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
+from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.drawing.panels import Panel
 from hookviz.errors import ModelError
 from hookviz.language.naming import class_label
@@ -110,6 +111,7 @@ class Lens:
         sentence: what a student sees by it, in one sentence.
         parameters: what can be chosen.
         run: the work: a subject and one keyword per parameter in, a `LensOutput` out.
+        script: writes the same computation as code for *Copy as code*, from `LensFacts`.
     """
 
     slug: str
@@ -118,3 +120,4 @@ class Lens:
     sentence: str
     run: Callable[..., LensOutput] = field(repr=False)
     parameters: tuple[Parameter, ...] = ()
+    script: Callable[[LensFacts], LensCode] = field(repr=False, kw_only=True)
