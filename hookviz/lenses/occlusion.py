@@ -4,6 +4,7 @@ import numpy as np
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import baseline, constants, in_order, value_of
+from hookviz.codegen.sources import source_of
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.framing import on_input
 from hookviz.drawing.grid import coloured, make_grid
@@ -11,7 +12,14 @@ from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.errors import SettingError
 from hookviz.explaining.backward import Quantity
 from hookviz.explaining.baselines import BASELINES, baseline_of
-from hookviz.explaining.occlusion import Occlusion, Windows, occlusion
+from hookviz.explaining.occlusion import (
+    Occlusion,
+    Windows,
+    hidden,
+    occlusion,
+    over_pixels,
+    squares,
+)
 from hookviz.explaining.receptive_field import Box
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
@@ -163,33 +171,24 @@ def _says(what: str, windows: Windows, result: Occlusion, most: float, box: Box)
 
 
 def script(facts: LensFacts) -> LensCode:
-    """A pass for each position of the square."""
+    """Write a pass for each position of the square."""
     stride = min(facts.chosen["stride"], facts.chosen["window"])
     sizes = in_order(
         constants(facts, window="side of the square in pixels"),
         f"STRIDE = {stride}  # from one to the next",
     )
-    lines = in_order(*value_of(facts), sizes, baseline(facts), _HIDE)
-    return lines, {"map": "total / covers", "drops": "drops", "value": "value"}
+    functions = source_of(squares, hidden, over_pixels)
+    lines = in_order(*value_of(facts), sizes, baseline(facts), functions, _DROPS)
+    return lines, {"map": "over_pixels(drops, boxes)", "drops": "drops", "value": "value"}
 
 
-_HIDE = """\
-# The last square of a row or column is cut off where it reaches past the input.
-high, wide = batch.shape[2:]
-tops = range(0, high - WINDOW + STRIDE, STRIDE)
-lefts = range(0, wide - WINDOW + STRIDE, STRIDE)
-drops = np.zeros((len(tops), len(lefts)))
-total, covers = np.zeros((high, wide)), np.zeros((high, wide))
+_DROPS = """
+boxes = squares(*batch.shape[2:], WINDOW, STRIDE)
 with torch.no_grad():
     value = value_of(batch).item()
-    for row, top in enumerate(tops):
-        for column, left in enumerate(lefts):
-            part = np.s_[..., top : top + WINDOW, left : left + WINDOW]
-            hidden = batch.clone()
-            hidden[part] = baseline[part]
-            drops[row, column] = value - value_of(hidden).item()
-            total[part] += drops[row, column]
-            covers[part] += 1"""
+    drops = [value - value_of(hidden(batch, box, baseline)).item() for box in boxes]
+rows = len({top for top, _, _, _ in boxes})
+drops = np.reshape(drops, (rows, -1))"""
 
 
 LENS = Lens(
