@@ -10,12 +10,18 @@ from hookviz.codegen.lens_parts import (
     in_order,
     value_of,
 )
+from hookviz.codegen.sources import source_of
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.backward import Quantity
 from hookviz.explaining.baselines import BASELINES, baseline_of
-from hookviz.explaining.integrated_gradients import IntegratedGradients, integrated_gradients
+from hookviz.explaining.integrated_gradients import (
+    IntegratedGradients,
+    completeness_error,
+    gauss_legendre,
+    integrated_gradients,
+)
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
@@ -203,29 +209,26 @@ def _notes(subject: Subject, quantity: Quantity, result: IntegratedGradients) ->
 
 
 def script(facts: LensFacts) -> LensCode:
-    """A pass there and back for each point of the way."""
+    """Write a pass there and back for each point of the way."""
     steps = constants(facts, steps="points on the way")
-    lines = in_order(*value_of(facts), GRADIENT_AT, steps, baseline(facts), _WAY)
+    functions = source_of(gauss_legendre, completeness_error)
+    lines = in_order(*value_of(facts), GRADIENT_AT, functions, steps, baseline(facts), _WAY)
     return lines, {
         "map": "attribution.sum(0)",
         "attribution": "attribution",
         "value": "value",
         "start": "start",
-        "completeness_error": "error",
+        "completeness_error": "completeness_error(attribution, value - start)",
     }
 
 
 _WAY = """\
-# The points of the Gauss-Legendre rule on 0 to 1, and their weights.
-points, weights = np.polynomial.legendre.leggauss(STEPS)
 total = np.zeros(batch.shape[1:])
-for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
+for point, weight in zip(*gauss_legendre(STEPS), strict=True):
     total += weight * gradient_at(baseline + point * (batch - baseline))[0]
 attribution = total * (batch - baseline)[0].numpy()  # (C, H, W)
 with torch.no_grad():
-    value, start = value_of(batch).item(), value_of(baseline).item()
-# What the pixels add comes to the difference, but for this share of it.
-error = abs(attribution.sum() - (value - start)) / abs(value - start)"""
+    value, start = value_of(batch).item(), value_of(baseline).item()"""
 
 
 LENS = Lens(
