@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 
 from hookviz.codegen.lens_facts import LensFacts
-from hookviz.codegen.sources import source_of
 from hookviz.codegen.wording import quoted
-from hookviz.explaining.baselines import LEVELS, blurred
+from hookviz.explaining.baselines import BLUR, LEVELS, REACH
 from hookviz.images.samples import samples
 
 
@@ -204,16 +203,24 @@ def gradient_at(images):
 def baseline(facts: LensFacts) -> str:
     """Makes ``baseline``, what stands for nothing, of the batch's shape."""
     kind = str(facts.chosen["baseline"])
-    if kind == "blurred":
-        return f"\n\n{source_of(blurred)}\n\n\nbaseline = blurred(batch)"
-    if kind == "zero":
-        return "baseline = torch.zeros_like(batch)  # the mean colour, as the network gets it"
+    if kind not in LEVELS:
+        return _BASELINES[kind].format(share=round(1 / BLUR), reach=REACH)
     steps = facts.preprocess
     assert steps is not None  # or the lens has refused it
     colour = [(LEVELS[kind] - mean) / std for mean, std in zip(steps.mean, steps.std, strict=True)]
     return _COLOUR.format(kind=kind, colour=", ".join(map(repr, colour)))
 
 
+_BASELINES = {
+    "zero": "baseline = torch.zeros_like(batch)  # the mean colour, as the network gets it",
+    "blurred": """\
+# The input itself, blurred: rows and columns one after the other.
+high, wide = batch.shape[2:]
+deviation = min(high, wide) / {share}
+reach = [min(side - 1, round({reach} * deviation)) for side in (wide, high)]
+baseline = F.gaussian_blur(batch, [2 * reach[0] + 1, 1], deviation)
+baseline = F.gaussian_blur(baseline, [1, 2 * reach[1] + 1], deviation)""",
+}
 _COLOUR = """\
 # {kind}, as the network gets it.
 colour = torch.tensor([{colour}])

@@ -23,6 +23,9 @@ BASELINES = (mark("zero"), mark("grey"), mark("black"), mark("blurred"))
 LEVELS = {"grey": 0.5, "black": 0.0}
 """Of the baselines that are a colour, the level in each channel of the image, 0…1."""
 
+BLUR, REACH = 1 / 16, 3
+"""The Gaussian's deviation by the shorter side, and how many deviations it reaches."""
+
 
 def baseline_of(model: Model, model_input: ModelInput, kind: str) -> Tensor:
     """The baseline of an input, of its shape and type, ``(1, C, H, W)``.
@@ -34,7 +37,7 @@ def baseline_of(model: Model, model_input: ModelInput, kind: str) -> Tensor:
     if kind == "zero":
         return torch.zeros_like(image)
     if kind == "blurred":
-        return blurred(image)
+        return _blurred(image)
     steps = model.preprocess
     if not isinstance(steps, Preprocess) or len(steps.mean) != image.shape[1]:
         raise SettingError(
@@ -51,14 +54,11 @@ def baseline_of(model: Model, model_input: ModelInput, kind: str) -> Tensor:
     return colour.view(1, -1, 1, 1).expand_as(image).clone()
 
 
-def blurred(image: Tensor) -> Tensor:
-    """Return the input under a Gaussian whose deviation is a sixteenth of the shorter side.
-
-    Rows and columns one after the other, which is the same Gaussian in less time.
-    """
+def _blurred(image: Tensor) -> Tensor:
+    """Rows and columns one after the other, which is the same Gaussian in less time."""
     rows, columns = image.shape[2:]
-    deviation = min(rows, columns) / 16
-    width, height = (2 * min(side - 1, round(3 * deviation)) + 1 for side in (columns, rows))
-    across = F.gaussian_blur(image, [width, 1], deviation)
-    both: Tensor = F.gaussian_blur(across, [1, height], deviation)
-    return both
+    deviation = BLUR * min(rows, columns)
+    reach = [min(side - 1, round(REACH * deviation)) for side in (columns, rows)]
+    across = F.gaussian_blur(image, [2 * reach[0] + 1, 1], deviation)
+    blurred: Tensor = F.gaussian_blur(across, [1, 2 * reach[1] + 1], deviation)
+    return blurred
