@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 from hookviz.codegen.lens_facts import LensFacts
+from hookviz.codegen.sources import source_of
 from hookviz.codegen.wording import quoted
-from hookviz.explaining.baselines import BLUR, LEVELS, REACH
+from hookviz.explaining.baselines import LEVELS, blurred
 from hookviz.images.samples import samples
 
 
@@ -108,26 +109,6 @@ def tensors_in(value):
 
 '''
 
-MAPS_OF = f'''
-{TENSORS_IN.strip()}
-
-
-def maps_of(batch):
-    """The first maps that the layer puts out for one image, (channels, rows, columns)."""
-    outputs = []
-
-    def keep(module, inputs, output):  # copies: an in-place ReLU may write over them
-        outputs.extend(each.clone() for each in tensors_in(output) if each.ndim == 4)
-
-    handle = model.get_submodule(LAYER).register_forward_hook(keep)
-    with torch.no_grad():
-        model(batch)
-    handle.remove()
-    return outputs[0][0].numpy()
-
-'''
-
-
 SCORES_WITHOUT = '''
 def scores_without(layer, channel):
     """The scores before the softmax, with 0 for what the layer puts out in a channel."""
@@ -149,44 +130,46 @@ with torch.no_grad():
 '''
 
 
-def value_of(facts: LensFacts) -> list[str]:
-    """Defines ``value_of(images)``: a class's score, or the mean or a cell of a layer's channel."""
-    if facts.chosen["layer"] is None:
-        return [target(facts), _SCORE]
-    asked = {"layer": "asked about", "channel": "whose mean it is"}
-    if facts.chosen.get("row", -1) < 0:
-        return [constants(facts, **asked), _channel("the mean", "[0, CHANNEL].mean()")]
-    asked |= {"channel": "of it", "row": "of the channel", "column": "of the channel"}
-    return [constants(facts, **asked), _channel("a cell", "[0, CHANNEL, ROW, COLUMN]")]
+FORWARD = '''
+def forward(images, *names):
+    """What the network puts out, and by name what these layers put out in their first calls."""
+    outputs = {}
 
+    def hold_as(name):
+        def hold(module, inputs, output):  # a forward hook: what it returns goes on in its place
+            outputs.setdefault(name, output)
+            return output.clone()  # an in-place ReLU that follows would write over the original
 
-_SCORE = '''
+        return hold
 
-def value_of(images):
-    """The class's score, before the softmax."""
-    return model(images)[0, TARGET]
+    handles = [model.get_submodule(name).register_forward_hook(hold_as(name)) for name in names]
+    scores = model(images)
+    for handle in handles:
+        handle.remove()
+    return scores, outputs
 
 '''
 
 
-def _channel(what: str, part: str) -> str:
-    return _CHANNEL.format(what=what, part=part)
+def value_of(facts: LensFacts) -> list[str]:
+    """Define ``value_of(images)``: a class's score, or the mean or a cell of a layer's channel."""
+    if facts.chosen["layer"] is None:
+        says, code = "The class's score, before the softmax.", "model(images)[0, TARGET]"
+        return [target(facts), _VALUE_OF.format(says=says, code=code)]
+    comments, part = {"layer": "asked about", "channel": "whose mean it is"}, "CHANNEL].mean()"
+    says = "The mean of the channel, in the layer's first call."
+    if facts.chosen.get("row", -1) >= 0:
+        comments |= {"channel": "of it", "row": "of the channel", "column": "of the channel"}
+        says, part = "A cell of the channel, in the layer's first call.", "CHANNEL, ROW, COLUMN]"
+    code = f"forward(images, LAYER)[1][LAYER][0, {part}"
+    return [constants(facts, **comments), FORWARD, _VALUE_OF.format(says=says, code=code)]
 
 
-_CHANNEL = '''
+_VALUE_OF = '''
 
 def value_of(images):
-    """{what} of the channel, in the layer's first call."""
-    outputs = []
-
-    def hold(module, inputs, output):
-        outputs.append(output)
-        return output.clone()  # an in-place ReLU that follows would write over the original
-
-    handle = model.get_submodule(LAYER).register_forward_hook(hold)
-    model(images)
-    handle.remove()
-    return outputs[0]{part}
+    """{says}"""
+    return {code}
 
 '''
 GRADIENT_AT = '''
@@ -203,24 +186,16 @@ def gradient_at(images):
 def baseline(facts: LensFacts) -> str:
     """Makes ``baseline``, what stands for nothing, of the batch's shape."""
     kind = str(facts.chosen["baseline"])
-    if kind not in LEVELS:
-        return _BASELINES[kind].format(share=round(1 / BLUR), reach=REACH)
+    if kind == "zero":
+        return "baseline = torch.zeros_like(batch)  # the mean colour, as the network gets it"
+    if kind == "blurred":
+        return in_order(source_of(blurred), "baseline = blurred(batch)")
     steps = facts.preprocess
     assert steps is not None  # or the lens has refused it
     colour = [(LEVELS[kind] - mean) / std for mean, std in zip(steps.mean, steps.std, strict=True)]
     return _COLOUR.format(kind=kind, colour=", ".join(map(repr, colour)))
 
 
-_BASELINES = {
-    "zero": "baseline = torch.zeros_like(batch)  # the mean colour, as the network gets it",
-    "blurred": """\
-# The input itself, blurred: rows and columns one after the other.
-high, wide = batch.shape[2:]
-deviation = min(high, wide) / {share}
-reach = [min(side - 1, round({reach} * deviation)) for side in (wide, high)]
-baseline = F.gaussian_blur(batch, [2 * reach[0] + 1, 1], deviation)
-baseline = F.gaussian_blur(baseline, [1, 2 * reach[1] + 1], deviation)""",
-}
 _COLOUR = """\
 # {kind}, as the network gets it.
 colour = torch.tensor([{colour}])

@@ -192,37 +192,37 @@ def weight_gradients(
     )
 
 
+def real_parts(tensor: Tensor) -> Tensor:
+    """Return the real numbers of a tensor: of complex ones the real and the imaginary parts."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+
+
 def norm(tensor: Tensor) -> float:
-    """‖x‖₂ = √Σ |x|², summed in float64."""
-    return float(torch.linalg.vector_norm(_parts(tensor.detach()).cpu(), dtype=torch.float64))
+    """Return ‖x‖₂ = √Σ |x|², summed in float64."""
+    return float(torch.linalg.vector_norm(real_parts(tensor.detach()).cpu(), dtype=torch.float64))
 
 
 def largest(tensor: Tensor) -> float:
-    """Max |x|."""
+    """Return max |x|."""
     return float(tensor.detach().abs().max())
 
 
 def clip_factor(total_norm: float, limit: float) -> float:
-    """What clipping by norm multiplies every gradient by: min(1, limit / (‖all g‖₂ + 10⁻⁶))."""
+    """Return what clipping by norm multiplies by: min(1, limit / (‖all g‖₂ + 10⁻⁶))."""
     return min(1.0, limit / (total_norm + 1e-6))
 
 
 def clip(gradient: Tensor, clipping: str, limit: float) -> Tensor:
-    """A gradient by itself, clipped ``"by value"`` or ``"by norm"``."""
+    """Clip a gradient by itself, ``"by value"`` or ``"by norm"``."""
     if clipping == "by value":
         if gradient.is_complex():
-            return torch.view_as_complex(_parts(gradient).clamp(-limit, limit))
+            return torch.view_as_complex(real_parts(gradient).clamp(-limit, limit))
         return gradient.clamp(-limit, limit)
     return gradient * clip_factor(norm(gradient), limit)
 
 
-def _parts(tensor: Tensor) -> Tensor:
-    """The real numbers of a tensor: of complex ones the real and the imaginary parts."""
-    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
-
-
 def differs(one: Tensor, other: Tensor) -> bool:
-    """Whether two gradients are further apart than rounding: ‖a − b‖₂ > 10⁻⁵ ‖a‖₂."""
+    """Return whether two gradients are further apart than rounding: ‖a − b‖₂ > 10⁻⁵ ‖a‖₂."""
     return not norm(one - other) <= 1e-5 * norm(one)
 
 

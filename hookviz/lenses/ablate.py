@@ -7,7 +7,7 @@ the layer runs; a batch norm behind it turns the zeros of a channel into a const
 Over 300 lines: its sentences for people stand whole, with a line for each fact.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,8 @@ from torch import Tensor
 from hookviz.capturing.layer_trace import steps_after
 from hookviz.capturing.ordinary import check_ordinary
 from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constant, constants, in_order
+from hookviz.codegen.lens_parts import FORWARD, constants, in_order
+from hookviz.codegen.sources import source_of
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError, SettingError
@@ -49,18 +50,48 @@ class _Edit:
     limit: float
 
     def __call__(self, output: Tensor) -> Tensor:
-        result = output.clone()
-        edited = result[None] if result.ndim == 3 else result
-        chosen = torch.zeros(edited.shape[1], dtype=torch.bool, device=output.device)
-        chosen[list(self.channels)] = True
-        if self.mode == "threshold":
-            weak = edited[:, chosen].abs() <= self.limit
-            edited[:, chosen] = edited[:, chosen].masked_fill(weak, 0)
-        elif self.mode == "scale":
-            edited[:, chosen] *= self.factor
-        else:  # written, not multiplied: 0 × NaN would stay NaN
-            edited[:, chosen if self.mode == "switch off" else ~chosen] = 0
-        return result
+        maps = output[None] if output.ndim == 3 else output
+        amount = {"scale": [self.factor], "threshold": [self.limit]}.get(self.mode, [])
+        return _EDITS[self.mode](maps, list(self.channels), *amount).reshape(output.shape)
+
+
+def switched_off(maps: Tensor, channels: list[int]) -> Tensor:
+    """Return a copy of maps, ``(N, C, H, W)``, with 0 in these channels."""
+    maps = maps.clone()
+    maps[:, channels] = 0  # written, not multiplied: 0 × NaN would stay NaN
+    return maps
+
+
+def kept_only(maps: Tensor, channels: list[int]) -> Tensor:
+    """Return a copy of maps, ``(N, C, H, W)``, with 0 in all but these channels."""
+    others = torch.ones(maps.shape[1], dtype=torch.bool, device=maps.device)
+    others[channels] = False
+    maps = maps.clone()
+    maps[:, others] = 0
+    return maps
+
+
+def scaled(maps: Tensor, channels: list[int], factor: float) -> Tensor:
+    """Return a copy of maps, ``(N, C, H, W)``, with these channels multiplied."""
+    maps = maps.clone()
+    maps[:, channels] *= factor
+    return maps
+
+
+def thresholded(maps: Tensor, channels: list[int], limit: float) -> Tensor:
+    """Return a copy of maps, ``(N, C, H, W)``, with 0 in these channels where |x| ≤ `limit`."""
+    maps = maps.clone()
+    weak = maps[:, channels].abs() <= limit
+    maps[:, channels] = maps[:, channels].masked_fill(weak, 0)
+    return maps
+
+
+_EDITS: dict[str, Callable[..., Tensor]] = {
+    mark("switch off"): switched_off,
+    mark("keep only"): kept_only,
+    mark("scale"): scaled,
+    mark("threshold"): thresholded,
+}
 
 
 def run(
@@ -324,89 +355,62 @@ def _percent(share: float) -> str:
 
 
 def script(facts: LensFacts) -> LensCode:
-    """Scores and maps before and after the edit."""
-    later = facts.chosen["downstream"] or _next(facts)
+    """Write code for the scores and the maps before and after the edit."""
     mode, channels = str(facts.chosen["mode"]), list(facts.chosen["channels"])
+    later = facts.chosen["downstream"] or _next(facts)
     facts = replace(facts, chosen={**facts.chosen, "downstream": later, "channels": channels})
-    lines = [constants(facts, layer="whose channels are edited")]
-    lines += [constant(facts, "downstream", "which is watched")] if later else []
-    lines += [constants(facts, **_ASKED.get(mode, {}))] if mode in _ASKED else []
-    names = "(LAYER, DOWNSTREAM)" if later else "(LAYER,)"
-    lines += [_RECORD.format(names=names)]
-    if channels:
-        lines += [constant(facts, "channels")]
-    else:
-        lines += [_ALL if mode == "threshold" else _STRONGEST]
-    lines += [_EDIT.format(edit=_EDITS[mode])]
+    amount = {"scale": ("factor", "that the channels are multiplied by")}
+    amount |= {"threshold": ("limit", "up to which |x| becomes 0")}
+    name, comment = amount.get(mode, ("", ""))
+    strongest = _ALL if mode == "threshold" else _STRONGEST
+    edit = _EDITS[mode]
+    lines = [
+        constants(facts, layer="whose channels are edited"),
+        constants(facts, downstream="which is watched") if later else "",
+        constants(facts, **{name: comment}) if name else "",
+        FORWARD,
+        _BEFORE.format(names="LAYER, DOWNSTREAM" if later else "LAYER"),
+        constants(facts, channels="") if channels else strongest,
+        source_of(edit),
+        _AFTER.format(
+            edit=f"{edit.__name__}(output, CHANNELS{', ' * bool(name)}{name.upper()})",
+            names="LAYER, DOWNSTREAM" if later else "LAYER",
+        ),
+    ]
     values = {"channels": "CHANNELS"}
     for when in ("before", "after"):
-        values[f"logits_{when}"] = f"logits_{when}.numpy()"
-        values[f"probabilities_{when}"] = f"logits_{when}.softmax(0).numpy()"
-        values[when] = f"maps_{when}[LAYER]"
+        values[f"logits_{when}"] = f"logits_{when}[0].numpy()"
+        values[f"probabilities_{when}"] = f"logits_{when}[0].softmax(0).numpy()"
+        values[when] = f"maps_{when}[LAYER][0].numpy()"
         if later:
-            values[f"downstream_{when}"] = f"maps_{when}[DOWNSTREAM]"
+            values[f"downstream_{when}"] = f"maps_{when}[DOWNSTREAM][0].numpy()"
     return in_order(*lines), values
 
 
 def _next(facts: LensFacts) -> str | None:
-    """The conv layer that runs next."""
+    """Return the conv layer that runs next."""
     after = facts.convs.index(facts.chosen["layer"]) + 1
     return facts.convs[after] if after < len(facts.convs) else None
 
 
-_ASKED = {
-    "scale": {"factor": "that the channels are multiplied by"},
-    "threshold": {"limit": "up to which |x| becomes 0"},
-}
-_RECORD = '''NAMES = {names}
-
-
-def run():
-    """The scores before the softmax, and what the layers put out in their first calls."""
-    maps = {{}}
-
-    def keep_as(name):
-        def keep(module, inputs, output):  # a copy: an in-place ReLU may write over it
-            maps.setdefault(name, output[0].clone().numpy())
-
-        return keep
-
-    handles = [model.get_submodule(name).register_forward_hook(keep_as(name)) for name in NAMES]
-    with torch.no_grad():
-        logits = model(batch)[0]
-    for handle in handles:
-        handle.remove()
-    return logits, maps
-
-
-logits_before, maps_before = run()'''
+_BEFORE = """\
+with torch.no_grad():
+    logits_before, maps_before = forward(batch, {names})"""
 _STRONGEST = """\
 # None was chosen: the strongest one, by mean |x|.
-strength = np.abs(maps_before[LAYER].astype(np.float64)).mean((1, 2))
-CHANNELS = [strength.argmax()]"""
-_ALL = "CHANNELS = list(range(len(maps_before[LAYER])))"
-_EDIT = """\
+CHANNELS = [maps_before[LAYER][0].double().abs().mean((1, 2)).argmax().item()]"""
+_ALL = "CHANNELS = list(range(maps_before[LAYER].shape[1]))"
+_AFTER = """\
 
 
 def edit(module, inputs, output):
-    output = output.clone()
-{edit}
-    return output  # what a hook returns takes the output's place
+    return {edit}  # what a hook returns takes the output's place
 
 
-# Hooks run in the order in which they were registered: what is kept after this one is edited.
+# Hooks run in the order in which they were registered: what is held after this one is edited.
 model.get_submodule(LAYER).register_forward_hook(edit)
-logits_after, maps_after = run()"""
-_EDITS = {
-    "switch off": "    output[:, CHANNELS] = 0",
-    "keep only": """\
-    others = [channel for channel in range(output.shape[1]) if channel not in CHANNELS]
-    output[:, others] = 0""",
-    "scale": "    output[:, CHANNELS] *= FACTOR",
-    "threshold": """\
-    weak = output[:, CHANNELS].abs() <= LIMIT
-    output[:, CHANNELS] = output[:, CHANNELS].masked_fill(weak, 0)""",
-}
+with torch.no_grad():
+    logits_after, maps_after = forward(batch, {names})"""
 
 
 LENS = Lens(
@@ -424,7 +428,7 @@ LENS = Lens(
         OneOf(
             name="mode",
             label=mark("Edit"),
-            choices=(mark("switch off"), mark("keep only"), mark("scale"), mark("threshold")),
+            choices=tuple(_EDITS),
             help=mark("Threshold sets every value with |x| up to the limit to 0."),
         ),
         RealNumber(

@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.capturing.feature_index import ranked
-from hookviz.capturing.feature_vectors import POOLS, Features
-from hookviz.capturing.features import features, named
+from hookviz.capturing.feature_vectors import POOLS, Features, unit_vectors
+from hookviz.capturing.features import channel_means, features, named
 from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, in_order
+from hookviz.codegen.lens_parts import FORWARD, constants, file_of, in_order
+from hookviz.codegen.sources import source_of
 from hookviz.codegen.wording import quoted
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import (
@@ -25,7 +26,6 @@ from hookviz.drawing.thumbnails import input_thumbnail
 from hookviz.errors import HookVizError, shorten
 from hookviz.explaining.index_neighbours import MOST_PICTURES, PICTURE_SIDE, index_neighbours
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.images.samples import samples
 from hookviz.language.saying import localised, mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.more_images import prepared_alike
@@ -243,9 +243,7 @@ def _fingerprints(embedded: Features) -> tuple[Panel, ...]:
     high = next(side for side in range(int(size**0.5), 0, -1) if size % side == 0)
     if size > _MOST_CELLS or size // high > 8 * high:
         return ()
-    lengths = np.linalg.norm(embedded.vectors.astype(np.float64), axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):  # infinity / infinity
-        unit = (embedded.vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    unit = unit_vectors(embedded.vectors).astype(np.float32)
     folded = unit[:_MOST_PRINTS].reshape(-1, high, size // high)
     grid = make_grid(folded, scale=_scale(folded), title=embedded.layer)
     says = say(
@@ -261,50 +259,40 @@ def _scale(values: NDArray[np.float32]) -> str:
 
 
 def script(facts: LensFacts) -> LensCode:
-    """The vector of each image, and the cosine of the angle between any two."""
-    lines = [constants(facts, layer="whose output becomes a vector"), _CAPTURE]
-    lines += [_CHANNELS_LAST] if facts.channels_last else []
-    lines += [_POOL[facts.chosen["pool"]]]
+    """Write code for the vector of each image, and the cosine of the angle between any two."""
+    mean = facts.chosen["pool"] == "mean"
+    lines = [
+        constants(facts, layer="whose output becomes a vector"),
+        FORWARD,
+        source_of(channel_means) if mean else "",
+        _VECTOR.format(
+            moved=_CHANNELS_LAST if facts.channels_last else "",
+            vector="channel_means(values)" if mean else "values.reshape(-1)  # every value",
+        ),
+    ]
     if "similarity" not in facts.values:  # of one image alone
         return in_order(*lines, _ONE), {"vectors": "vectors"}
-    files = [facts.image, *map(_file, named(facts.chosen["images"]))]
+    files = [facts.image, *map(file_of, named(facts.chosen["images"]))]
     listed = "\n".join(f"    {quoted(file)}," for file in files)
-    lines += [_SEVERAL.format(files=listed)]
+    lines += [source_of(unit_vectors), _SEVERAL.format(files=listed)]
     return in_order(*lines), {
         "vectors": "vectors",
-        "similarity": "similarity",
+        "similarity": "np.clip(unit @ unit.T, -1, 1)",
         "names": "np.array(FILES)",
     }
 
 
-def _file(name: str) -> str:
-    """The file of an image: samples are known by their titles on the page."""
-    return next((each.path.name for each in samples() if each.title == name), name)
-
-
-_CAPTURE = '''
+_VECTOR = '''
 
 def vector_of(batch):
     """What the layer makes of an image, as a vector."""
-    outputs = []
-
-    def keep(module, inputs, output):  # a copy: an in-place ReLU may write over it
-        outputs.append(output.clone())
-
-    handle = model.get_submodule(LAYER).register_forward_hook(keep)
     with torch.no_grad():
-        model(batch)
-    handle.remove()
-    values = outputs[0][0].numpy()  # of its first call for the only image'''
-_CHANNELS_LAST = "    values = np.moveaxis(values, -1, 0)  # from where this layer has its channels"
-_POOL = {
-    "mean": """\
-    # The mean of each channel over all positions.
-    return values.reshape(len(values), -1).astype(np.float64).mean(axis=1).astype(np.float32)
+        outputs = forward(batch, LAYER)[1]
+    values = outputs[LAYER][0].numpy()
+{moved}    return {vector}
 
-""",
-    "flat": "    return values.reshape(-1)  # every value, channel by channel\n\n",
-}
+'''
+_CHANNELS_LAST = "    values = np.moveaxis(values, -1, 0)  # the channels were last\n"
 _ONE = "vectors = np.stack([vector_of(batch)])  # (1, D)"
 _SEVERAL = """\
 # The images' files, in the folder where this runs, or paths.
@@ -312,10 +300,7 @@ FILES = (
 {files}
 )
 vectors = np.stack([vector_of(batch), *(vector_of(read(file)) for file in FILES[1:])])  # (N, D)
-wide = vectors.astype(np.float64)
-lengths = np.linalg.norm(wide, axis=1, keepdims=True)
-unit = wide / np.where(lengths > 0, lengths, 1)
-similarity = np.clip(unit @ unit.T, -1, 1)  # the cosine of the angle between any two, (N, N)"""
+unit = unit_vectors(vectors)  # the products of any two are cosines"""
 
 
 LENS = Lens(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import HOLD, constants, in_order, target
+from hookviz.codegen.lens_parts import FORWARD, constants, in_order, target
 from hookviz.codegen.sources import source_of
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid
@@ -207,23 +207,23 @@ def script(facts: LensFacts) -> LensCode:
     if method == "Score-CAM":
         lines += [constants(facts, top="channels that are tried, the strongest ones")]
     functions, calls = _FORMULAS[method]
-    lines += [HOLD, _GRADIENT if "gradient" in calls else _VALUES, source_of(*functions), calls]
+    lines += [FORWARD, _GRADIENT if "gradient" in calls else _VALUES, source_of(*functions), calls]
     values = {"map": "np.maximum(signed, 0)", "signed": "signed", "score": "score.item()"}
     return in_order(*lines), values | ({} if method == "LayerCAM" else {"weights": "weights"})
 
 
 _GRADIENT = """\
 batch.requires_grad_()  # so that there are gradients in a frozen network, too
-score = model(batch)[0, TARGET]  # before the softmax
-handle.remove()
-(gradient,) = torch.autograd.grad(score, outputs[0])  # of the layer's first call
-activation, gradient = outputs[0][0].detach().numpy(), gradient[0].numpy()  # (C, H, W) both
+scores, outputs = forward(batch, LAYER)
+score = scores[0, TARGET]  # before the softmax
+(gradient,) = torch.autograd.grad(score, outputs[LAYER])
+activation, gradient = outputs[LAYER][0].detach().numpy(), gradient[0].numpy()  # (C, H, W) both
 """
 _VALUES = """\
 with torch.no_grad():  # this method needs no gradients
-    score = model(batch)[0, TARGET]  # before the softmax
-handle.remove()
-activation = outputs[0][0].numpy()  # of the layer's first call, (C, H, W)
+    scores, outputs = forward(batch, LAYER)
+score = scores[0, TARGET]  # before the softmax
+activation = outputs[LAYER][0].numpy()  # (C, H, W)
 """
 _SCORES = """\
 channels = strongest(activation, TOP)

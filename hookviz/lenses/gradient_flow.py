@@ -5,10 +5,15 @@ The formulas, with their sources, are in `hookviz.explaining.weight_gradients`.
 Over 300 lines: its sentences for people stand whole, with a line for each fact.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, in_order, target
+from hookviz.codegen.sources import source_of
+from hookviz.codegen.wording import quoted
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.explaining.weight_gradients import (
     EXPLODING,
@@ -17,11 +22,13 @@ from hookviz.explaining.weight_gradients import (
     ClipAt,
     Floats,
     WeightGradients,
+    clip,
     clip_factor,
     differs,
     largest,
     nearest_strength,
     norm,
+    real_parts,
     verdicts_of,
     weight_gradients,
 )
@@ -321,18 +328,30 @@ def _table(
 
 
 def script(facts: LensFacts) -> LensCode:
-    """The gradients of the weights of every conv and linear layer."""
-    clipping = facts.chosen["clipping"]
-    lines = [target(facts), _GRADIENTS]
-    names = ["norm", "largest", "zeros", "strength", "total_norm"]
-    if clipping != "none" and facts.chosen.get("at"):
-        asked = {"at": "whose output's gradient is clipped", "limit": "of that gradient"}
-        lines += [constants(facts, **asked), _AT.format(clipped=_CLIPPED_AT[clipping]), _CLIPPED]
-        names += ["norm_clipped", "largest_clipped", "changed", "norm_at", "norm_at_clipped"]
-    elif clipping != "none":
-        lines += [constants(facts, limit="of the gradients"), _CLIP[clipping], _CLIPPED]
-        names += ["norm_clipped", "largest_clipped"]
-    return in_order(*lines), {name: name for name in names} | {"loss": "loss.item()"}
+    """Write code for the gradients of the weights of every conv and linear layer, and clipping."""
+    clipping, at = facts.chosen["clipping"], facts.chosen.get("at")
+    functions: list[Callable[..., Any]] = [real_parts, norm, largest]
+    lines = [_GRADIENTS]
+    values = {
+        "norm": "norms",
+        "largest": "[largest(gradient) for gradient in gradients]",
+        "zeros": "[(gradient == 0).float().mean().item() for gradient in gradients]",
+        "strength": "norms / np.array([norm(weight) for weight in weights])",
+        "total_norm": "total_norm",
+        "loss": "loss.item()",
+    }
+    if clipping != "none":
+        says = "of that gradient" if at else "of the gradients"
+        comments = {"at": "whose output's gradient is clipped"} if at else {}
+        lines += [constants(facts, **comments, limit=says)]
+        lines += [_AT.format(clipping=quoted(clipping)) if at else _CLIP[clipping]]
+        functions += [clip_factor, clip, differs] if at else []
+        values["norm_clipped"] = "[norm(gradient) for gradient in clipped]"
+        values["largest_clipped"] = "[largest(gradient) for gradient in clipped]"
+        if at:
+            values["changed"] = "[differs(*pair) for pair in zip(gradients, clipped, strict=True)]"
+            values |= {"norm_at": "np.linalg.norm(came)", "norm_at_clipped": "np.linalg.norm(went)"}
+    return in_order(target(facts), source_of(*functions), *lines), values
 
 
 _GRADIENTS = """
@@ -351,58 +370,42 @@ for module in model.modules():
 model.requires_grad_()  # whatever was frozen
 loss = nn.functional.cross_entropy(model(batch), torch.tensor([TARGET]))
 loss.backward()
-
-
-def norm_of(tensor):
-    return torch.linalg.vector_norm(tensor.detach(), dtype=torch.float64).item()
-
-
 weights = [each.weight for each in layers if isinstance(each.weight, nn.Parameter)]
 weights = [weight for weight in weights if weight.grad is not None]
-norm = np.array([norm_of(weight.grad) for weight in weights])
-largest = np.array([weight.grad.abs().max().item() for weight in weights])
-zeros = np.array([(weight.grad == 0).float().mean().item() for weight in weights])
-# The share of the weights by which a step with learning rate 1 would move them.
-strength = norm / np.array([norm_of(weight) for weight in weights])
+gradients = [weight.grad.clone() for weight in weights]
+norms = np.array([norm(gradient) for gradient in gradients])
 # Of all parameters together, biases and norms included, as clipping by norm takes it.
-gradients = [each.grad for each in model.parameters() if each.grad is not None]
-total_norm = np.linalg.norm([norm_of(gradient) for gradient in gradients])"""
+every = [each.grad for each in model.parameters() if each.grad is not None]
+total_norm = np.linalg.norm([norm(gradient) for gradient in every])"""
 _CLIP = {
-    "by value": "nn.utils.clip_grad_value_(model.parameters(), LIMIT)",
-    "by norm": "nn.utils.clip_grad_norm_(model.parameters(), LIMIT)",
-}
-_CLIPPED = """\
-norm_clipped = np.array([norm_of(weight.grad) for weight in weights])
-largest_clipped = np.array([weight.grad.abs().max().item() for weight in weights])"""
-_CLIPPED_AT = {
-    "by value": "gradient.clamp(-LIMIT, LIMIT)",
-    "by norm": "gradient * min(1.0, LIMIT / (norm_of(gradient) + 1e-6))",
+    "by value": """\
+nn.utils.clip_grad_value_(model.parameters(), LIMIT)
+clipped = [weight.grad for weight in weights]""",
+    "by norm": """\
+nn.utils.clip_grad_norm_(model.parameters(), LIMIT)
+clipped = [weight.grad for weight in weights]""",
 }
 _AT = """\
-came, went_on = [], []  # norms of the gradient at the layer
+came, went = [], []  # norms of the gradient at the layer
 
 
-def clip(gradient):
-    clipped = {clipped}
-    came.append(norm_of(gradient))
-    went_on.append(norm_of(clipped))
-    return clipped  # what goes on to the layers before
+def clip_there(gradient):
+    came.append(norm(gradient))
+    gradient = clip(gradient, {clipping}, LIMIT)
+    went.append(norm(gradient))
+    return gradient  # what goes on to the layers before
 
 
 def clip_at(module, inputs, output):
-    output.register_hook(clip)
+    output.register_hook(clip_there)
     return output.clone()  # an in-place ReLU that follows would write over the original
 
 
-unclipped = [weight.grad.clone() for weight in weights]
 model.zero_grad()
 handle = model.get_submodule(AT).register_forward_hook(clip_at)
 nn.functional.cross_entropy(model(batch), torch.tensor([TARGET])).backward()
 handle.remove()
-norm_at, norm_at_clipped = np.linalg.norm(came), np.linalg.norm(went_on)
-# By more than rounding.
-apart = [norm_of(w.grad - before) for w, before in zip(weights, unclipped, strict=True)]
-changed = np.array(apart) > 1e-5 * norm"""
+clipped = [weight.grad for weight in weights]"""
 
 
 LENS = Lens(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import HOLD, constants, in_order, target
+from hookviz.codegen.lens_parts import FORWARD, constants, in_order, target
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
 from hookviz.explaining.attribution import layer_gradient, working_layer
@@ -108,51 +108,32 @@ def _notes(subject: Subject, layer: str, quantity: Quantity, norm: float) -> lis
 
 
 def script(facts: LensFacts) -> LensCode:
-    """The gradient of a class's score, or of another layer's channel, at a layer's output."""
-    layer = constants(facts, layer="where the gradient is taken")
+    """Write code for the gradient of a class's score, or of another layer's channel, at a layer."""
+    lines = [constants(facts, layer="where the gradient is taken")]
     if facts.chosen["of"] is None:
-        lines = [layer, target(facts), HOLD, _OF_CLASS]
+        lines += [target(facts), FORWARD, _FORWARD.format(names="LAYER")]
+        lines += ["value = scores[0, TARGET]  # before the softmax"]
     else:
-        asked = {"of": "the layer asked about", "channel": "of that layer"}
-        cell = facts.chosen["row"] >= 0
-        asked |= {"row": "of the channel", "column": "of the channel"} if cell else {}
-        value = "[0, CHANNEL, ROW, COLUMN]" if cell else "[0, CHANNEL].mean()"
-        lines = [layer, constants(facts, **asked), _OF_CHANNEL, f"value = outputs[OF]{value}", _AT]
-    return in_order(*lines, _NUMBERS), {
+        comments, part = {"of": "the layer asked about", "channel": "of that layer"}, ".mean()"
+        if facts.chosen["row"] >= 0:
+            comments |= {"row": "of the channel", "column": "of the channel"}
+            part = "[ROW, COLUMN]"
+        lines += [constants(facts, **comments), FORWARD, _FORWARD.format(names="LAYER, OF")]
+        lines += [f"value = outputs[OF][0, CHANNEL]{part}"]
+    return in_order(*lines, _GRADIENT), {
         "gradient": "gradient",
         "value": "value.item()",
-        "norm": "norm",
+        "norm": "np.sqrt(np.square(gradient, dtype=np.float64).sum())",
         "max_per_channel": "np.abs(gradient).max((1, 2))",
     }
 
 
-_OF_CLASS = """\
+_FORWARD = """\
 batch.requires_grad_()  # so that there are gradients in a frozen network, too
-value = model(batch)[0, TARGET]  # the score, before the softmax
-handle.remove()
-(gradient,) = torch.autograd.grad(value, outputs[0])  # at what its first call put out"""
-_OF_CHANNEL = """\
-# A forward hook sees what a layer puts out. What it returns takes the place of that: the network
-# goes on with a copy, since an in-place ReLU that follows would write over the original.
-outputs = {}
-
-
-def hold_as(name):
-    def hold(module, inputs, output):
-        outputs.setdefault(name, output)  # of its first call
-        return output.clone()
-
-    return hold
-
-
-for name in {LAYER, OF}:
-    model.get_submodule(name).register_forward_hook(hold_as(name))
-batch.requires_grad_()  # so that there are gradients in a frozen network, too
-model(batch)"""
-_AT = "(gradient,) = torch.autograd.grad(value, outputs[LAYER])"
-_NUMBERS = """\
-gradient = gradient[0].numpy()  # (C, H, W)
-norm = np.sqrt(np.square(gradient, dtype=np.float64).sum())"""
+scores, outputs = forward(batch, {names})"""
+_GRADIENT = """\
+(gradient,) = torch.autograd.grad(value, outputs[LAYER])
+gradient = gradient[0].numpy()  # (C, H, W)"""
 
 
 LENS = Lens(
