@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import HOLD, constants, in_order
+from hookviz.codegen.lens_parts import FORWARD, constants, in_order
 from hookviz.codegen.sources import source_of
 from hookviz.drawing.chosen_channels import with_channels
 from hookviz.drawing.grid import make_grid
@@ -253,8 +253,7 @@ def script(facts: LensFacts) -> LensCode:
     functions = source_of(marks, overlap, covered, inside_and_outside, highest_first)
     lines = in_order(
         constants(facts, layer="", region=says),
-        HOLD,
-        _MAPS,
+        FORWARD,
         functions,
         _COMPARE.format(marks=marks.__name__),
     )
@@ -262,12 +261,9 @@ def script(facts: LensFacts) -> LensCode:
     return lines, {name: name for name in names}
 
 
-_MAPS = """\
-with torch.no_grad():
-    model(batch)
-handle.remove()
-maps = outputs[0][0].numpy()  # of the layer's first call, (C, H, W)"""
 _COMPARE = """
+with torch.no_grad():
+    maps = forward(batch, LAYER)[1][LAYER][0].numpy()  # of the layer's first call, (C, H, W)
 weights = covered(*{marks}(REGION), *maps.shape[1:])
 inside, outside, deviation, score = inside_and_outside(maps, weights)
 ranking = highest_first(score)"""
