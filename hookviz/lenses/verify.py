@@ -14,9 +14,10 @@ from torch.nn.modules.conv import _ConvNd
 from hookviz.capturing import engine
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import TENSORS_IN, in_order, layers
+from hookviz.codegen.sources import source_of
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
-from hookviz.explaining.recomputation import LayerCheck, recompute
+from hookviz.explaining.recomputation import LayerCheck, distance_of, recompute
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
@@ -196,9 +197,9 @@ def _row(name: str, check: LayerCheck) -> tuple[str | int | float, ...]:
 
 
 def script(facts: LensFacts) -> LensCode:
-    """Every layer's output against the same layer called again, and against double precision."""
+    """Write every layer's output against the same layer called again, and in double precision."""
     names = ("difference", "relative", "compared", "agrees")
-    lines = (layers(facts), _AGAIN, TENSORS_IN, _CHECK)
+    lines = (layers(facts), _AGAIN, TENSORS_IN, source_of(distance_of), _CHECK)
     return in_order(*lines), {
         name: f'[check["{name}"] for check in checks.values()]' for name in names
     }
@@ -211,16 +212,9 @@ for name, module in model.named_modules():
 # Copies of the network without hooks compute again, the second in double precision.
 second, double = copy.deepcopy(model), copy.deepcopy(model).double()"""
 _CHECK = '''
-def apart(ours, theirs):
-    """|ours - theirs|: 0 for equal or both NaN, infinite where one alone is NaN."""
-    same = (ours == theirs) | (ours.isnan() & theirs.isnan())
-    distance = (ours.double() - theirs.double()).abs()
-    return distance.nan_to_num(np.inf, np.inf).masked_fill(same, 0)
-
-
 def is_close(check, module, exact, image, output):
     """Whether a sum of products is off by no more than single precision may be."""
-    distance = apart(output, exact)
+    distance = distance_of(output, exact)
     largest = exact.abs().nan_to_num(0, 0, 0).max().item() or 1.0
     check["relative"] = np.fmax(check["relative"], distance.max().item() / largest)
     # Σ |w · x| + |b| is at most this (Higham, Accuracy and Stability of Numerical Algorithms, 3.1).
@@ -233,21 +227,21 @@ def is_close(check, module, exact, image, output):
 
 checks = {}  # by layer, in order of execution
 names = {module: name for name, module in layers.items()}
-given = {}
+arguments = {}
 
 
 def before(module, inputs, named):
-    given[module] = copy.deepcopy((inputs, named))  # an in-place layer writes over them
+    arguments[module] = copy.deepcopy((inputs, named))  # an in-place layer writes over them
 
 
 def after(module, inputs, output):
-    inputs, named = given.pop(module)
+    inputs, named = arguments.pop(module)
     name = names[module]
     start = {"difference": 0.0, "relative": np.nan, "compared": 0, "agrees": True}
     check = checks.setdefault(name, start)
     again = second.get_submodule(name)(*copy.deepcopy(inputs), **copy.deepcopy(named))
     for ours, theirs in zip(tensors_in(output), tensors_in(again), strict=True):
-        difference = apart(ours, theirs).max().item()
+        difference = distance_of(ours, theirs).max().item()
         check["compared"] += ours.numel()
         check["difference"] = max(check["difference"], difference)
         check["agrees"] &= difference <= 1e-5 * ours.abs().max().item()
