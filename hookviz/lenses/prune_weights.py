@@ -20,12 +20,22 @@ from torch import Tensor, nn
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import SCORES_WITHOUT, constants, in_order
+from hookviz.codegen.sources import source_of
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
 from hookviz.explaining.channel_effects import channel_effects
 from hookviz.explaining.pruned_network import Norms, as_model, norms_behind, without
-from hookviz.explaining.pruning import METHODS, OF_CHANNELS, RANDOM, Pruning
+from hookviz.explaining.pruning import (
+    METHODS,
+    OF_CHANNELS,
+    RANDOM,
+    Pruning,
+    without_random,
+    without_random_channels,
+    without_smallest,
+    without_smallest_channels,
+)
 from hookviz.explaining.scoring import class_scores
 from hookviz.explaining.smaller_network import smaller
 from hookviz.hooking import hooks
@@ -380,20 +390,25 @@ def _panels(
 
 
 def script(facts: LensFacts) -> LensCode:
-    """The scores at growing shares of pruned weights, and a layer's maps at the share to keep."""
+    """Write the scores at growing shares of pruned weights, and maps at the share to keep."""
     method = facts.chosen["method"]
     asked = constants(facts, most="percent of the weights", step="percent", keep="percent")
     lines = [asked, constants(facts, layer="whose maps are kept")]
-    if method.startswith("random"):
+    if method in RANDOM:
         lines.append(constants(facts, seed="of what is drawn"))
-    of_channels = "channels" in method
+    of_channels = method in OF_CHANNELS
     goes = of_channels and facts.chosen["biases"] == "go too"
     kinds = "(nn.Conv1d, nn.Conv2d, nn.Conv3d)" if of_channels else "nn.modules.conv._ConvNd"
     lines.append((_NOTE_NORMS if goes else _NOTE).format(kinds=kinds) + _UNIQUE)
     if facts.chosen["where"] == "this layer alone":
         lines.append("convs = [model.get_submodule(LAYER)]")
-    lines += [_WHOLE, _MASKS[method]]
-    lines += [_SHIFTS if goes else "", _PRUNE.format(write=_WITH_SHIFTS if goes else _WEIGHTS)]
+    function = _function(method)
+    how = "sizes, share"
+    if method in RANDOM:
+        how = "share, torch.Generator().manual_seed(SEED)"
+    stays = f"{function.__name__}(whole, {how})"
+    lines += [_WHOLE, _SIZES_OF.get(method, ""), source_of(function), _SHIFTS if goes else ""]
+    lines += [_PRUNE.format(stays=stays, write=_WITH_SHIFTS if goes else _WEIGHTS)]
     return in_order(*lines), {
         "shares": "shares",
         "removed": "np.array(removed[:-1])",
@@ -412,6 +427,13 @@ def script(facts: LensFacts) -> LensCode:
     }
 
 
+def _function(method: str) -> Callable[..., Any]:
+    """Return the function by which the method chooses what stays."""
+    if method in OF_CHANNELS:
+        return without_random_channels if method in RANDOM else without_smallest_channels
+    return without_random if method in RANDOM else without_smallest
+
+
 _NOTE = """\
 convs = []
 
@@ -421,7 +443,7 @@ def note(module, inputs, output):
         convs.append(module)  # those that run, in the order in which they do
 """
 _NOTE_NORMS = '''\
-convs, norms, made = [], {{}}, {{}}
+convs, norms, origins = [], {{}}, {{}}
 # What these put out is 0 in a channel in which they are given 0.
 KEEP_ZERO = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.SiLU, nn.GELU, nn.Hardswish, nn.Tanh)
 KEEP_ZERO += (nn.Identity, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Dropout)
@@ -429,16 +451,16 @@ KEEP_ZERO += (nn.Identity, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.
 
 def note(module, inputs, output):
     """The convolutions that run, and the batch norms that are given what one of them puts out."""
-    conv, _, version = made.get(id(inputs[0]), (None, None, None))
+    conv, _, version = origins.get(id(inputs[0]), (None, None, None))
     if inputs[0]._version != version:
         conv = None  # something was written over it, such as a shortcut's sum
     if isinstance(module, {kinds}):
         convs.append(module)
-        made[id(output)] = module, output, output._version
+        origins[id(output)] = module, output, output._version
     elif isinstance(module, nn.modules.batchnorm._BatchNorm):
         norms.setdefault(module, set()).add(conv)
     elif isinstance(module, KEEP_ZERO):
-        made[id(output)] = conv, output, output._version
+        origins[id(output)] = conv, output, output._version
 '''
 _UNIQUE = """
 
@@ -454,69 +476,29 @@ own = [conv for conv in convs if isinstance(conv.weight, nn.Parameter)]
 convs = [c for at, c in enumerate(own) if all(c.weight is not o.weight for o in own[:at])]"""
 _WHOLE = "whole = [conv.weight.detach().clone() for conv in convs]"
 
-_SMALLEST = """
-sizes = np.sort(torch.cat([weight.abs().flatten() for weight in whole]).numpy())
-
-
-def masks(share):
-    \"\"\"What stays: weights larger than so many of them all.\"\"\"
-    count = round(float(share) * len(sizes))
-    limit = float(sizes[count - 1]) if count else -1.0
-    return [weight.abs() > limit for weight in whole]
-"""
-_RANDOM = """
-def masks(share):
-    \"\"\"What stays when weights of all layers together are drawn to go.\"\"\"
-    torch.manual_seed(SEED)
-    together = torch.cat([weight.flatten() for weight in whole])
-    drawn = prune.RandomUnstructured(float(share)).compute_mask(together, together * 0 + 1)
-    parts = drawn.bool().split([weight.numel() for weight in whole])
-    return [part.view_as(weight) for part, weight in zip(parts, whole, strict=True)]
-"""
-_STRUCTURED = """
-def masks(share):
-    \"\"\"What stays of each layer's weights when the same share of channels goes in each.\"\"\"
-    {before}how = prune.{how}
-    return [how.compute_mask({each}, torch.ones_like({each})).bool() for {each} in {layers}]
-"""
-_EFFECTS = """
-# How far all scores move without a channel: a pass for each.
-importance = []
-for conv, weight in zip(convs, whole, strict=True):
-    moved = [(scores_without(conv, c) - before).norm() for c in range(conv.out_channels)]
-    importance.append(torch.stack(moved).view(-1, *[1] * (weight.ndim - 1)).expand_as(weight))
-"""
-_BY_NORM = {"each": "weight", "layers": "whole"}
-_MASKS = {
-    "smallest weights": _SMALLEST,
-    "random weights": _RANDOM,
-    "channels by L1 norm": _STRUCTURED.format(
-        before="", how="LnStructured(float(share), n=1, dim=0)", **_BY_NORM
+_BY_NORM = "sizes = [torch.linalg.vector_norm(weight.flatten(1), {}, 1) for weight in whole]"
+_SIZES_OF = {
+    "smallest weights": (
+        "sizes = np.sort(torch.cat([weight.abs().flatten() for weight in whole]).numpy())"
     ),
-    "channels by L2 norm": _STRUCTURED.format(
-        before="", how="LnStructured(float(share), n=2, dim=0)", **_BY_NORM
-    ),
-    "random channels": _STRUCTURED.format(
-        before="torch.manual_seed(SEED)\n    ",
-        how="RandomStructured(float(share), dim=0)",
-        **_BY_NORM,
-    ),
+    "channels by L1 norm": _BY_NORM.format(1),
+    "channels by L2 norm": _BY_NORM.format(2),
     "channels by effect": SCORES_WITHOUT
-    + _EFFECTS.lstrip("\n")
-    + "\n"
-    + _STRUCTURED.format(
-        before="",
-        how="LnStructured(float(share), n=1, dim=0)",
-        each="size",
-        layers="importance",
-    ),
+    + """
+# How far all scores move without a channel: a pass for each.
+sizes = []
+for conv in convs:
+    moved = [(scores_without(conv, c) - before).norm() for c in range(conv.out_channels)]
+    sizes.append(torch.stack(moved))
+""",
 }
+"""What the method ranks by, in a script."""
 
 _SHIFTS = """
 def shifts(conv):
     \"\"\"What makes something of a channel of zeros: its bias, and the batch norm behind it.\"\"\"
     tensors = [conv.bias]
-    for norm in [norm for norm, given in norms.items() if given == {conv}]:
+    for norm in [norm for norm, sources in norms.items() if sources == {conv}]:
         tensors += [norm.weight, norm.bias] if norm.affine else [norm.running_mean]
     return [(tensor, tensor.detach().clone()) for tensor in tensors if tensor is not None]
 
@@ -533,8 +515,8 @@ def keep_map(module, inputs, output):
 
 
 model.get_submodule(LAYER).register_forward_hook(keep_map)
-for share in (*shares, KEEP / 100):
-    stays = masks(share)
+for share in (*shares.tolist(), KEEP / 100):
+    stays = {stays}
     count = sum(mask.numel() for mask in stays)
     removed.append((count - sum(mask.sum().item() for mask in stays)) / count)
     maps = maps[:1]  # of the whole network, which is the first share
