@@ -12,6 +12,7 @@ import numpy as np
 from hookviz.codegen import optimizing, picture_space
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, in_order, one_line
+from hookviz.codegen.sources import source_of
 from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import SettingError
@@ -31,12 +32,13 @@ from hookviz.lenses.contract.parameters import (
 from hookviz.lenses.contract.quantity_choice import cell_choice, chosen_cell
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.lenses.contract.weights import Weights
+from hookviz.synthesis.diversity import diversity_penalty, total_variation
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.maximizing import STEPS, begin
 from hookviz.synthesis.method import PENALTIES, SPACES, SynthesisMethod
 from hookviz.synthesis.optimizing import Optimization
 from hookviz.synthesis.resuming import run_resumed
-from hookviz.synthesis.robustness import NONE, SLIGHT
+from hookviz.synthesis.robustness import NONE, SLIGHT, moved
 from hookviz.wording import byte_size, number
 
 CHANNEL, SEVERAL, DIRECTION, CLASS, CLASSES = OF = (
@@ -241,15 +243,16 @@ def script(facts: LensFacts) -> LensCode:
         constants(facts, diversity="how much the pictures avoid each other") if diverse else "",
         _goals_and_names(facts, of_class=of_class),
         optimizing.as_input(facts),
-        picture_space.maco(facts) if maco else picture_space.fourier(facts),
-        optimizing.moved() if steady else "",
+        picture_space.maco(facts) if maco else picture_space.fourier(),
+        source_of(moved) if steady else "",
         optimizing.output_of(of="scores" if of_class else "LAYER"),
         _values(facts, cell=cell, of_class=of_class),
-        optimizing.VARIATION if _VARIATION in costs else "",
-        _ALIKE if diverse else "",
+        source_of(total_variation) if _VARIATION in costs else "",
+        source_of(diversity_penalty) if diverse else "",
         "" if maco else picture_space.noise(facts),
     ]
-    costs += ["DIVERSITY * diversity_penalty(output)"] if diverse else []
+    maps = "[:, :, None]" if of_class or len(facts.output) < 2 else ""
+    costs += [f"DIVERSITY * diversity_penalty(output{maps})"] if diverse else []
     loss = "-(SIGNS * values / unit).sum()" if costs else "-(SIGNS * values).sum()"
     before = _UNIT if costs else ""
     rate = "0.1" if maco else "0.05"
@@ -345,7 +348,7 @@ def values_of(output):
     return torch.stack([value_of(*pair) for pair in zip(output, WEIGHTS, strict=True)])
 
 '''
-_VARIATION = "10 * STRENGTH * variation(pictures)"
+_VARIATION = "10 * STRENGTH * total_variation(pictures)"
 _PENALTIES = {
     "total variation": _VARIATION,
     "L2": "10 * STRENGTH * (pictures - 0.5).square().mean((1, 2, 3)).sum()",
@@ -354,17 +357,6 @@ _UNIT = """\
     if step == 0:  # goals count in units of the layer's spread, so a cost means the same in all
         unit = output.detach().flatten(1).std(1, correction=0)
 """
-_ALIKE = '''
-
-def diversity_penalty(output):
-    """The mean cosine of the pictures' Gram matrices, times their number (Olah et al., 2017)."""
-    flat = output.flatten(2) if output.ndim > 2 else output[:, :, None]
-    gram = (flat @ flat.transpose(1, 2)).flatten(1)
-    gram = gram / gram.norm(dim=1, keepdim=True)
-    cosines = gram @ gram.T
-    return (cosines.sum() - cosines.trace()) / (len(output) - 1)
-
-'''
 
 
 LENS = Lens(

@@ -23,7 +23,7 @@ from hookviz.hooking.precision import device_and_dtype
 from hookviz.hooking.purity import is_pure
 from hookviz.language.saying import say
 from hookviz.machine.memory import own_memory
-from hookviz.synthesis.diversity import diversity_penalty
+from hookviz.synthesis.diversity import diversity_penalty, total_variation
 from hookviz.synthesis.goals import Goal, by_picture
 from hookviz.synthesis.method import MOST_PICTURES, SynthesisMethod
 from hookviz.synthesis.model_range import InputRange, picture_shape, pixels
@@ -264,10 +264,7 @@ class Optimization:
         method = self.method
         cost: Tensor | float = 0.0
         if method.penalty == "total variation":
-            down, right = pictures.diff(dim=-2), pictures.diff(dim=-1)
-            cost = cost + 10 * method.strength * (
-                down.abs().mean((1, 2, 3)).sum() + right.abs().mean((1, 2, 3)).sum()
-            )
+            cost = cost + 10 * method.strength * total_variation(pictures)
         elif method.penalty == "L2":
             cost = cost + 10 * method.strength * (pictures - 0.5).square().mean((1, 2, 3)).sum()
         if method.diversity and len(self.goals) > 1:
