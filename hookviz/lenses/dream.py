@@ -55,12 +55,12 @@ def _output(subject: Subject, layer: str, optimization: Optimization, value: flo
     panels = (
         TextPanel(
             say(
-                "After {steps} steps the mean square of {layer} is {value}; it was {before} "
+                "After {steps} steps the mean square of {layer} is {value}; it was {first_value} "
                 "at the first.",
                 steps=optimization.steps,
                 layer=layer,
                 value=number(value),
-                before=number(before),
+                first_value=number(before),
             )
         ),
         ImagePanel(

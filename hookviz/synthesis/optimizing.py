@@ -108,9 +108,9 @@ class Optimization:
         if not 0 < len(goals) <= MOST_PICTURES:
             raise SettingError(
                 say(
-                    "{goals_count} pictures: 1 to {most_pictures} are made at once.",
-                    goals_count=len(goals),
-                    most_pictures=MOST_PICTURES,
+                    "{count} pictures: 1 to {limit} are made at once.",
+                    count=len(goals),
+                    limit=MOST_PICTURES,
                 )
             )
         if len({goal.layer for goal in goals}) > 1:
@@ -163,15 +163,15 @@ class Optimization:
         if needed > most:
             raise ModelError(
                 say(
-                    "{goals_count} pictures of {shape}×{shape_2} take about {needed} with "
-                    "{model}, and {most} is what one run may take here. Fewer or smaller ones "
+                    "{count} pictures of {height}×{width} take about {memory} with "
+                    "{model}, and {limit} is what one run may take here. Fewer or smaller ones "
                     "take less.",
-                    goals_count=len(self.goals),
-                    shape=self.shape[1],
-                    shape_2=self.shape[2],
-                    needed=byte_size(needed),
+                    count=len(self.goals),
+                    height=self.shape[1],
+                    width=self.shape[2],
+                    memory=byte_size(needed),
                     model=self.model.title,
-                    most=byte_size(most),
+                    limit=byte_size(most),
                 )
             )
         return needed
