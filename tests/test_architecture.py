@@ -41,14 +41,14 @@ def test_ray_is_loaded_by_its_own_engine_alone() -> None:
     """A module that has it, or one of those, at its top is loaded with it."""
     loading, parts = {"ray"}, ("cluster", "engine", "job", "worker")
     for _ in MODULES:
-        found = {
+        loading_modules = {
             f"hookviz.{name.removesuffix('.py').replace('/', '.')}"
             for name, path in MODULES.items()
             if _loads(ast.parse(path.read_text("utf-8")), loading)
         }
-        if found <= loading:
+        if loading_modules <= loading:
             break
-        loading |= found
+        loading |= loading_modules
     assert loading == {"ray", *(f"hookviz.engines.ray_{part}" for part in parts)}
 
 
@@ -178,7 +178,7 @@ SHOWN_ELSEWHERE = {
     "ui/components/walk "
     "ui/components/why "
     "ui/explorer/channel_grid ui/explorer/channel_pair ui/explorer/comparison "
-    "ui/explorer/atlas_choice ui/explorer/atlas_menu ui/serving/uploads "
+    "ui/explorer/atlas_choice ui/explorer/atlas_menu "
     "ui/explorer/top_activations ui/explorer/file_menu ui/menu "
     "ui/explorer/patch_tiles ui/explorer/pin_button "
     "ui/explorer/grid_files ui/explorer/kernel_view "

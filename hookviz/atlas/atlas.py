@@ -170,22 +170,23 @@ class Atlas:
         )
         what = (
             say(
-                "digest {digest}, and this is {model} ({weights} weights), digest {digest_2}",
-                digest=shorten(self.digest[:12]),
+                "digest {atlas_digest}, and this is {model} ({weights} weights), digest "
+                "{model_digest}",
+                atlas_digest=shorten(self.digest[:12]),
                 model=model.title,
                 weights=model.weights,
-                digest_2=model.digest[:12],
+                model_digest=model.digest[:12],
             )
             if self.digest != model.digest
             else say("whose inputs were made of images in another way")
         )
         raise HookVizError(
             say(
-                "The atlas {path!r} was made with {of}, {what}. Load that one, or make an "
-                "atlas of this one: hookviz atlas.",
+                "The atlas {path!r} was made with {atlas_model}, {difference}. Load that one, or "
+                "make an atlas of this one: hookviz atlas.",
                 path=shorten(self.path.name),
-                of=of,
-                what=what,
+                atlas_model=of,
+                difference=what,
             )
         )
 
@@ -280,9 +281,9 @@ class Atlas:
         except OSError as error:
             raise HookVizError(
                 say(
-                    "The patches of {path!r} can't be read: {value}.",
+                    "The patches of {path!r} can't be read: {reason}.",
                     path=self.path.name,
-                    value=error.strerror or error,
+                    reason=error.strerror or error,
                 )
             ) from error
         return tuple(found)

@@ -131,9 +131,9 @@ class GrowingAtlas:
         if place == len(self._sources):
             raise HookVizError(
                 say(
-                    "None of the {place:,} images can be used. {refused}",
-                    place=place,
-                    refused=self._refused[0],
+                    "None of the {count:,} images can be used. {reason}",
+                    count=place,
+                    reason=self._refused[0],
                 )
             )
         source = self._sources[place]
@@ -183,8 +183,8 @@ class GrowingAtlas:
                 _, reason = min(tally.left_out.items())
                 raise HookVizError(
                     say(
-                        "None of the {sources_count:,} images can be used. {reason}",
-                        sources_count=len(self._sources),
+                        "None of the {count:,} images can be used. {reason}",
+                        count=len(self._sources),
                         reason=reason,
                     )
                 )
@@ -209,10 +209,10 @@ class GrowingAtlas:
         if self.nbytes > self._most:
             raise HookVizError(
                 say(
-                    "This atlas becomes larger than the {most:,.0f} MB that it may take here. "
+                    "This atlas becomes larger than the {limit:,.0f} MB that it may take here. "
                     "Fewer images or a smaller network take less, and on a machine of your own: "
                     "hookviz atlas.",
-                    most=self._most / MEGABYTE,
+                    limit=self._most / MEGABYTE,
                 )
             )
 
@@ -244,11 +244,11 @@ def _why_not(source: Source) -> str:
     if pixels <= each:
         return ""
     return say(
-        "{source!r} has {pixels:,.1f} million pixels, and an image of an atlas can "
-        "have {each:,.1f} million here; give a smaller version.",
+        "{source!r} has {megapixels:,.1f} million pixels, and an image of an atlas can "
+        "have {limit:,.1f} million here; give a smaller version.",
         source=source.name,
-        pixels=pixels / 1e6,
-        each=each / 1e6,
+        megapixels=pixels / 1e6,
+        limit=each / 1e6,
     )
 
 

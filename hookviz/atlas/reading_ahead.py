@@ -75,7 +75,7 @@ def read(
         picture = reading.read(image)  # type: ignore[arg-type] # it says what it takes
     except OSError as error:  # it goes while it is read
         raise ImageError(
-            say("It can't be read: {value}.", value=error.strerror or error)
+            say("It can't be read: {reason}.", reason=error.strerror or error)
         ) from error
     return picture, prepare(model, picture, size=size), bytes.fromhex(picture.digest)
 

@@ -79,7 +79,7 @@ def _listed(images: Iterable[Any]) -> Iterable[Source]:
     for place, image in enumerate(images, start=1):
         if not isinstance(image, str | os.PathLike | ImageUrl):
             [plain] = named([image])
-            yield source(say("image {place}", place=place) if plain == "image 1" else plain, image)
+            yield source(say("image {index}", index=place) if plain == "image 1" else plain, image)
             continue
         for within, file in _files(image):
             if file not in seen:

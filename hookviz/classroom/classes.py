@@ -70,9 +70,9 @@ class Classes:
             if len(self._by_code) >= self._most:
                 raise ClassroomError(
                     say(
-                        "{most} classes are going on here, which is the most at once "
+                        "{limit} classes are going on here, which is the most at once "
                         "(HOOKVIZ_CLASSES). Try again when one of them has ended.",
-                        most=self._most,
+                        limit=self._most,
                     )
                 )
             code = new_code(self._server)

@@ -47,9 +47,10 @@ def read_question(words: str, answers: Iterable[str]) -> Question:
     if not FEWEST <= len(given) <= MOST:
         raise ClassroomError(
             say(
-                "A question needs {fewest} to {most} answers, one a line; this one has {count}.",
-                fewest=FEWEST,
-                most=MOST,
+                "A question needs {minimum} to {maximum} answers, one a line; this one has "
+                "{count}.",
+                minimum=FEWEST,
+                maximum=MOST,
                 count=len(given),
             )
         )
@@ -80,9 +81,9 @@ def _within(text: str, most: int) -> None:
     if len(text) > most:
         raise ClassroomError(
             say(
-                "“{start}…” has {count:,} letters; {most} is the most here.",
-                start=text[:30],
+                "“{text}…” has {count:,} letters; {limit} is the most here.",
+                text=text[:30],
                 count=len(text),
-                most=most,
+                limit=most,
             )
         )

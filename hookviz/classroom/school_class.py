@@ -113,7 +113,7 @@ class SchoolClass:
             self._drop_absent()
             if len(self._followers) >= self._most:
                 raise ClassroomError(
-                    say("{most} follow this class, which is the most.", most=self._most)
+                    say("{limit} follow this class, which is the most.", limit=self._most)
                 )
             name, secret = secrets.token_hex(8), secrets.token_urlsafe(24)
             self._followers[name] = _Follower(secret, owner)

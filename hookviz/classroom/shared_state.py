@@ -59,9 +59,9 @@ def read_state(query: str) -> SharedState:
     if len(query) > LONGEST:
         raise ClassroomError(
             say(
-                "A link of {count:,} letters can't be shared with a class; {most:,} is the most.",
+                "A link of {count:,} letters can't be shared with a class; {limit:,} is the most.",
                 count=len(query),
-                most=LONGEST,
+                limit=LONGEST,
             )
         )
     try:

@@ -80,10 +80,10 @@ def _reason(activation: Activation, other: Activation | None) -> str:
     if values.shape != other_values.shape:
         same = activation.address == other.address
         return say(
-            "A has {size} and B {size_2}{there}",
-            size=_size(activation),
-            size_2=_size(other),
-            there="" if same else say(" in {address}", address=other.address),
+            "A has {size_a} and B {size_b}{place}",
+            size_a=_size(activation),
+            size_b=_size(other),
+            place="" if same else say(" in {address}", address=other.address),
         )
     if not values.ndim or not values.numel():
         return say("it has no channels")
@@ -96,42 +96,44 @@ def _no_pairs(a: Capture, b: Capture, left_out: Mapping[str, str], asked: Iterab
     """Return why nothing is compared, and suggest pairs: those of what was `asked` for first."""
     shown = [f"{name}: {reason}" for name, reason in [*left_out.items()][:_SUGGESTED]]
     more = (
-        say("; and {left_out_count:,} more", left_out_count=len(left_out) - _SUGGESTED)
+        say("; and {count:,} more", count=len(left_out) - _SUGGESTED)
         if len(left_out) > _SUGGESTED
         else ""
     )
     message = say(
-        "No layer of {model} and {model_2} can be compared here. {shown}{more}.",
-        model=a.model,
-        model_2=b.model,
-        shown="; ".join(shown),
-        more=more,
+        "No layer of {model_a} and {model_b} can be compared here. {reasons}{rest}.",
+        model_a=a.model,
+        model_b=b.model,
+        reasons="; ".join(shown),
+        rest=more,
     )
     suggested = _suggested(asked) or _suggested(product(a.activations, b.activations))
     if suggested:
         named = ", ".join(
             say(
-                "A's {address} and B's {address_2}", address=first.address, address_2=second.address
+                "A's {address_a} and B's {address_b}",
+                address_a=first.address,
+                address_b=second.address,
             )
             for first, second in suggested
         )
         return say(
-            "{said} Of one shape are {named}, to be named as layer= and other_layer=.",
-            said=message,
-            named=named,
+            "{problem} Of one shape are {pairs}, to be named as layer= and other_layer=.",
+            problem=message,
+            pairs=named,
         )
     shapes = tuple(times(capture.input.shape[1:]) for capture in (a, b))
     size = ""
     if shapes[0] != shapes[1]:
         size = say(
-            " The inputs are {shapes} and {shapes_2}: capture both in one size.",
-            shapes=shapes[0],
-            shapes_2=shapes[1],
+            " The inputs are {shape_a} and {shape_b}: capture both in one size.",
+            shape_a=shapes[0],
+            shape_b=shapes[1],
         )
     return say(
-        "{said}{size} hookviz.similarity compares layers of any shape, over many images.",
-        said=message,
-        size=size,
+        "{problem}{sizes} hookviz.similarity compares layers of any shape, over many images.",
+        problem=message,
+        sizes=size,
     )
 
 

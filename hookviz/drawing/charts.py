@@ -34,10 +34,10 @@ def chart_figure(panel: ChartPanel, *, ink: str = "#1a1a1a", width: float = 9.0)
         if len(values) != len(panel.labels):
             raise SettingError(
                 say(
-                    "The series {name!r} has {values_count} numbers for {labels_count} labels.",
+                    "The series {name!r} has {value_count} numbers for {label_count} labels.",
                     name=name,
-                    values_count=len(values),
-                    labels_count=len(panel.labels),
+                    value_count=len(values),
+                    label_count=len(panel.labels),
                 )
             )
     figure = Figure(figsize=(width, 3.4), layout="constrained", facecolor="none")

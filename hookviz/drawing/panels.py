@@ -160,10 +160,10 @@ class ChartPanel:
         """What it shows, in words."""
         names = ", ".join(self.series)
         return say(
-            "Chart of {title}: {names}, over {labels_count} places.",
+            "Chart of {title}: {series}, over {place_count} places.",
             title=self.title,
-            names=names,
-            labels_count=len(self.labels),
+            series=names,
+            place_count=len(self.labels),
         )
 
 
@@ -242,7 +242,7 @@ class MapsPanel:
     def alt(self) -> str:
         """What it shows, in words."""
         named = "; ".join(f"{each.name}: {each.says}" for each in self.maps)
-        return say("{title}, each beside its picture. {named}.", title=self.title, named=named)
+        return say("{title}, each beside its picture. {maps}.", title=self.title, maps=named)
 
 
 def _square(picture: Pixels, side: int) -> Pixels:

@@ -125,25 +125,25 @@ def unreached(
     hint = (
         ""
         if other is None
-        else say(" Layer {other!r} has a gradient{where_seen}", other=other, where_seen=where_seen)
+        else say(" Layer {layer!r} has a gradient{seen}", layer=other, seen=where_seen)
     )
     if layer and not _moves(model, model_input, layer, quantity):
         return HookVizError(
             say(
-                "In {model}, {what} does not depend on {where}.{hint}",
+                "In {model}, {quantity} does not depend on {place}.{hint}",
                 model=model.title,
-                what=what,
-                where=where,
+                quantity=what,
+                place=where,
                 hint=hint,
             )
         )
     return HookVizError(
         say(
-            "{model} cuts the gradient between {where} and {what}: it detaches a tensor, "
+            "{model} cuts the gradient between {place} and {quantity}: it detaches a tensor, "
             "computes without gradients, or takes a step that has none.{hint}",
             model=model.title,
-            where=where,
-            what=what,
+            place=where,
+            quantity=what,
             hint=hint,
         )
     )

@@ -27,7 +27,7 @@ from hookviz.hooking.plain_tensors import kind_of
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.hooking.torch_functions import EveryFunction, function_name
 from hookviz.language.naming import class_label
-from hookviz.language.saying import say
+from hookviz.language.saying import mark, say
 from hookviz.types import Model, ModelInput, Progress
 
 INPUT = ""
@@ -60,7 +60,7 @@ class Quantity:
         channel = say("channel {channel} of {layer}", channel=self.channel, layer=self.layer)
         if self.cell is None:
             return say("the mean of {layer}", layer=self.layer if self.channel is None else channel)
-        cell = say("row {cell}, column {cell_2} of ", cell=self.cell[0], cell_2=self.cell[1])
+        cell = say("row {row}, column {column} of ", row=self.cell[0], column=self.cell[1])
         return cell + (
             say("{layer} (all channels)", layer=self.layer) if self.channel is None else channel
         )
@@ -260,20 +260,19 @@ def check_maps(model: Model, model_input: ModelInput, layer: str) -> tuple[int, 
 def _check_part(quantity: Quantity, shape: tuple[int, ...]) -> None:
     row, column = quantity.cell or (0, 0)
     for axis, index, count in (
-        ("channel", quantity.channel or 0, shape[0]),
-        ("row", row, shape[1]),
-        ("column", column, shape[2]),
+        (mark("channel"), quantity.channel or 0, shape[0]),
+        (mark("row"), row, shape[1]),
+        (mark("column"), column, shape[2]),
     ):
         if not 0 <= index < count:
             raise SettingError(
                 say(
-                    "There is no {axis} {index} in layer {layer!r}: it has {count:,}, 0 to "
-                    "{count_2}.",
-                    axis=axis,
+                    "There is no {axis} {index} in layer {layer!r}: it has {count:,}, 0 to {last}.",
+                    axis=say(axis),
                     index=index,
                     layer=quantity.layer,
                     count=count,
-                    count_2=count - 1,
+                    last=count - 1,
                 )
             )
 
@@ -296,7 +295,7 @@ def _no_maps(
 ) -> ModelError:
     convs = input_trace(model, model_input).convs
     fit = [info.name for info in convs if len(info.output_shape) == 3 and info.name != layer]
-    hint = say(" {fit!r} puts out maps, for example.", fit=fit[-1]) if fit else ""
+    hint = say(" {layer!r} puts out maps, for example.", layer=fit[-1]) if fit else ""
     return ModelError(
         say(
             "Layer {layer!r} of {model} puts out {shape}, not one image's maps (1×C×H×W).{hint}",

@@ -46,13 +46,13 @@ def channel_effects(
     if work > _MOST_WORK:
         raise ModelError(
             say(
-                "To switch {channels:,} channels of {model} off one by one takes {work} "
-                "multiply-adds, more than {most_work}. Choose one layer alone, a smaller "
+                "To switch {channels:,} channels of {model} off one by one takes {multiply_adds} "
+                "multiply-adds, more than {limit}. Choose one layer alone, a smaller "
                 "input, or another method.",
                 channels=channels,
                 model=model.title,
-                work=number(work),
-                most_work=number(_MOST_WORK),
+                multiply_adds=number(work),
+                limit=number(_MOST_WORK),
             )
         )
     effects, done, told = {}, 0, 0.0

@@ -67,10 +67,10 @@ def read_channel_mask(text: str) -> ChannelMask:
     if not layer or not channels:
         raise SettingError(
             say(
-                "silenced={text!r} names no channels of a layer, at most {most:,}: write "
+                "silenced={text!r} names no channels of a layer, at most {limit:,}: write "
                 "them as in 'layer1.0.conv1:0,3-7'.",
                 text=shorten(text, 60),
-                most=_MOST,
+                limit=_MOST,
             )
         )
     return ChannelMask(layer, channels)
@@ -96,10 +96,10 @@ def silenced(model: Model, silence: ChannelMask) -> Model:
     network = masked(model.network, stays)
     return replace(
         model,
-        title=say("{model} without {words}", model=model.title, words=silence.words),
+        title=say("{model} without {channels}", model=model.title, channels=silence.words),
         network=network,
         digest=network_digest(network),
-        weights=say("{weights}, without {silence}", weights=model.weights, silence=silence),
+        weights=say("{weights}, without {channels}", weights=model.weights, channels=silence),
     )
 
 
@@ -136,22 +136,21 @@ def _conv(model: Model, silence: ChannelMask) -> _ConvNd:
     if not isinstance(conv, _ConvNd):
         raise SettingError(
             say(
-                "{name} of {model} is a {name_2}, and channels are silenced in a conv layer: "
+                "{layer} of {model} is a {kind}, and channels are silenced in a conv layer: "
                 "choose one of those.",
-                name=shorten(name),
+                layer=shorten(name),
                 model=model.title,
-                name_2=type(conv).__name__,
+                kind=type(conv).__name__,
             )
         )
     if silence.channels[-1] >= conv.out_channels:
         raise SettingError(
             say(
-                "{name} of {model} has no channel {channels}: its channels are 0 to "
-                "{out_channels}.",
-                name=shorten(name),
+                "{layer} of {model} has no channel {channels}: its channels are 0 to {last}.",
+                layer=shorten(name),
                 model=model.title,
                 channels=silence.channels[-1],
-                out_channels=conv.out_channels - 1,
+                last=conv.out_channels - 1,
             )
         )
     own = [conv._parameters.get(key) for key in ("weight", "bias")]
@@ -169,11 +168,11 @@ def _conv(model: Model, silence: ChannelMask) -> _ConvNd:
         if module is not conv and ids.intersection(map(id, module._parameters.values())):
             raise SettingError(
                 say(
-                    "{name} of {model} has its weights in common with {other}, which would fall "
-                    "silent, too: choose another conv layer.",
-                    name=shorten(name),
+                    "{layer} of {model} has its weights in common with {other_layer}, which would "
+                    "fall silent, too: choose another conv layer.",
+                    layer=shorten(name),
                     model=model.title,
-                    other=shorten(other),
+                    other_layer=shorten(other),
                 )
             )
     return conv

@@ -58,8 +58,8 @@ def index_neighbours(
         tuple(shorten(Path(name).name or name, 40) for name in names),
         tuple(localised(f"{shares[place]:.2f}") for place in places),
         say(
-            "Of {names_count:,} images, by the cosine of their vectors from layer {layer}.",
-            names_count=len(found.names),
+            "Of {count:,} images, by the cosine of their vectors from layer {layer}.",
+            count=len(found.names),
             layer=found.layer,
         ),
     )

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hookviz.errors import SettingError
 from hookviz.explaining.conv_arguments import padding_around, pair
-from hookviz.language.saying import say
+from hookviz.language.saying import mark, say
 
 _FLOAT32_ROUNDING = 1e-5
 _TF32_EPSILON = 2.0**-10  # what a GPU may compute float32 convolutions with
@@ -180,6 +180,14 @@ def own(tensor: Tensor) -> Tensor:
     return tensor.detach().to("cpu", torch.float32, copy=True).contiguous()
 
 
+_OUT_OF_RANGE = {
+    "channel": mark("{layer} has no channel {index}: its channels are 0 to {last}."),
+    "row": mark("{layer} has no row {index}: its rows are 0 to {last}."),
+    "column": mark("{layer} has no column {index}: its columns are 0 to {last}."),
+    "call": mark("{layer} has no call {index}: its calls are 0 to {last}."),
+}
+
+
 def check_range(layer: str, axis: str, index: int, count: int) -> None:
     """Refuse a number that is not one of `count`, counted from 0.
 
@@ -187,15 +195,7 @@ def check_range(layer: str, axis: str, index: int, count: int) -> None:
         SettingError: naming the range.
     """
     if not 0 <= index < count:
-        raise SettingError(
-            say(
-                "{layer} has no {axis} {index}: its {axis}s are 0 to {count}.",
-                layer=layer,
-                axis=axis,
-                index=index,
-                count=count - 1,
-            )
-        )
+        raise SettingError(say(_OUT_OF_RANGE[axis], layer=layer, index=index, last=count - 1))
 
 
 def _map_of(tensor: Tensor) -> Tensor:

@@ -60,9 +60,9 @@ def _normalises(module: Any) -> str:
         else ""
     )
     return say(
-        "subtracts each channel's mean and divides by its standard deviation, both {whose}{then}",
-        whose=whose,
-        then=then,
+        "subtracts each channel's mean and divides by its standard deviation, both {scope}{affine}",
+        scope=whose,
+        affine=then,
     )
 
 
@@ -70,8 +70,8 @@ def _pools(what: str) -> Callable[[Any], str]:
     def says(module: Any) -> str:
         size = _pair(module.kernel_size)
         return say(
-            "keeps the {what} of each {size} cells, {steps}",
-            what=say(what),
+            "keeps the {statistic} of each {size} cells, {steps}",
+            statistic=say(what),
             size=times(size),
             steps=_steps(module.stride),
         )
@@ -86,7 +86,7 @@ def _steps(stride: Any) -> str:
     steps = (
         f"{down}"
         if down == across
-        else say("{down} down and {across} across", down=down, across=across)
+        else say("{rows} down and {columns} across", rows=down, columns=across)
     )
     return say("in steps of {steps}", steps=steps)
 
@@ -95,12 +95,14 @@ def _pools_to_size(what: str) -> Callable[[Any], str]:
     def says(module: Any) -> str:
         size = _pair(module.output_size)
         if size == (1, 1):
-            return say("keeps one number of each channel: the {what} of its map", what=say(what))
+            return say(
+                "keeps one number of each channel: the {statistic} of its map", statistic=say(what)
+            )
         wanted = "×".join(say("as many") if side is None else str(side) for side in size)
         return say(
-            "keeps the {what} of each part of the map, so that {wanted} cells are left",
-            what=say(what),
-            wanted=wanted,
+            "keeps the {statistic} of each part of the map, so that {size} cells are left",
+            statistic=say(what),
+            size=wanted,
         )
 
     return says
@@ -122,8 +124,8 @@ _SAYS: Mapping[type[nn.Module], Callable[[Any], str]] = {
         mark("puts 0 for what is below zero and 6 for what is above 6, and keeps the rest")
     ),
     nn.LeakyReLU: lambda module: say(
-        "keeps what is above zero, and multiplies what is below by {negative_slope:g}",
-        negative_slope=module.negative_slope,
+        "keeps what is above zero, and multiplies what is below by {factor:g}",
+        factor=module.negative_slope,
     ),
     nn.PReLU: _always(
         mark("keeps what is above zero, and multiplies what is below by a learned slope")
@@ -151,8 +153,8 @@ _SAYS: Mapping[type[nn.Module], Callable[[Any], str]] = {
     nn.InstanceNorm2d: _normalises,
     nn.GroupNorm: lambda module: say(
         "subtracts the mean and divides by the standard deviation of each of "
-        "{num_groups} groups of channels of this image",
-        num_groups=module.num_groups,
+        "{count} groups of channels of this image",
+        count=module.num_groups,
     ),
     nn.MaxPool2d: _pools("largest"),
     nn.AvgPool2d: _pools("mean"),
@@ -162,9 +164,9 @@ _SAYS: Mapping[type[nn.Module], Callable[[Any], str]] = {
         mark("brings the maps to another size, and makes up the cells in between")
     ),
     nn.PixelShuffle: lambda module: say(
-        "lays {upscale_factor} channels out as one of {upscale_factor_2} times the side",
-        upscale_factor=module.upscale_factor**2,
-        upscale_factor_2=module.upscale_factor,
+        "lays {count} channels out as one of {factor} times the side",
+        count=module.upscale_factor**2,
+        factor=module.upscale_factor,
     ),
     nn.ZeroPad2d: _always(mark("puts a margin of zeros around each map")),
     nn.ReflectionPad2d: _always(mark("puts a margin around each map, in which it is mirrored")),

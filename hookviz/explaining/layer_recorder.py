@@ -82,7 +82,7 @@ def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -
     if not isinstance(modules[layer], nn.Conv2d):
         convs = [info.name for info in run.convs if info.kind == "Conv2d"]
         hint = (
-            say(" The first one of {model} is {convs!r}.", model=model.title, convs=convs[0])
+            say(" The first one of {model} is {layer!r}.", model=model.title, layer=convs[0])
             if convs
             else ""
         )

@@ -91,9 +91,9 @@ def pruning_groups(network: nn.Module) -> dict[str, PruningGroup | str]:
         raise ModelError(
             say(
                 "The code of {name} can't be followed, so nobody can tell where its channels "
-                "go: {why}.",
+                "go: {reason}.",
                 name=type(network).__name__,
-                why=why,
+                reason=why,
             )
         ) from error
     walk = _Walk(on_meta, graph)
@@ -154,8 +154,8 @@ class _Walk:
         if conv.groups != 1:
             raise _NotPrunableError(
                 say(
-                    "{called} has {groups} groups of channels",
-                    called=self._called(start),
+                    "{layer} has {groups} groups of channels",
+                    layer=self._called(start),
                     groups=conv.groups,
                 )
             )
@@ -167,7 +167,7 @@ class _Walk:
             users = [user for user in before.users if not _asks_how_many(user)]
             if not users:
                 raise _NotPrunableError(
-                    say("nothing goes on with {called}", called=self._called(before))
+                    say("nothing goes on with {step}", step=self._called(before))
                 )
             for node in users:
                 self._check_alone(node, before)
@@ -180,8 +180,8 @@ class _Walk:
                 if not flattens and not self._is_by_channel(node, flat=flat):
                     raise _NotPrunableError(
                         say(
-                            "{called} is not known to keep channels apart and zeros at 0",
-                            called=self._called(node),
+                            "{step} is not known to keep channels apart and zeros at 0",
+                            step=self._called(node),
                         )
                     )
                 if self._holds_channels(node):
@@ -194,12 +194,12 @@ class _Walk:
         """Make sure that a node goes on with these values, and with nothing beside them."""
         if node.op == "output":
             raise _NotPrunableError(
-                say("{called} is what the network puts out", called=self._called(before))
+                say("{step} is what the network puts out", step=self._called(before))
             )
         others = [other for other in node.all_input_nodes if not _is_how_many(other)]
         if others != [before] or node.args[:1] != (before,) or before in node.args[1:]:
             raise _NotPrunableError(
-                say("{called} puts it together with something else", called=self._called(node))
+                say("{step} puts it together with something else", step=self._called(node))
             )
 
     def _check(self, node: fx.Node) -> None:
@@ -208,9 +208,9 @@ class _Walk:
         if type(module) not in (*CONVS, *NORMS, nn.Linear, nn.PReLU):
             raise _NotPrunableError(
                 say(
-                    "{name} is a {name_2}, which may use its weights anew",
-                    name=name,
-                    name_2=type(module).__name__,
+                    "{layer} is a {kind}, which may use its weights anew",
+                    layer=name,
+                    kind=type(module).__name__,
                 )
             )
         if self._calls[id(module)] > 1:

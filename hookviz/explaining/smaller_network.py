@@ -92,10 +92,10 @@ class Smaller:
             why = shorten(str(error).partition("\n")[0], 200) or type(error).__name__
             raise ModelError(
                 say(
-                    "{model} can't be written to {file}: {why}",
+                    "{model} can't be written to {file}: {reason}",
                     model=self.model.title,
                     file=file.name,
-                    why=why,
+                    reason=why,
                 )
             ) from error
         return file
@@ -167,13 +167,13 @@ def _nothing(model: Model, whole: Mapping[str, str]) -> str:
             model=model.title,
         )
     reasons = "; ".join(f"{name}: {why}" for name, why in list(whole.items())[:3])
-    more = say("; and {whole_count:,} more", whole_count=len(whole) - 3) if len(whole) > 3 else ""
+    more = say("; and {count:,} more", count=len(whole) - 3) if len(whole) > 3 else ""
     return say(
-        "No channel of {model} can be taken out. {reasons}{more}. Of the models in "
+        "No channel of {model} can be taken out. {reasons}{rest}. Of the models in "
         "the box shapesnet has layers that can do with fewer.",
         model=model.title,
         reasons=reasons,
-        more=more,
+        rest=more,
     )
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from hookviz.codegen import optimizing, picture_space
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, in_order
+from hookviz.codegen.sources import source_of
 from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, TextPanel
@@ -16,7 +17,10 @@ from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.method import SynthesisMethod
 from hookviz.synthesis.model_range import InputRange, picture_shape
 from hookviz.synthesis.optimizing import Optimization
+from hookviz.synthesis.photographs import to_plain
+from hookviz.synthesis.picture_space import spectrum_of
 from hookviz.synthesis.resuming import run_resumed
+from hookviz.synthesis.robustness import moved
 from hookviz.wording import number
 
 
@@ -51,12 +55,12 @@ def _output(subject: Subject, layer: str, optimization: Optimization, value: flo
     panels = (
         TextPanel(
             say(
-                "After {steps} steps the mean square of {layer} is {value}; it was {before} "
+                "After {steps} steps the mean square of {layer} is {value}; it was {first_value} "
                 "at the first.",
                 steps=optimization.steps,
                 layer=layer,
                 value=number(value),
-                before=number(before),
+                first_value=number(before),
             )
         ),
         ImagePanel(
@@ -90,20 +94,19 @@ def _output(subject: Subject, layer: str, optimization: Optimization, value: flo
 
 
 def script(facts: LensFacts) -> LensCode:
-    """The image's own spectrum to begin with, and as many steps as were done."""
+    """Write code that begins with the image's own spectrum and takes as many steps."""
     (steps,) = facts.values["history"]
-    grey = facts.shape[0] == 1
     lines = (
         constants(facts, layer=""),
         f"STEPS = {steps}  # {optimizing.STEPS_SAYS}",
         constants(facts, rate="how far each step goes", seed="of how the image is moved"),
         "SIZE = batch.shape[2:]  # rows and columns of pixels",
         optimizing.as_input(facts),
-        picture_space.fourier(facts),
-        optimizing.moved(),
+        picture_space.fourier(),
+        source_of(moved, spectrum_of, to_plain),
         optimizing.output_of(of="LAYER"),
         _VALUES,
-        _BEGIN.format(mixed="" if grey else _INDEPENDENT),
+        _BEGIN,
         optimizing.climb("0.05 * RATE", steady=True, loss=["-values.sum()"]),
         optimizing.levels(facts),
     )
@@ -123,13 +126,8 @@ def values_of(output):
 
 '''
 _BEGIN = """
-# The image's own spectrum, without the bounds of black and white, which have infinite logits.
-plain = ((batch - low) / (high - low)).clamp(0.02, 0.98).logit()
-{mixed}spectrum = torch.fft.rfft2(4 * plain, norm="ortho") / SCALE
-parameters = torch.view_as_real(spectrum).contiguous().requires_grad_()"""
-_INDEPENDENT = """\
-plain = torch.einsum("dc,nchw->ndhw", COLOURS.inverse(), plain)
-"""
+plain = to_plain((batch - low) / (high - low), COLOURS)
+parameters = spectrum_of(plain, SCALE).requires_grad_()"""
 
 
 LENS = Lens(

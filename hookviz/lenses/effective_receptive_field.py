@@ -87,7 +87,7 @@ def run(
         TextPanel(_says(what, total, box, float(share), len(seen.weights))),
         *(TextPanel(note, "note") for note in first_call_notes(subject, layer)),
         *(
-            TextPanel(say("{name} is left out: {why}", name=shorten(name), why=why), "bad")
+            TextPanel(say("{name} is left out: {reason}", name=shorten(name), reason=why), "bad")
             for name, why in seen.out.items()
         ),
     ]
@@ -119,9 +119,9 @@ def _each_image(subject: Subject, quantity: Quantity, images: tuple[Any, ...], c
             if made.tensor.shape[1:] != subject.shape:
                 raise HookVizError(
                     say(
-                        "it becomes an input of {shape}, and the one looked at is {shape_2}.",
-                        shape=times(made.tensor.shape[1:]),
-                        shape_2=times(subject.shape),
+                        "it becomes an input of {new_shape}, and the one looked at is {shape}.",
+                        new_shape=times(made.tensor.shape[1:]),
+                        shape=times(subject.shape),
                     )
                 )
             if made.digest not in digests and len(digests) < count:
@@ -142,30 +142,30 @@ def _says(what: str, total: Floats, box: Box, share: float, images: int) -> str:
     height, width = box[2] - box[0], box[3] - box[1]
     over = say("this image") if images == 1 else say("{images} images", images=images)
     could = say(
-        "By the network's windows, {what} could see {value} pixels",
-        what=what,
-        value=times((height, width)),
+        "By the network's windows, {unit} could see {size} pixels",
+        unit=what,
+        size=times((height, width)),
     )
     if not np.isfinite(total).all():
         return say(
-            "{could}; the gradient has NaN or infinities, so nothing can be told of it.",
-            could=could,
+            "{field}; the gradient has NaN or infinities, so nothing can be told of it.",
+            field=could,
         )
     if not total.any():
         return say(
-            "{could}; over {over} its gradient is zero everywhere, so that no pixel moves it.",
-            could=could,
-            over=over,
+            "{field}; over {images} its gradient is zero everywhere, so that no pixel moves it.",
+            field=could,
+            images=over,
         )
     inner = (total[box[0] : box[2], box[1] : box[3]] > 0).mean()
     return say(
-        "{could}. Over {over}, {part} of its |gradient| lie in {share} of them, and "
-        "{inner} have any.",
-        could=could,
-        over=over,
-        part=_PART,
-        share=percent(share),
-        inner=percent(float(inner)),
+        "{field}. Over {images}, {gradient_share} of its |gradient| lie in {pixel_share} of them, "
+        "and {touched_share} have any.",
+        field=could,
+        images=over,
+        gradient_share=_PART,
+        pixel_share=percent(share),
+        touched_share=percent(float(inner)),
     )
 
 
@@ -187,21 +187,21 @@ def _pictures(
             say("What it makes use of"),
             on_input(over, box, subject.shape[1:]),
             alt=say(
-                "Mean |gradient| of {what} at each pixel, with its receptive field framed",
-                what=what,
+                "Mean |gradient| of {unit} at each pixel, with its receptive field framed",
+                unit=what,
             ),
             caption=say(
-                "Black is 0, pale yellow {end}, by the square root: a quarter of that is "
+                "Black is 0, pale yellow {end_value}, by the square root: a quarter of that is "
                 "half as bright. The frame is what it could see.",
-                end=number(end),
+                end_value=number(end),
             ),
         ),
         ImagePanel(
             say("Where {part} of it lie", part=_PART),
             on_input(dimmed, box, subject.shape[1:]),
             alt=say(
-                "What the network saw, bright where most of the |gradient| of {what} lies",
-                what=what,
+                "What the network saw, bright where most of the |gradient| of {unit} lies",
+                unit=what,
             ),
             caption=say("The fewest pixels that hold so much are left bright."),
         ),
@@ -209,8 +209,8 @@ def _pictures(
             say("Close up"),
             close.repeat(enlarged, 0).repeat(enlarged, 1),
             alt=say(
-                "Mean |gradient| of {what} in its receptive field, a block for each pixel",
-                what=what,
+                "Mean |gradient| of {unit} in its receptive field, a block for each pixel",
+                unit=what,
             ),
             caption=say("The frame: {shape} pixels of the input.", shape=times(close.shape[:2])),
         ),

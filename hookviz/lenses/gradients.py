@@ -50,15 +50,15 @@ def run(
     norm = float(np.sqrt(np.square(gradient, dtype=np.float64).sum()))
     what = quantity.says(subject.model)
     about = say(
-        "How {what} ({result} here) would change with every value of {layer}: red "
+        "How {quantity} ({quantity_value} here) would change with every value of {layer}: red "
         "would raise it, blue would lower it. The gradient's norm is {norm}, its "
-        "largest number {max}, in channel {argmax}.",
-        what=what,
-        result=number(result.value),
+        "largest number {largest}, in channel {channel}.",
+        quantity=what,
+        quantity_value=number(result.value),
         layer=layer,
         norm=number(norm),
-        max=number(float(largest.max())),
-        argmax=int(largest.argmax()),
+        largest=number(float(largest.max())),
+        channel=int(largest.argmax()),
     )
     first = np.argsort(-largest, kind="stable")[:_CHART]
     panels: tuple[Panel, ...] = (
@@ -75,9 +75,9 @@ def run(
             {say("max |g|"): largest[first].astype(np.float64)},
             unit=say("max |gradient|"),
             caption=say(
-                "The {first_count} of {largest_count:,} channels with the largest, by number.",
-                first_count=len(first),
-                largest_count=len(largest),
+                "The {shown_count} of {channel_count:,} channels with the largest, by number.",
+                shown_count=len(first),
+                channel_count=len(largest),
             ),
             layer=layer,
         ),
@@ -96,7 +96,7 @@ def _notes(subject: Subject, layer: str, quantity: Quantity, norm: float) -> lis
         notes.append(say("A layer's gradient of itself says nothing new; choose an earlier layer."))
     elif norm == 0:
         other = working_layer(subject.model, subject.model_input, quantity, but=layer)
-        hint = say(" At {other} it is not.", other=other) if other else ""
+        hint = say(" At {layer} it is not.", layer=other) if other else ""
         notes.append(
             say(
                 "The gradient is zero everywhere: no small change of {layer} changes it.{hint}",

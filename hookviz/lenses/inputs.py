@@ -81,10 +81,10 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
         raise HookVizError(
             say(
                 "{layer} of {model} neither takes in nor puts out numbers that can be drawn. "
-                "{convs} does.",
+                "{other_layer} does.",
                 layer=layer,
                 model=subject.model.title,
-                convs=subject.convs[0].name if subject.convs else say("A conv layer"),
+                other_layer=subject.convs[0].name if subject.convs else say("A conv layer"),
             )
         )
     table = TablePanel(say("In numbers"), _HEAD, tuple(map(_row, (*before, *after))))
@@ -142,7 +142,9 @@ def _grids(before: Sequence[_Part], after: Sequence[_Part], *, shared: bool) -> 
             say("{part}: {shape}", part=_title(part), shape=times(part.shape)),
             grid,
             " ".join(
-                filter(None, (say("Read as {read}.", read=part.read) if part.read else "", same))
+                filter(
+                    None, (say("Read as {reading}.", reading=part.read) if part.read else "", same)
+                )
             ),
         )
         for part, grid in zip(parts, grids, strict=True)
@@ -200,11 +202,11 @@ def _says(
     )
     says = [
         say(
-            "{info} ({kind}) takes in {takes} and puts out {gives}.",
-            info=info.name,
+            "{layer} ({kind}) takes in {inputs} and puts out {outputs}.",
+            layer=info.name,
             kind=info.kind,
-            takes=takes,
-            gives=gives,
+            inputs=takes,
+            outputs=gives,
         )
     ]
     if len(before) == len(after) == 1 and before[0].shape == after[0].shape:

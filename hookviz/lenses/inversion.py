@@ -7,6 +7,7 @@ import numpy as np
 from hookviz.codegen import optimizing, picture_space
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, in_order
+from hookviz.codegen.sources import source_of
 from hookviz.codegen.wording import quoted
 from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.overlay import input_picture
@@ -17,6 +18,7 @@ from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNumber
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
+from hookviz.synthesis.diversity import total_variation
 from hookviz.synthesis.inversion import SMOOTH, Inversion, begin_inversion, inversion, spread
 from hookviz.synthesis.optimizing import Optimization
 from hookviz.synthesis.resuming import run_resumed
@@ -119,9 +121,9 @@ def script(facts: LensFacts) -> LensCode:
         ),
         "SIZE = batch.shape[2:]  # rows and columns of pixels",
         optimizing.as_input(facts),
-        picture_space.fourier(facts),
+        picture_space.fourier(),
         optimizing.output_of(of="layer"),
-        optimizing.VARIATION,
+        source_of(total_variation),
         _DISTANCE,
         _REBUILT.format(channels=facts.shape[0]),
         optimizing.levels(facts, "torch.cat(pictures)"),
@@ -153,7 +155,7 @@ def rebuilt(layer):
     for _ in range(STEPS):
         pictures = pictures_of(parameters)
         loss = distance(output_of(as_input(pictures), layer), known)
-        loss = loss + 10 * SMOOTH * variation(pictures)
+        loss = loss + 10 * SMOOTH * total_variation(pictures)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

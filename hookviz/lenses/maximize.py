@@ -12,6 +12,7 @@ import numpy as np
 from hookviz.codegen import optimizing, picture_space
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, in_order, one_line
+from hookviz.codegen.sources import source_of
 from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import SettingError
@@ -31,12 +32,13 @@ from hookviz.lenses.contract.parameters import (
 from hookviz.lenses.contract.quantity_choice import cell_choice, chosen_cell
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.lenses.contract.weights import Weights
+from hookviz.synthesis.diversity import diversity_penalty, total_variation
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.maximizing import STEPS, begin
 from hookviz.synthesis.method import PENALTIES, SPACES, SynthesisMethod
 from hookviz.synthesis.optimizing import Optimization
 from hookviz.synthesis.resuming import run_resumed
-from hookviz.synthesis.robustness import NONE, SLIGHT
+from hookviz.synthesis.robustness import NONE, SLIGHT, moved
 from hookviz.wording import byte_size, number
 
 CHANNEL, SEVERAL, DIRECTION, CLASS, CLASSES = OF = (
@@ -92,7 +94,9 @@ class _Choice:
                 subject.scored  # noqa: B018 - says that there are no scores
             return (Objective.of_class(self.target or 0),)
         if not self.weights:
-            raise SettingError(say("For {of} write the weights, such as '12, 80:-1'.", of=self.of))
+            raise SettingError(
+                say("For {goal} write the weights, such as '12, 80:-1'.", goal=self.of)
+            )
         if self.of == CLASSES:
             return (Objective(None, self.weights),)
         return (Objective(self.layer, self.weights, self._cell),)
@@ -137,9 +141,9 @@ def run(subject: Subject, **chosen: Any) -> LensOutput:
     if many > _MOST:
         raise SettingError(
             say(
-                "{many} pictures at once are too many: {most} are made at most.",
-                many=many,
-                most=_MOST,
+                "{count} pictures at once are too many: {limit} are made at most.",
+                count=many,
+                limit=_MOST,
             )
         )
     method = choice.method(many, subject.model.min_size)
@@ -164,29 +168,31 @@ def _output(
     panels: list[Panel] = [
         TextPanel(
             say_count(
-                "Step {steps} of {steps_2}, seed {seed}, {space}: a picture of "
-                "{shape}×{shape_2} pixels that climbed from noise, in about {nbytes} of "
+                "Step {steps} of {all_steps}, seed {seed}, {space}: a picture of "
+                "{height}×{width} pixels that climbed from noise, in about {memory} of "
                 "memory.",
-                "Step {steps} of {steps_2}, seed {seed}, {space}: pictures of "
-                "{shape}×{shape_2} pixels that climbed from noise, in about {nbytes} of "
+                "Step {steps} of {all_steps}, seed {seed}, {space}: pictures of "
+                "{height}×{width} pixels that climbed from noise, in about {memory} of "
                 "memory.",
                 len(goals),
                 steps=optimization.steps,
-                steps_2=choice.steps,
+                all_steps=choice.steps,
                 seed=choice.seed,
                 space=say(choice.space),
-                shape=optimization.shape[1],
-                shape_2=optimization.shape[2],
-                nbytes=byte_size(optimization.nbytes),
+                height=optimization.shape[1],
+                width=optimization.shape[2],
+                memory=byte_size(optimization.nbytes),
             )
         ),
         *(
             ImagePanel(
                 _title(subject, goal, both=choice.aim == BOTH),
                 enlarged(picture),
-                alt=say("A picture made by the network for {says}", says=goal.says(subject.model)),
+                alt=say("A picture made by the network for {goal}", goal=goal.says(subject.model)),
                 caption=say(
-                    "{begun} in noise, {value} now", begun=number(begun), value=number(value)
+                    "{first_value} in noise, {last_value} now",
+                    first_value=number(begun),
+                    last_value=number(value),
                 ),
             )
             for picture, goal, begun, value in zip(pictures, goals, first, values, strict=True)
@@ -213,9 +219,9 @@ def _title(subject: Subject, goal: Objective, *, both: bool) -> str:
     what = goal.says_alone(subject.model)
     if both or not goal.rises:
         return (
-            say("What excites {what}", what=what)
+            say("What excites {goal}", goal=what)
             if goal.rises
-            else say("What silences {what}", what=what)
+            else say("What silences {goal}", goal=what)
         )
     return f"{what[0].upper()}{what[1:]}"
 
@@ -241,15 +247,16 @@ def script(facts: LensFacts) -> LensCode:
         constants(facts, diversity="how much the pictures avoid each other") if diverse else "",
         _goals_and_names(facts, of_class=of_class),
         optimizing.as_input(facts),
-        picture_space.maco(facts) if maco else picture_space.fourier(facts),
-        optimizing.moved() if steady else "",
+        picture_space.maco(facts) if maco else picture_space.fourier(),
+        source_of(moved) if steady else "",
         optimizing.output_of(of="scores" if of_class else "LAYER"),
         _values(facts, cell=cell, of_class=of_class),
-        optimizing.VARIATION if _VARIATION in costs else "",
-        _ALIKE if diverse else "",
+        source_of(total_variation) if _VARIATION in costs else "",
+        source_of(diversity_penalty) if diverse else "",
         "" if maco else picture_space.noise(facts),
     ]
-    costs += ["DIVERSITY * diversity_penalty(output)"] if diverse else []
+    maps = "[:, :, None]" if of_class or len(facts.output) < 2 else ""
+    costs += [f"DIVERSITY * diversity_penalty(output{maps})"] if diverse else []
     loss = "-(SIGNS * values / unit).sum()" if costs else "-(SIGNS * values).sum()"
     before = _UNIT if costs else ""
     rate = "0.1" if maco else "0.05"
@@ -345,7 +352,7 @@ def values_of(output):
     return torch.stack([value_of(*pair) for pair in zip(output, WEIGHTS, strict=True)])
 
 '''
-_VARIATION = "10 * STRENGTH * variation(pictures)"
+_VARIATION = "10 * STRENGTH * total_variation(pictures)"
 _PENALTIES = {
     "total variation": _VARIATION,
     "L2": "10 * STRENGTH * (pictures - 0.5).square().mean((1, 2, 3)).sum()",
@@ -354,17 +361,6 @@ _UNIT = """\
     if step == 0:  # goals count in units of the layer's spread, so a cost means the same in all
         unit = output.detach().flatten(1).std(1, correction=0)
 """
-_ALIKE = '''
-
-def diversity_penalty(output):
-    """The mean cosine of the pictures' Gram matrices, times their number (Olah et al., 2017)."""
-    flat = output.flatten(2) if output.ndim > 2 else output[:, :, None]
-    gram = (flat @ flat.transpose(1, 2)).flatten(1)
-    gram = gram / gram.norm(dim=1, keepdim=True)
-    cosines = gram @ gram.T
-    return (cosines.sum() - cosines.trace()) / (len(output) - 1)
-
-'''
 
 
 LENS = Lens(

@@ -155,9 +155,9 @@ def run(
         panels, kept = (*panels, table), kept | figures
     place = say("in {layer}", layer=layer) if where == _HERE else say("in every conv layer")
     said = say(
-        "{keep:.4g} % {place}: {method}. hookviz.load_model reads the file again.",
-        keep=keep,
-        place=place,
+        "{percent:.4g} % {layers}: {method}. hookviz.load_model reads the file again.",
+        percent=keep,
+        layers=place,
         method=say(method),
     )
     stem = re.sub(r"[^\w.-]", "-", subject.model.name)
@@ -292,22 +292,22 @@ def _smaller(passes: _Passes, share: float) -> tuple[Panel, Values]:
     )
     layers = len(small.removed)
     said = say_count(
-        "{sum:,} channels of {layers:,} layer are taken out; the scores differ by "
+        "{count:,} channels of {layer_count:,} layer are taken out; the scores differ by "
         "{difference} at most.",
-        "{sum:,} channels of {layers:,} layers are taken out; the scores differ by "
+        "{count:,} channels of {layer_count:,} layers are taken out; the scores differ by "
         "{difference} at most.",
         max(1, layers),
-        sum=sum(small.removed.values()),
-        layers=layers,
+        count=sum(small.removed.values()),
+        layer_count=layers,
         difference=number(small.difference),
     )
     if small.whole:
         name, why = next(iter(small.whole.items()))
         said += say(
-            " {whole_count:,} more can't do without theirs, such as {name}: {why}.",
-            whole_count=len(small.whole),
+            " {count:,} more can't do without theirs, such as {name}: {reason}.",
+            count=len(small.whole),
             name=name,
-            why=why,
+            reason=why,
         )
     figures = {
         "parameters": np.array(small.parameters),
@@ -329,35 +329,35 @@ def _panels(
     if len(other):
         first_other = int(other[0])
         held = (
-            say("up to {percents} %", percents=percents[first_other - 1])
+            say("up to {percent} %", percent=percents[first_other - 1])
             if first_other > 1
             else say("at no step")
         )
         end = say(
-            "The prediction {label} holds {held}; at {percents} % it becomes {label_2}.",
+            "The prediction {label} holds {how_far}; at {percent} % it becomes {other_label}.",
             label=label,
-            held=held,
-            percents=percents[first_other],
-            label_2=subject.label(int(top[first_other])),
+            how_far=held,
+            percent=percents[first_other],
+            other_label=subject.label(int(top[first_other])),
         )
     else:
         end = say(
-            "The prediction stays {label} all the way to {percents} %.",
+            "The prediction stays {label} all the way to {percent} %.",
             label=label,
-            percents=percents[-1],
+            percent=percents[-1],
         )
     layers = len(pruning.weights)
     says = TextPanel(
         (
             say_count(
-                "{model} has {count:,} weights in {layers:,} conv layer; {first}. {end}",
-                "{model} has {count:,} weights in {layers:,} conv layers; {first}. {end}",
+                "{model} has {count:,} weights in {layer_count:,} conv layer; {method}. {result}",
+                "{model} has {count:,} weights in {layer_count:,} conv layers; {method}. {result}",
                 max(1, layers),
                 model=subject.model.title,
                 count=count,
-                layers=layers,
-                first=say(_FIRST[plan.method]),
-                end=end,
+                layer_count=layers,
+                method=say(_FIRST[plan.method]),
+                result=end,
             )
         ),
         "note" if len(other) else "plain",
@@ -372,7 +372,7 @@ def _panels(
         },
         kind="lines",
         unit=say("probability (%)"),
-        caption=say("Along the bottom: the share of {what} set to 0, in percent.", what=what),
+        caption=say("Along the bottom: the share of {parts} set to 0, in percent.", parts=what),
     )
     rows = tuple(
         (

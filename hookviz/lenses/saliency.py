@@ -90,28 +90,29 @@ def run(
         shown, "RdBu_r" if signed else "inferno", low=-end if signed else 0.0, high=end
     )
     what = quantity.says(subject.model)
-    words = say("{method} of {what}", method=say(method), what=what)
+    words = say("{method} of {quantity}", method=say(method), quantity=what)
     panels: list[Panel] = [
         TextPanel(
             say(
-                "About {what} ({result}): {means}.",
-                what=what,
-                result=number(result.value),
-                means=say(_MEANS[method]),
+                "About {quantity} ({quantity_value}): {explanation}.",
+                quantity=what,
+                quantity_value=number(result.value),
+                explanation=say(_MEANS[method]),
             )
         ),
         *(TextPanel(note, "note") for note in _notes(subject, method, quantity, result)),
         ImagePanel(
             say("On the image"),
             overlay.over_image(subject.model_input, subject.image, colours, opacity=0.75),
-            alt=say("{words}, on the image", words=words),
+            alt=say("{title}, on the image", title=words),
         ),
         ImagePanel(
             say("The map alone"),
             overlay.over_input(subject.model_input, colours, opacity=1),
-            alt=say("{words}, one value per pixel of the input", words=words),
+            alt=say("{title}, one value per pixel of the input", title=words),
             caption=say(
-                "The strongest 1 % of the pixels share the end colour ({end}).", end=number(end)
+                "The strongest 1 % of the pixels share the end colour ({end_value}).",
+                end_value=number(end),
             ),
         ),
         GridPanel(
@@ -163,15 +164,15 @@ def _notes(subject: Subject, method: str, quantity: Quantity, result: Gradient) 
     if method == "guided backpropagation":
         notes.append(
             say(
-                "Negative gradients are cut at {guided:,} ReLUs. Such maps show edges of "
+                "Negative gradients are cut at {count:,} ReLUs. Such maps show edges of "
                 "whatever is there, for any class much the same.",
-                guided=result.guided,
+                count=result.guided,
             )
             if result.guided
             else say(
-                "No ReLU lies between {says} and the input of {model}, so this is the plain "
+                "No ReLU lies between {quantity} and the input of {model}, so this is the plain "
                 "gradient.",
-                says=quantity.says(subject.model),
+                quantity=quantity.says(subject.model),
                 model=subject.model.title,
             )
         )

@@ -75,22 +75,22 @@ def _says(title: str, steps: Sequence[LayerStep], seconds: np.ndarray[Any, Any])
     if joins:
         takes = say("of them takes") if joins == 1 else say("of them take")
         joined = say(
-            " {joins:,} {takes} in several outputs: there branches or shortcuts meet.",
-            joins=joins,
-            takes=takes,
+            " {count:,} {verb} in several outputs: there branches or shortcuts meet.",
+            count=joins,
+            verb=takes,
         )
     elif all(step.sources == {at} for at, step in enumerate(steps)):
         joined = say(" Each takes in what the one before put out: there are no branches.")
     return say(
-        "{title} makes {steps_count:,} calls of its layers in one pass.{joined} "
-        "Together they take {whole} ms here; the slowest is {address} with {seconds} "
+        "{title} makes {call_count:,} calls of its layers in one pass.{joins} "
+        "Together they take {milliseconds} ms here; the slowest is {address} with {percent} "
         "% of that.",
         title=title,
-        steps_count=len(steps),
-        joined=joined,
-        whole=number(1e3 * whole),
+        call_count=len(steps),
+        joins=joined,
+        milliseconds=number(1e3 * whole),
         address=steps[slowest].address,
-        seconds=number(100 * float(seconds[slowest]) / whole),
+        percent=number(100 * float(seconds[slowest]) / whole),
     )
 
 
@@ -156,9 +156,9 @@ def _written(sources: frozenset[int]) -> str:
     names = [say("image") if source == IMAGE else str(source) for source in sorted(sources)]
     if len(names) > _MOST_SOURCES:
         return say(
-            "{names}, … ({names_count} in all)",
-            names=", ".join(names[: _MOST_SOURCES - 1]),
-            names_count=len(names),
+            "{sources}, … ({count} in all)",
+            sources=", ".join(names[: _MOST_SOURCES - 1]),
+            count=len(names),
         )
     return ", ".join(names) or "–"
 
@@ -173,13 +173,13 @@ def _arcs(steps: Sequence[LayerStep], edges: Sequence[tuple[int, int]]) -> Image
         arc_diagram(names, edges, joins),
         (
             say_count(
-                "{steps_count} calls in a row, and {skips} arc between calls that do not "
+                "{call_count} calls in a row, and {arc_count} arc between calls that do not "
                 "follow one another.",
-                "{steps_count} calls in a row, and {skips} arcs between calls that do not "
+                "{call_count} calls in a row, and {arc_count} arcs between calls that do not "
                 "follow one another.",
                 skips,
-                steps_count=len(steps),
-                skips=skips,
+                call_count=len(steps),
+                arc_count=skips,
             )
         ),
         say(

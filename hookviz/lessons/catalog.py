@@ -42,9 +42,10 @@ def read_lessons(more: str = "") -> tuple[Lesson, ...]:
         lesson = read_lesson(file)
         if lesson.slug in found:
             what = say(
-                "There is a lesson {slug} already, in {other}. Another name of the file works.",
+                "There is a lesson {slug} already, in {other_file}. Another name of the file "
+                "works.",
                 slug=lesson.slug,
-                other=found[lesson.slug].file.name,
+                other_file=found[lesson.slug].file.name,
             )
             raise fault(file, 1, what)
         found[lesson.slug] = replace(lesson, number=len(found) + 1)

@@ -16,7 +16,7 @@ def whole(least: int, most: int) -> Check:
         if re.fullmatch(r"-?\d{1,9}", value, re.ASCII) and least <= int(value) <= most:
             return ""
         return say(
-            "A whole number from {least} to {most} works here.", least=str(least), most=str(most)
+            "A whole number from {low} to {high} works here.", low=str(least), high=str(most)
         )
 
     return check

@@ -9,7 +9,7 @@ from hookviz.language.saying import say
 
 def fault(file: Path, line: int, what: str) -> LessonError:
     """The error for what is wrong at a line of a file, said in a sentence."""
-    return LessonError(say("{file}, line {line}: {what}", file=file.name, line=line, what=what))
+    return LessonError(say("{file}, line {line}: {fault}", file=file.name, line=line, fault=what))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

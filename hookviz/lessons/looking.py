@@ -56,7 +56,7 @@ def check_channel(value: str) -> str:
     """What is wrong with a lesson's channel, in words, or nothing."""
     if value == STRONGEST or (value.isascii() and value.isdecimal() and len(value) < 7):
         return ""
-    return say("A channel's number works here, or {word}.", word=STRONGEST)
+    return say("A channel's number works here, or {keyword}.", keyword=STRONGEST)
 
 
 def resized(values: Map, size: tuple[int, int]) -> Map:

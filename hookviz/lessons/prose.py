@@ -191,6 +191,6 @@ def _written(value: Any, form: str, name: str, file: Path, line: int) -> str:
     try:
         written = format(value, form)
     except ValueError as error:
-        what = say("The fact {name!r} can't be written as {form!r}.", name=name, form=form)
+        what = say("The fact {name!r} can't be written as {format!r}.", name=name, format=form)
         raise fault(file, line, what) from error
     return saying.localised(written.replace("-", "−"))

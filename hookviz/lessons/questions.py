@@ -40,11 +40,11 @@ def read_question(text: str, file: Path, line: int) -> Question:
         raise fault(file, line, say("The question has no words."))
     if not FEWEST <= len(answers) <= MOST:
         what = say(
-            "The question has {count} answers; {fewest} to {most} work, each a line such as "
+            "The question has {count} answers; {minimum} to {maximum} work, each a line such as "
             "- [x] Yes or - [ ] No.",
             count=len(answers),
-            fewest=FEWEST,
-            most=MOST,
+            minimum=FEWEST,
+            maximum=MOST,
         )
         raise fault(file, line, what)
     if not any(right for right, *_ in answers):

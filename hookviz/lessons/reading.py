@@ -78,7 +78,7 @@ def _text_of(file: Path) -> str:
             data = source.read(LARGEST + 1)
     except OSError as error:
         raise LessonError(
-            say("{file} can't be read: {why}.", file=str(file), why=error.strerror or "")
+            say("{file} can't be read: {reason}.", file=str(file), reason=error.strerror or "")
         ) from error
     if len(data) > LARGEST:
         what = say("The file has more than {count:,} bytes, which is too much.", count=LARGEST)
@@ -215,11 +215,11 @@ def _live(name: Sequence[str], options: str, file: Path, line: int) -> Live:
         wrong = declared[each].check(value.text)
         if wrong:
             what = say(
-                "{name}: {value!r} does not work for the part {part}. {wrong}",
+                "{name}: {value!r} does not work for the part {part}. {reason}",
                 name=each,
                 value=value.text,
                 part=part.name,
-                wrong=wrong,
+                reason=wrong,
             )
             raise fault(file, value.line, what)
     chosen = {}

@@ -65,7 +65,7 @@ class _Writer:
         yield Paragraph(escape(f"{title} · {kind}"), styles.title)
         if self._lesson.summary:
             yield Paragraph(escape(prose.translated(self._lesson.summary)), styles.body)
-        numbers = say("All numbers are of {what}.", what=shown_on)
+        numbers = say("All numbers are of {shown_image}.", shown_image=shown_on)
         yield Paragraph(escape(numbers), styles.small)
         for step, of_step in zip(self._lesson.steps, facts, strict=True):
             yield self._line(step.title, of_step, step.line, styles.heading)
@@ -82,7 +82,7 @@ class _Writer:
                     return
                 yield from flowing(tokens, self._styles)
             case Live():
-                what = say("On the screen: {what}", what=say(parts()[block.part].sentence))
+                what = say("On the screen: {sentence}", sentence=say(parts()[block.part].sentence))
                 yield Paragraph(escape(what), self._styles.small)
             case Question():
                 yield self._question(block, facts)

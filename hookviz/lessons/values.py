@@ -37,7 +37,7 @@ def read_values(text: str, file: Path, line: int) -> Mapping[str, Value]:
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         wrong = getattr(error, "problem", None) or say("it is nested too deep")
-        what = say("This can't be read as YAML: {wrong}.", wrong=wrong)
+        what = say("This can't be read as YAML: {reason}.", reason=wrong)
         raise fault(file, line + (mark.line if mark else 0), what) from error
     if top is None:
         return {}

@@ -38,7 +38,9 @@ def answer(number: int, drawn: Drawn, model: Model, options: StreamOptions, cloc
     """
     grid, capture = drawn.grid, drawn.capture
     with clock.measure("encode"):
-        alt = say("{shown} of layer {grid} for this frame.", shown=grid.shown, grid=grid.title)
+        alt = say(
+            "{channels} of layer {layer} for this frame.", channels=grid.shown, layer=grid.title
+        )
         facts = tile_facts(grid, alt[0].upper() + alt[1:], grid.sprite)
         facts |= {"title": grid.title, "legend": grid.legend, "shown": grid.shown}
         pictures = [grid.sprite]

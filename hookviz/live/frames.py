@@ -141,9 +141,9 @@ def _check(data: bytes) -> None:
     if scans > _MOST_SCANS:
         raise ImageError(
             say(
-                "A frame of {scans} scans is too much work; {most_scans} are read.",
+                "A frame of {scans} scans is too much work; {limit} are read.",
                 scans=scans,
-                most_scans=_MOST_SCANS,
+                limit=_MOST_SCANS,
             )
         )
     try:
@@ -154,9 +154,9 @@ def _check(data: bytes) -> None:
         raise ImageError(
             say(
                 "This frame has {width} × {height} pixels. A stream's have up to "
-                "{most_pixels:.0f} million; as large as the network's input is enough.",
+                "{limit:.0f} million; as large as the network's input is enough.",
                 width=width,
                 height=height,
-                most_pixels=MOST_PIXELS / 1e6,
+                limit=MOST_PIXELS / 1e6,
             )
         )

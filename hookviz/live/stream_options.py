@@ -58,8 +58,8 @@ def _strange(text: str) -> HookVizError:
     return HookVizError(
         say(
             '{text} says nothing to a stream of frames; {{"channel": 12, "hold": false, '
-            '"cell": [3, 4]}} would, in {longest} letters at most.',
+            '"cell": [3, 4]}} would, in {limit} letters at most.',
             text=shorten(repr(text), 60),
-            longest=LONGEST,
+            limit=LONGEST,
         )
     )

@@ -106,9 +106,9 @@ class Streams:
                 raise StreamClosed(
                     TOO_MANY,
                     say(
-                        "{most} people are live here, which is the most at once (HOOKVIZ_LIVE). "
+                        "{limit} people are live here, which is the most at once (HOOKVIZ_LIVE). "
                         "Try again when one of them has stopped.",
-                        most=self._most,
+                        limit=self._most,
                     ),
                 )
             stream = offer.stream = Stream(offer.owner, offer.subject, told)

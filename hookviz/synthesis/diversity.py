@@ -1,4 +1,4 @@
-"""How alike several pictures are to a layer, by which features go together in each."""
+"""Computes what pictures pay for: being alike to a layer, or changing from pixel to pixel."""
 
 import torch
 from torch import Tensor
@@ -19,3 +19,9 @@ def diversity_penalty(output: Tensor) -> Tensor:
     cosines = gram @ gram.T
     alike: Tensor = (cosines.sum() - torch.diagonal(cosines).sum()) / (len(output) - 1)
     return alike
+
+
+def total_variation(pictures: Tensor) -> Tensor:
+    """Return how much neighbouring pixels of ``(N, C, H, W)`` differ: each one's mean, added up."""
+    down, right = pictures.diff(dim=2).abs(), pictures.diff(dim=3).abs()
+    return down.mean((1, 2, 3)).sum() + right.mean((1, 2, 3)).sum()

@@ -11,7 +11,7 @@ from hookviz.capturing.ordinary import without_values
 from hookviz.errors import ModelError, SettingError
 from hookviz.explaining.scoring import scores_in
 from hookviz.language.naming import class_label
-from hookviz.language.saying import say, say_count
+from hookviz.language.saying import mark, say, say_count
 from hookviz.types import Model
 from hookviz.wording import times
 
@@ -112,25 +112,28 @@ class Objective:
             SettingError: it has no such channel, class or cell, or all weights are 0.
         """
         what = say("layer {layer!r}", layer=self.layer) if self.layer else model.title
-        kind = "channel" if self.layer else "class"
+        kind = mark("channel") if self.layer else mark("class")
         asked = [(kind, channel, shape[0]) for channel, _ in self.weights]
         if self.cell is not None:
-            asked += [("row", self.cell[0], shape[1]), ("column", self.cell[1], shape[2])]
+            asked += [
+                (mark("row"), self.cell[0], shape[1]),
+                (mark("column"), self.cell[1], shape[2]),
+            ]
         for axis, index, count in asked:
             if not 0 <= index < count:
                 raise SettingError(
                     say(
-                        "There is no {axis} {index} in {what}: it has {count:,}, 0 to {count_2}.",
-                        axis=axis,
+                        "There is no {axis} {index} in {place}: it has {count:,}, 0 to {last}.",
+                        axis=say(axis),
                         index=index,
-                        what=what,
+                        place=what,
                         count=count,
-                        count_2=count - 1,
+                        last=count - 1,
                     )
                 )
         if self.weights and not any(weight for _, weight in self.weights):
             raise SettingError(
-                say("Every {kind} counts 0, so there is nothing to look for.", kind=kind)
+                say("Every {kind} counts 0, so there is nothing to look for.", kind=say(kind))
             )
 
     def says(self, model: Model) -> str:
@@ -138,7 +141,7 @@ class Objective:
         if self.layer is None or not self.weights:
             return self.says_alone(model)
         parts, where = self._parts(model), self._where()
-        return say("{parts} of {layer}{where}", parts=parts, layer=self.layer, where=where)
+        return say("{parts} of {layer}{cell}", parts=parts, layer=self.layer, cell=where)
 
     def says_alone(self, model: Model) -> str:
         """What it is called where the layer is said elsewhere."""
@@ -162,7 +165,7 @@ class Objective:
     def _where(self) -> str:
         if self.cell is None:
             return ""
-        return say(", row {cell}, column {cell_2}", cell=self.cell[0], cell_2=self.cell[1])
+        return say(", row {row}, column {column}", row=self.cell[0], column=self.cell[1])
 
     def _name(self, model: Model, index: int) -> str:
         if self.layer is not None:

@@ -157,9 +157,9 @@ def _climbed(
     if not 1 <= steps <= MOST_STEPS:
         raise SettingError(
             say(
-                "steps={steps} is not a whole number from 1 to {most_steps}.",
+                "steps={steps} is not a whole number from 1 to {limit}.",
                 steps=steps,
-                most_steps=MOST_STEPS,
+                limit=MOST_STEPS,
             )
         )
     reporter = ProgressReporter(progress)

@@ -60,18 +60,18 @@ class SynthesisMethod:
         if not 0 <= self.seed < 2**31:
             raise SettingError(
                 say(
-                    "seed={seed} is not a whole number from 0 to {value}.",
+                    "seed={seed} is not a whole number from 0 to {limit}.",
                     seed=self.seed,
-                    value=2**31 - 1,
+                    limit=2**31 - 1,
                 )
             )
         for name in ("strength", "diversity", "rate"):
             if not 0 <= getattr(self, name) <= 1000:
                 raise SettingError(
                     say(
-                        "{name}={getattr} is not a number from 0 to 1000.",
+                        "{name}={value} is not a number from 0 to 1000.",
                         name=name,
-                        getattr=getattr(self, name),
+                        value=getattr(self, name),
                     )
                 )
 

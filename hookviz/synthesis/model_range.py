@@ -72,10 +72,10 @@ def picture_shape(model: Model, size: int | None) -> tuple[int, int, int]:
     if len(own) != 3 or own[0] not in (1, 3):
         raise HookVizError(
             say(
-                "{model} takes {own}, which is no picture in grey (1×H×W) or in red, green "
+                "{model} takes {shape}, which is no picture in grey (1×H×W) or in red, green "
                 "and blue (3×H×W): there is nothing to draw for it.",
                 model=model.title,
-                own=times(own),
+                shape=times(own),
             )
         )
     if size is None or model.input_shape:

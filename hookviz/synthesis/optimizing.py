@@ -23,7 +23,7 @@ from hookviz.hooking.precision import device_and_dtype
 from hookviz.hooking.purity import is_pure
 from hookviz.language.saying import say
 from hookviz.machine.memory import own_memory
-from hookviz.synthesis.diversity import diversity_penalty
+from hookviz.synthesis.diversity import diversity_penalty, total_variation
 from hookviz.synthesis.goals import Goal, by_picture
 from hookviz.synthesis.method import MOST_PICTURES, SynthesisMethod
 from hookviz.synthesis.model_range import InputRange, picture_shape, pixels
@@ -108,9 +108,9 @@ class Optimization:
         if not 0 < len(goals) <= MOST_PICTURES:
             raise SettingError(
                 say(
-                    "{goals_count} pictures: 1 to {most_pictures} are made at once.",
-                    goals_count=len(goals),
-                    most_pictures=MOST_PICTURES,
+                    "{count} pictures: 1 to {limit} are made at once.",
+                    count=len(goals),
+                    limit=MOST_PICTURES,
                 )
             )
         if len({goal.layer for goal in goals}) > 1:
@@ -163,15 +163,15 @@ class Optimization:
         if needed > most:
             raise ModelError(
                 say(
-                    "{goals_count} pictures of {shape}×{shape_2} take about {needed} with "
-                    "{model}, and {most} is what one run may take here. Fewer or smaller ones "
+                    "{count} pictures of {height}×{width} take about {memory} with "
+                    "{model}, and {limit} is what one run may take here. Fewer or smaller ones "
                     "take less.",
-                    goals_count=len(self.goals),
-                    shape=self.shape[1],
-                    shape_2=self.shape[2],
-                    needed=byte_size(needed),
+                    count=len(self.goals),
+                    height=self.shape[1],
+                    width=self.shape[2],
+                    memory=byte_size(needed),
                     model=self.model.title,
-                    most=byte_size(most),
+                    limit=byte_size(most),
                 )
             )
         return needed
@@ -264,10 +264,7 @@ class Optimization:
         method = self.method
         cost: Tensor | float = 0.0
         if method.penalty == "total variation":
-            down, right = pictures.diff(dim=-2), pictures.diff(dim=-1)
-            cost = cost + 10 * method.strength * (
-                down.abs().mean((1, 2, 3)).sum() + right.abs().mean((1, 2, 3)).sum()
-            )
+            cost = cost + 10 * method.strength * total_variation(pictures)
         elif method.penalty == "L2":
             cost = cost + 10 * method.strength * (pictures - 0.5).square().mean((1, 2, 3)).sum()
         if method.diversity and len(self.goals) > 1:

@@ -30,22 +30,22 @@ def zero_gradient_error(
     """
     what = goal.says(model)
     if not _is_finite(values) or not _is_finite(gradient):
-        why = say("{what} is no finite number here", what=what)
+        why = say("{goal} is no finite number here", goal=what)
     elif gradient is None:
-        why = say("no gradient gets from {what} to the picture", what=what)
+        why = say("no gradient gets from {goal} to the picture", goal=what)
     else:
-        why = say("{what} stays the same when the picture changes a little", what=what)
+        why = say("{goal} stays the same when the picture changes a little", goal=what)
     other = _working_layer(model, shape, goal.layer)
     hint = (
-        say(" Layer {other!r} can be climbed.", other=other)
+        say(" Layer {layer!r} can be climbed.", layer=other)
         if other
         else say(" No convolution before it has one.")
     )
     return ModelError(
         say(
-            "In {model}, {why}, so there is no gradient to climb.{hint} Another seed may help.",
+            "In {model}, {reason}, so there is no gradient to climb.{hint} Another seed may help.",
             model=model.title,
-            why=why,
+            reason=why,
             hint=hint,
         )
     )

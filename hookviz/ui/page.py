@@ -112,9 +112,9 @@ def _show(ways: DeltaGenerator) -> None:
     elif choice.weights == "yours" and choice.checkpoint is None:
         st.info(
             say(
-                "Upload weights for {spec} in the sidebar: a safetensors file, or a state "
+                "Upload weights for {model} in the sidebar: a safetensors file, or a state "
                 "dict saved by torch.save.",
-                spec=choice.spec.title,
+                model=choice.spec.title,
             ),
             icon=":material/upload:",
         )
@@ -131,7 +131,7 @@ def _icon() -> str:
 
 def _show_model(shown: Shown, choice: ModelChoice, lesson: Lesson | None) -> None:
     """The model loaded, and in use until the page is drawn."""
-    loading = partial(st.spinner, say("Loading {spec}…", spec=choice.spec.title))
+    loading = partial(st.spinner, say("Loading {model}…", model=choice.spec.title))
     with st.sidebar:
         choice = keep_silent(choice, loading)
     with resources.use_model(choice, loading) as model:

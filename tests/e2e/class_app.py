@@ -11,9 +11,9 @@ import hookviz.ui
 from hookviz.classroom.classes import classes
 from hookviz.classroom.question import read_question
 from hookviz.errors import ClassroomError
-from hookviz.ui.serving import class_route, connections, lifecycle, slow_readers
+from hookviz.ui.serving import backpressure, class_route, connections, lifecycle
 
-slow_readers.PATIENCE = 2.0
+backpressure.SEND_TIMEOUT = 2.0
 class_route._PATIENCE = 1.0
 
 

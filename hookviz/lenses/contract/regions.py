@@ -66,7 +66,7 @@ class Region(str):
             if 0 < cells <= _MOST_CELLS and sum(runs) <= cells:
                 return brush_marks(found[0])
         raise SettingError(
-            say("{self} is not {wanted}.", self=shorten(repr(str(self))), wanted=say(_WANTED))
+            say("{value} is not {expected}.", value=shorten(repr(str(self))), expected=say(_WANTED))
         )
 
 
@@ -136,10 +136,10 @@ class RegionChoice(Parameter):
             raise SettingError(
                 say(
                     "{name}={region} marks nothing of the picture. Mark some of it, for example "
-                    "{default}.",
+                    "{example}.",
                     name=self.name,
                     region=shorten(repr(str(region))),
-                    default=self.default,
+                    example=self.default,
                 )
             )
         return region
@@ -153,11 +153,11 @@ class RegionChoice(Parameter):
             kind = say("an array of {dtype}, {shape}", dtype=value.dtype, shape=value.shape)
             raise SettingError(
                 say(
-                    "{name} is {kind}, not {wanted} of at most {most_cells:,}.",
+                    "{name} is {kind}, not {expected} of at most {limit:,}.",
                     name=self.name,
                     kind=kind,
-                    wanted=say(_WANTED),
-                    most_cells=_MOST_CELLS,
+                    expected=say(_WANTED),
+                    limit=_MOST_CELLS,
                 )
             )
         if not isinstance(value, str):

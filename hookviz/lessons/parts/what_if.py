@@ -116,9 +116,9 @@ def outcome(before: Scores, after: Scores) -> str:
     if before.best == after.best:
         return say("The prediction stays {label}.", label=before.name(before.best))
     return say(
-        "The prediction changes from {old} to {new}.",
-        old=before.name(before.best),
-        new=after.name(after.best),
+        "The prediction changes from {old_label} to {new_label}.",
+        old_label=before.name(before.best),
+        new_label=after.name(after.best),
     )
 
 

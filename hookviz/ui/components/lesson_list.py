@@ -17,7 +17,7 @@ def _component() -> Any:
     return st.components.v2.component(
         "hookviz_lesson_list",
         css=source("lesson_list.css"),
-        js=script("progress.js", "lesson_list.js"),
+        js=script("lesson_list.js"),
     )
 
 
@@ -50,5 +50,5 @@ def _card(lesson: Lesson) -> dict[str, Any]:
         ],
         "facts": say_count("{count} minute", "{count} minutes", lesson.minutes),
         # The browser knows how many, of each number of them what it says.
-        "begun": [say("{seen} of {count} steps", seen=seen, count=count) for seen in range(count)],
+        "begun": [say("{done} of {count} steps", done=seen, count=count) for seen in range(count)],
     }

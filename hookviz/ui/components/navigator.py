@@ -113,7 +113,7 @@ def _row(layer: LayerInfo, field: ReceptiveField | None) -> _Row:
     weights, work = amount(layer.parameters), amount(layer.multiply_adds)
     numbers = [weights] * bool(layer.parameters) + [work] * bool(layer.multiply_adds)
     facts = [say("{weights} weights", weights=weights)] * bool(layer.parameters)
-    facts += [say("{work} mult-adds", work=work)] * bool(layer.multiply_adds)
+    facts += [say("{multiply_adds} mult-adds", multiply_adds=work)] * bool(layer.multiply_adds)
     sees = field_text(field)
     return {
         "name": layer.name,

@@ -53,8 +53,8 @@ def _data(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:
     )
     return {
         "title": say(
-            "Why {cell} at row {row}, column {column}?",
-            cell=number(cell.value),
+            "Why {value} at row {row}, column {column}?",
+            value=number(cell.value),
             row=cell.row,
             column=cell.column,
         ),
@@ -73,17 +73,17 @@ def _data(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:
         "upstream": upstream,
         "colours": colormap,
         "rest": say(
-            "the other {others_count:,} inputs together: {rest}",
-            others_count=len(others),
+            "the other {count:,} inputs together: {rest}",
+            count=len(others),
             rest=number(rest),
         )
         if others
         else "",
         "sum": _explained(
             say(
-                "sum {sum}{bias} = {total}, {verdict}",
+                "sum {sum}{bias_term} = {total}, {verdict}",
                 sum=number(float(cell.terms.sum())),
-                bias=bias,
+                bias_term=bias,
                 total=number(cell.total),
                 verdict=verdict,
             )

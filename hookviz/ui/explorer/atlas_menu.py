@@ -148,7 +148,7 @@ def _fill(line: _Line, making: BuildStatus | None) -> None:
         accept_multiple_files=True,
         max_upload_size=settings().upload_mb,
         key=_UPLOADER,
-        help=say("For each channel those that excite it most, of up to {most} images", most=MOST),
+        help=say("For each channel those that excite it most, of up to {limit} images", limit=MOST),
     )
     if files:
         listed = [(file.name, file.file_id) for file in files[:MOST]]
@@ -157,9 +157,9 @@ def _fill(line: _Line, making: BuildStatus | None) -> None:
             if len(files) > MOST:
                 st.caption(
                     say(
-                        "These are {files_count}; the first {most} count.",
-                        files_count=len(files),
-                        most=MOST,
+                        "These are {file_count}; the first {limit} count.",
+                        file_count=len(files),
+                        limit=MOST,
                     )
                 )
         return
@@ -189,8 +189,8 @@ def _show_own(line: _Line) -> None:
     assert line.own is not None
     if line.others is not None:
         own, others = (
-            say("your {own:,}", own=line.own),
-            say("{others:,} others", others=line.others),
+            say("your {count:,}", count=line.own),
+            say("{count:,} others", count=line.others),
         )
         st.segmented_control(
             say("Among which images"),
@@ -202,12 +202,12 @@ def _show_own(line: _Line) -> None:
         )
     for name, reason in list(line.left_out.items())[:_MOST_NAMED]:
         said = reason if name in reason else f"{name}: {reason}"
-        st.caption(plain(say("Left out: {said}", said=said)))
+        st.caption(plain(say("Left out: {reason}", reason=said)))
     if len(line.left_out) > _MOST_NAMED:
         st.caption(
             say(
-                "And {left_out_count} more were left out.",
-                left_out_count=len(line.left_out) - _MOST_NAMED,
+                "And {count} more were left out.",
+                count=len(line.left_out) - _MOST_NAMED,
             )
         )
     st.button(say("Drop it"), on_click=drop_own, args=(line.digest,), key="hv-drop-atlas")
@@ -239,9 +239,12 @@ def _progress(making: BuildStatus) -> str:
         if rate and progress.done
         else ""
     )
-    out = say("{left_out:,} left out", left_out=progress.left_out) if progress.left_out else ""
+    out = say("{count:,} left out", count=progress.left_out) if progress.left_out else ""
     done = say(
-        "{what}{done:,} of {images}", what=what, done=progress.done, images=_images(progress.images)
+        "{stage}{done:,} of {images}",
+        stage=what,
+        done=progress.done,
+        images=_images(progress.images),
     )
     return " · ".join(filter(None, (done, speed, left, out)))
 

@@ -70,9 +70,9 @@ def show_grid(
     the grid is, each tile shows its `face`. With `patches` each tile is what excites the channel.
     """
     alt = say(
-        "{shown} of layer {grid} for: {alt}. {legend}",
-        shown=grid.shown,
-        grid=grid.title,
+        "{channels} of layer {layer} for: {alt}. {legend}",
+        channels=grid.shown,
+        layer=grid.title,
         alt=shown.alt,
         legend=grid.legend,
     )

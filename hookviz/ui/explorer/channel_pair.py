@@ -97,7 +97,7 @@ def show_changes(comparison: PinnedPair) -> None:
     )
     st.markdown(
         say("**Click a tile** for its map in A and in B. Hold **F** to flip between the two. ")
-        + (say("Cell against cell {mean}.", mean=mean) if mean else "")
+        + (say("Cell against cell {correlation}.", correlation=mean) if mean else "")
     )
     rows = "".join(
         f"<tr><td>{channel}</td><td>{number(common.mean_absolute_difference[channel])}</td>"

@@ -193,10 +193,10 @@ def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
     field = receptive_fields(model, _shape(scene)).get(layer.name)
     kind = say("conv layer") if scene.listed == "conv" else say("layer")
     said = say(
-        "{kind} {index} of {layers_count} · {facts}",
+        "{kind} {number} of {layer_count} · {facts}",
         kind=kind,
-        index=layer.index + 1,
-        layers_count=len(scene.layers),
+        number=layer.index + 1,
+        layer_count=len(scene.layers),
         facts=facts(layer, field),
     )
     line.caption(marked(said), unsafe_allow_html=True)
@@ -255,11 +255,11 @@ def _show_cost(capture: Capture, seconds: float) -> None:
     how = say("one forward pass") if capture.forward_passes else say("from this session's cache")
     st.caption(
         say(
-            "{how} {seconds:.0f} ms · drawn in {seconds_2:.0f} ms · {used:.0f} of "
+            "{origin} {capture_ms:.0f} ms · drawn in {drawing_ms:.0f} ms · {used:.0f} of "
             "{limit:.0f} MB kept",
-            how=how,
-            seconds=capture.seconds * 1000,
-            seconds_2=seconds * 1000,
+            origin=how,
+            capture_ms=capture.seconds * 1000,
+            drawing_ms=seconds * 1000,
             used=cache.used / 1e6,
             limit=cache.limit / 1e6,
         )

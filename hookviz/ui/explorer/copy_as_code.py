@@ -45,7 +45,9 @@ def _says(drawing: Drawing) -> str:
         else say("B by itself, on a scale of its own,")
     )
     return say(
-        "This draws {what} without HookViz, pixel for pixel: {where}", what=what, where=say(_WHERE)
+        "This draws {picture} without HookViz, pixel for pixel: {how}",
+        picture=what,
+        how=say(_WHERE),
     )
 
 
@@ -74,8 +76,8 @@ def lens_code_menu(result: LensResult, scene: Scene, model: Model) -> Menu:
         whole=scene.whole,
     )
     says = say(
-        "This computes the same numbers without HookViz, and writes them as NPZ: {where}",
-        where=say(_WHERE),
+        "This computes the same numbers without HookViz, and writes them as NPZ: {how}",
+        how=say(_WHERE),
     )
     write = partial(lens_script, facts, find_lens(result.lens).script)
     return _menu(lambda: says, write, f"hookviz_{result.lens}.py", scene.shown, model)

@@ -210,7 +210,7 @@ def _show_overlay(
         box = field.box(*cell)
         picture = framed(picture, on_picture(box, crop, shown.image, picture.shape[:2]))
         size = (
-            say("{size}×{size_2} px", size=field.size[0], size_2=field.size[1])
+            say("{height}×{width} px", height=field.size[0], width=field.size[1])
             if field.size
             else say("all of the image")
         )

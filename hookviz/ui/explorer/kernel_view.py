@@ -29,11 +29,11 @@ def show_kernel(model: Model, call: LayerCall, layer: LayerInfo, channel: int) -
         marked(
             say(
                 "{count:,} × {height} × {width} weights, one {height}×{width} slice for each of "
-                "{whose}. Norm (root of the sum of squares): {norm}.",
+                "{input_channels}. Norm (root of the sum of squares): {norm}.",
                 count=count,
                 height=height,
                 width=width,
-                whose=_inputs(count, call.groups),
+                input_channels=_inputs(count, call.groups),
                 norm=number(norm),
             )
         ),
@@ -103,12 +103,12 @@ def show_slices(values: NDArray[np.float32], says: str) -> None:
     st.image(grid.png(), width="stretch", alt=f"{says}. {grid.legend}")
     high = float(grid.limits.high[0])
     ends = say(
-        "{says}; from {blue} {low} to {red} {high}",
-        says=says,
-        blue=say(grid.colormap.low),
-        low=number(-high),
-        red=say(grid.colormap.high),
-        high=number(high),
+        "{title}; from {low_colour} {low_value} to {high_colour} {high_value}",
+        title=says,
+        low_colour=say(grid.colormap.low),
+        low_value=number(-high),
+        high_colour=say(grid.colormap.high),
+        high_value=number(high),
     )
     st.caption(plain(ends))
 

@@ -83,10 +83,9 @@ def _warn_of_no_maps(asked: str, trace: LayerTrace) -> None:
     st.warning(
         plain(
             say(
-                "{asked} puts out {numbers}: this is the layer before it. Summary and other "
-                "lenses ",
-                asked=asked,
-                numbers=numbers,
+                "{layer} puts out {output}: this is the layer before it. Summary and other lenses ",
+                layer=asked,
+                output=numbers,
             )
         )
         + say("look at all layers."),

@@ -101,10 +101,10 @@ class _Place:
         )
         self._line.caption(
             say(
-                "step {steps} · mean {picture}. One thing that it answers to, not all; "
+                "step {steps} · mean {mean_value}. One thing that it answers to, not all; "
                 "untrained channels have pictures too.",
                 steps=picture.steps,
-                picture=number(picture.value),
+                mean_value=number(picture.value),
             )
         )
 
@@ -157,7 +157,7 @@ class _Place:
                 type="tertiary",
             )
             st.button(
-                say("{others_count} side by side", others_count=len(others)),
+                say("{count} side by side", count=len(others)),
                 key="hv-made-others",
                 icon=":material/grid_view:",
                 on_click=_look_closer,

@@ -97,8 +97,8 @@ def _answering(model: Model, atlas: Atlas, layer: str, image: InputImage) -> lis
     if not channels:
         st.caption(
             say(
-                "No channel of this layer has {asked!r} among its strongest: these are all.",
-                asked=_said_of(model, atlas, class_label)(asked),
+                "No channel of this layer has {class_name!r} among its strongest: these are all.",
+                class_name=_said_of(model, atlas, class_label)(asked),
             )
         )
     return channels

@@ -97,7 +97,7 @@ def image_title(shown: Shown) -> str:
 def model_title(title: str, weights: str, silence: ChannelMask | None = None) -> str:
     """What a model is called, with its weights where they are not the ones it came with."""
     said = {"random": say(", random weights"), "yours": say(", your weights")}
-    without = "" if silence is None else say(" without {words}", words=silence.words)
+    without = "" if silence is None else say(" without {channels}", channels=silence.words)
     return title + said.get(weights, "") + without
 
 

@@ -82,14 +82,16 @@ def _offer_another(model: Model, shown: Shown) -> None:
     other = next(network for network in BUNDLED.values() if network.image_kind == kind)
     st.button(
         say(
-            "{model} knows {nouns}",
+            "{model} knows {subjects}",
             model=other.title.partition(" (")[0],
-            nouns=say(_NOUNS[kind]),
+            subjects=say(_NOUNS[kind]),
         ),
         icon=":material/swap_horiz:",
         type="tertiary",
         help=say(
-            "{model} knows {nouns} alone.", model=model.title, nouns=say(_NOUNS[bundled.image_kind])
+            "{model} knows {subjects} alone.",
+            model=model.title,
+            subjects=say(_NOUNS[bundled.image_kind]),
         ),
         on_click=choose,
         kwargs={"family": ALL_FAMILIES, "model": other.title, "weights": "pretrained"},
@@ -106,9 +108,9 @@ def _about(capture: Capture, shown: Shown) -> str:
     height, width = picture.shape[:2]
     return say(
         "The five likeliest classes, by the softmax of the scores. The model sees "
-        "{width}×{height} of {width_2:,}×{height_2:,} pixels.",
+        "{width}×{height} of {image_width:,}×{image_height:,} pixels.",
         width=width,
         height=height,
-        width_2=shown.image.width,
-        height_2=shown.image.height,
+        image_width=shown.image.width,
+        image_height=shown.image.height,
     )

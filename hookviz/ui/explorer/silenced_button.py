@@ -48,7 +48,8 @@ def _why_not(scene: Scene, silence: ChannelMask, model: Model) -> str:
     before = scene.choice.silence
     if before is not None:
         return say(
-            "{words} are silent already: bring them back at the left first.", words=before.words
+            "{channels} are silent already: bring them back at the left first.",
+            channels=before.words,
         )
     try:
         new_bytes(model, silence)

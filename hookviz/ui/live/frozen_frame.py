@@ -66,7 +66,7 @@ def read_frame(message: Any) -> Frame | None:
     known = isinstance(at, str) and _TIME.fullmatch(at)
     channel, cell = message.get("channel"), message.get("cell")
     return Frame(
-        name=say("Frame {at}", at=at) if known else say("Frame"),
+        name=say("Frame {time}", time=at) if known else say("Frame"),
         data=data,
         channel=channel if _is_index(channel) else None,
         cell=tuple(cell)

@@ -4,7 +4,6 @@ import hashlib
 from functools import partial
 
 import streamlit as st
-from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
@@ -16,6 +15,7 @@ from hookviz.ui.live.frozen_frame import LIVE, freeze
 from hookviz.ui.serving import live_route, resources
 from hookviz.ui.serving.turns import session
 from hookviz.ui.state import ModelChoice, View, choose_channel
+from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME
 
 _SIDE = 256  # pixels of a frame for a network that prepares its images by a function of its own
 _OFFERED = "_live"  # a key of session_state that no widget has can't be set from outside

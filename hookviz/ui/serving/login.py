@@ -1,4 +1,4 @@
-"""Who may come in: those who log in, those who know the class code, or everybody."""
+"""Let in those who log in, those who know the class code, or everybody."""
 
 import hmac
 import threading
@@ -19,7 +19,7 @@ _LONGEST_CODE = 200
 
 
 def let_in() -> bool:
-    """Whether the page may go on; if not, what to do for it is on the screen.
+    """Return whether the page may go on; if not, what to do for it is on the screen.
 
     Raises:
         SettingError: a login is asked for, and `secrets.toml` does not say where.

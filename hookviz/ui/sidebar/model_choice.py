@@ -93,7 +93,7 @@ def _about(spec: ModelSpec, weights: str) -> str:
     where = (
         say("on this machine")
         if spec.on_disk
-        else say("{download_bytes:,.0f} MB download", download_bytes=spec.download_bytes / 1e6)
+        else say("{megabytes:,.0f} MB download", megabytes=spec.download_bytes / 1e6)
     )
     quality = say(
         "{accuracy:.1f} % top-1 on {trained_on}",
@@ -101,9 +101,9 @@ def _about(spec: ModelSpec, weights: str) -> str:
         trained_on=say(spec.trained_on),
     )
     return say(
-        "{icon} {where} · {millions} parameters · {quality}",
+        "{icon} {availability} · {millions} parameters · {quality}",
         icon=_icon(spec),
-        where=where,
+        availability=where,
         millions=_millions(spec),
         quality=quality,
     )

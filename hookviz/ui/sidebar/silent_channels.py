@@ -43,9 +43,9 @@ def keep_silent(
     st.caption(
         plain(
             say(
-                "Silent: {words} ({listed})",
-                words=silence.words,
-                listed=listed if len(listed) < 60 else "…",
+                "Silent: {silence} ({channels})",
+                silence=silence.words,
+                channels=listed if len(listed) < 60 else "…",
             )
         )
     )

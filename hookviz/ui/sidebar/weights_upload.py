@@ -23,7 +23,7 @@ def pick_own_weights(spec: ModelSpec) -> ModelChoice:
         ModelError: there is no room for the model.
     """
     checkpoint = st.file_uploader(
-        say("Weights for {spec}", spec=spec.title),
+        say("Weights for {model}", model=spec.title),
         ("safetensors", "pth", "pt", "bin", "ckpt"),
         max_upload_size=settings().checkpoint_mb,
         help=say(
@@ -73,6 +73,6 @@ def _before(choice: ModelChoice) -> ModelChoice:
         else say("{weights} weights", weights=before.weights)
     )
     st.caption(
-        say("Shown until then: {spec} with {weights}.", spec=choice.spec.title, weights=weights)
+        say("Shown until then: {model} with {weights}.", model=choice.spec.title, weights=weights)
     )
     return before

@@ -28,8 +28,8 @@ from hookviz.drawing.grid import make_grid
 from hookviz.live.stream import Stream
 from hookviz.types import Model
 from hookviz.ui.serving import live_route
-from hookviz.ui.serving.incoming import Incoming
 from hookviz.ui.serving.live_route import _answer, _read, _Tally
+from hookviz.ui.serving.messages import MessageReader
 from scripts.live_client import LIVE_APP, Answer, LiveStream, live, read_answer, token_of
 from scripts.servers import ROOT, Server, free_port, serve
 from scripts.visitor import Visitor, arrive
@@ -205,7 +205,7 @@ def test_a_silent_stream_is_over_and_one_that_waits_for_its_turn_is_not(
     async def watch() -> int:
         stream, tally = Stream("me", subject_of(model), print), _Tally()
         tally.computing = True
-        reading = asyncio.ensure_future(_read(stream, Incoming(never), tally))
+        reading = asyncio.ensure_future(_read(stream, MessageReader(never), tally))
         await asyncio.sleep(0.5)
         assert not reading.done()
         tally.computing = False

@@ -101,7 +101,9 @@ def _show_kernel(scene: Scene, layer: LayerInfo, channel: int) -> None:
 def _show_match(found: tuple[float, ...], channel: int) -> None:
     """How alike the picked channel is to what is sought, and whether another is more so."""
     better = sum(match > found[channel] for match in found)
-    words = say("Alike to what is sought: {match:.2f} of at most one.", match=found[channel])
+    words = say(
+        "Alike to what is sought: {similarity:.2f} of at most one.", similarity=found[channel]
+    )
     others = (
         say("Other channels that come closer: {count}.", count=better)
         if better

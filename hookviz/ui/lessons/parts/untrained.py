@@ -43,9 +43,9 @@ def show(scene: Scene, options: Options, key: str) -> None:
         st.caption(
             plain(
                 say(
-                    "Channel {channel}, untrained, the most alike: correlation ±{alike:.2f}",
+                    "Channel {channel}, untrained, the most alike: correlation ±{correlation:.2f}",
                     channel=partner,
-                    alike=float(found.alike[channel]),
+                    correlation=float(found.alike[channel]),
                 )
             )
         )

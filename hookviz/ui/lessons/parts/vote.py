@@ -94,10 +94,10 @@ def _show_sum(vote: ClassVote, target: int, own: NDArray[np.intp]) -> None:
         '<p class="hv-came-from">'
         + escape(
             say(
-                "{own} from these channels, {others} from all others, {bias} from the bias: "
-                "the score is {score}.",
-                own=number(parts[own].sum()),
-                others=number(parts.sum() - parts[own].sum()),
+                "{shown_sum} from these channels, {other_sum} from all others, {bias} from the "
+                "bias: the score is {score}.",
+                shown_sum=number(parts[own].sum()),
+                other_sum=number(parts.sum() - parts[own].sum()),
                 bias=number(float(vote.bias[target])),
                 score=number(float(vote.scores[target])),
             )

@@ -107,7 +107,7 @@ def _repaint(scene: Scene, options: Options, key: str) -> Scores:
     pictures = [(say("Before"), picture), (say("After"), changed)]
     if change in (what_if.NOISE, what_if.FOOL):
         added = what_if.difference(picture, changed, _ENLARGED)
-        pictures.insert(1, (say("What is added, {times}×", times=_ENLARGED), added))
+        pictures.insert(1, (say("What is added, {factor}×", factor=_ENLARGED), added))
     for column, (title, shown) in zip(st.columns(len(pictures)), pictures, strict=True):
         with column:
             st.image(np.asarray(shown), width="stretch", alt=title, caption=title)

@@ -8,8 +8,8 @@ from starlette.types import Message
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
-from hookviz.ui.serving.incoming import read_request
-from hookviz.ui.serving.pace import Pace
+from hookviz.ui.serving.messages import rerun_request
+from hookviz.ui.serving.throttle import Throttle
 from tests.loops import in_a_loop_of_its_own
 
 GONE: Message = {"type": "websocket.disconnect", "code": 1001}
@@ -45,11 +45,11 @@ def passed(*sent: bytes, burst: int, rate: float, last: Message = GONE) -> list[
         line: asyncio.Queue[Message] = asyncio.Queue()
         for message in (*map(as_message, sent), last):
             line.put_nowait(message)
-        pace = Pace(line.get, burst=burst, rate=rate)
-        got = [await pace.next()]
+        throttle = Throttle(line.get, burst=burst, rate=rate)
+        got = [await throttle.next()]
         while got[-1]["type"] == "websocket.receive" and got[-1] != last:
-            got.append(await pace.next())
-        pace.close()
+            got.append(await throttle.next())
+        throttle.close()
         return got
 
     return in_a_loop_of_its_own(run())
@@ -69,10 +69,10 @@ def test_a_thousand_at_once_become_few_and_nothing_chosen_or_clicked_is_lost() -
         line: asyncio.Queue[Message] = asyncio.Queue()
         for data in sent:
             line.put_nowait(as_message(data))
-        pace = Pace(line.get, lambda: counted.append(True), burst=5, rate=5.0)
+        throttle = Throttle(line.get, lambda: counted.append(True), burst=5, rate=5.0)
         got: list[BackMsg] = []
         while not got or choice(got[-1]) != "999":
-            request = read_request(await pace.next())
+            request = rerun_request(await throttle.next())
             assert request is not None
             got.append(request)
         return got
