@@ -161,6 +161,7 @@ SHOWN_ELSEWHERE = {
     ),
     "its every way is taken in lenses/test_channels_that_matter.py": "explaining/without_channels",
     "run on every kind of conv layer in lenses/test_kernels.py": "explaining/conv_kernels",
+    "every method of it is run in lenses/test_prune_weights.py": "explaining/pruning_passes",
     "one call, which capturing/test_engine.py and lenses/test_verify.py count": (
         "hooking/forward_pass"
     ),

@@ -119,7 +119,8 @@ class Pruning:
             masks = without_random_channels(weights, share, generator)
         else:
             masks = without_smallest_channels(weights, self._channel_sizes(), share)
-        return dict(zip(self.weights, masks, strict=True))
+        named = zip(self.weights.items(), masks, strict=True)
+        return {name: mask.to(weight.device) for (name, weight), mask in named}
 
     def _has_weights(self, module: nn.Module | None) -> bool:
         if not isinstance(module, _ConvNd) or module._parameters.get("weight") is None:
@@ -173,7 +174,7 @@ def without_random(
     if count := round(share * sum(counts)):
         stays[drawn.topk(count, sorted=False).indices] = False
     parts = zip(stays.split(counts), weights, strict=True)
-    return [part.view(weight.shape).to(weight.device) for part, weight in parts]
+    return [part.view(weight.shape) for part, weight in parts]
 
 
 def without_smallest_channels(
@@ -188,7 +189,7 @@ def without_smallest_channels(
     """
     masks = []
     for weight, size in zip(weights, sizes, strict=True):
-        stays = torch.zeros(len(size), dtype=torch.bool, device=size.device)
+        stays = torch.zeros_like(size, dtype=torch.bool)
         stays[size.topk(len(size) - round(share * len(size))).indices] = True
         masks.append(stays.view(-1, *[1] * (weight.ndim - 1)).expand(weight.shape))
     return masks
@@ -204,6 +205,5 @@ def without_random_channels(
         if count:  # else nothing is drawn either
             drawn = torch.rand(len(weight), generator=generator)
             stays = drawn > drawn.kthvalue(count).values
-        stays = stays.to(weight.device)
         masks.append(stays.view(-1, *[1] * (weight.ndim - 1)).expand(weight.shape))
     return masks

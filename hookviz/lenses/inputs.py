@@ -1,4 +1,7 @@
-"""Show what one call of a layer takes in beside what it puts out."""
+"""Show what one call of a layer takes in beside what it puts out.
+
+Over 300 lines: tensors of any number and shape, as pictures, in numbers, in words and as a script.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -231,7 +234,7 @@ def _share(part: float) -> str:
 
 
 def script(facts: LensFacts) -> LensCode:
-    """One call of the layer, its tensors copied at that moment."""
+    """Write one call of the layer, its tensors copied at that moment."""
     call = {"call": "counted from 0"} if facts.chosen["call"] else {}
     which = "CALL" if call else "0"
     lines = constants(facts, layer="", **call)
@@ -241,9 +244,9 @@ def script(facts: LensFacts) -> LensCode:
             "output": f"put_out[{which}].float().numpy()",
         }
     several = sum(name.partition("_")[0] == "input" for name in facts.values) > 1
-    code = _TENSORS.format(several=_ALL_PATHS if several else _REST_OF_PATH, call=which)
+    code = _TENSORS.format(path="path" if several else "path[1:]", call=which)
     return in_order(lines, code), {
-        name: f"found[{name!r}]".replace("'", '"') for name in facts.values
+        name: f'tensors["{name}"].float().numpy()' for name in facts.values
     }
 
 
@@ -275,10 +278,10 @@ def tensors_in(value, path=()):
         items = value.items()
     else:
         items = enumerate(value) if isinstance(value, (tuple, list)) else ()
-    found = {{}}
+    tensors = {{}}
     for key, part in items:
-        found |= tensors_in(part, (*path, str(key)))
-    return found
+        tensors |= tensors_in(part, (*path, str(key)))
+    return tensors
 
 
 taken_in, put_out = [], []
@@ -297,17 +300,8 @@ layer.register_forward_pre_hook(before, with_kwargs=True)
 layer.register_forward_hook(after)
 with torch.no_grad():
     model(batch)
-{several}
-for path, tensor in put_out[{call}].items():
-    found["_".join(("output", *path))] = tensor.float().numpy()'''
-_ALL_PATHS = """\
-found = {{}}
-for path, tensor in taken_in[{call}].items():
-    found["_".join(("input", *path))] = tensor.float().numpy()"""
-_REST_OF_PATH = """\
-found = {{}}
-for path, tensor in taken_in[{call}].items():  # of one argument
-    found["_".join(("input", *path[1:]))] = tensor.float().numpy()"""
+tensors = {{"_".join(("input", *{path})): each for path, each in taken_in[{call}].items()}}
+tensors |= {{"_".join(("output", *path)): each for path, each in put_out[{call}].items()}}'''
 
 
 LENS = Lens(

@@ -106,7 +106,7 @@ def _output(subject: Subject, names: tuple[str, ...], done: list[Inversion]) -> 
 
 
 def script(facts: LensFacts) -> LensCode:
-    """A picture for each layer that was gone through, from the same noise."""
+    """Write a picture for each layer that was gone through, from the same noise."""
     chosen = facts.chosen
     names = (chosen["layer"],) if chosen["layer"] else spread(facts.convs, chosen["layers"])
     done = [quoted(name) for name in names[: facts.values["layers"][0]]]

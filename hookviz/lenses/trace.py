@@ -191,7 +191,7 @@ def _arcs(steps: Sequence[LayerStep], edges: Sequence[tuple[int, int]]) -> Image
 
 
 def script(facts: LensFacts) -> LensCode:
-    """The calls in order, followed in one pass and timed in three more."""
+    """Write the calls in order, followed in one pass and timed in three more."""
     return in_order(innermost(facts), TENSORS_IN, _FOLLOW, _TIME), {
         "edges": "np.array(edges, np.int64).reshape(-1, 2)",
         "bytes": "[step['bytes'] for step in steps]".replace("'", '"'),
