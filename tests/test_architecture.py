@@ -160,6 +160,7 @@ SHOWN_ELSEWHERE = {
         "models/fetching/timing models/torchvision_models"
     ),
     "its every way is taken in lenses/test_channels_that_matter.py": "explaining/without_channels",
+    "run on every kind of conv layer in lenses/test_kernels.py": "explaining/conv_kernels",
     "one call, which capturing/test_engine.py and lenses/test_verify.py count": (
         "hooking/forward_pass"
     ),

@@ -84,19 +84,6 @@ layers = {
     if not any(each.children()) or list(each.parameters(recurse=False))
 }"""
 
-HOLD = """\
-# A forward hook sees what a layer puts out. What it returns takes the place of that: the network
-# goes on with a copy, since an in-place ReLU that follows would write over the original.
-outputs = []
-
-
-def hold(module, inputs, output):
-    outputs.append(output)
-    return output.clone()
-
-
-handle = model.get_submodule(LAYER).register_forward_hook(hold)"""
-
 TENSORS_IN = '''
 def tensors_in(value):
     """Every tensor inside a tuple, a list or a dict, or the tensor itself."""

@@ -44,10 +44,7 @@ class IntegratedGradients:
     @property
     def error(self) -> float:
         """How far off they are: ``|Σ attribution − difference| / |difference|``."""
-        off = abs(float(self.attribution.sum()) - self.difference)
-        if off == 0:
-            return 0.0
-        return off / abs(self.difference) if self.difference else float("inf")
+        return completeness_error(self.attribution, self.difference)
 
     @property
     def is_complete(self) -> bool:
@@ -65,6 +62,20 @@ class IntegratedGradients:
             return None
         wanted = _MARGIN * self.steps * self.error / NEAR
         return max(self.steps, _STEPS * int(-(-wanted // _STEPS)))
+
+
+def gauss_legendre(steps: int) -> tuple[Floats, Floats]:
+    """Return the points of the Gauss-Legendre rule on 0…1 and their weights, ``(steps,)`` each."""
+    points, weights = np.polynomial.legendre.leggauss(steps)
+    return (points + 1) / 2, weights / 2
+
+
+def completeness_error(attribution: Floats, difference: float) -> float:
+    """Return by which share of the difference the sum of the attributions is off."""
+    off = abs(float(attribution.sum()) - difference)
+    if off == 0:
+        return 0.0
+    return off / abs(difference) if difference else float("inf")
 
 
 def integrated_gradients(
@@ -94,8 +105,8 @@ def integrated_gradients(
         HookVizError: as `each_gradient` does.
     """
     image = model_input.tensor
-    points, weights = np.polynomial.legendre.leggauss(steps)
-    alphas = torch.from_numpy((points + 1) / 2).to(image.dtype).view(-1, 1, 1, 1)
+    points, weights = gauss_legendre(steps)
+    alphas = torch.from_numpy(points).to(image.dtype).view(-1, 1, 1, 1)
     way = image - baseline
 
     def between(start: int, stop: int) -> Tensor:
@@ -109,7 +120,7 @@ def integrated_gradients(
         progress=lambda share: progress(share * ends),
     )
     for some in on_the_way:
-        shares = torch.from_numpy(weights[some.start : some.start + len(some.values)] / 2)
+        shares = torch.from_numpy(weights[some.start : some.start + len(some.values)])
         total += torch.einsum("n,nchw->chw", shares, some.gradients.double())
     both = torch.cat([image, baseline])
     values = each_value(

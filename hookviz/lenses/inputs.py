@@ -1,4 +1,4 @@
-"""What goes into a layer beside what comes out of it."""
+"""Show what one call of a layer takes in beside what it puts out."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ _HEAD = (
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Part:
-    """One tensor that a layer took in or put out, as it was at that moment.
+    """One tensor that a layer took in or put out, copied at that moment.
 
     Attributes:
         name: ``"input"``, ``"input 0"``, ``"output"`` or what the path to it says.
@@ -53,7 +53,7 @@ class _Part:
 
 
 def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
-    """One call of the layer: what it took in, copied before it ran, and what it put out.
+    """Show one call of a layer: its inputs, copied before it ran, beside its outputs.
 
     Colours are shared where the values mean the same on both sides: by default for layers without
     weights, such as activations and pooling. Statistics are over all finite values; "zeros" is the
@@ -68,14 +68,14 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
     tensors = call_tensors(subject.model, subject.model_input, layer, call, subject.progress)
     module = subject.model.network.get_submodule(layer)
     ratio = subject.shape[-2] / subject.shape[-1]
-    given = {
+    layouts = {
         path: _layout(subject, Address(layer, call, path), tensor)
         for path, tensor in tensors.outputs
     }
-    alike = {tuple(tensor.shape): given[path] for path, tensor in tensors.outputs}
-    taken = {path: alike.get(tuple(tensor.shape)) for path, tensor in tensors.inputs}
-    before = tuple(_parts("input", tensors.inputs, module, ratio, taken))
-    after = tuple(_parts("output", tensors.outputs, module, ratio, given))
+    by_shape = {tuple(tensor.shape): layouts[path] for path, tensor in tensors.outputs}
+    input_layouts = {path: by_shape.get(tuple(tensor.shape)) for path, tensor in tensors.inputs}
+    before = tuple(_parts("input", tensors.inputs, module, ratio, input_layouts))
+    after = tuple(_parts("output", tensors.outputs, module, ratio, layouts))
     grids = _grids(before, after, shared=_is_shared(scale, module))
     if not grids:
         raise HookVizError(
@@ -93,7 +93,7 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
 
 
 def _layout(subject: Subject, address: Address, output: Tensor) -> Layout | None:
-    """How one output of the layer lies; None where the pass has not told."""
+    """Return how one output of the layer is laid out; None where the pass could not tell."""
     has_batch = address not in subject.trace.unbatched
     last = address in subject.trace.channels_last
     return Layout(has_batch, last) if last or not has_batch or output.shape[:1] == (1,) else None
@@ -118,12 +118,12 @@ def _parts(
 
 
 def _is_shared(scale: str, module: nn.Module) -> bool:
-    learned = any(True for _ in module.parameters())
-    return scale == "shared" or (scale == "automatic" and not learned)
+    has_weights = any(True for _ in module.parameters())
+    return scale == "shared" or (scale == "automatic" and not has_weights)
 
 
 def _grids(before: Sequence[_Part], after: Sequence[_Part], *, shared: bool) -> tuple[Panel, ...]:
-    """A grid per drawable tensor, with the same colours for the same values where `shared`."""
+    """Draw a grid per drawable tensor, with the same colours for the same values where `shared`."""
     parts = [
         part
         for side in (before, after)
@@ -152,7 +152,7 @@ def _grids(before: Sequence[_Part], after: Sequence[_Part], *, shared: bool) -> 
 
 
 def _title(part: _Part) -> str:
-    """What a part is called, in the language; `_Part.name` is the name of its numbers."""
+    """Return a tensor's title in the chosen language; `_Part.name` names its numbers."""
     side, _, path = part.name.partition(" ")
     said = say("Input") if side == "input" else say("Output")
     return f"{said} {path}".rstrip()
@@ -166,7 +166,7 @@ def _grid(part: _Part, *, signed: bool | None = None) -> Grid:
 
 
 def _rescaled(grid: Grid, low: float, high: float, part: _Part) -> Grid:
-    """The grid with its end colours standing for `low` and `high`; zero in the middle if signed."""
+    """Recolour the grid: `low` and `high` get its end colours, and 0 the middle one if signed."""
     assert part.maps is not None
     if grid.limits.scale == "symmetric":
         high = max(-low, high)

@@ -1,4 +1,4 @@
-"""Feature inversion: what a layer still knows of the image, as the image rebuilt from it."""
+"""Show what a layer still knows of the image: the image rebuilt from its activations alone."""
 
 from dataclasses import replace
 
@@ -28,11 +28,11 @@ from hookviz.wording import number
 def run(
     subject: Subject, *, layer: str | None, layers: int, steps: int, smooth: float, seed: int
 ) -> LensOutput:
-    """The image rebuilt from the activations of one layer, or of several between first and last.
+    """Rebuild the image from the activations of one layer, or of several between first and last.
 
-    A picture climbs down the distance ``|Φ(x) − Φ₀|² / |Φ₀|²`` (Mahendran and Vedaldi, 2015) from
-    noise; total variation, times `smooth`, is added. Values are ``pictures`` ``(N, H, W, 3)``
-    uint8, ``distances`` ``(N,)`` and ``layers``, the names.
+    A picture is optimised from noise to lower the distance ``|Φ(x) − Φ₀|² / |Φ₀|²`` (Mahendran and
+    Vedaldi, 2015); total variation, times `smooth`, is added. Values are ``pictures``
+    ``(N, H, W, 3)`` uint8, ``distances`` ``(N,)`` and ``layers``, the names.
 
     Raises:
         HookVizError: the model takes no pictures, or has no conv layer.
@@ -62,20 +62,20 @@ def run(
 
 
 def _output(subject: Subject, names: tuple[str, ...], done: list[Inversion]) -> LensOutput:
-    """What there is so far; the same panels at every step, grey where nothing is yet."""
+    """Return the panels and numbers so far; pictures that are still to be made are grey."""
     original = input_picture(subject.model_input)
     grey = np.full_like(original, 128)
     rebuilt: list[Panel] = []
-    for place, name in enumerate(names):
-        each = done[place] if place < len(done) else None
+    for index, name in enumerate(names):
+        result = done[index] if index < len(done) else None
         rebuilt.append(
             ImagePanel(
                 name,
-                enlarged(grey if each is None else each.picture),
+                enlarged(grey if result is None else result.picture),
                 alt=say("The image rebuilt from {name}", name=name),
                 caption=""
-                if each is None
-                else say("distance {distance}", distance=number(each.distance)),
+                if result is None
+                else say("distance {distance}", distance=number(result.distance)),
             )
         )
     panels = (
@@ -99,9 +99,9 @@ def _output(subject: Subject, names: tuple[str, ...], done: list[Inversion]) -> 
         ),
     )
     return panels, {
-        "pictures": np.stack([each.picture for each in done]),
-        "distances": np.array([each.distance for each in done]),
-        "layers": np.array([each.layer for each in done]),
+        "pictures": np.stack([result.picture for result in done]),
+        "distances": np.array([result.distance for result in done]),
+        "layers": np.array([result.layer for result in done]),
     }
 
 

@@ -1,4 +1,4 @@
-"""What a unit looks for: a picture that the network makes itself, by climbing from noise.
+"""Show what a channel or class looks for: pictures optimised from noise to excite it.
 
 Over 300 lines: its sentences for people stand whole, with a line for each fact.
 """
@@ -54,7 +54,7 @@ _SMALL = 80  # pixels a side of several pictures at once, at most
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What a person chose, by the parameters' names."""
+    """The lens's parameters as chosen, and the objectives and method that follow from them."""
 
     of: str
     layer: str
@@ -76,9 +76,9 @@ class _Choice:
     steady: bool
 
     def objectives(self, subject: Subject) -> tuple[Objective, ...]:
-        """What each picture is for, or each group of `pictures`."""
+        """Return one objective for each picture, or for each group of `pictures`."""
         rising = self._rising(subject)
-        silencing = tuple(replace(each, rises=False) for each in rising)
+        silencing = tuple(replace(objective, rises=False) for objective in rising)
         return {EXCITES: rising, SILENCES: silencing, BOTH: (*rising, *silencing)}[self.aim]
 
     def _rising(self, subject: Subject) -> tuple[Objective, ...]:
@@ -107,12 +107,12 @@ class _Choice:
 
     def _channels(self, subject: Subject) -> tuple[int, ...]:
         if self.channels:
-            return self.channels[: _MOST + 1]  # one too many is told
-        info = next(each for each in subject.trace.every if each.name == self.layer)
+            return self.channels[: _MOST + 1]  # one too many is refused in `run`
+        info = next(info for info in subject.trace.every if info.name == self.layer)
         return tuple(range(min(_SEVERAL, info.output_shape[0])))
 
     def method(self, many: int, least: int) -> SynthesisMethod:
-        """How so many pictures are made, of a network that takes `least` pixels a side."""
+        """Return the method for `many` pictures of a network that takes `least` pixels a side."""
         return SynthesisMethod(
             size=self.side if many == 1 else min(self.side, max(_SMALL, least)),
             seed=self.seed,
@@ -125,7 +125,7 @@ class _Choice:
 
 
 def run(subject: Subject, **chosen: Any) -> LensOutput:
-    """Pictures by activation maximisation (Erhan et al., 2009), see `hookviz.maximize`.
+    """Make pictures by activation maximisation (Erhan et al., 2009), see `hookviz.maximize`.
 
     Values are ``pictures`` ``(N, H, W, 3)`` uint8, ``values`` ``(N,)``: what each objective comes
     to on its picture, ``history`` ``(steps, N)``: in each step, on the disturbed picture, and
@@ -133,7 +133,7 @@ def run(subject: Subject, **chosen: Any) -> LensOutput:
 
     Raises:
         SettingError: there is no such channel, class or cell, or too many are asked for.
-        ModelError: there is nothing to climb; where another layer can be climbed it is named.
+        ModelError: nothing can be optimised, for want of a gradient; it names a layer that has one.
     """
     choice = _Choice(**chosen)
     objectives = choice.objectives(subject)
@@ -162,7 +162,7 @@ def run(subject: Subject, **chosen: Any) -> LensOutput:
 def _output(
     subject: Subject, choice: _Choice, optimization: Optimization, values: Sequence[float]
 ) -> LensOutput:
-    """What there is so far; the same panels at every step."""
+    """Return the panels and numbers so far; the panels are the same at every step."""
     pictures, first = optimization.pictures(), optimization.history[0]
     goals = [goal for goal in optimization.goals if isinstance(goal, Objective)]
     panels: list[Panel] = [
@@ -215,7 +215,7 @@ def _output(
 
 
 def _title(subject: Subject, goal: Objective, *, both: bool) -> str:
-    """The picture's title: the layer, which is the same for all, is said elsewhere."""
+    """Return a picture's title without the layer, which the text above names."""
     what = goal.says_alone(subject.model)
     if both or not goal.rises:
         return (

@@ -1,4 +1,4 @@
-"""How many conv weights can go before the prediction does, and what is left of the maps then.
+"""Show how many conv weights can be removed before the prediction changes.
 
 By six methods, weight by weight or channel by channel, without training afterwards; which go is
 said in `hookviz.explaining.pruning`. At one share of them the maps of a layer are shown before and
@@ -20,12 +20,22 @@ from torch import Tensor, nn
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import SCORES_WITHOUT, constants, in_order
+from hookviz.codegen.sources import source_of
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
 from hookviz.explaining.channel_effects import channel_effects
 from hookviz.explaining.pruned_network import Norms, as_model, norms_behind, without
-from hookviz.explaining.pruning import METHODS, OF_CHANNELS, RANDOM, Pruning
+from hookviz.explaining.pruning import (
+    METHODS,
+    OF_CHANNELS,
+    RANDOM,
+    Pruning,
+    without_random,
+    without_random_channels,
+    without_smallest,
+    without_smallest_channels,
+)
 from hookviz.explaining.scoring import class_scores
 from hookviz.explaining.smaller_network import smaller
 from hookviz.hooking import hooks
@@ -41,7 +51,7 @@ from hookviz.wording import number
 Values = dict[str, NDArray[Any]]
 
 
-def _look_away(_call: hooks.Call) -> None: ...
+def _ignore_call(_call: hooks.Call) -> None: ...
 
 
 _HEAD = (
@@ -73,8 +83,8 @@ _FIRST = {
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Recipe:
-    """What makes the pruned network of a model again, without keeping it."""
+class _Plan:
+    """Method and layers of a pruning, from which the pruned network can be made again."""
 
     layers: tuple[str, ...]
     method: str
@@ -83,11 +93,11 @@ class _Recipe:
     norms: Norms | None
 
     def pruning(self, network: nn.Module) -> Pruning:
-        """What goes at any share."""
+        """Return which weights go at any share."""
         return Pruning(network, self.layers, self.method, seed=self.seed, effects=self.effects)
 
     def file(self, share: float, model: Model) -> bytes:
-        """The pruned network's weights, as safetensors."""
+        """Return the pruned network's weights as a safetensors file."""
         masks = self.pruning(model.network).masks(share)
         network = without(model.network, masks, self.norms)
         return weights_bytes(as_model(model, network, self.method, share))
@@ -105,7 +115,7 @@ def run(
     keep: float,
     layer: str,
 ) -> LensOutput:
-    """The prediction at growing shares of pruned weights, and one share of them to keep.
+    """Show the prediction at growing shares of pruned weights, and the weights at one share.
 
     At share s, ``round(s · n)`` of n weights, or of the channels of every layer, are set to 0, the
     same ones as by `torch.nn.utils.prune`. Of the smallest weights, equal ones go together, so it
@@ -132,15 +142,15 @@ def run(
                 model=subject.model.title,
             )
         )
-    recipe = _recipe(subject, layer if where == _HERE else "", method, seed, whole=biases == _GOES)
+    plan = _plan(subject, layer if where == _HERE else "", method, seed, whole=biases == _GOES)
     shares = np.array([*np.arange(0, most, step), most]) / 100
-    passes = _Passes(subject, recipe, len(shares) + 1)
+    passes = _Passes(subject, plan, len(shares) + 1)
     values = _over_shares(passes, shares, first)
     kept = _kept(passes, keep / 100, layer)
-    panels = _panels(subject, values, first, passes.pruning, recipe)
+    panels = _panels(subject, values, first, passes.pruning, plan)
     if "after" in kept:
         panels += before_and_after(layer, kept["before"], kept["after"], say(_UNMOVED))
-    if recipe.norms is not None:
+    if plan.norms is not None:
         table, figures = _smaller(passes, keep / 100)
         panels, kept = (*panels, table), kept | figures
     place = say("in {layer}", layer=layer) if where == _HERE else say("in every conv layer")
@@ -152,13 +162,13 @@ def run(
     )
     stem = re.sub(r"[^\w.-]", "-", subject.model.name)
     file = FilePanel(
-        say("The pruned weights"), f"{stem}-pruned{SUFFIX}", partial(recipe.file, keep / 100), said
+        say("The pruned weights"), f"{stem}-pruned{SUFFIX}", partial(plan.file, keep / 100), said
     )
     return (*panels, file), values | kept
 
 
-def _recipe(subject: Subject, layer: str, method: str, seed: int, *, whole: bool) -> _Recipe:
-    """What is pruned of all layers, or of one alone, with the effects measured and norms found."""
+def _plan(subject: Subject, layer: str, method: str, seed: int, *, whole: bool) -> _Plan:
+    """Choose what is pruned of all layers, or of one, and measure effects and find norms for it."""
     network = subject.model.network
     names = (layer,) if layer else tuple(conv.name for conv in subject.convs)
     effects = norms = None
@@ -172,41 +182,43 @@ def _recipe(subject: Subject, layer: str, method: str, seed: int, *, whole: bool
         )
     if method in OF_CHANNELS and whole:
         norms = norms_behind(subject.model, subject.shape)
-    return _Recipe(names, method, seed, effects, norms)
+    return _Plan(names, method, seed, effects, norms)
 
 
 class _Passes:
-    """Passes of the network with a share of its weights at 0."""
+    """Forward passes of the network with a share of its weights set to 0."""
 
-    def __init__(self, subject: Subject, recipe: _Recipe, count: int) -> None:
-        """Get ready for `count` of them."""
+    def __init__(self, subject: Subject, plan: _Plan, count: int) -> None:
+        """Prepare to report the progress of `count` passes."""
         self.subject = subject
-        self.recipe = recipe
-        self.pruning = recipe.pruning(subject.model.network)
+        self.plan = plan
+        self.pruning = plan.pruning(subject.model.network)
         self._calls = {info.name: info.calls for info in subject.trace.layers}
-        begun = _MEASURING if recipe.effects else 0.0
-        ends = _SMALLER if recipe.norms is not None else 1.0
+        begun = _MEASURING if plan.effects else 0.0
+        ends = _SMALLER if plan.norms is not None else 1.0
         self._reporter = ProgressReporter(
             lambda share: subject.progress(begun + (1 - begun) * ends * share),
             count * sum(self._calls.values()),
         )
 
     def network(self, share: float) -> tuple[nn.Module, float]:
-        """The pruned network, and which share of the weights is gone."""
+        """Return the network pruned by a share, and the share of its weights that is 0 then."""
         masks = self.pruning.masks(share)
         stays = sum(int(mask.sum()) for mask in masks.values())
-        made = without(self.subject.model.network, masks, self.recipe.norms)
-        return made, (self.pruning.count - stays) / self.pruning.count
+        network = without(self.subject.model.network, masks, self.plan.norms)
+        return network, (self.pruning.count - stays) / self.pruning.count
 
-    def scores(self, network: nn.Module, see: Callable[[hooks.Call], None] = _look_away) -> Tensor:
-        """The class scores, ``(1, classes)``, while `see` is shown every call."""
+    def scores(
+        self, network: nn.Module, see: Callable[[hooks.Call], None] = _ignore_call
+    ) -> Tensor:
+        """Return the class scores, ``(1, classes)``, and call `see` for every layer call."""
 
-        def tell(call: hooks.Call) -> None:
+        def report(call: hooks.Call) -> None:
             see(call)
             self._reporter.step()
 
         subject = self.subject
-        with torch.no_grad(), hooks.observe(network, self._calls, tell):
+        with torch.no_grad(), hooks.observe(network, self._calls, report):
             scores = class_scores(
                 subject.model, network, subject.model_input.tensor, self._reporter
             )
@@ -233,7 +245,7 @@ def _over_shares(passes: _Passes, shares: NDArray[np.float64], first: int) -> Va
 
 
 def _kept(passes: _Passes, share: float, layer: str) -> Values:
-    """The scores at the share to keep, and the layer's maps before and after."""
+    """Compute the scores at the share to keep, and the layer's maps before and after."""
     maps: list[NDArray[np.float32]] = []
 
     def see(call: hooks.Call) -> None:
@@ -256,11 +268,11 @@ def _kept(passes: _Passes, share: float, layer: str) -> Values:
 
 
 def _smaller(passes: _Passes, share: float) -> tuple[Panel, Values]:
-    """The network without the channels that are gone, as a row of a table, or why there is none."""
+    """Make the network without its removed channels; return a table of sizes, or why not."""
     subject = passes.subject
     network, _ = passes.network(share)
-    pruned = as_model(subject.model, network, passes.recipe.method, share)
-    begun = (_MEASURING + (1 - _MEASURING) * _SMALLER) if passes.recipe.effects else _SMALLER
+    pruned = as_model(subject.model, network, passes.plan.method, share)
+    begun = (_MEASURING + (1 - _MEASURING) * _SMALLER) if passes.plan.effects else _SMALLER
     try:
         small = smaller(
             pruned,
@@ -309,7 +321,7 @@ def _smaller(passes: _Passes, share: float) -> tuple[Panel, Values]:
 
 
 def _panels(
-    subject: Subject, values: Values, first: int, pruning: Pruning, recipe: _Recipe
+    subject: Subject, values: Values, first: int, pruning: Pruning, plan: _Plan
 ) -> tuple[Panel, ...]:
     label, top, count = subject.label(first), values["top"], pruning.count
     percents = [localised(f"{100 * share:.4g}") for share in values["shares"]]
@@ -344,13 +356,13 @@ def _panels(
                 model=subject.model.title,
                 count=count,
                 layer_count=layers,
-                method=say(_FIRST[recipe.method]),
+                method=say(_FIRST[plan.method]),
                 result=end,
             )
         ),
         "note" if len(other) else "plain",
     )
-    what = say("channels of each layer") if recipe.method in OF_CHANNELS else say("conv weights")
+    what = say("channels of each layer") if plan.method in OF_CHANNELS else say("conv weights")
     chart = ChartPanel(
         say("Probability while weights are removed"),
         tuple(percents),
@@ -378,20 +390,25 @@ def _panels(
 
 
 def script(facts: LensFacts) -> LensCode:
-    """The scores at growing shares of pruned weights, and a layer's maps at the share to keep."""
+    """Write the scores at growing shares of pruned weights, and maps at the share to keep."""
     method = facts.chosen["method"]
     asked = constants(facts, most="percent of the weights", step="percent", keep="percent")
     lines = [asked, constants(facts, layer="whose maps are kept")]
-    if method.startswith("random"):
+    if method in RANDOM:
         lines.append(constants(facts, seed="of what is drawn"))
-    of_channels = "channels" in method
+    of_channels = method in OF_CHANNELS
     goes = of_channels and facts.chosen["biases"] == "go too"
     kinds = "(nn.Conv1d, nn.Conv2d, nn.Conv3d)" if of_channels else "nn.modules.conv._ConvNd"
     lines.append((_NOTE_NORMS if goes else _NOTE).format(kinds=kinds) + _UNIQUE)
     if facts.chosen["where"] == "this layer alone":
         lines.append("convs = [model.get_submodule(LAYER)]")
-    lines += [_WHOLE, _MASKS[method]]
-    lines += [_SHIFTS if goes else "", _PRUNE.format(write=_WITH_SHIFTS if goes else _WEIGHTS)]
+    function = _function(method)
+    how = "sizes, share"
+    if method in RANDOM:
+        how = "share, torch.Generator().manual_seed(SEED)"
+    stays = f"{function.__name__}(whole, {how})"
+    lines += [_WHOLE, _SIZES_OF.get(method, ""), source_of(function), _SHIFTS if goes else ""]
+    lines += [_PRUNE.format(stays=stays, write=_WITH_SHIFTS if goes else _WEIGHTS)]
     return in_order(*lines), {
         "shares": "shares",
         "removed": "np.array(removed[:-1])",
@@ -410,6 +427,13 @@ def script(facts: LensFacts) -> LensCode:
     }
 
 
+def _function(method: str) -> Callable[..., Any]:
+    """Return the function by which the method chooses what stays."""
+    if method in OF_CHANNELS:
+        return without_random_channels if method in RANDOM else without_smallest_channels
+    return without_random if method in RANDOM else without_smallest
+
+
 _NOTE = """\
 convs = []
 
@@ -419,7 +443,7 @@ def note(module, inputs, output):
         convs.append(module)  # those that run, in the order in which they do
 """
 _NOTE_NORMS = '''\
-convs, norms, made = [], {{}}, {{}}
+convs, norms, origins = [], {{}}, {{}}
 # What these put out is 0 in a channel in which they are given 0.
 KEEP_ZERO = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.SiLU, nn.GELU, nn.Hardswish, nn.Tanh)
 KEEP_ZERO += (nn.Identity, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Dropout)
@@ -427,16 +451,16 @@ KEEP_ZERO += (nn.Identity, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.
 
 def note(module, inputs, output):
     """The convolutions that run, and the batch norms that are given what one of them puts out."""
-    conv, _, version = made.get(id(inputs[0]), (None, None, None))
+    conv, _, version = origins.get(id(inputs[0]), (None, None, None))
     if inputs[0]._version != version:
         conv = None  # something was written over it, such as a shortcut's sum
     if isinstance(module, {kinds}):
         convs.append(module)
-        made[id(output)] = module, output, output._version
+        origins[id(output)] = module, output, output._version
     elif isinstance(module, nn.modules.batchnorm._BatchNorm):
         norms.setdefault(module, set()).add(conv)
     elif isinstance(module, KEEP_ZERO):
-        made[id(output)] = conv, output, output._version
+        origins[id(output)] = conv, output, output._version
 '''
 _UNIQUE = """
 
@@ -452,69 +476,29 @@ own = [conv for conv in convs if isinstance(conv.weight, nn.Parameter)]
 convs = [c for at, c in enumerate(own) if all(c.weight is not o.weight for o in own[:at])]"""
 _WHOLE = "whole = [conv.weight.detach().clone() for conv in convs]"
 
-_SMALLEST = """
-sizes = np.sort(torch.cat([weight.abs().flatten() for weight in whole]).numpy())
-
-
-def masks(share):
-    \"\"\"What stays: weights larger than so many of them all.\"\"\"
-    count = round(float(share) * len(sizes))
-    limit = float(sizes[count - 1]) if count else -1.0
-    return [weight.abs() > limit for weight in whole]
-"""
-_RANDOM = """
-def masks(share):
-    \"\"\"What stays when weights of all layers together are drawn to go.\"\"\"
-    torch.manual_seed(SEED)
-    together = torch.cat([weight.flatten() for weight in whole])
-    drawn = prune.RandomUnstructured(float(share)).compute_mask(together, together * 0 + 1)
-    parts = drawn.bool().split([weight.numel() for weight in whole])
-    return [part.view_as(weight) for part, weight in zip(parts, whole, strict=True)]
-"""
-_STRUCTURED = """
-def masks(share):
-    \"\"\"What stays of each layer's weights when the same share of channels goes in each.\"\"\"
-    {before}how = prune.{how}
-    return [how.compute_mask({each}, torch.ones_like({each})).bool() for {each} in {layers}]
-"""
-_EFFECTS = """
-# How far all scores move without a channel: a pass for each.
-importance = []
-for conv, weight in zip(convs, whole, strict=True):
-    moved = [(scores_without(conv, c) - before).norm() for c in range(conv.out_channels)]
-    importance.append(torch.stack(moved).view(-1, *[1] * (weight.ndim - 1)).expand_as(weight))
-"""
-_BY_NORM = {"each": "weight", "layers": "whole"}
-_MASKS = {
-    "smallest weights": _SMALLEST,
-    "random weights": _RANDOM,
-    "channels by L1 norm": _STRUCTURED.format(
-        before="", how="LnStructured(float(share), n=1, dim=0)", **_BY_NORM
+_BY_NORM = "sizes = [torch.linalg.vector_norm(weight.flatten(1), {}, 1) for weight in whole]"
+_SIZES_OF = {
+    "smallest weights": (
+        "sizes = np.sort(torch.cat([weight.abs().flatten() for weight in whole]).numpy())"
     ),
-    "channels by L2 norm": _STRUCTURED.format(
-        before="", how="LnStructured(float(share), n=2, dim=0)", **_BY_NORM
-    ),
-    "random channels": _STRUCTURED.format(
-        before="torch.manual_seed(SEED)\n    ",
-        how="RandomStructured(float(share), dim=0)",
-        **_BY_NORM,
-    ),
+    "channels by L1 norm": _BY_NORM.format(1),
+    "channels by L2 norm": _BY_NORM.format(2),
     "channels by effect": SCORES_WITHOUT
-    + _EFFECTS.lstrip("\n")
-    + "\n"
-    + _STRUCTURED.format(
-        before="",
-        how="LnStructured(float(share), n=1, dim=0)",
-        each="size",
-        layers="importance",
-    ),
+    + """
+# How far all scores move without a channel: a pass for each.
+sizes = []
+for conv in convs:
+    moved = [(scores_without(conv, c) - before).norm() for c in range(conv.out_channels)]
+    sizes.append(torch.stack(moved))
+""",
 }
+"""What the method ranks by, in a script."""
 
 _SHIFTS = """
 def shifts(conv):
     \"\"\"What makes something of a channel of zeros: its bias, and the batch norm behind it.\"\"\"
     tensors = [conv.bias]
-    for norm in [norm for norm, given in norms.items() if given == {conv}]:
+    for norm in [norm for norm, sources in norms.items() if sources == {conv}]:
         tensors += [norm.weight, norm.bias] if norm.affine else [norm.running_mean]
     return [(tensor, tensor.detach().clone()) for tensor in tensors if tensor is not None]
 
@@ -531,8 +515,8 @@ def keep_map(module, inputs, output):
 
 
 model.get_submodule(LAYER).register_forward_hook(keep_map)
-for share in (*shares, KEEP / 100):
-    stays = masks(share)
+for share in (*shares.tolist(), KEEP / 100):
+    stays = {stays}
     count = sum(mask.numel() for mask in stays)
     removed.append((count - sum(mask.sum().item() for mask in stays)) / count)
     maps = maps[:1]  # of the whole network, which is the first share

@@ -1,15 +1,22 @@
-"""Saliency: which pixels of the input a class's score, or a channel, depends on most."""
+"""Show which pixels of the input a class's score, or a channel, depends on most."""
+
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import GRADIENT_AT, in_order, value_of
+from hookviz.codegen.sources import source_of
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution import Gradient, input_gradient
 from hookviz.explaining.backward import Quantity
+from hookviz.explaining.cam import Numbers
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
@@ -24,7 +31,6 @@ from hookviz.lenses.contract.parameters import (
 from hookviz.lenses.contract.quantity_choice import check_pixels, first_call_notes
 from hookviz.wording import number
 
-_SEED = 0  # of SmoothGrad's noise
 _BRIGHT = 99  # percentile that has the brightest colour; a few pixels would darken all others
 
 _MEANS = {
@@ -45,7 +51,7 @@ def run(
     samples: int,
     noise: float,
 ) -> LensOutput:
-    """A map of the input, ``(H, W)``, of a quantity q: a class's score, or a channel's mean.
+    """Map a quantity q, a class's score or a channel's mean, to the input's pixels, ``(H, W)``.
 
     - gradient: ``max_c |∂q/∂x|`` (Simonyan et al., 2014, section 3).
     - input × gradient: ``Σ_c x · ∂q/∂x``, signed (Shrikumar et al., 2016), x as the network gets
@@ -119,27 +125,38 @@ def run(
 
 
 def _smooth(subject: Subject, quantity: Quantity, samples: int, noise: float) -> Gradient:
-    """The mean of the gradients at noisy copies of the input, with q of the input itself."""
-    source = torch.Generator().manual_seed(_SEED)
-    image = subject.model_input.tensor
-    spread = noise * float(image.max() - image.min())
-
+    """Return the mean of the gradients at noisy copies of the input, with q of the input itself."""
     reporter = ProgressReporter(subject.progress, samples + 1)
 
-    def gradient(at: torch.Tensor) -> Gradient:
+    def result_at(image: Tensor) -> Gradient:
         result = input_gradient(
-            subject.model, subject.model_input, quantity, image=at, progress=reporter.within
+            subject.model, subject.model_input, quantity, image=image, progress=reporter.within
         )
         reporter.step()
         return result
 
-    clean = gradient(image)
-    total = np.zeros(clean.gradient.shape, np.float64)
+    def gradient_at(image: Tensor) -> tuple[Numbers, float]:
+        result = result_at(image)
+        return result.gradient, result.value
+
+    clean = result_at(subject.model_input.tensor)
+    mean = smooth_gradient(gradient_at, subject.model_input.tensor, samples, noise)
+    return replace(clean, gradient=mean.astype(clean.gradient.dtype))
+
+
+def smooth_gradient(
+    gradient_at: Callable[[Tensor], tuple[Numbers, float]],
+    image: Tensor,
+    samples: int,
+    noise: float,
+) -> NDArray[np.float64]:
+    """Return the mean gradient over noisy copies of the input (Smilkov et al., 2017)."""
+    generator = torch.Generator().manual_seed(0)  # the same noise every time
+    spread = noise * float(image.max() - image.min())
+    total = np.zeros(image.shape[1:])
     for _ in range(samples):
-        noisy = image + spread * torch.randn(image.shape, generator=source)
-        total += gradient(noisy).gradient
-    mean = (total / samples).astype(clean.gradient.dtype)
-    return Gradient(clean.output, mean, clean.value, clean.guided)
+        total += gradient_at(image + spread * torch.randn(image.shape, generator=generator))[0]
+    return total / samples
 
 
 def _notes(subject: Subject, method: str, quantity: Quantity, result: Gradient) -> list[str]:
@@ -165,16 +182,13 @@ def _notes(subject: Subject, method: str, quantity: Quantity, result: Gradient) 
 
 
 def script(facts: LensFacts) -> LensCode:
-    """The gradient at the input, and how the chosen method shows it."""
+    """Write the gradient at the input, and how the chosen method shows it."""
     method = str(facts.chosen["method"])
-    lines = [
-        *value_of(facts),
-        GRADIENT_AT,
-        _METHODS[method].format(**facts.chosen),
-        _MAP[method != _SIGNED],
-    ]
-    return in_order(*lines), {
-        "map": "shown",
+    function = source_of(smooth_gradient) if method == "SmoothGrad" else ""
+    code = _METHODS[method].format(**facts.chosen)
+    shown = "attribution.sum(0)" if method == _SIGNED else "np.abs(attribution).max(0)"
+    return in_order(*value_of(facts), GRADIENT_AT, function, code), {
+        "map": shown,
         "attribution": "attribution",
         "value": "value",
     }
@@ -189,15 +203,9 @@ attribution, value = gradient_at(batch)  # (C, H, W)""",
 gradient, value = gradient_at(batch)
 attribution = gradient * batch[0].numpy()  # (C, H, W)""",
     "SmoothGrad": """
-# The mean gradient over noisy copies of the input (Smilkov et al., 2017).
 SAMPLES = {samples}
 NOISE = {noise}  # its deviation, as a share of the input's range
-noise = torch.Generator().manual_seed(0)  # the same noise every time
-spread = NOISE * (batch.max() - batch.min()).item()
-total = np.zeros(batch.shape[1:])
-for _ in range(SAMPLES):
-    total += gradient_at(batch + spread * torch.randn(batch.shape, generator=noise))[0]
-attribution = (total / SAMPLES).astype(np.float32)  # (C, H, W)
+attribution = smooth_gradient(gradient_at, batch, SAMPLES, NOISE).astype(np.float32)  # (C, H, W)
 value = gradient_at(batch)[1]""",
     "guided backpropagation": """
 class Guide(TorchFunctionMode):
@@ -215,10 +223,6 @@ class Guide(TorchFunctionMode):
 
 with Guide():
     attribution, value = gradient_at(batch)  # (C, H, W)""",
-}
-_MAP = {
-    True: "shown = np.abs(attribution).max(0)  # (H, W)",
-    False: "shown = attribution.sum(0)  # (H, W)",
 }
 
 

@@ -1,4 +1,4 @@
-"""The network as a table: every layer with its shapes, weights and multiply-adds."""
+"""Show the network as a table: every layer with its shapes, weights and multiply-adds."""
 
 from collections.abc import Sequence
 
@@ -26,26 +26,26 @@ _HEAD = (
 
 
 def run(subject: Subject, *, layers: str) -> LensOutput:
-    """One row per layer in order of execution.
+    """List the layers, a row each, in order of execution.
 
     Shapes are those of one pass over this input; multiply-adds are `LayerInfo.multiply_adds` times
     the calls. A layer that runs twice counts its parameters once.
     """
-    every = subject.trace.layers
-    listed = subject.convs if layers == "convolutions" else every
+    executed = subject.trace.layers
+    listed = subject.convs if layers == "convolutions" else executed
     parameters = sum(parameter.numel() for parameter in subject.model.network.parameters())
-    work = sum(layer.multiply_adds * layer.calls for layer in every)
+    work = sum(layer.multiply_adds * layer.calls for layer in executed)
     says = say(
         "{model}: {layer_count:,} layers, {conv_count:,} of them convolutions, "
         "{parameters:,} parameters, {multiply_adds:,} multiply-adds for an input of "
         "{shape}.{note}",
         model=subject.model.title,
-        layer_count=len(every),
+        layer_count=len(executed),
         conv_count=len(subject.convs),
         parameters=parameters,
         multiply_adds=work,
         shape=times(subject.shape),
-        note=_outside(every, parameters),
+        note=_outside(executed, parameters),
     )
     table = TablePanel(say("Layers in order of execution"), _HEAD, tuple(map(_row, listed)))
     numbers = {
@@ -56,7 +56,7 @@ def run(subject: Subject, *, layers: str) -> LensOutput:
 
 
 def _outside(layers: Sequence[LayerInfo], parameters: int) -> str:
-    """Why the rows' parameters do not add up to the network's, where they don't."""
+    """Explain why the rows' parameters do not add up to the network's; empty where they do."""
     rows = sum(layer.parameters for layer in layers)
     if rows < parameters:
         return say(

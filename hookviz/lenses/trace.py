@@ -1,4 +1,4 @@
-"""The forward pass as a story: every call of a layer in order, where its input came from, its cost.
+"""Show the forward pass as a story: every layer call in order, its sources and its cost.
 
 How tensors are followed, and calls timed, is in `hookviz.explaining.data_flow`.
 """
@@ -34,7 +34,7 @@ _HEAD = (
 
 
 def run(subject: Subject) -> LensOutput:
-    """A row per call of a layer without parts, its time and output memory, and the data flow.
+    """List every call of a layer without parts, with its time, output memory and sources.
 
     The rows stand in those of the blocks, such as ``layer1`` and ``layer1.0``, that the calls ran
     in; a block has the time and the memory of all its steps.
@@ -101,7 +101,7 @@ def _chart(
 
 
 def _tree(flow: DataFlow, seconds: np.ndarray[Any, Any], nbytes: np.ndarray[Any, Any]) -> TreePanel:
-    """The calls under those of the blocks that they ran in."""
+    """Return a tree table of the calls, each under the blocks that it ran in."""
     calls = list(_in_order(flow))
     return TreePanel(
         say("Every call in order"),
@@ -130,7 +130,7 @@ def _tree(flow: DataFlow, seconds: np.ndarray[Any, Any], nbytes: np.ndarray[Any,
 
 
 def _in_order(flow: DataFlow) -> Iterator[tuple[LayerStep | BlockCall, range]]:
-    """All calls, a block's before those inside, each with where its steps stand in `flow.steps`."""
+    """Yield all calls, a block's before those inside, each with the indices of its steps."""
     blocks = list(flow.blocks)
     for at, step in enumerate((*flow.steps, None)):
         while blocks and blocks[0].first == at + 1:
@@ -141,13 +141,13 @@ def _in_order(flow: DataFlow) -> Iterator[tuple[LayerStep | BlockCall, range]]:
 
 
 def _sources(steps: Sequence[LayerStep], inside: range) -> frozenset[int]:
-    """The numbers of the calls before some steps that these take their inputs from."""
-    every = frozenset[int]().union(*(steps[at].sources for at in inside))
-    return frozenset(source for source in every if source <= inside.start)
+    """Return the numbers of the earlier calls that these steps take their inputs from."""
+    sources = frozenset[int]().union(*(steps[at].sources for at in inside))
+    return frozenset(source for source in sources if source <= inside.start)
 
 
 def _cost(values: np.ndarray[Any, Any], inside: range) -> tuple[str, str]:
-    """What some steps take, and their share of what all take."""
+    """Return what these steps take, and their share of what all take."""
     took, whole = float(np.nansum(values[inside])), float(np.nansum(values))
     return number(took), percent(took / whole) if whole else "–"
 
@@ -164,7 +164,7 @@ def _written(sources: frozenset[int]) -> str:
 
 
 def _arcs(steps: Sequence[LayerStep], edges: Sequence[tuple[int, int]]) -> ImagePanel:
-    """The data flow: calls beside one another, an arc for each way past others."""
+    """Draw the data flow: the calls in a row, with an arc for each connection that skips others."""
     names = ["image", *(f"{step.address}  {call}" for call, step in enumerate(steps, 1))]
     joins = {to for to, step in enumerate(steps, 1) if len(step.sources) > 1}
     skips = sum(to - source > 1 for source, to in edges)

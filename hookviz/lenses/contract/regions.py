@@ -49,10 +49,7 @@ class Region(str):
         Raises:
             SettingError: the text is no region.
         """
-        marks, down, across = self._marks()
-        covered = _overlap(down, rows) @ marks @ _overlap(across, columns).T
-        shares: Floats = np.clip(covered, 0, 1)  # a sum of many shares may end a rounding above 1
-        return shares
+        return covered(*self._marks(), rows, columns)
 
     @property
     def area(self) -> float:
@@ -60,24 +57,48 @@ class Region(str):
         return float(self.cover(1, 1)[0, 0])
 
     def _marks(self) -> tuple[Floats, Floats, Floats]:
-        """What is marked, 0 or 1, ``(n, m)``, and the edges of its rows and of its columns."""
+        """Return what is marked, 0 or 1, ``(n, m)``, and the edges of its rows and columns."""
         if found := _RECTANGLE.fullmatch(self):
-            left, top, right, bottom = map(float, found.groups())
-            if max(left, top, right, bottom) <= 1:
-                down, across = np.array(sorted((top, bottom))), np.array(sorted((left, right)))
-                return np.ones((1, 1)), down, across
+            if max(map(float, found.groups())) <= 1:
+                return rectangle_marks(self)
         elif found := _BRUSH.fullmatch(self[:_MOST_LETTERS]):
-            columns, rows = int(found[1]), int(found[2])
-            runs = [int(run) for run in found[3].split(".")]
-            if 0 < rows * columns <= _MOST_CELLS and sum(runs) <= rows * columns:
-                runs.append(rows * columns - sum(runs))
-                marked = np.arange(len(runs)) % 2
-                marked[-1] = 0
-                marks = np.repeat(marked, runs).reshape(rows, columns).astype(np.float64)
-                return marks, np.linspace(0, 1, rows + 1), np.linspace(0, 1, columns + 1)
+            cells, runs = int(found[1]) * int(found[2]), map(int, found[3].split("."))
+            if 0 < cells <= _MOST_CELLS and sum(runs) <= cells:
+                return brush_marks(found[0])
         raise SettingError(
             say("{value} is not {expected}.", value=shorten(repr(str(self))), expected=say(_WANTED))
         )
+
+
+def rectangle_marks(text: str) -> tuple[Floats, Floats, Floats]:
+    """Return 1 for what is marked, ``(1, 1)``, and the edges of its rows and of its columns."""
+    left, top, right, bottom = map(float, text.removeprefix("rect:").split(","))
+    return np.ones((1, 1)), np.sort((top, bottom)), np.sort((left, right))
+
+
+def brush_marks(text: str) -> tuple[Floats, Floats, Floats]:
+    """Return which cells are marked, 0 or 1, and the edges of their rows and of their columns."""
+    size, written = text.removeprefix("brush:").split(":")
+    columns, rows = map(int, size.split("x"))
+    runs = [int(run) for run in written.split(".")]
+    marks = np.zeros(rows * columns)
+    marks[: sum(runs)] = np.repeat(np.arange(len(runs)) % 2, runs)
+    edges = np.linspace(0, 1, rows + 1), np.linspace(0, 1, columns + 1)
+    return marks.reshape(rows, columns), *edges
+
+
+def covered(marks: Floats, down: Floats, across: Floats, rows: int, columns: int) -> Floats:
+    """Return the share of each cell of a map that is marked, 0…1, ``(rows, columns)``."""
+    shares = overlap(down, rows) @ marks @ overlap(across, columns).T
+    return np.clip(shares, 0, 1)  # a sum of many shares may end a rounding above 1
+
+
+def overlap(edges: Floats, count: int) -> Floats:
+    """Return the share of each of `count` equal parts of 0…1 between each two edges."""
+    parts = np.linspace(0, 1, count + 1)
+    low = np.maximum(parts[:-1, None], edges[None, :-1])
+    high = np.minimum(parts[1:, None], edges[None, 1:])
+    return np.clip(high - low, 0, None) * count
 
 
 NOTHING = Region("rect:0,0,0,0")
@@ -90,15 +111,6 @@ def region_of(mask: NDArray[np.bool_]) -> Region:
     ends = np.flatnonzero(flat[1:] != flat[:-1])
     runs = np.diff(np.concatenate([[0], ends])) if len(ends) else np.zeros(1, int)
     return Region(f"brush:{mask.shape[1]}x{mask.shape[0]}:{'.'.join(map(str, runs))}")
-
-
-def _overlap(edges: Floats, count: int) -> Floats:
-    """The share of each of `count` equal parts of 0…1 between each two edges, ``(count, n)``."""
-    parts = np.linspace(0, 1, count + 1)
-    low = np.maximum(parts[:-1, None], edges[None, :-1])
-    high = np.minimum(parts[1:, None], edges[None, 1:])
-    shares: Floats = np.clip(high - low, 0, None) * count
-    return shares
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
