@@ -141,8 +141,8 @@ SHOWN_ELSEWHERE = {
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
     "drawing/colours drawing/figures drawing/grid_page drawing/layout drawing/legend "
     "drawing/palette",
-    "what it writes is run as a script in codegen/test_script.py": "codegen/facts codegen/network "
-    "codegen/assembling codegen/picture codegen/wording",
+    "what it writes is run as a script in codegen/test_picture_script.py": "codegen/facts "
+    "codegen/network codegen/assembling codegen/wording",
     "what they write is run as scripts, of every lens, in codegen/test_lens_script.py": ""
     "codegen/lens_facts codegen/lens_parts codegen/picture_space",
     "runs on the workers of a real cluster in engines/test_ray_job.py": "engines/ray_worker",

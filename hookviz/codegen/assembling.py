@@ -1,4 +1,4 @@
-"""The parts of a script put together, with a head and the imports that they need."""
+"""Assemble a script of its parts, with a head and the imports that they need."""
 
 import re
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from hookviz.codegen.wording import quoted
 
 
 def assembled(head: str, facts: NetworkFacts, parts: Iterable[str]) -> str:
-    """A whole script: what it is, its imports, its files, the network and its input, the parts.
+    """Assemble a script: what it is, its imports, its files, the network and its input, the parts.
 
     Args:
         head: comment lines that say what it does.

@@ -1,4 +1,4 @@
-"""What a script depends on: a network and an image, and how a picture of channels is drawn."""
+"""Hold what a script depends on: a network and an image, and how a picture of channels is drawn."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -51,7 +51,7 @@ class NetworkFacts:
 
     @property
     def architecture(self) -> str:
-        """What the library that the architecture comes from calls it."""
+        """The architecture's name in the library that it comes from."""
         shipped = BUNDLED.get(self.model)
         if shipped is not None and shipped.architecture:
             return shipped.architecture
@@ -94,7 +94,7 @@ class PictureFacts(NetworkFacts):
 
 
 def network_facts(model: Model, image: str, *, size: int | None, whole: bool) -> dict[str, Any]:
-    """The fields of a `NetworkFacts`, by name."""
+    """Return the fields of `NetworkFacts`, by name."""
     own = NetworkFacts(
         model=model.name,
         weights=model.weights,
@@ -118,7 +118,7 @@ def picture_facts_of(
     whole: bool = False,
     channel: int | None = None,
 ) -> PictureFacts:
-    """What a grid depends on that was made for `model` and the image file called `image`.
+    """Return what a grid depends on that was made for `model` and the image file called `image`.
 
     Args:
         model: whose layer it shows.

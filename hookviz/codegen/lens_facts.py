@@ -1,4 +1,4 @@
-"""What the numbers of a lens depend on."""
+"""Hold what the numbers of a lens depend on, from which its script is written."""
 
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ The lines find ``model`` in eval mode and ``batch``, ``(1, C, H, W)``.
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Which of a network's modules are layers, by their names.
+    """Names of a network's modules that count as layers.
 
     Attributes:
         layers: what a person would call a layer, in the network's own order.
@@ -76,7 +76,7 @@ def lens_facts_of(
     size: int | None = None,
     whole: bool = False,
 ) -> LensFacts:
-    """What the numbers depend on that a lens found for `model` and the image file called `image`.
+    """Return what a lens's numbers depend on, for `model` and the image file called `image`.
 
     Args:
         model: the network that was looked at.
@@ -114,7 +114,7 @@ _structures: MutableMapping[nn.Module, Structure] = WeakIdKeyDictionary()
 
 
 def _structure(network: nn.Module) -> Structure:
-    """A network's layers; remembered, since the page asks again at every click."""
+    """Return which modules are layers; remembered, since the page asks again at every click."""
     if network not in _structures:
         leaves = leaf_names(network)
         every = {name: module for name, module in network.named_modules() if name}

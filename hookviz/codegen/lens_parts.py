@@ -1,4 +1,4 @@
-"""Lines of code that the scripts of several lenses have in common."""
+"""Write lines of code that the scripts of several lenses have in common."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from hookviz.images.samples import samples
 
 
 def in_order(*chunks: str) -> str:
-    """Chunks of code one after the other, with two empty lines around functions and classes."""
+    """Join chunks of code, with two empty lines around functions and classes."""
     code = ""
     for chunk in (chunk.strip("\n") for chunk in chunks if chunk):
         last = [line for line in code.splitlines() if line[:1].strip()][-1:]
@@ -22,31 +22,31 @@ def in_order(*chunks: str) -> str:
 
 
 def constant(facts: LensFacts, name: str, comment: str = "") -> str:
-    """A parameter of the lens as a constant of the script, such as ``LAYER = "conv1"``."""
+    """Write a parameter of the lens as a constant of the script, such as ``LAYER = "conv1"``."""
     value = facts.chosen[name]
     written = quoted(value) if isinstance(value, str) else repr(value)
     return f"{name.upper()} = {written}" + (f"  # {comment}" if comment else "")
 
 
 def constants(facts: LensFacts, **comments: str) -> str:
-    """Several of them, a line each, by the parameters' names."""
+    """Write several parameters as constants, a line each, by name, with a comment for each."""
     return "\n".join(constant(facts, name, comment) for name, comment in comments.items())
 
 
 def target(facts: LensFacts) -> str:
-    """The class as a constant, with what it is called."""
+    """Write the class as a constant, with its label in a comment."""
     number, names = facts.chosen["target"], facts.categories
     label = names[number] if number < len(names) else "a class without a name"
     return constant(facts, "target", f"the class: {one_line(label)}")
 
 
 def one_line(text: str) -> str:
-    """A label that can stand in a comment."""
+    """Return a label in a form that can stand in a comment."""
     return text if text.isprintable() else ascii(text)
 
 
 def layers(facts: LensFacts) -> str:
-    """Makes ``layers``, the modules that a person would call layers, by their names."""
+    """Write ``layers``, the modules that a person would call layers, by their names."""
     every = frozenset(facts.structure.layers)
     if every == facts.structure.without_parts:
         return _WITHOUT_PARTS
@@ -56,7 +56,7 @@ def layers(facts: LensFacts) -> str:
 
 
 def innermost(facts: LensFacts) -> str:
-    """Makes ``layers``, those of them that have none of the others inside."""
+    """Write ``layers``, of the modules that count as layers those that have none of them inside."""
     names = [
         name
         for name in facts.structure.layers
@@ -68,7 +68,7 @@ def innermost(facts: LensFacts) -> str:
 
 
 def named_layers(names: Iterable[str]) -> str:
-    """Makes ``layers`` of these names."""
+    """Write ``layers`` of these names."""
     listed = "\n".join(f"    {quoted(name)}," for name in names)
     return f"NAMES = (\n{listed}\n)\nlayers = {{name: model.get_submodule(name) for name in NAMES}}"
 
@@ -139,7 +139,7 @@ def forward(images, *names):
 
 
 def value_of(facts: LensFacts) -> list[str]:
-    """Define ``value_of(images)``: a class's score, or the mean or a cell of a layer's channel."""
+    """Write ``value_of(images)``: a class's score, or the mean or a cell of a layer's channel."""
     if facts.chosen["layer"] is None:
         says, code = "The class's score, before the softmax.", "model(images)[0, TARGET]"
         return [target(facts), _VALUE_OF.format(says=says, code=code)]
@@ -171,7 +171,7 @@ def gradient_at(images):
 
 
 def baseline(facts: LensFacts) -> str:
-    """Makes ``baseline``, what stands for nothing, of the batch's shape."""
+    """Write ``baseline``, which stands for an absent input, of the batch's shape."""
     kind = str(facts.chosen["baseline"])
     if kind == "zero":
         return "baseline = torch.zeros_like(batch)  # the mean colour, as the network gets it"
@@ -190,7 +190,7 @@ baseline = colour.view(1, -1, 1, 1).expand_as(batch)"""
 
 
 def batches(files: Iterable[str]) -> str:
-    """Makes ``batches``, an input for the image and for each of the other files by its name."""
+    """Write ``batches``, an input for the image and for each of the other files by its name."""
     listed = "\n".join(f"    {quoted(file)}," for file in files)
     return in_order(_FIRST, _OTHERS.format(files=listed) if listed else "")
 
@@ -209,5 +209,5 @@ for file in FILES:
 
 
 def file_of(name: str) -> str:
-    """The file of an image: samples are known by their titles on the page."""
+    """Return the file of an image: samples are known by their titles on the page."""
     return next((each.path.name for each in samples() if each.title == name), name)

@@ -1,4 +1,4 @@
-"""What a lens shows as a PyTorch script that computes the same numbers without HookViz.
+"""Write what a lens shows as a PyTorch script that computes the same without HookViz.
 
 >>> facts = lens_facts_of(  # doctest: +SKIP
 ...     model, "cat.jpg", result.lens, result.chosen, result.values, shape=(3, 224, 224)
@@ -18,7 +18,7 @@ __all__ = ["LensFacts", "lens_facts_of", "lens_script"]
 
 
 def lens_script(facts: LensFacts, script: Callable[[LensFacts], LensCode]) -> str:
-    """Python that computes a lens's numbers with PyTorch, torchvision, NumPy and Pillow alone.
+    """Write Python that computes a lens's numbers with PyTorch, torchvision, NumPy and Pillow.
 
     It reads the image, and weights that are no download, from the folder where it runs, and writes
     ``MODEL-LENS.npz`` there, under the names of `LensResult.values`. On the CPU they are the same
@@ -46,7 +46,7 @@ def lens_script(facts: LensFacts, script: Callable[[LensFacts], LensCode]) -> st
 
 
 def _save(facts: LensFacts, numbers: dict[str, str]) -> str:
-    """Print what there is, and write it."""
+    """Write code that prints the numbers and saves them."""
     rows = "".join(f"    {quoted(name)}: {value},\n" for name, value in numbers.items())
     return _SAVE.format(rows=rows, file=quoted(file_name(f"{facts.model}-{facts.lens}", "npz")))
 

@@ -1,4 +1,4 @@
-"""The part of a script that makes the network and its input."""
+"""Write the part of a script that makes the network and its input."""
 
 import inspect
 import re
@@ -18,7 +18,7 @@ _WIDTH = 86  # characters that a call can have and still stand in one line
 
 
 def _network(facts: NetworkFacts) -> str:
-    """Makes ``model``, and ``weights`` where torchvision's bring the preprocessing."""
+    """Write ``model``, and ``weights`` where torchvision's bring the preprocessing."""
     if facts.origin == "own":
         says = "Your own network with its weights in it, made as you made it for HookViz."
         return to_fill_in("build_model()", says, "model = build_model().eval()")
@@ -38,7 +38,7 @@ def _network(facts: NetworkFacts) -> str:
 
 
 def _architecture(facts: NetworkFacts) -> str:
-    """The call that makes the network, with its weights where a library has them."""
+    """Write the call that makes the network, with its weights where a library has them."""
     pretrained = _from_library(facts)
     options: dict[str, object] = {}
     if facts.is_checkpoint:
@@ -58,18 +58,18 @@ def _architecture(facts: NetworkFacts) -> str:
 
 
 def _from_library(facts: NetworkFacts) -> bool:
-    """Whether the library that has the architecture looks after its weights as well."""
+    """Return whether the library that has the architecture looks after its weights as well."""
     return facts.weights == "pretrained" and not facts.is_shipped
 
 
 def _has_training_heads(facts: NetworkFacts) -> bool:
-    """Whether the architecture has heads that only training uses: GoogLeNet and Inception."""
+    """Return whether it has heads that only training uses, as GoogLeNet and Inception have."""
     return facts.origin == "torchvision" and architectures.has_training_heads(facts.model)
 
 
 @cache
 def _bundled_source() -> str:
-    """The classes of the network that ships with HookViz, docstrings cut to their first lines."""
+    """Return the source of the network that ships, docstrings cut to their first lines."""
     parts = (shapesnet.ConvNorm, shapesnet.Stem, shapesnet.ResidualStage, shapesnet.ShapesNet)
     source = "\n\n".join(inspect.getsource(part) for part in parts)
     source = source.replace("len(CATEGORIES)", str(len(shapesnet.CATEGORIES)))
@@ -78,14 +78,14 @@ def _bundled_source() -> str:
 
 
 def weights_file(facts: NetworkFacts) -> str | None:
-    """Which file of weights the script reads by itself; None where a library looks after that."""
+    """Return which file of weights the script reads; None where a library looks after that."""
     if facts.is_checkpoint:
         return facts.weights
     return BUNDLED[facts.model].weights_file.name if facts.is_shipped else None
 
 
 def _load_weights(facts: NetworkFacts, file: str) -> list[str]:
-    """Fill ``model`` from the file."""
+    """Write code that fills ``model`` from the file."""
     safe = file.endswith(".safetensors")
     read = "load_file(WEIGHTS)" if safe else _TORCH_LOAD
     if not facts.is_checkpoint:
@@ -99,7 +99,7 @@ def _load_weights(facts: NetworkFacts, file: str) -> list[str]:
 
 
 def _written(names: Iterable[str]) -> str:
-    """Names in a line or, where that would be too long, in as many lines as ruff makes of them."""
+    """Write names in a line or, where that would be too long, in as many lines as ruff does."""
     words = [quoted(name) for name in names]
     line = f"({', '.join(words)})"
     return line if len(line) < _WIDTH else "(\n    " + ",\n    ".join(words) + ",\n)"
@@ -150,13 +150,13 @@ model.load_state_dict(own)\
 
 
 def _brings_steps(facts: NetworkFacts) -> bool:
-    """Whether torchvision's weights bring the preprocessing along."""
+    """Return whether torchvision's weights bring the preprocessing along."""
     known = facts.origin == "torchvision"
     return known and facts.preprocess == architectures.preprocess(facts.model)
 
 
 def _image(facts: NetworkFacts) -> str:
-    """Makes ``batch``, the network's input, of the file; with a function where there are more."""
+    """Write ``batch``, the network's input, of the file; with a function where there are more."""
     if not facts.image:
         return ""
     grey = facts.preprocess is not None and facts.preprocess.channels == 1
@@ -183,7 +183,7 @@ _PREPARE = "Your own preprocessing: an RGB Pillow image in, a float tensor of (C
 
 
 def _steps(facts: NetworkFacts) -> list[str]:
-    """Make ``values``, the normalised ``(C, H, W)``, of ``image``."""
+    """Write ``values``, the normalised ``(C, H, W)``, of ``image``."""
     steps = facts.preprocess
     if steps is None and facts.origin == "timm":
         return [

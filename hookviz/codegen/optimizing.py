@@ -1,4 +1,4 @@
-"""Writes the steps by which pictures are optimized, for lenses whose pictures a network makes."""
+"""Write the steps by which pictures are optimized, for lenses whose pictures a network makes."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ STEPS_SAYS = "rounding grows with them: after many, pictures are alike and not t
 
 
 def as_input(facts: LensFacts) -> str:
-    """Makes ``low``, ``high`` and ``as_input``: from pictures of 0…1 to what the network takes."""
+    """Write ``low``, ``high`` and ``as_input``: from pictures of 0…1 to what the network takes."""
     steps, channels = facts.preprocess, facts.shape[0]
     if steps is not None and steps.channels == channels:
         ends = _NORMALISED.format(mean=list(steps.mean), std=list(steps.std))
@@ -74,7 +74,7 @@ def output_of(inputs{argument}):
 
 
 def climb(rate: str, *, steady: bool, before: str = "", loss: Sequence[str]) -> str:
-    """The steps: fills ``history``, and ends with ``pictures`` and ``values`` as they are then.
+    """Write the steps, which fill ``history`` and leave ``pictures`` and ``values`` as they end.
 
     Args:
         rate: how far a step of Adam goes.
@@ -117,7 +117,7 @@ _SEEN = "moved(pictures, draws, {0.shift}, {0.scale}, {0.degrees})"
 
 
 def levels(facts: LensFacts, pictures: str = "pictures") -> str:
-    """Makes ``shown``, RGB of 0 to 255, of an expression for pictures."""
+    """Write ``shown``, RGB of 0 to 255, of an expression for pictures."""
     colour = ".expand(-1, 3, -1, -1)" if facts.shape[0] == 1 else ""
     return (
         f"shown = (255 * {pictures}){colour}.round().to(torch.uint8).movedim(1, -1).numpy()  "

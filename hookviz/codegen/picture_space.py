@@ -1,4 +1,4 @@
-"""Writes how pictures are made of parameters that are optimized: a spectrum, or phases alone."""
+"""Write how pictures are made of parameters that are optimized: a spectrum, or phases alone."""
 
 from hookviz.codegen.lens_facts import LensFacts
 from hookviz.codegen.lens_parts import in_order

@@ -1,4 +1,4 @@
-"""Functions of HookViz put into a script by their source, so that each formula stands once."""
+"""Put functions of HookViz into a script by their source, so that each formula stands once."""
 
 import inspect
 import io

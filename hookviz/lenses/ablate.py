@@ -1,10 +1,10 @@
-"""Edit channels of one conv layer and see what the network says then, and what it computes next.
+"""Edit channels of one conv layer and show what the network says then and computes next.
 
 Ablation in the sense of Meyes et al., "Ablation Studies in Artificial Neural Networks" (2019), on
 activations instead of weights. The edit is made at the convolution's own output, each time that
 the layer runs; a batch norm behind it turns the zeros of a channel into a constant.
 
-Over 300 lines: its sentences for people stand whole, with a line for each fact.
+Over 300 lines: a lens is one file, with its edits, its words and its script.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ _HEAD = (mark("class"), mark("before (%)"), mark("after (%)"), mark("change (poi
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """What is done to maps ``(1, C, H, W)``: y = x·factor on `channels`, or 0 if |x| ≤ limit.
+    """Edit of maps ``(1, C, H, W)``: y = x·factor on `channels`, or 0 if |x| ≤ limit.
 
     A layer that was called without a batch puts out ``(C, H, W)``.
     """
@@ -105,7 +105,7 @@ def run(
     downstream: str | None,
     target: int,
 ) -> LensOutput:
-    """Scores and activations before and after the edit.
+    """Return scores and activations before and after the edit.
 
     Probabilities are the softmax of the network's output. Values: ``probabilities_before`` and
     ``probabilities_after`` ``(classes,)``, ``logits_before`` and ``logits_after`` likewise,
@@ -163,7 +163,7 @@ def run(
 
 
 def _downstream(subject: Subject, info: LayerInfo, asked: str | None) -> str | None:
-    """The layer to look at next: the one asked for, else the next one; None after the last."""
+    """Return the layer to watch: the one asked for, else the next one; None after the last."""
     after = next((conv.name for conv in subject.convs[info.index + 1 :]), None)
     if asked == info.name:
         hint = (
@@ -183,7 +183,7 @@ def _downstream(subject: Subject, info: LayerInfo, asked: str | None) -> str | N
 
 
 def _edit(values: Map, info: LayerInfo, asked: _Edit) -> tuple[_Edit, str]:
-    """The edit and how to say it; without channels, the strongest one, or all for a threshold."""
+    """Return the edit and its words; without channels, of the strongest one, or of all."""
     count, channels = len(values), asked.channels
     if channels and channels[-1] >= count:
         raise SettingError(
@@ -226,7 +226,7 @@ def _edit(values: Map, info: LayerInfo, asked: _Edit) -> tuple[_Edit, str]:
 
 
 def _cut(subject: Subject, layer: str, edit: _Edit) -> str:
-    """Which layer wipes the edited channels out anyway, and so why nothing changed; else empty."""
+    """Say which layer wipes the edited channels out anyway, where nothing changed; else nothing."""
     if edit.mode == "keep only":  # the others are edited
         return ""
     channels = list(edit.channels)
@@ -264,7 +264,7 @@ def _cut(subject: Subject, layer: str, edit: _Edit) -> str:
 def _edited_pass(
     subject: Subject, layer: str, shapes: Mapping[str, tuple[int, ...]], edit: _Edit
 ) -> tuple[dict[str, Map], Map]:
-    """What the layers put out with the edit, in their `shapes`, and the scores, ``(classes,)``."""
+    """Return what the layers put out with the edit, in `shapes`, and the scores, ``(classes,)``."""
     maps: dict[str, Map] = {}
 
     def change(call: hooks.Call) -> Tensor | None:
@@ -327,14 +327,14 @@ def _verdict(subject: Subject, info: LayerInfo, which: str, logits: Map, target:
 
 
 def _following(subject: Subject, info: LayerInfo) -> LayerInfo | None:
-    """The layer of any kind that runs after this one."""
+    """Return the layer of any kind that runs after this one."""
     layers = subject.trace.layers
     after = next(layer.index for layer in layers if layer.name == info.name) + 1
     return layers[after] if after < len(layers) else None
 
 
 def _table(subject: Subject, chances: Map, target: int) -> TablePanel:
-    """The five likeliest classes of either pass and the chosen class, likeliest before first."""
+    """List the five likeliest classes of either pass and the chosen one, likeliest before first."""
     kept = {target}.union(*(np.argsort(-row, kind="stable")[:_TOP].tolist() for row in chances))
     rows = tuple(
         (

@@ -1,4 +1,4 @@
-"""One channel of a layer on many images, side by side: what its detector answers to elsewhere."""
+"""Show one channel of a layer on many images: what its detector answers to elsewhere."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +37,7 @@ _HEAD = (
 
 
 def run(subject: Subject, *, layer: str, channel: int, images: tuple[Any, ...]) -> LensOutput:
-    """The channel's map on the image looked at, and on each of the others by its highest value.
+    """Return the channel's map on the image looked at, then on the others by its highest value.
 
     Every image has a pass of its own, which ends at the layer, so that a map is the one of
     `capture` to the last bit. An image that was there already is not shown again. The colours are
@@ -91,7 +91,7 @@ def run(subject: Subject, *, layer: str, channel: int, images: tuple[Any, ...]) 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _ChannelMap:
-    """One image's map, ``(H, W)``; `digest` is that of the image, if it was one."""
+    """Map of one image, ``(H, W)``; `digest` is that of the image, if it was one."""
 
     name: str
     model_input: ModelInput
@@ -123,7 +123,7 @@ def place_of(values: Map) -> tuple[int, int]:
 
 
 def _map(subject: Subject, model_input: ModelInput, layer: str, channel: int) -> Map:
-    """The channel's map for an input, from the session's cache where it was there before."""
+    """Return the channel's map for an input, from the session's cache where it was there before."""
     address = str(subject.trace.map_outputs[layer][0])
     key = ("maps", subject.model.name, subject.model.digest, model_input.digest, address)
     maps: Map | None = subject.cache.get(key) if subject.cache is not None else None

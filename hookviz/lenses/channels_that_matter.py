@@ -1,4 +1,4 @@
-"""Which single channel of a layer matters most to a class: each one switched off by itself.
+"""Find which channel of a layer matters most to a class: each is switched off by itself.
 
 Leave-one-out occlusion of units, as in Zhou et al., "Revisiting the Importance of Individual Units
 in CNNs via Ablation" (2018); many of them in one pass, see `hookviz.explaining.without_channels`.
@@ -37,7 +37,7 @@ _HEAD = (
 
 
 def run(subject: Subject, *, layer: str, target: int) -> LensOutput:
-    """The change in the class's score and probability without each channel.
+    """Return how the class's score and probability change without each channel.
 
     A channel is switched off by writing 0 at the convolution's own output, each time that the layer
     runs: Δc = score(channel c at 0) − score. A negative Δ says that the channel speaks for the
@@ -91,7 +91,7 @@ def run(subject: Subject, *, layer: str, target: int) -> LensOutput:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Changes:
-    """Per channel, ``(C,)``, what the score and the probability change by; and both before.
+    """Changes of the score and the probability without each channel, ``(C,)``, and both before.
 
     Changes of the score up to `least` are rounding.
     """
@@ -177,7 +177,7 @@ def _panels(
 
 
 def script(facts: LensFacts) -> LensCode:
-    """What the class's score and probability change by without each channel."""
+    """Write code for what the class's score and probability change by without each channel."""
     lines = [
         constants(facts, layer="whose channels are switched off"),
         target(facts),

@@ -1,4 +1,4 @@
-"""DeepDream: the image on the screen, changed so that a layer sees more of what it sees in it."""
+"""Change the image on the screen so that a layer sees more of what it sees in it: DeepDream."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from hookviz.wording import number
 
 
 def run(subject: Subject, *, layer: str, steps: int, rate: float, seed: int) -> LensOutput:
-    """The picture that climbs from the input along the layer's mean square.
+    """Return the picture that climbs from the input along the layer's mean square.
 
     DeepDream (Mordvintsev, Olah and Tyka, 2015) in Fourier space: what is there in the layer, if
     only a little, grows. Values are ``picture`` ``(H, W, 3)`` uint8, ``before`` and ``after``: the
@@ -49,7 +49,7 @@ def run(subject: Subject, *, layer: str, steps: int, rate: float, seed: int) -> 
 
 
 def _output(subject: Subject, layer: str, optimization: Optimization, value: float) -> LensOutput:
-    """What there is so far; the same panels at every step."""
+    """Return the result so far; the same panels at every step."""
     (picture,) = optimization.pictures()
     before = optimization.history[0][0]
     panels = (

@@ -1,4 +1,4 @@
-"""Effective receptive field: how much of what a cell could see it really makes use of."""
+"""Show how much of what a cell could see it really makes use of."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,7 +50,7 @@ def run(
     images: tuple[Any, ...],
     count: int,
 ) -> LensOutput:
-    """The mean of ``Σ_c |∂q/∂x_c|`` over images, for each pixel x of the input (Luo et al., 2016).
+    """Return the mean of ``Σ_c |∂q/∂x_c|`` over images, for each pixel x (Luo et al., 2016).
 
     q is one cell of the layer's map, or the mean of all channels there where `channel` is −1; the
     middle cell where row and column are. The image looked at comes first, `count` images in all;
@@ -99,7 +99,7 @@ def run(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Seen:
-    """Per image |gradient|, ``(H, W)``; and why others are left out."""
+    """Per image |gradient|, ``(H, W)``, and why others are left out."""
 
     weights: dict[str, Floats] = field(default_factory=dict)
     out: dict[str, str] = field(default_factory=dict)

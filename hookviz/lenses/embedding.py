@@ -1,4 +1,7 @@
-"""Images as vectors: how alike they are to the network, whatever their pixels are like."""
+"""Make vectors of images: how alike they are to the network, whatever their pixels are like.
+
+Over 300 lines: a lens is one file, with its panels, its words and its script.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -43,7 +46,7 @@ _STRONGEST = 10
 
 
 def run(subject: Subject, *, layer: str | None, pool: str, images: tuple[Any, ...]) -> LensOutput:
-    """One vector per image, and the cosine similarity of any two: x·y / (‖x‖ ‖y‖).
+    """Return one vector per image, and the cosine similarity of any two: x·y / (‖x‖ ‖y‖).
 
     The image looked at comes first; the others are prepared in the same way. ``"mean"`` is global
     average pooling (Lin, Chen, Yan, "Network in network", 2013), which ignores where something is;
@@ -96,7 +99,7 @@ def _kind(embedded: Features) -> str:
 
 
 def _alone(embedded: Features, subject: Subject) -> tuple[Panel, ...]:
-    """One vector: a cell per number where there are not too many, and its largest."""
+    """Show one vector: a cell per number where there are not too many, and its largest."""
     vector = embedded.vectors[0]
     panels: list[Panel] = [
         TextPanel(
@@ -125,7 +128,7 @@ def _alone(embedded: Features, subject: Subject) -> tuple[Panel, ...]:
 
 
 def _says(embedded: Features, similarity: NDArray[np.float64]) -> str:
-    """Which two are most alike and which least."""
+    """Say which two are most alike and which least."""
     says = say(
         "{count} images as vectors of {kind}.",
         count=len(embedded.names),
@@ -166,7 +169,7 @@ def _says(embedded: Features, similarity: NDArray[np.float64]) -> str:
 def _matrix(
     embedded: Features, similarity: NDArray[np.float64], inputs: Mapping[str, Any]
 ) -> ImagePanel:
-    """Every image against every other, the images themselves along the edges."""
+    """Draw every image against every other, the images themselves along the edges."""
     count = len(similarity)
     others = similarity[~np.eye(count, dtype=bool)]
     finite = others[np.isfinite(others)]
@@ -201,7 +204,7 @@ def _matrix(
 def _most_alike(
     embedded: Features, similarity: NDArray[np.float64], inputs: Mapping[str, Any]
 ) -> PicturesPanel:
-    """The images that are most like the one looked at, with their pictures."""
+    """Show the images that are most like the one looked at, with their pictures."""
     row = similarity[0]
     near = [place for place in ranked(row) if place and not np.isnan(row[place])][:MOST_PICTURES]
     names = [embedded.names[place] for place in near]
@@ -214,7 +217,7 @@ def _most_alike(
 
 
 def _neighbours(embedded: Features) -> TablePanel:
-    """For each image the most and the least similar other."""
+    """List for each image the most and the least similar other."""
     rows = []
     for position, (name, others) in enumerate(embedded.nearest(len(embedded.names)).items()):
         known = [other for other in others if not np.isnan(other[1])] or [("–", np.nan)]
@@ -243,7 +246,7 @@ def _numbers(embedded: Features, similarity: NDArray[np.float64]) -> TablePanel:
 
 
 def _fingerprints(embedded: Features) -> tuple[Panel, ...]:
-    """The vectors scaled to length 1, each folded into a rectangle where there is such a fold."""
+    """Draw the vectors scaled to length 1, folded into rectangles where there is such a fold."""
     size = embedded.vectors.shape[1]
     high = next(side for side in range(int(size**0.5), 0, -1) if size % side == 0)
     if size > _MOST_CELLS or size // high > 8 * high:

@@ -1,4 +1,4 @@
-"""Class activation maps: which parts of the image a layer found that speak for a class.
+"""Draw class activation maps: which parts of the image a layer found that speak for a class.
 
 Every method weighs the layer's channels, adds them up and keeps what is above zero. In tests the
 numbers are compared before any scaling: Grad-CAM's with captum's `LayerGradCam`, and those of all
@@ -34,7 +34,7 @@ _CHART = 16  # channels that the chart shows
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Cam:
-    """A map before its ReLU, ``(H, W)``, and the channels' weights where the method has them."""
+    """Map before its ReLU, ``(H, W)``, and the channels' weights where the method has them."""
 
     signed: Numbers = field(repr=False)
     weights: Numbers | None = field(repr=False)
@@ -97,7 +97,7 @@ def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _C
 
 
 def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> LensOutput:
-    """A map per method, ``max(0, Σ_k w_k A_k)``, A being the layer's output in its first call.
+    """Return a method's map, ``max(0, Σ_k w_k A_k)``, A being the layer's output in its first call.
 
     The formulas with their sources are at `grad_cam`, `grad_cam_plus_plus`, `layer_cam`,
     `eigen_cam` (in `hookviz.explaining.cam`) and `score_cam` (beside it). Values are ``map`` after
@@ -180,7 +180,7 @@ def _notes(subject: Subject, layer: str, positive: Numbers, said: tuple[str, ...
 
 
 def _enlarged(side: int, sides: tuple[int, ...]) -> int:
-    """A side in proportion to the longer one's 640 pixels, as an overlay has them."""
+    """Return a side in proportion to the longer one's 640 pixels, as an overlay has them."""
     return max(1, round(side * 640 / max(sides)))
 
 

@@ -1,8 +1,8 @@
-"""How strong the gradient is that reaches each layer in one training step, and what clipping does.
+"""Measure the gradient that reaches each layer in one training step, and what clipping does.
 
 The formulas, with their sources, are in `hookviz.explaining.weight_gradients`.
 
-Over 300 lines: its sentences for people stand whole, with a line for each fact.
+Over 300 lines: a lens is one file, with its panels, its words and its script.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,7 @@ _HEAD = (
 def run(
     subject: Subject, *, target: int, clipping: str, limit: float, at: str | None
 ) -> LensOutput:
-    """The gradients of the weights of every conv and linear layer, in order of execution.
+    """Return the gradients of the weights of every conv and linear layer, in order of execution.
 
     The loss is the cross entropy L = −log softmax(scores)[target] of this one image. Batch norm
     uses its stored averages and nothing is dropped, as in eval mode: one image has no statistics
@@ -133,7 +133,7 @@ def _first(
     values: dict[str, Floats],
     verdicts: list[str],
 ) -> TextPanel:
-    """What vanishes and explodes, in words."""
+    """Say what vanishes and explodes."""
     said = [
         say(
             "The loss for {label} is {loss}.",
@@ -208,7 +208,7 @@ def _clipping(gradients: WeightGradients, clipping: str, limit: float) -> TextPa
 
 
 def _upstream(at: str, gradients: WeightGradients, values: dict[str, Floats]) -> TextPanel:
-    """What clipping at a layer does there, and to the layers before it."""
+    """Say what clipping at a layer does there, and to the layers before it."""
     before, after = float(values["norm_at"]), float(values["norm_at_clipped"])
     if not before:
         return TextPanel(

@@ -1,4 +1,4 @@
-"""Gradients at a layer: what would change a class's score, or another layer's channel, most."""
+"""Compute what would change a class's score, or another layer's channel, most at a layer."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def run(
     row: int,
     column: int,
 ) -> LensOutput:
-    """∂q/∂A, ``(C, H, W)``: A is the layer's output in its first call, q the quantity.
+    """Return ∂q/∂A, ``(C, H, W)``: A is the layer's output in its first call, q the quantity.
 
     q is the score of class `target` before the softmax or, where `of` is given, the mean of a
     channel of that layer, or one cell of it. The gradient is the chain rule's, by reverse-mode

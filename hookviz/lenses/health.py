@@ -1,6 +1,8 @@
-"""What is wrong with the numbers inside a network: NaN, infinities, dead and saturated units.
+"""Find what is wrong with the numbers in a network: NaN, infinities, dead, saturated units.
 
 Everything is of one pass over one image, so "dead" means that a unit says nothing about this image.
+
+Over 300 lines: a lens is one file, with its panels, its words and its script.
 """
 
 from collections.abc import Sequence
@@ -44,7 +46,7 @@ _HEAD = (
 
 
 def run(subject: Subject, *, layer: str | None) -> LensOutput:
-    """Every layer's outputs in order of execution, each call by itself.
+    """Look at every layer's outputs in order of execution, each call by itself.
 
     The first layer with NaN or infinities in its output is named, with whether its input or its
     own parameters had them already.
@@ -99,7 +101,7 @@ def run(subject: Subject, *, layer: str | None) -> LensOutput:
 def _source(
     subject: Subject, outputs: Sequence[OutputHealth], first: OutputHealth | None
 ) -> TextPanel:
-    """Where NaN and infinities begin."""
+    """Say where NaN and infinities begin."""
     if first is None:
         return TextPanel(
             say(
@@ -147,7 +149,7 @@ def _source(
 
 
 def _rest(health: NetworkHealth) -> TextPanel:
-    """Dead and saturated units and explosions, in words."""
+    """Say which units are dead or saturated, and what explodes."""
     outputs = health.outputs
     said, bad = [], False
     with_units = [output for output in outputs if output.units]

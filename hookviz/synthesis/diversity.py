@@ -1,4 +1,4 @@
-"""Computes what pictures pay for: being alike to a layer, or changing from pixel to pixel."""
+"""Compute what pictures pay for: being alike to a layer, or changing from pixel to pixel."""
 
 import torch
 from torch import Tensor

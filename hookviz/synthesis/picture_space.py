@@ -108,7 +108,8 @@ def frequency_scale(size: Sequence[int]) -> Tensor:
 def from_spectrum(parameters: Tensor, scale: Tensor, size: Sequence[int]) -> Tensor:
     """Make ``(N, C, H, W)`` without bounds of real and imaginary parts (Olah et al., 2017)."""
     spectrum = torch.view_as_complex(parameters * scale[..., None])
-    return torch.fft.irfft2(spectrum, s=size, norm="ortho") / 4  # so that a step is no leap
+    plain: Tensor = torch.fft.irfft2(spectrum, s=size, norm="ortho") / 4  # so a step is no leap
+    return plain
 
 
 def spectrum_of(plain: Tensor, scale: Tensor) -> Tensor:
@@ -120,4 +121,5 @@ def spectrum_of(plain: Tensor, scale: Tensor) -> Tensor:
 def from_phases(phases: Tensor, magnitude: Tensor, size: Sequence[int]) -> Tensor:
     """Make ``(N, C, H, W)`` without bounds of phases and one magnitude (Fel et al., 2023)."""
     spectrum = torch.polar(magnitude.expand_as(phases), phases)
-    return torch.fft.irfft2(spectrum, s=size, norm="ortho")
+    plain: Tensor = torch.fft.irfft2(spectrum, s=size, norm="ortho")
+    return plain

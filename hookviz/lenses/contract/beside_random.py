@@ -1,4 +1,4 @@
-"""The same picture with random weights beside it, since a pretty picture proves nothing.
+"""Show the same picture with random weights beside it, since a pretty picture proves nothing.
 
 A map that looks much the same for an untrained network shows the image and the architecture, and
 nothing that was learned (Adebayo et al., "Sanity Checks for Saliency Maps", 2018).
@@ -31,7 +31,7 @@ _BESIDE = mark(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BesideRandom(Switch):
-    """Whether the lens looks at the untrained network too. Its ``run`` knows nothing of it."""
+    """Switch for looking at the untrained network too; a lens's ``run`` knows nothing of it."""
 
     name: str = "beside_random"
     label: str = mark("Random weights beside it")
@@ -39,7 +39,7 @@ class BesideRandom(Switch):
 
 
 def looked(lens: Lens, subject: Subject, chosen: Mapping[str, Any]) -> LensOutput:
-    """What a lens shows, with the untrained network's picture beside its first, where chosen."""
+    """Run a lens and, where chosen, put the untrained network's picture beside its first."""
     switches = {each.name for each in lens.parameters if isinstance(each, BesideRandom)}
     own = {name: value for name, value in chosen.items() if name not in switches}
     if not any(chosen[name] for name in switches):
@@ -78,7 +78,7 @@ def looked(lens: Lens, subject: Subject, chosen: Mapping[str, Any]) -> LensOutpu
 def _correlations(
     ours: NDArray[np.floating[Any]], theirs: NDArray[np.floating[Any]]
 ) -> dict[str, NDArray[np.float64]]:
-    """How alike both maps are; where they have signs, by the sizes alone as well."""
+    """Return how alike both maps are; where they have signs, by the sizes alone as well."""
     found = {"rank_correlation": np.array(rank_correlation(ours, theirs))}
     if (ours < 0).any() or (theirs < 0).any():
         sizes = rank_correlation(np.abs(ours), np.abs(theirs))
@@ -89,7 +89,7 @@ def _correlations(
 def _beside(
     panels: tuple[Panel, ...], others: tuple[Panel, ...], words: str, *, pairs: int = 1
 ) -> tuple[Panel, ...]:
-    """The panels, with so many of the other's pictures, each behind its own, and words."""
+    """Put the other's first `pairs` pictures each behind its own, and words after them."""
     blanks = [panel for panel in others if isinstance(panel, ImagePanel)][:pairs]
     shown: list[Panel] = []
     last = len(panels)

@@ -1,4 +1,4 @@
-"""What a lens is: one way of looking at a run, declared so that every front end can offer it."""
+"""Declare what a lens is: one way of looking at a run, which every front end can offer."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,12 +23,12 @@ LensOutput = tuple[tuple[Panel, ...], Mapping[str, NDArray[Any]]]
 
 
 def _keep_to_itself(_output: LensOutput) -> None:
-    """What is done with a partial result where nobody watches."""
+    """Ignore a partial result, which nobody watches."""
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What a lens looks at.
+    """Model and input that a lens looks at, with the session's cache and whom to report to.
 
     Attributes:
         model: the model, which is shared and read-only.
@@ -56,7 +56,7 @@ class Subject:
 
     @cached_property
     def trace(self) -> LayerTrace:
-        """What a pass over this input runs."""
+        """The layers that a pass over this input runs, with their shapes."""
         return input_trace(self.model, self.model_input)
 
     @property
@@ -67,7 +67,7 @@ class Subject:
     def capture(
         self, layers: str | Iterable[str] | None = None, *, logits: bool = False
     ) -> Capture:
-        """What layers put out for this input, from the session's cache where it has it."""
+        """Return what layers put out for this input, from the session's cache where it has it."""
         return engine.capture(self.model, self.model_input, layers, logits=logits, cache=self.cache)
 
     @cached_property
@@ -91,18 +91,18 @@ class Subject:
 
     @property
     def top_class(self) -> int:
-        """The likeliest class's number."""
+        """Number of the likeliest class."""
         assert self.scored.logits is not None
         return int(self.scored.logits.argmax())
 
     def label(self, number: int) -> str:
-        """What a class is called in the language that is spoken."""
+        """Return what a class is called in the language that is spoken."""
         return class_label(number, self.model.categories)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Lens:
-    """A way of looking.
+    """Declaration of a way of looking: its words, its parameters, its run and its script.
 
     Attributes:
         slug: what `run_lens` takes, for example ``"grad-cam"``.

@@ -1,4 +1,4 @@
-"""More images beside the one looked at, made into inputs in the same way."""
+"""Make inputs of more images in the same way as of the one looked at."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from hookviz.types import ModelInput, Preprocess
 def prepared_alike(
     subject: Subject, listed: Mapping[str, Any], reporter: ProgressReporter
 ) -> dict[str, Any]:
-    """The images as inputs, the subject's own first, in one step of `reporter`.
+    """Return the images as inputs, the subject's own first, in one step of `reporter`.
 
     One that can't be made an input stays as it was given: what is done with it then tells why.
     """
@@ -40,7 +40,7 @@ def _is_input(image: Any) -> bool:
 
 
 def _same_way(subject: Subject) -> dict[str, Any]:
-    """The `prepare` options that make the subject's own input of its image."""
+    """Return the `prepare` options that make the subject's own input of its image."""
     steps = subject.model.preprocess
     if not isinstance(steps, Preprocess):
         return {}

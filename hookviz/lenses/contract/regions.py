@@ -1,4 +1,4 @@
-"""A region of the picture that a network sees: as text, and laid over the cells of a map."""
+"""Mark a region of the picture that a network sees: as text, and over the cells of a map."""
 
 import re
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _WANTED = mark(
 
 
 class Region(str):
-    """A region as text, which can be laid over the cells of a map.
+    """Region as text, which can be laid over the cells of a map.
 
     ``rect:LEFT,TOP,RIGHT,BOTTOM`` in shares of the input's picture, 0…1 from its top left corner;
     or ``brush:COLUMNSxROWS:RUNS`` of a mask over all of the picture, row by row: how many of its
@@ -42,7 +42,7 @@ class Region(str):
     __slots__ = ()
 
     def cover(self, rows: int, columns: int) -> Floats:
-        """The share of each cell's area that is marked, 0…1, ``(rows, columns)``.
+        """Return the share of each cell's area that is marked, 0…1, ``(rows, columns)``.
 
         The cells are those of a map over the whole picture, all of one size.
 
@@ -53,7 +53,7 @@ class Region(str):
 
     @property
     def area(self) -> float:
-        """The share of the picture that is marked, 0…1."""
+        """Share of the picture that is marked, 0…1."""
         return float(self.cover(1, 1)[0, 0])
 
     def _marks(self) -> tuple[Floats, Floats, Floats]:
@@ -106,7 +106,7 @@ NOTHING = Region("rect:0,0,0,0")
 
 
 def region_of(mask: NDArray[np.bool_]) -> Region:
-    """The region that a mask over all of the picture, ``(H, W)``, marks."""
+    """Return the region that a mask over all of the picture, ``(H, W)``, marks."""
     flat = np.concatenate([[False], mask.reshape(-1), [False]])  # the first run is of unmarked ones
     ends = np.flatnonzero(flat[1:] != flat[:-1])
     runs = np.diff(np.concatenate([[0], ends])) if len(ends) else np.zeros(1, int)
@@ -115,7 +115,7 @@ def region_of(mask: NDArray[np.bool_]) -> Region:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RegionChoice(Parameter):
-    """A region of the picture as a `Region`, its text, or a mask ``(H, W)`` over all of it.
+    """Choice of a region as a `Region`, its text, or a mask ``(H, W)`` over all of the picture.
 
     Attributes:
         default: the text of what is marked where nothing is chosen.
@@ -126,7 +126,7 @@ class RegionChoice(Parameter):
     default: str = "rect:0.3,0.3,0.7,0.7"
 
     def resolve(self, value: Any, subject: LensSubject) -> Region:  # noqa: ARG002
-        """The region.
+        """Return the region.
 
         Raises:
             SettingError: the value is no region, or marks nothing.

@@ -1,4 +1,4 @@
-"""Every lens, by discovery, and how one is run: a module in `hookviz.lenses` has a ``LENS``."""
+"""Find every lens and run one: a module in `hookviz.lenses` has a ``LENS``."""
 
 import pkgutil
 import time
@@ -28,7 +28,7 @@ QUESTION_WORDS = ("Where", "Which", "What", "How", "Is")
 
 @cache
 def list_lenses() -> tuple[Lens, ...]:
-    """Every lens by its question: where and which, then what, how, and whether all is well.
+    """List every lens by its question: where and which, then what, how, and whether all is well.
 
     >>> [(lens.question, lens.slug) for lens in hookviz.list_lenses()][0]
     ('Where does it look?', 'grad-cam')
@@ -40,12 +40,11 @@ def list_lenses() -> tuple[Lens, ...]:
 
 
 def _place(question: str) -> int:
-    """Where questions of this kind are listed."""
     return QUESTION_WORDS.index(question.partition(" ")[0])
 
 
 def find_lens(slug: str) -> Lens:
-    """The lens of that slug.
+    """Return the lens of that slug.
 
     Raises:
         UnknownNameError: there is none.
@@ -144,7 +143,7 @@ def look(
     started: float | None = None,
     partial: Callable[[LensResult], object] | None = None,
 ) -> LensResult:
-    """What a lens shows of a subject that is there already, as on the page.
+    """Run a lens on a subject that is there already, as the page does.
 
     Raises:
         HookVizError: as `run_lens` does.

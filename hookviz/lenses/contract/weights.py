@@ -1,4 +1,4 @@
-"""Channels with what each counts, as a parameter of a lens."""
+"""Declare a parameter for channels with what each counts."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class Weights(Channels):
     example: str = "12, 80:-1"
 
     def resolve(self, value: Any, subject: LensSubject) -> tuple[tuple[int, float], ...]:  # type: ignore[override]
-        """Pairs of number and weight in the order of the numbers, each number once.
+        """Return pairs of number and weight in the order of the numbers, each number once.
 
         Raises:
             SettingError: the value is no list of weights, or names too many.

@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from hookviz.codegen.lens_script import lens_facts_of, lens_script
-from hookviz.codegen.script import picture_facts_of, script
+from hookviz.codegen.picture_script import picture_facts_of, picture_script
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import find_lens
@@ -55,7 +55,7 @@ def _write(drawing: Drawing, scene: Scene) -> str:
     if drawing.grid is None:
         return ""
     with resources.use_model(scene.choice) as model:
-        return script(
+        return picture_script(
             picture_facts_of(
                 *(model, _file_name(scene.shown), drawing.grid),
                 size=scene.size,

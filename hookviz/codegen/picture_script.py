@@ -1,14 +1,37 @@
-"""The part of a script that captures the layer and draws its channels."""
+"""Write the channels on the screen as a PyTorch script that draws the same without HookViz.
 
-from hookviz.codegen.facts import PictureFacts
-from hookviz.codegen.wording import picture_file, quoted
+>>> code = picture_script(picture_facts_of(model, "cat.jpg", grid))  # doctest: +SKIP
+"""
+
+from hookviz.codegen.assembling import assembled
+from hookviz.codegen.facts import PictureFacts, picture_facts_of
+from hookviz.codegen.wording import file_name, quoted
 from hookviz.drawing.colormaps import LEVELS
 
+__all__ = ["PictureFacts", "picture_facts_of", "picture_script"]
 _MAP_SIDE = 512  # pixels that one channel's map is magnified to at most
 
 
+def picture_script(facts: PictureFacts) -> str:
+    """Write Python that draws the picture with PyTorch, torchvision, NumPy, matplotlib and Pillow.
+
+    It reads the image, and weights that are no download, from the folder where it runs, and writes
+    ``MODEL-LAYER.png`` there, and ``MODEL-LAYER-channel-K.png`` where there is a channel. On the
+    CPU its pixels are those of `Grid.png`, for images that are RGB or grey, in sRGB and opaque.
+    Values that are not finite end it, since it has no colours for them. What only the person has,
+    such as their own network's code, it leaves to be filled in, and says so when it is run.
+    """
+    shown = f"{facts.top} channels" if facts.top else "all channels"
+    head = (
+        f"# HookViz's picture of {shown} of layer {quoted(str(facts.address))} in the network\n"
+        f"# {quoted(facts.model)} for the image {quoted(facts.image)}, drawn without HookViz."
+    )
+    parts = (_capture(facts), _choice(facts), _colours(facts), _mosaic(facts), _channel(facts))
+    return assembled(head, facts, parts)
+
+
 def _capture(facts: PictureFacts) -> str:
-    """Makes ``maps``, what the layer put out for the image."""
+    """Write ``maps``, what the layer put out for the image."""
     path, call = facts.address.path, facts.address.call
     which = "its first call" if call == 0 else f"its call {call}, counted from 0,"
     keys = ", ".join(map(quoted, path)) + ("," if len(path) == 1 else "")
@@ -48,7 +71,7 @@ _PART = """\
 
 
 def _choice(facts: PictureFacts) -> str:
-    """Makes ``order``, the numbers of the channels to draw, and ``shown``, their maps."""
+    """Write ``order``, the numbers of the channels to draw, and ``shown``, their maps."""
     if _is_plain(facts):
         return ""
     top = f"[:{facts.top}]" if facts.top else ""
@@ -63,7 +86,7 @@ shown = maps[order]"""
 
 
 def _is_plain(facts: PictureFacts) -> bool:
-    """Whether all channels are drawn in the layer's own order."""
+    """Return whether all channels are drawn in the layer's own order."""
     return facts.sort == "index" and facts.top is None
 
 
@@ -76,7 +99,7 @@ _SORTS = {
 
 
 def _colours(facts: PictureFacts) -> str:
-    """Makes ``levels``, the colour step of each value, and ``colours``, the colour of each step."""
+    """Write ``levels``, the colour step of each value, and ``colours``, the colour of each."""
     levels = _LEVELS_EACH if facts.scale == "channel" else _LEVELS
     return "\n".join((_SCALES[facts.scale], levels, _COLOURS)).format(
         shown="maps" if _is_plain(facts) else "shown",
@@ -129,9 +152,9 @@ colours = matplotlib.colormaps[{colormap}].resampled({n})(np.arange({n}), bytes=
 
 
 def _mosaic(facts: PictureFacts) -> str:
-    """Writes the picture of all maps."""
+    """Write code that saves the picture of all maps."""
     return _MOSAIC.format(
-        columns=facts.columns, cell=facts.magnification, gap=facts.gap, file=picture_file(facts)
+        columns=facts.columns, cell=facts.magnification, gap=facts.gap, file=_file(facts)
     )
 
 
@@ -154,7 +177,7 @@ print(f"{{count}} of {{len(maps)}} channels of {{maps.shape[1]}}×{{maps.shape[2
 
 
 def _channel(facts: PictureFacts) -> str:
-    """Writes the picture of the one channel, if any."""
+    """Write code that saves the picture of the one channel, if any."""
     if facts.channel is None:
         return ""
     plain = _is_plain(facts)
@@ -164,8 +187,8 @@ def _channel(facts: PictureFacts) -> str:
 tile = colours[{levels}]
 cell = max(1, {_MAP_SIDE} // max(tile.shape[:2]))
 tile = tile.repeat(cell, axis=0).repeat(cell, axis=1)
-Image.fromarray(tile).save({picture_file(facts, f"-channel-{facts.channel}")})"""
+Image.fromarray(tile).save({_file(facts, f"-channel-{facts.channel}")})"""
 
 
-PARTS = (_capture, _choice, _colours, _mosaic, _channel)
-"""What they write, in this order: each takes a `PictureFacts` and gives lines of code."""
+def _file(facts: PictureFacts, suffix: str = "") -> str:
+    return quoted(file_name(f"{facts.model}-{facts.address}{suffix}", "png"))

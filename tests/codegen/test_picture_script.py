@@ -19,7 +19,7 @@ from torchvision import models
 
 import hookviz
 from hookviz.codegen.facts import PictureFacts, picture_facts_of
-from hookviz.codegen.script import script
+from hookviz.codegen.picture_script import picture_script
 from hookviz.models import catalog, shapesnet
 from hookviz.models.bundled import BUNDLED
 from hookviz.settings import ASSETS
@@ -385,7 +385,7 @@ def made(run: Callable[[Path], None], tmp_path_factory: pytest.TempPathFactory) 
         )
         grid = hookviz.make_grid(captured[case.layer], **case.drawn)
         facts = picture_facts_of(model, case.name, grid, channel=case.channel, **case.seen)
-        code = script(facts)
+        code = picture_script(facts)
         filled_in = code
         for function, body in case.filled_in.items():
             filled_in = re.sub(rf"    raise SystemExit\(.*{function}.*", body, filled_in)
@@ -463,7 +463,7 @@ def test_a_script_stops_at_values_that_have_no_colour(
 )
 def test_a_name_stays_a_name(made: dict[str, Made], name: str) -> None:
     facts = replace(made["a checkpoint"].facts, image=name, weights=name)
-    tree = ast.parse(script(facts))
+    tree = ast.parse(picture_script(facts))
     constants = {
         target.id: node.value.value
         for node in tree.body
@@ -480,7 +480,7 @@ def test_a_model_of_timm(made: dict[str, Made]) -> None:
     model = hookviz.load_model("timm/resnet18", "random")
     captured = hookviz.capture(model, picture(), "conv1", size=32)
     facts = picture_facts_of(model, "photo.png", hookviz.make_grid(captured["conv1"]), size=32)
-    code = script(facts)
+    code = picture_script(facts)
     seed = code.index("torch.manual_seed(0)")
     assert seed < code.index('model = timm.create_model("resnet18").eval()')
     assert "import timm" in code
