@@ -1,7 +1,6 @@
 """Run a network with growing shares of its weights pruned, and keep the scores and maps."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.explaining.channel_effects import channel_effects
-from hookviz.explaining.pruned_network import Norms, as_model, norms_behind, without
-from hookviz.explaining.pruning import OF_CHANNELS, Pruning
+from hookviz.explaining.pruned_network import PruningPlan, apply_masks
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter
@@ -23,68 +20,6 @@ Values = dict[str, NDArray[Any]]
 
 
 def _ignore_call(_call: hooks.Call) -> None: ...
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class PruningPlan:
-    """Method and layers of a pruning, from which the pruned network can be made again.
-
-    Attributes:
-        layers: names of the conv layers.
-        method: one of `hookviz.explaining.pruning.METHODS`.
-        seed: of what is drawn.
-        effects: of each layer's channels, for ``"channels by effect"``.
-        norms: where given, a channel that goes puts out 0, its bias and batch norm included.
-    """
-
-    layers: tuple[str, ...]
-    method: str
-    seed: int
-    effects: Mapping[str, Tensor] | None
-    norms: Norms | None
-
-    def pruning(self, network: nn.Module) -> Pruning:
-        """Return which weights go at any share."""
-        return Pruning(network, self.layers, self.method, seed=self.seed, effects=self.effects)
-
-    def model(self, model: Model, share: float) -> Model:
-        """Return the model with a share of its weights pruned."""
-        network = without(model.network, self.pruning(model.network).masks(share), self.norms)
-        return as_model(model, network, self.method, share)
-
-
-def plan_pruning(
-    model: Model,
-    model_input: ModelInput,
-    layers: tuple[str, ...],
-    method: str,
-    *,
-    seed: int,
-    whole: bool,
-    progress: Progress,
-) -> PruningPlan:
-    """Choose what is pruned; measure the channels' effects and find batch norms where needed.
-
-    Args:
-        model: the model.
-        model_input: for the effects.
-        layers: names of conv layers; all that run where there are none.
-        method: one of `hookviz.explaining.pruning.METHODS`.
-        seed: of what is drawn.
-        whole: let a channel's bias and batch norm go with it.
-        progress: told the share done where effects are measured.
-
-    Raises:
-        ModelError: no layer has weights of its own, or too many channels to measure.
-    """
-    names = layers or tuple(conv.name for conv in input_trace(model, model_input).convs)
-    effects = norms = None
-    if method == "channels by effect":
-        names = tuple(Pruning(model.network, names, OF_CHANNELS[0]).weights)
-        effects = channel_effects(model, model_input, names, progress)
-    if method in OF_CHANNELS and whole:
-        norms = norms_behind(model, tuple(model_input.tensor.shape[1:]))
-    return PruningPlan(names, method, seed, effects, norms)
 
 
 class PruningPasses:
@@ -147,7 +82,7 @@ class PruningPasses:
         """Return the network pruned by a share, and the share of its weights that is 0 then."""
         masks = self.pruning.masks(share)
         stays = sum(int(mask.sum()) for mask in masks.values())
-        network = without(self._model.network, masks, self._plan.norms)
+        network = apply_masks(self._model.network, masks, self._plan.norms)
         return network, (self.pruning.count - stays) / self.pruning.count
 
     def _scores(

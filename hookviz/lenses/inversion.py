@@ -18,9 +18,8 @@ from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNumber
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
-from hookviz.synthesis.diversity import total_variation
 from hookviz.synthesis.inversion import SMOOTH, Inversion, begin_inversion, inversion, spread
-from hookviz.synthesis.optimizing import Optimization
+from hookviz.synthesis.optimizing import Optimization, total_variation
 from hookviz.synthesis.resuming import run_resumed
 from hookviz.wording import number
 

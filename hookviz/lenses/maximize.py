@@ -32,11 +32,10 @@ from hookviz.lenses.contract.parameters import (
 from hookviz.lenses.contract.quantity_choice import cell_choice, chosen_cell
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.lenses.contract.weights import Weights
-from hookviz.synthesis.diversity import diversity_penalty, total_variation
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.maximizing import STEPS, begin
 from hookviz.synthesis.method import PENALTIES, SPACES, SynthesisMethod
-from hookviz.synthesis.optimizing import Optimization
+from hookviz.synthesis.optimizing import Optimization, diversity_penalty, total_variation
 from hookviz.synthesis.resuming import run_resumed
 from hookviz.synthesis.robustness import NONE, SLIGHT, moved
 from hookviz.wording import byte_size, number

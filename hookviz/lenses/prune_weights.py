@@ -21,6 +21,7 @@ from hookviz.codegen.sources import source_of
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
+from hookviz.explaining.pruned_network import PruningPlan, plan_pruning
 from hookviz.explaining.pruning import (
     METHODS,
     OF_CHANNELS,
@@ -31,7 +32,7 @@ from hookviz.explaining.pruning import (
     without_smallest,
     without_smallest_channels,
 )
-from hookviz.explaining.pruning_passes import PruningPasses, PruningPlan, Values, plan_pruning
+from hookviz.explaining.pruning_passes import PruningPasses, Values
 from hookviz.explaining.smaller_network import smaller
 from hookviz.language.saying import localised, mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
@@ -107,13 +108,13 @@ def run(
                 model=subject.model.title,
             )
         )
+    names = (layer,) if where == _HERE else tuple(conv.name for conv in subject.convs)
     plan = plan_pruning(
-        subject.model,
-        subject.model_input,
-        (layer,) if where == _HERE else (),
-        method,
+        *(subject.model, names, method),
         seed=seed,
-        whole=biases == _GOES,
+        shape=subject.shape,
+        model_input=subject.model_input,
+        keep_biases=biases == _STAYS,
         progress=lambda share: subject.progress(_MEASURING * share),
     )
     shares = np.array([*np.arange(0, most, step), most]) / 100
@@ -129,7 +130,7 @@ def run(
     if "after" in kept:
         panels += before_and_after(layer, kept["before"], kept["after"], say(_UNMOVED))
     if plan.norms is not None:
-        table, figures = _smaller(subject, plan.model(subject.model, keep / 100), keep / 100, ends)
+        table, figures = _smaller(subject, plan.pruned(subject.model, keep / 100), keep / 100, ends)
         panels, kept = (*panels, table), kept | figures
     place = say("in {layer}", layer=layer) if where == _HERE else say("in every conv layer")
     said = say(
@@ -147,7 +148,7 @@ def run(
 
 def _file(plan: PruningPlan, share: float, model: Model) -> bytes:
     """Return the pruned network's weights as a safetensors file."""
-    return weights_bytes(plan.model(model, share))
+    return weights_bytes(plan.pruned(model, share))
 
 
 def _smaller(subject: Subject, pruned: Model, share: float, begun: float) -> tuple[Panel, Values]:
