@@ -32,7 +32,7 @@ from hookviz.lenses.contract.parameters import (
 from hookviz.lenses.contract.quantity_choice import cell_choice, chosen_cell
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.lenses.contract.weights import Weights
-from hookviz.synthesis.goals import Objective
+from hookviz.synthesis.goals import Objective, weighted_sum
 from hookviz.synthesis.maximizing import STEPS, begin
 from hookviz.synthesis.method import PENALTIES, SPACES, SynthesisMethod
 from hookviz.synthesis.optimizing import Optimization, diversity_penalty, total_variation
@@ -225,14 +225,11 @@ def _title(subject: Subject, goal: Objective, *, both: bool) -> str:
     return f"{what[0].upper()}{what[1:]}"
 
 
-_CLASSES = ("a class", "classes with weights")
-
-
 def script(facts: LensFacts) -> LensCode:
     """Write the pictures of every goal, from its seed, with as many steps as were done."""
     chosen = facts.chosen
     steady, maco = bool(chosen["steady"]), chosen["space"] == "MACO"
-    of_class = chosen["of"] in _CLASSES
+    of_class = chosen["of"] not in _OF_LAYER
     cell = not of_class and chosen["row"] >= 0 and len(facts.output) > 2
     costs = [_PENALTIES[chosen["penalty"]]] if chosen["penalty"] != "none" else []
     diverse = bool(chosen["pictures"] > 1 and chosen["diversity"])
@@ -244,12 +241,13 @@ def script(facts: LensFacts) -> LensCode:
         constants(facts, row="of the cell that counts", column="of it") if cell else "",
         constants(facts, strength="of the penalty") if costs else "",
         constants(facts, diversity="how much the pictures avoid each other") if diverse else "",
-        _goals_and_names(facts, of_class=of_class),
+        _goals(facts),
         optimizing.as_input(facts),
         picture_space.maco(facts) if maco else picture_space.fourier(),
         source_of(moved) if steady else "",
         optimizing.output_of(of="scores" if of_class else "LAYER"),
-        _values(facts, cell=cell, of_class=of_class),
+        source_of(weighted_sum),
+        _VALUES.format(cell="(ROW, COLUMN)" if cell else "None"),
         source_of(total_variation) if _VARIATION in costs else "",
         source_of(diversity_penalty) if diverse else "",
         "" if maco else picture_space.noise(facts),
@@ -269,88 +267,45 @@ def script(facts: LensFacts) -> LensCode:
     }
 
 
-def _goals(facts: LensFacts) -> list[tuple[int, dict[int, float], int]]:
-    """Return for each picture its seed, its channels' weights, and 1 to rise or -1 to fall."""
+def _goals(facts: LensFacts) -> str:
+    """Write a line for each picture, below the names of its classes."""
     chosen = facts.chosen
-    signs = {"what excites it": (1,), "what silences it": (-1,), "both": (1, -1)}[chosen["aim"]]
+    signs = {EXCITES: (1,), SILENCES: (-1,), BOTH: (1, -1)}[chosen["aim"]]
     many = facts.values["values"][0] // (len(signs) * chosen["pictures"])
-    weights: list[dict[int, float]] = {
-        "a channel": [{chosen["channel"]: 1.0}],
-        "channels side by side": [{each: 1.0} for each in chosen["channels"] or range(many)],
-        "channels with weights": [dict(chosen["weights"])],
-        "a class": [{chosen["target"] or 0: 1.0}],
-        "classes with weights": [dict(chosen["weights"])],
+    weights: list[tuple[tuple[int, float], ...]] = {
+        CHANNEL: [((chosen["channel"], 1.0),)],
+        SEVERAL: [((channel, 1.0),) for channel in chosen["channels"] or range(many)],
+        DIRECTION: [chosen["weights"]],
+        CLASS: [((chosen["target"] or 0, 1.0),)],
+        CLASSES: [chosen["weights"]],
     }[chosen["of"]]
     seeds = [(chosen["seed"] + number) % 2**31 for number in range(chosen["pictures"])]
-    return [(seed, each, sign) for sign in signs for each in weights for seed in seeds]
-
-
-def _goals_and_names(facts: LensFacts, *, of_class: bool) -> str:
-    """Write a line for each picture, below the names of its classes."""
-    goals, names = _goals(facts), facts.categories
-    classes = dict.fromkeys(each for _, weights, _ in goals for each in weights) if of_class else ()
-    single, what = _single(facts), "class" if of_class else "channel"
-    each = [(seed, next(iter(wants)) if single else wants, sign) for seed, wants, sign in goals]
+    goals = [(seed, each, sign) for sign in signs for each in weights for seed in seeds]
+    names, of_class = facts.categories, chosen["of"] not in _OF_LAYER
+    classes = dict.fromkeys(index for each in weights for index, _ in each) if of_class else ()
     return _GOALS.format(
-        what=f"the {what}" if single else f"what each {what} counts",
+        what="classes" if of_class else "channels",
         names="".join(f"# Class {k}: {one_line(names[k])}.\n" for k in classes if k < len(names)),
-        goals="".join(f"    {goal},\n" for goal in each),
-        wants=_wants(facts, of_class=of_class),
-    )
-
-
-def _single(facts: LensFacts) -> bool:
-    """Return whether each picture is for one channel or class, with a weight of 1."""
-    return all(list(weights.values()) == [1.0] for _, weights, _ in _goals(facts))
-
-
-def _wants(facts: LensFacts, *, of_class: bool) -> str:
-    """Return the constant's name for what pictures are for."""
-    return ("CLASSES" if of_class else "CHANNELS") if _single(facts) else "WEIGHTS"
-
-
-def _values(facts: LensFacts, *, cell: bool, of_class: bool) -> str:
-    """Write ``values_of``."""
-    number = "class's score" if of_class else "channel's cell" if cell else "channel's mean"
-    index = "target" if of_class else "channel"
-    value = {"class's score": "scores[target]", "channel's cell": "maps[channel, ROW, COLUMN]"}
-    single = _single(facts)
-    return (_VALUES if single else _SUMS).format(
-        number=number,
-        index=index,
-        value=value.get(number, "maps[channel].mean()"),
-        maps="scores" if of_class else "maps",
-        wants=_wants(facts, of_class=of_class),
+        goals="".join(f"    {goal},\n" for goal in goals),
     )
 
 
 _GOALS = """\
-# For each picture: the seed of its noise, {what}, and 1 to rise or -1 to fall.
+# For each picture: the seed of its noise, its {what} with what each counts, and 1 to rise or -1
+# to fall.
 {names}GOALS = [
 {goals}]
-SEEDS, {wants}, SIGNS = zip(*GOALS, strict=True)
+SEEDS, WEIGHTS, SIGNS = zip(*GOALS, strict=True)
 SIGNS = torch.tensor(SIGNS)
 """
-_VALUES = '''
+_VALUES = """
 
 def values_of(output):
-    """The {number} for each picture, (N,)."""
-    pairs = zip(output, {wants}, strict=True)
-    return torch.stack([{value} for {maps}, {index} in pairs])
+    \"\"\"The number for each picture, (N,).\"\"\"
+    pairs = zip(output, WEIGHTS, strict=True)
+    return torch.stack([weighted_sum(maps, weights, {cell}) for maps, weights in pairs])
 
-'''
-_SUMS = '''
-
-def value_of({maps}, weights):
-    """Each {number} times what it counts, added up."""
-    return sum(count * {value} for {index}, count in weights.items())
-
-
-def values_of(output):
-    """That sum for each picture, (N,)."""
-    return torch.stack([value_of(*pair) for pair in zip(output, WEIGHTS, strict=True)])
-
-'''
+"""
 _VARIATION = "10 * STRENGTH * total_variation(pictures)"
 _PENALTIES = {
     "total variation": _VARIATION,
