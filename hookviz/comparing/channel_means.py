@@ -113,7 +113,7 @@ def channel_means(
         a: one model; `b` may be the same object, and then an image goes through once.
         b: another one.
         images: anything that `capture` takes, by name.
-        progress: told the share done; what it raises ends the run.
+        progress: called with the share done; what it raises ends the run.
         engine: runs the work on the images.
 
     Raises:

@@ -199,7 +199,7 @@ def similarity(
     each image. Nothing but these rows stays in memory, 4 bytes a channel and image.
 
     Each image goes through each model once. One that can't be read, or that a model can't take, is
-    left out and told in `Similarity.failed`; the others go on.
+    left out and named in `Similarity.failed`; the others go on.
 
     Args:
         model_a: from `load_model` or `wrap`.
@@ -211,7 +211,7 @@ def similarity(
         whole: take in the whole images instead of their centre crops.
         unbiased: estimate CKA without bias, as in `linear_cka`; with fewer images than channels
             the plain one of the paper says that anything is alike.
-        progress: told the share done; what it raises ends the run.
+        progress: called with the share done; what it raises ends the run.
         engine: runs the work on the images: ``"local"``, ``"ray"`` or ``"ray://HOST:PORT"``, as
             docs/scaling.md says.
 

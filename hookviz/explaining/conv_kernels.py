@@ -83,7 +83,7 @@ def near_duplicates(
     live = np.flatnonzero(norms > 0) if flat.shape[1] > 1 else np.empty(0, int)
     units = flat[live] / norms[live, None]
     pairs, closest, count = np.empty((0, 2), int), np.empty(0), 0
-    for start in range(0, len(live), 512):  # so many kernels at a time against all others
+    for start in range(0, len(live), 512):  # that many kernels at a time against all others
         if progress:
             progress(start / len(live))
         cosines = np.clip(units[start : start + 512] @ units.T, -1, 1)

@@ -238,7 +238,7 @@ def script(facts: LensFacts) -> LensCode:
         f"STEPS = {facts.values['history'][0]}  # {optimizing.STEPS_SAYS}",
         constants(facts, seed="of how the pictures are moved before each step") if steady else "",
         f"SIZE = {facts.values['pictures'][1:3]}  # rows and columns of pixels",
-        constants(facts, row="of the cell that counts", column="of it") if cell else "",
+        f"CELL = {chosen['row'], chosen['column']}  # its row and column" if cell else "",
         constants(facts, strength="of the penalty") if costs else "",
         constants(facts, diversity="how much the pictures avoid each other") if diverse else "",
         _goals(facts),
@@ -247,14 +247,14 @@ def script(facts: LensFacts) -> LensCode:
         source_of(moved) if steady else "",
         optimizing.output_of(of="scores" if of_class else "LAYER"),
         source_of(weighted_sum),
-        _VALUES.format(cell="(ROW, COLUMN)" if cell else "None"),
+        _VALUES.format(cell="CELL" if cell else "None"),
         source_of(total_variation) if _VARIATION in costs else "",
         source_of(diversity_penalty) if diverse else "",
         "" if maco else picture_space.noise(facts),
     ]
     maps = "[:, :, None]" if of_class or len(facts.output) < 2 else ""
     costs += [f"DIVERSITY * diversity_penalty(output{maps})"] if diverse else []
-    loss = "-(SIGNS * values / unit).sum()" if costs else "-(SIGNS * values).sum()"
+    loss = f"-(torch.tensor(SIGNS) * values{' / unit' if costs else ''}).sum()"
     before = _UNIT if costs else ""
     rate = "0.1" if maco else "0.05"
     lines += [optimizing.climb(rate, steady=steady, before=before, loss=[loss, *costs])]
@@ -291,19 +291,15 @@ def _goals(facts: LensFacts) -> str:
 
 
 _GOALS = """\
-# For each picture: the seed of its noise, its {what} with what each counts, and 1 to rise or -1
-# to fall.
+# For each picture: its seed, its {what} with their weights, and 1 to rise or -1 to fall.
 {names}GOALS = [
 {goals}]
 SEEDS, WEIGHTS, SIGNS = zip(*GOALS, strict=True)
-SIGNS = torch.tensor(SIGNS)
 """
 _VALUES = """
 
-def values_of(output):
-    \"\"\"The number for each picture, (N,).\"\"\"
-    pairs = zip(output, WEIGHTS, strict=True)
-    return torch.stack([weighted_sum(maps, weights, {cell}) for maps, weights in pairs])
+def values_of(output):  # a number for each picture, (N,)
+    return torch.stack([weighted_sum(*pair, {cell}) for pair in zip(output, WEIGHTS, strict=True)])
 
 """
 _VARIATION = "10 * STRENGTH * total_variation(pictures)"

@@ -251,7 +251,7 @@ def after(module, inputs, output):
     step["bytes"] = sum(tensor.nbytes for tensor in tensors_in(output))
     untouched = [tensor._version for tensor in given] == versions
     if untouched and any(output is tensor for tensor in given):
-        output = output.detach()  # of an Identity: an object of its own, to be told from the input
+        output = output.detach()  # of an Identity: another object than the input
     for tensor in tensors_in(output):
         know(tensor, frozenset([len(steps)]))
     return output

@@ -172,11 +172,8 @@ def weighted_sum(
     output: Tensor, weights: Sequence[tuple[int, float]], cell: tuple[int, int] | None
 ) -> Tensor:
     """Return the channels' means, or one cell of each, times their weights and added up, ()."""
-    if cell is None:
-        values = [weight * output[channel].mean() for channel, weight in weights]
-    else:
-        values = [weight * output[channel, cell[0], cell[1]] for channel, weight in weights]
-    return torch.stack(values).sum()
+    maps = output if cell is None else output[:, cell[0], cell[1]]
+    return torch.stack([weight * maps[channel].mean() for channel, weight in weights]).sum()
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,7 +83,7 @@ class _Recording:
         self._network = network
         self._every = every
         self._modules = {name: network.get_submodule(name) for name in layers}
-        # Where channels lie is told by the layers before, chosen or not.
+        # The layers before, chosen or not, tell which axis the channels are.
         leaves = {name: module for name, module in network.named_modules() if _is_leaf("", module)}
         self._seen = leaves | self._modules
         self._number = -1
