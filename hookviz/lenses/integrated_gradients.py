@@ -3,13 +3,7 @@
 import numpy as np
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import (
-    GRADIENT_AT,
-    baseline,
-    constants,
-    in_order,
-    value_of,
-)
+from hookviz.codegen.lens_parts import GRADIENT_AT, baseline, constants, in_order, value_of
 from hookviz.codegen.sources import source_of
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid

@@ -283,10 +283,8 @@ def script(facts: LensFacts) -> LensCode:
     if facts.chosen["where"] == "this layer alone":
         lines.append("convs = [model.get_submodule(LAYER)]")
     function = _function(method)
-    how = "sizes, share"
-    if method in RANDOM:
-        how = "share, torch.Generator().manual_seed(SEED)"
-    stays = f"{function.__name__}(whole, {how})"
+    arguments = "share, torch.Generator().manual_seed(SEED)" if method in RANDOM else "sizes, share"
+    stays = f"{function.__name__}(whole, {arguments})"
     lines += [_WHOLE, _SIZES_OF.get(method, ""), source_of(function), _SHIFTS if goes else ""]
     lines += [_PRUNE.format(stays=stays, write=_WITH_SHIFTS if goes else _WEIGHTS)]
     return in_order(*lines), {
@@ -301,8 +299,8 @@ def script(facts: LensFacts) -> LensCode:
         "kept_removed": "np.array(removed[-1])",
         "kept_logits": "scores[-1][0].numpy()",
     } | {
-        name: f"maps[{place}][0].numpy()"
-        for name, place in (("before", 0), ("after", -1))
+        name: f"maps[{index}][0].numpy()"
+        for name, index in (("before", 0), ("after", -1))
         if name in facts.values
     }
 
