@@ -1,6 +1,6 @@
-"""What an input is replaced by where something of it is taken away: one colour, or itself blurred.
+"""Make the baseline that stands for missing input in attributions: a colour, or the input blurred.
 
-There is no input that says nothing, and what is taken for it decides what is found (Sturmfels,
+No input is without information, so the choice of a baseline decides the attribution (Sturmfels,
 Lundberg and Lee, "Visualizing the Impact of Feature Attribution Baselines", 2020).
 """
 
@@ -13,7 +13,7 @@ from hookviz.language.saying import mark, say
 from hookviz.types import Model, ModelInput, Preprocess
 
 BASELINES = (mark("zero"), mark("grey"), mark("black"), mark("blurred"))
-"""What can be taken; the first is the default.
+"""The kinds of baseline; the first is the default.
 
 - zero: 0 in the network's input, which is the mean colour that the preprocessing takes off.
 - grey, black: that colour, brought to the network's input by the preprocessing.
@@ -25,7 +25,7 @@ LEVELS = {"grey": 0.5, "black": 0.0}
 
 
 def baseline_of(model: Model, model_input: ModelInput, kind: str) -> Tensor:
-    """The baseline of an input, of its shape and type, ``(1, C, H, W)``.
+    """Make the baseline of an input, of its shape and type, ``(1, C, H, W)``.
 
     Raises:
         SettingError: a colour, where it is not known how the network takes in colours.

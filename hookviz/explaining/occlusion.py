@@ -1,4 +1,4 @@
-"""Occlusion: how a number falls while a part of the input is hidden, part by part.
+"""Occlusion: measure how a target falls while squares of the input are hidden one by one.
 
 Zeiler and Fergus, "Visualizing and Understanding Convolutional Networks" (2014), section 4.2.
 """
@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.explaining.backward import Quantity
-from hookviz.explaining.many_inputs import each_value
+from hookviz.explaining.attribution_target import AttributionTarget
+from hookviz.explaining.batched_passes import iter_target_values
 from hookviz.explaining.receptive_field import Box
 from hookviz.types import Model, ModelInput, Progress
 
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Windows:
-    """Squares that go over an input in rows and columns.
+    """Sliding squares over an input, in rows and columns.
 
     Attributes:
         shape: height and width of the input in pixels.
@@ -77,11 +77,11 @@ def over_pixels(drops: Floats, boxes: list[Box]) -> Floats:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Occlusion:
-    """By how much a quantity falls where a square hides the input.
+    """Drops of a target where a square hides the input.
 
     Attributes:
-        value: the quantity of the whole input.
-        drops: value − the quantity with the square at each position, float64, of `Windows.grid`.
+        value: the target of the whole input.
+        drops: value − the target with the square at each position, float64, of `Windows.grid`.
         map: for each pixel the mean of the drops of all squares over it, float64 ``(H, W)``.
     """
 
@@ -93,37 +93,37 @@ class Occlusion:
 def occlusion(
     model: Model,
     model_input: ModelInput,
-    quantity: Quantity,
+    target: AttributionTarget,
     baseline: Tensor,
     *,
     windows: Windows,
     progress: Progress,
 ) -> Occlusion:
-    """Hide a square of the input at every position, and see how the quantity falls.
+    """Hide a square of the input at every position, and measure how the target falls.
 
     As in captum's `Occlusion`, all channels of the input are hidden at once.
 
     Args:
         model: the model.
         model_input: the input, ``(1, C, H, W)``.
-        quantity: whose fall is measured.
+        target: whose fall is measured.
         baseline: what takes the place of what is hidden, ``(1, C, H, W)``.
         windows: where the square stands.
-        progress: told how far it is; what it raises ends it.
+        progress: called with the share done; what it raises ends the run.
 
     Raises:
-        HookVizError: as `each_value` does.
+        HookVizError: as `iter_target_values` does.
     """
     image = model_input.tensor
 
     def inputs(start: int, stop: int) -> Tensor:
-        """Return the inputs of these numbers: 0 is the whole one, then a square is hidden."""
+        """Make the inputs of these numbers: 0 is the whole one, then a square is hidden."""
         boxes = windows.boxes[max(0, start - 1) : stop - 1]
         whole = [image] if start == 0 else []
         return torch.cat([*whole, *(hidden(image, box, baseline) for box in boxes)])
 
     count = 1 + len(windows.boxes)
-    passes = each_value(model, model_input, quantity, inputs, count=count, progress=progress)
-    values = torch.cat([some.values for some in passes]).numpy()
+    batches = iter_target_values(model, model_input, target, inputs, count=count, progress=progress)
+    values = torch.cat([batch.values for batch in batches]).numpy()
     drops = (values[0] - values[1:]).reshape(windows.grid)
     return Occlusion(float(values[0]), drops, over_pixels(drops, windows.boxes))

@@ -15,7 +15,7 @@ from hookviz.drawing.grid import coloured
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.attribution import input_gradient
-from hookviz.explaining.backward import Quantity, check_maps
+from hookviz.explaining.attribution_target import AttributionTarget, map_shape
 from hookviz.explaining.effective_field import MASS, strongest, weights_of_pixels
 from hookviz.explaining.receptive_field import Box, receptive_fields
 from hookviz.language.saying import mark, say
@@ -61,9 +61,9 @@ def run(
         HookVizError: no gradient gets to the input, or the input is no image.
     """
     check_pixels(subject)
-    rows, columns = check_maps(subject.model, subject.model_input, layer)[1:]
+    rows, columns = map_shape(subject.model, subject.model_input, layer)[1:]
     cell = chosen_cell(row, column) or (rows // 2, columns // 2)
-    quantity = Quantity(None, layer, None if channel < 0 else channel, cell)
+    quantity = AttributionTarget(None, layer, None if channel < 0 else channel, cell)
 
     def compute(model_input: ModelInput, _image: Any, progress: Progress) -> Floats:
         _check_shape(subject, model_input)
@@ -85,7 +85,7 @@ def run(
         "cell": np.array(cell),
         "images": np.array(len(weights)),
     }
-    what = quantity.says(subject.model)
+    what = quantity.describe(subject.model)
     panels: list[Panel] = [
         TextPanel(_says(what, total, box, float(share), len(weights))),
         *(TextPanel(note, "note") for note in first_call_notes(subject, layer)),

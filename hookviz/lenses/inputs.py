@@ -1,4 +1,7 @@
-"""Show what one call of a layer takes in beside what it puts out."""
+"""Show what one call of a layer takes in beside what it puts out.
+
+Over 300 lines: tensors of any number and shape, as pictures, in numbers, in words and as a script.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +17,7 @@ from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.scales import Limits, quantise
 from hookviz.errors import HookVizError
-from hookviz.explaining.call_tensors import CallTensors, Copies, call_tensors
+from hookviz.explaining.layer_io import Copies, LayerIO, layer_io
 from hookviz.explaining.tensor_maps import tensor_maps
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
@@ -65,7 +68,7 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
         HookVizError: the layer took in and put out nothing that can be drawn.
     """
     info = next(info for info in subject.trace.every if info.name == layer)
-    tensors = call_tensors(subject.model, subject.model_input, layer, call, subject.progress)
+    tensors = layer_io(subject.model, subject.model_input, layer, call, subject.progress)
     module = subject.model.network.get_submodule(layer)
     ratio = subject.shape[-2] / subject.shape[-1]
     layouts = {
@@ -194,7 +197,7 @@ def _row(part: _Part) -> tuple[str | int | float, ...]:
 
 
 def _says(
-    info: LayerInfo, tensors: CallTensors, before: Sequence[_Part], after: Sequence[_Part]
+    info: LayerInfo, tensors: LayerIO, before: Sequence[_Part], after: Sequence[_Part]
 ) -> str:
     takes, gives = (
         " and ".join(times(part.shape) or say("one number") for part in side) or say("no tensor")
@@ -231,7 +234,7 @@ def _share(part: float) -> str:
 
 
 def script(facts: LensFacts) -> LensCode:
-    """One call of the layer, its tensors copied at that moment."""
+    """Write one call of the layer, its tensors copied at that moment."""
     call = {"call": "counted from 0"} if facts.chosen["call"] else {}
     which = "CALL" if call else "0"
     lines = constants(facts, layer="", **call)
@@ -241,9 +244,9 @@ def script(facts: LensFacts) -> LensCode:
             "output": f"put_out[{which}].float().numpy()",
         }
     several = sum(name.partition("_")[0] == "input" for name in facts.values) > 1
-    code = _TENSORS.format(several=_ALL_PATHS if several else _REST_OF_PATH, call=which)
+    code = _TENSORS.format(path="path" if several else "path[1:]", call=which)
     return in_order(lines, code), {
-        name: f"found[{name!r}]".replace("'", '"') for name in facts.values
+        name: f'tensors["{name}"].float().numpy()' for name in facts.values
     }
 
 
@@ -275,10 +278,10 @@ def tensors_in(value, path=()):
         items = value.items()
     else:
         items = enumerate(value) if isinstance(value, (tuple, list)) else ()
-    found = {{}}
+    tensors = {{}}
     for key, part in items:
-        found |= tensors_in(part, (*path, str(key)))
-    return found
+        tensors |= tensors_in(part, (*path, str(key)))
+    return tensors
 
 
 taken_in, put_out = [], []
@@ -297,17 +300,8 @@ layer.register_forward_pre_hook(before, with_kwargs=True)
 layer.register_forward_hook(after)
 with torch.no_grad():
     model(batch)
-{several}
-for path, tensor in put_out[{call}].items():
-    found["_".join(("output", *path))] = tensor.float().numpy()'''
-_ALL_PATHS = """\
-found = {{}}
-for path, tensor in taken_in[{call}].items():
-    found["_".join(("input", *path))] = tensor.float().numpy()"""
-_REST_OF_PATH = """\
-found = {{}}
-for path, tensor in taken_in[{call}].items():  # of one argument
-    found["_".join(("input", *path[1:]))] = tensor.float().numpy()"""
+tensors = {{"_".join(("input", *{path})): each for path, each in taken_in[{call}].items()}}
+tensors |= {{"_".join(("output", *path)): each for path, each in put_out[{call}].items()}}'''
 
 
 LENS = Lens(

@@ -14,7 +14,7 @@ from hookviz.codegen.sources import source_of
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.baselines import BASELINES, baseline_of
 from hookviz.explaining.integrated_gradients import (
     IntegratedGradients,
@@ -94,7 +94,7 @@ def run(
         "start": np.array(result.start),
         "completeness_error": np.array(result.error),
     }
-    what = quantity.says(subject.model)
+    what = quantity.describe(subject.model)
     end = heat.color_limit(shown, _BRIGHT)
     colours = coloured(shown, "RdBu_r", low=-end, high=end)
     words = say("Integrated gradients of {quantity}", quantity=what)
@@ -203,7 +203,7 @@ def _completeness(result: IntegratedGradients) -> TextPanel:
     )
 
 
-def _notes(subject: Subject, quantity: Quantity, result: IntegratedGradients) -> list[str]:
+def _notes(subject: Subject, quantity: AttributionTarget, result: IntegratedGradients) -> list[str]:
     notes = first_call_notes(subject, quantity.layer)
     if not result.attribution.any():
         notes.append(say("Every pixel adds 0: on the whole way no small change of one changes it."))

@@ -18,9 +18,8 @@ from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNumber
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
-from hookviz.synthesis.diversity import total_variation
 from hookviz.synthesis.inversion import SMOOTH, Inversion, begin_inversion, inversion, spread
-from hookviz.synthesis.optimizing import Optimization
+from hookviz.synthesis.optimizing import Optimization, total_variation
 from hookviz.synthesis.resuming import run_resumed
 from hookviz.wording import number
 
@@ -106,7 +105,7 @@ def _output(subject: Subject, names: tuple[str, ...], done: list[Inversion]) -> 
 
 
 def script(facts: LensFacts) -> LensCode:
-    """A picture for each layer that was gone through, from the same noise."""
+    """Write a picture for each layer that was gone through, from the same noise."""
     chosen = facts.chosen
     names = (chosen["layer"],) if chosen["layer"] else spread(facts.convs, chosen["layers"])
     done = [quoted(name) for name in names[: facts.values["layers"][0]]]

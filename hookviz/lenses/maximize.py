@@ -1,6 +1,6 @@
 """Show what a channel or class looks for: pictures optimised from noise to excite it.
 
-Over 300 lines: its sentences for people stand whole, with a line for each fact.
+Over 300 lines: 19 parameters, and a script that is written for each kind of goal.
 """
 
 from collections.abc import Sequence
@@ -32,11 +32,10 @@ from hookviz.lenses.contract.parameters import (
 from hookviz.lenses.contract.quantity_choice import cell_choice, chosen_cell
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.lenses.contract.weights import Weights
-from hookviz.synthesis.diversity import diversity_penalty, total_variation
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.maximizing import STEPS, begin
 from hookviz.synthesis.method import PENALTIES, SPACES, SynthesisMethod
-from hookviz.synthesis.optimizing import Optimization
+from hookviz.synthesis.optimizing import Optimization, diversity_penalty, total_variation
 from hookviz.synthesis.resuming import run_resumed
 from hookviz.synthesis.robustness import NONE, SLIGHT, moved
 from hookviz.wording import byte_size, number
@@ -230,7 +229,7 @@ _CLASSES = ("a class", "classes with weights")
 
 
 def script(facts: LensFacts) -> LensCode:
-    """The pictures of every goal, from its seed; as many steps as were done."""
+    """Write the pictures of every goal, from its seed, with as many steps as were done."""
     chosen = facts.chosen
     steady, maco = bool(chosen["steady"]), chosen["space"] == "MACO"
     of_class = chosen["of"] in _CLASSES
@@ -271,7 +270,7 @@ def script(facts: LensFacts) -> LensCode:
 
 
 def _goals(facts: LensFacts) -> list[tuple[int, dict[int, float], int]]:
-    """For each picture the seed, what each channel counts, and whether that is to rise."""
+    """Return for each picture its seed, its channels' weights, and 1 to rise or -1 to fall."""
     chosen = facts.chosen
     signs = {"what excites it": (1,), "what silences it": (-1,), "both": (1, -1)}[chosen["aim"]]
     many = facts.values["values"][0] // (len(signs) * chosen["pictures"])
@@ -287,7 +286,7 @@ def _goals(facts: LensFacts) -> list[tuple[int, dict[int, float], int]]:
 
 
 def _goals_and_names(facts: LensFacts, *, of_class: bool) -> str:
-    """A line for each picture, below what its classes are called."""
+    """Write a line for each picture, below the names of its classes."""
     goals, names = _goals(facts), facts.categories
     classes = dict.fromkeys(each for _, weights, _ in goals for each in weights) if of_class else ()
     single, what = _single(facts), "class" if of_class else "channel"
@@ -301,17 +300,17 @@ def _goals_and_names(facts: LensFacts, *, of_class: bool) -> str:
 
 
 def _single(facts: LensFacts) -> bool:
-    """Whether each picture is for one channel or class, which counts as it is."""
+    """Return whether each picture is for one channel or class, with a weight of 1."""
     return all(list(weights.values()) == [1.0] for _, weights, _ in _goals(facts))
 
 
 def _wants(facts: LensFacts, *, of_class: bool) -> str:
-    """What the script calls that which pictures are for."""
+    """Return the constant's name for what pictures are for."""
     return ("CLASSES" if of_class else "CHANNELS") if _single(facts) else "WEIGHTS"
 
 
 def _values(facts: LensFacts, *, cell: bool, of_class: bool) -> str:
-    """Makes ``values_of``."""
+    """Write ``values_of``."""
     number = "class's score" if of_class else "channel's cell" if cell else "channel's mean"
     index = "target" if of_class else "channel"
     value = {"class's score": "scores[target]", "channel's cell": "maps[channel, ROW, COLUMN]"}

@@ -10,7 +10,7 @@ from hookviz.drawing.framing import on_input
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.errors import SettingError
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.baselines import BASELINES, baseline_of
 from hookviz.explaining.occlusion import (
     Occlusion,
@@ -104,9 +104,9 @@ def _windows(subject: Subject, window: int, stride: int) -> Windows:
 
 
 def _panels(
-    subject: Subject, quantity: Quantity, windows: Windows, result: Occlusion
+    subject: Subject, quantity: AttributionTarget, windows: Windows, result: Occlusion
 ) -> tuple[Panel, ...]:
-    what = quantity.says(subject.model)
+    what = quantity.describe(subject.model)
     end = heat.color_limit(result.map)
     colours = coloured(result.map, "RdBu_r", low=-end, high=end)
     drops = np.nan_to_num(result.drops, nan=0.0, posinf=0.0, neginf=0.0)

@@ -4,19 +4,16 @@ By six methods, weight by weight or channel by channel, without training afterwa
 said in `hookviz.explaining.pruning`. At one share of them the maps of a layer are shown before and
 after, and the weights can be kept; of whole channels there is a really smaller network.
 
-Over 300 lines: what is pruned, what is shown of it and what is said know each other closely.
+Over 300 lines: its script writes each of the six methods, with the batch norms behind a channel.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import SCORES_WITHOUT, constants, in_order
@@ -24,8 +21,7 @@ from hookviz.codegen.sources import source_of
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
-from hookviz.explaining.channel_effects import channel_effects
-from hookviz.explaining.pruned_network import Norms, as_model, norms_behind, without
+from hookviz.explaining.pruned_network import PruningPlan, plan_pruning
 from hookviz.explaining.pruning import (
     METHODS,
     OF_CHANNELS,
@@ -36,23 +32,14 @@ from hookviz.explaining.pruning import (
     without_smallest,
     without_smallest_channels,
 )
-from hookviz.explaining.scoring import class_scores
+from hookviz.explaining.pruning_passes import PruningPasses, Values
 from hookviz.explaining.smaller_network import smaller
-from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.hooking.plain_tensors import plain
 from hookviz.language.saying import localised, mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
 from hookviz.models.checkpoints.writing import SUFFIX, weights_bytes
 from hookviz.types import Model
 from hookviz.wording import number
-
-Values = dict[str, NDArray[Any]]
-
-
-def _ignore_call(_call: hooks.Call) -> None: ...
-
 
 _HEAD = (
     mark("removed (%)"),
@@ -80,27 +67,6 @@ _FIRST = {
     "random channels": mark("whole channels go, and which is drawn"),
     "channels by effect": mark("whole channels go, first those that change the scores least"),
 }
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Plan:
-    """Method and layers of a pruning, from which the pruned network can be made again."""
-
-    layers: tuple[str, ...]
-    method: str
-    seed: int
-    effects: Mapping[str, Tensor] | None
-    norms: Norms | None
-
-    def pruning(self, network: nn.Module) -> Pruning:
-        """Return which weights go at any share."""
-        return Pruning(network, self.layers, self.method, seed=self.seed, effects=self.effects)
-
-    def file(self, share: float, model: Model) -> bytes:
-        """Return the pruned network's weights as a safetensors file."""
-        masks = self.pruning(model.network).masks(share)
-        network = without(model.network, masks, self.norms)
-        return weights_bytes(as_model(model, network, self.method, share))
 
 
 def run(
@@ -142,16 +108,29 @@ def run(
                 model=subject.model.title,
             )
         )
-    plan = _plan(subject, layer if where == _HERE else "", method, seed, whole=biases == _GOES)
+    names = (layer,) if where == _HERE else tuple(conv.name for conv in subject.convs)
+    plan = plan_pruning(
+        *(subject.model, names, method),
+        seed=seed,
+        shape=subject.shape,
+        model_input=subject.model_input,
+        keep_biases=biases == _STAYS,
+        progress=lambda share: subject.progress(_MEASURING * share),
+    )
     shares = np.array([*np.arange(0, most, step), most]) / 100
-    passes = _Passes(subject, plan, len(shares) + 1)
-    values = _over_shares(passes, shares, first)
-    kept = _kept(passes, keep / 100, layer)
+    begun = _MEASURING if plan.effects else 0.0
+    ends = begun + (1 - begun) * (_SMALLER if plan.norms is not None else 1)
+    passes = PruningPasses(
+        *(subject.model, subject.model_input, plan, len(shares) + 1),
+        progress=lambda share: subject.progress(begun + (ends - begun) * share),
+    )
+    values = passes.over_shares(shares, first)
+    kept = passes.kept(keep / 100, layer, subject.capture(layer)[layer].values.numpy())
     panels = _panels(subject, values, first, passes.pruning, plan)
     if "after" in kept:
         panels += before_and_after(layer, kept["before"], kept["after"], say(_UNMOVED))
     if plan.norms is not None:
-        table, figures = _smaller(passes, keep / 100)
+        table, figures = _smaller(subject, plan.pruned(subject.model, keep / 100), keep / 100, ends)
         panels, kept = (*panels, table), kept | figures
     place = say("in {layer}", layer=layer) if where == _HERE else say("in every conv layer")
     said = say(
@@ -162,117 +141,18 @@ def run(
     )
     stem = re.sub(r"[^\w.-]", "-", subject.model.name)
     file = FilePanel(
-        say("The pruned weights"), f"{stem}-pruned{SUFFIX}", partial(plan.file, keep / 100), said
+        say("The pruned weights"), f"{stem}-pruned{SUFFIX}", partial(_file, plan, keep / 100), said
     )
     return (*panels, file), values | kept
 
 
-def _plan(subject: Subject, layer: str, method: str, seed: int, *, whole: bool) -> _Plan:
-    """Choose what is pruned of all layers, or of one, and measure effects and find norms for it."""
-    network = subject.model.network
-    names = (layer,) if layer else tuple(conv.name for conv in subject.convs)
-    effects = norms = None
-    if method == "channels by effect":
-        names = tuple(Pruning(network, names, OF_CHANNELS[0]).weights)
-        effects = channel_effects(
-            subject.model,
-            subject.model_input,
-            names,
-            lambda share: subject.progress(_MEASURING * share),
-        )
-    if method in OF_CHANNELS and whole:
-        norms = norms_behind(subject.model, subject.shape)
-    return _Plan(names, method, seed, effects, norms)
+def _file(plan: PruningPlan, share: float, model: Model) -> bytes:
+    """Return the pruned network's weights as a safetensors file."""
+    return weights_bytes(plan.pruned(model, share))
 
 
-class _Passes:
-    """Forward passes of the network with a share of its weights set to 0."""
-
-    def __init__(self, subject: Subject, plan: _Plan, count: int) -> None:
-        """Prepare to report the progress of `count` passes."""
-        self.subject = subject
-        self.plan = plan
-        self.pruning = plan.pruning(subject.model.network)
-        self._calls = {info.name: info.calls for info in subject.trace.layers}
-        begun = _MEASURING if plan.effects else 0.0
-        ends = _SMALLER if plan.norms is not None else 1.0
-        self._reporter = ProgressReporter(
-            lambda share: subject.progress(begun + (1 - begun) * ends * share),
-            count * sum(self._calls.values()),
-        )
-
-    def network(self, share: float) -> tuple[nn.Module, float]:
-        """Return the network pruned by a share, and the share of its weights that is 0 then."""
-        masks = self.pruning.masks(share)
-        stays = sum(int(mask.sum()) for mask in masks.values())
-        network = without(self.subject.model.network, masks, self.plan.norms)
-        return network, (self.pruning.count - stays) / self.pruning.count
-
-    def scores(
-        self, network: nn.Module, see: Callable[[hooks.Call], None] = _ignore_call
-    ) -> Tensor:
-        """Return the class scores, ``(1, classes)``, and call `see` for every layer call."""
-
-        def report(call: hooks.Call) -> None:
-            see(call)
-            self._reporter.step()
-
-        subject = self.subject
-        with torch.no_grad(), hooks.observe(network, self._calls, report):
-            scores = class_scores(
-                subject.model, network, subject.model_input.tensor, self._reporter
-            )
-        return scores.to("cpu", torch.float32)
-
-
-def _over_shares(passes: _Passes, shares: NDArray[np.float64], first: int) -> Values:
-    logits, removed = [], []
-    for share in shares:
-        network, gone = passes.network(float(share))
-        removed.append(gone)
-        logits.append(passes.scores(network))
-    scores = torch.cat(logits)
-    chances = scores.softmax(1)
-    return {
-        "shares": shares,
-        "removed": np.array(removed),
-        "logits": scores.numpy(),
-        "top": scores.argmax(1).numpy(),
-        "top_probability": chances.max(1).values.numpy(),
-        "logit": scores[:, first].numpy(),
-        "probability": chances[:, first].numpy(),
-    }
-
-
-def _kept(passes: _Passes, share: float, layer: str) -> Values:
-    """Compute the scores at the share to keep, and the layer's maps before and after."""
-    maps: list[NDArray[np.float32]] = []
-
-    def see(call: hooks.Call) -> None:
-        if call.layer == layer and not call.index:  # a copy, since an in-place layer can come next
-            output = plain(call.output)
-            assert output is not None  # a convolution's
-            maps.append(output.to("cpu", torch.float32, copy=True).numpy())
-
-    network, gone = passes.network(share)
-    scores = passes.scores(network, see)
-    kept: Values = {
-        "kept_share": np.array(share),
-        "kept_removed": np.array(gone),
-        "kept_logits": scores[0].numpy(),
-    }
-    before = passes.subject.capture(layer)[layer].values.numpy()
-    if before.ndim == 3 and maps and maps[0].size == before.size:
-        kept |= {"before": before, "after": maps[0].reshape(before.shape)}
-    return kept
-
-
-def _smaller(passes: _Passes, share: float) -> tuple[Panel, Values]:
+def _smaller(subject: Subject, pruned: Model, share: float, begun: float) -> tuple[Panel, Values]:
     """Make the network without its removed channels; return a table of sizes, or why not."""
-    subject = passes.subject
-    network, _ = passes.network(share)
-    pruned = as_model(subject.model, network, passes.plan.method, share)
-    begun = (_MEASURING + (1 - _MEASURING) * _SMALLER) if passes.plan.effects else _SMALLER
     try:
         small = smaller(
             pruned,
@@ -321,7 +201,7 @@ def _smaller(passes: _Passes, share: float) -> tuple[Panel, Values]:
 
 
 def _panels(
-    subject: Subject, values: Values, first: int, pruning: Pruning, plan: _Plan
+    subject: Subject, values: Values, first: int, pruning: Pruning, plan: PruningPlan
 ) -> tuple[Panel, ...]:
     label, top, count = subject.label(first), values["top"], pruning.count
     percents = [localised(f"{100 * share:.4g}") for share in values["shares"]]
@@ -484,7 +364,7 @@ _SIZES_OF = {
     "channels by L1 norm": _BY_NORM.format(1),
     "channels by L2 norm": _BY_NORM.format(2),
     "channels by effect": SCORES_WITHOUT
-    + """
+    + """\
 # How far all scores move without a channel: a pass for each.
 sizes = []
 for conv in convs:
@@ -519,7 +399,6 @@ for share in (*shares.tolist(), KEEP / 100):
     stays = {stays}
     count = sum(mask.numel() for mask in stays)
     removed.append((count - sum(mask.sum().item() for mask in stays)) / count)
-    maps = maps[:1]  # of the whole network, which is the first share
     with torch.no_grad():
 {write}
         scores.append(model(batch))

@@ -15,7 +15,7 @@ from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution import Gradient, input_gradient
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.cam import Numbers
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
@@ -71,7 +71,7 @@ def run(
     check_pixels(subject)
     if layer is None and target is None:
         subject.scored  # noqa: B018 - says that there are no scores
-    quantity = Quantity(target, layer, channel) if layer else Quantity(target)
+    quantity = AttributionTarget(target, layer, channel) if layer else AttributionTarget(target)
     if method == "SmoothGrad":
         result = _smooth(subject, quantity, samples, noise)
     else:
@@ -89,7 +89,7 @@ def run(
     colours = coloured(
         shown, "RdBu_r" if signed else "inferno", low=-end if signed else 0.0, high=end
     )
-    what = quantity.says(subject.model)
+    what = quantity.describe(subject.model)
     words = say("{method} of {quantity}", method=say(method), quantity=what)
     panels: list[Panel] = [
         TextPanel(
@@ -124,7 +124,7 @@ def run(
     return tuple(panels), values
 
 
-def _smooth(subject: Subject, quantity: Quantity, samples: int, noise: float) -> Gradient:
+def _smooth(subject: Subject, quantity: AttributionTarget, samples: int, noise: float) -> Gradient:
     """Return the mean of the gradients at noisy copies of the input, with q of the input itself."""
     reporter = ProgressReporter(subject.progress, samples + 1)
 
@@ -159,7 +159,9 @@ def smooth_gradient(
     return total / samples
 
 
-def _notes(subject: Subject, method: str, quantity: Quantity, result: Gradient) -> list[str]:
+def _notes(
+    subject: Subject, method: str, quantity: AttributionTarget, result: Gradient
+) -> list[str]:
     notes = first_call_notes(subject, quantity.layer)
     if method == "guided backpropagation":
         notes.append(
@@ -172,7 +174,7 @@ def _notes(subject: Subject, method: str, quantity: Quantity, result: Gradient) 
             else say(
                 "No ReLU lies between {quantity} and the input of {model}, so this is the plain "
                 "gradient.",
-                quantity=quantity.says(subject.model),
+                quantity=quantity.describe(subject.model),
                 model=subject.model.title,
             )
         )

@@ -86,7 +86,7 @@ def _row(layer: LayerInfo) -> tuple[str | int, ...]:
 
 
 def script(facts: LensFacts) -> LensCode:
-    """Every layer that runs, what it has learned and how much it multiplies."""
+    """Write every layer that runs, what it has learned and how much it multiplies."""
     shown = _CONVS if facts.chosen["layers"] == "convolutions" else "shown = list(work)"
     return in_order(layers(facts), _WORK, shown, _PRINT), {
         "parameters": "[parameters[name] for name in shown]",

@@ -1,6 +1,6 @@
 """Show the forward pass as a story: every layer call in order, its sources and its cost.
 
-How tensors are followed, and calls timed, is in `hookviz.explaining.data_flow`.
+How tensors are followed, and calls timed, is in `hookviz.explaining.execution_trace`.
 """
 
 import statistics
@@ -13,7 +13,13 @@ from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import TENSORS_IN, in_order, innermost
 from hookviz.drawing.arc_diagram import arc_diagram
 from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TextPanel, TreePanel
-from hookviz.explaining.data_flow import IMAGE, BlockCall, DataFlow, LayerStep, data_flow
+from hookviz.explaining.execution_trace import (
+    IMAGE,
+    BlockCall,
+    ExecutionTrace,
+    LayerStep,
+    trace_execution,
+)
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.wording import number, percent
@@ -48,7 +54,7 @@ def run(subject: Subject) -> LensOutput:
         ModelError: the network can't take this input.
         HookVizError: it runs no layer.
     """
-    flow = data_flow(subject.model, subject.model_input, subject.progress)
+    flow = trace_execution(subject.model, subject.model_input, subject.progress)
     steps = flow.steps
     seconds = np.array([statistics.median(step.seconds or [np.nan]) for step in steps])
     nbytes = np.array([step.nbytes for step in steps])
@@ -100,7 +106,9 @@ def _chart(
     return ChartPanel(title, tuple(str(step.address) for step in steps), {unit: values}, unit=unit)
 
 
-def _tree(flow: DataFlow, seconds: np.ndarray[Any, Any], nbytes: np.ndarray[Any, Any]) -> TreePanel:
+def _tree(
+    flow: ExecutionTrace, seconds: np.ndarray[Any, Any], nbytes: np.ndarray[Any, Any]
+) -> TreePanel:
     """Return a tree table of the calls, each under the blocks that it ran in."""
     calls = list(_in_order(flow))
     return TreePanel(
@@ -129,7 +137,7 @@ def _tree(flow: DataFlow, seconds: np.ndarray[Any, Any], nbytes: np.ndarray[Any,
     )
 
 
-def _in_order(flow: DataFlow) -> Iterator[tuple[LayerStep | BlockCall, range]]:
+def _in_order(flow: ExecutionTrace) -> Iterator[tuple[LayerStep | BlockCall, range]]:
     """Yield all calls, a block's before those inside, each with the indices of its steps."""
     blocks = list(flow.blocks)
     for at, step in enumerate((*flow.steps, None)):
@@ -191,7 +199,7 @@ def _arcs(steps: Sequence[LayerStep], edges: Sequence[tuple[int, int]]) -> Image
 
 
 def script(facts: LensFacts) -> LensCode:
-    """The calls in order, followed in one pass and timed in three more."""
+    """Write the calls in order, followed in one pass and timed in three more."""
     return in_order(innermost(facts), TENSORS_IN, _FOLLOW, _TIME), {
         "edges": "np.array(edges, np.int64).reshape(-1, 2)",
         "bytes": "[step['bytes'] for step in steps]".replace("'", '"'),

@@ -98,7 +98,8 @@ def overlap(edges: Floats, count: int) -> Floats:
     parts = np.linspace(0, 1, count + 1)
     low = np.maximum(parts[:-1, None], edges[None, :-1])
     high = np.minimum(parts[1:, None], edges[None, 1:])
-    return np.clip(high - low, 0, None) * count
+    shares: Floats = np.clip(high - low, 0, None) * count
+    return shares
 
 
 NOTHING = Region("rect:0,0,0,0")

@@ -10,7 +10,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
-from hookviz.explaining.channel_mask import new_bytes, silenced
+from hookviz.explaining.channel_mask import copied_bytes, mask_channels
 from hookviz.images import reading
 from hookviz.language.saying import say
 from hookviz.models import loading, user_models
@@ -54,11 +54,11 @@ def use_model(
             yield model
             return
         title = say("{model} without {channels}", model=model.title, channels=silence.words)
-        silence_it = partial(silenced, model, silence)
+        silence_it = partial(mask_channels, model, silence)
         silent = capacity.model_pool().use(
             ("silenced", *key, model.digest, str(silence)),
             title,
-            new_bytes(model, silence),
+            copied_bytes(model, silence),
             lambda: out_of_memory.with_another_try(say("Loading {title}", title=title), silence_it),
         )
         with silent as silenced_model:
