@@ -114,14 +114,14 @@ _structures: MutableMapping[nn.Module, Structure] = WeakIdKeyDictionary()
 
 
 def _structure(network: nn.Module) -> Structure:
-    """Return which modules are layers; remembered, since the page asks again at every click."""
+    """Return which modules are layers; remembered, since the page asks again at modules click."""
     if network not in _structures:
         leaves = leaf_names(network)
-        every = {name: module for name, module in network.named_modules() if name}
-        single = {name for name, module in every.items() if not any(module.children())}
-        holding = {name for name, each in every.items() if list(each.parameters(recurse=False))}
+        modules = {name: module for name, module in network.named_modules() if name}
+        single = {name for name, module in modules.items() if not any(module.children())}
+        holding = {name for name, each in modules.items() if list(each.parameters(recurse=False))}
         _structures[network] = Structure(
-            layers=tuple(name for name in every if name in leaves),
+            layers=tuple(name for name in modules if name in leaves),
             without_parts=frozenset(single),
             with_weights=frozenset(holding - single),
         )

@@ -47,10 +47,10 @@ def one_line(text: str) -> str:
 
 def layers(facts: LensFacts) -> str:
     """Write ``layers``, the modules that a person would call layers, by their names."""
-    every = frozenset(facts.structure.layers)
-    if every == facts.structure.without_parts:
+    names = frozenset(facts.structure.layers)
+    if names == facts.structure.without_parts:
         return _WITHOUT_PARTS
-    if every == facts.structure.without_parts | facts.structure.with_weights:
+    if names == facts.structure.without_parts | facts.structure.with_weights:
         return _WITH_WEIGHTS
     return named_layers(facts.structure.layers)
 

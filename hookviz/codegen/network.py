@@ -91,8 +91,8 @@ def _load_weights(facts: NetworkFacts, file: str) -> list[str]:
     if not facts.is_checkpoint:
         return [f"model.load_state_dict({read})"]
     lines = [] if safe else [_UNWRAP.format(keys=_written(USUAL_KEYS))]
-    found = read if safe else f"weights_in({read})"
-    lines += [_RENAME.format(found=found, wrappers=_written(WRAPPERS))]
+    tensors = read if safe else f"weights_in({read})"
+    lines += [_RENAME.format(tensors=tensors, wrappers=_written(WRAPPERS))]
     if facts.model.startswith("densenet"):
         lines += [_OLD_DENSENET]
     return [*lines, _FILL]
@@ -127,7 +127,7 @@ own = model.state_dict()
 # Names without what DataParallel, torch.compile or a class around the network put into them.
 WRAPPERS = {wrappers}
 state = {{}}
-for name, value in {found}.items():
+for name, value in {tensors}.items():
     parts = [part for part in name.split(".") if part not in WRAPPERS]
     state[name if name in own else ".".join(parts)] = value\
 """

@@ -168,8 +168,8 @@ count, height, width, _ = tiles.shape
 down, across = height + GAP, width + GAP
 rows = -(-count // COLUMNS)  # rounded up
 picture = np.zeros((rows * down - GAP, COLUMNS * across - GAP, 4), np.uint8)
-for place, tile in enumerate(tiles):
-    row, column = divmod(place, COLUMNS)
+for index, tile in enumerate(tiles):
+    row, column = divmod(index, COLUMNS)
     top, left = row * down, column * across
     picture[top : top + height, left : left + width] = tile
 Image.fromarray(picture).save({file})

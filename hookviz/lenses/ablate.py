@@ -118,11 +118,11 @@ def run(
     """
     info = next(conv for conv in subject.convs if conv.name == layer)
     later = _downstream(subject, info, downstream)
-    wanted = (layer, later) if later else (layer,)
-    for name in wanted:
+    names = (layer, later) if later else (layer,)
+    for name in names:
         check_ordinary(subject.model, subject.trace, name)
-    whole = subject.capture(wanted, logits=True)
-    before = {name: whole[str(Address(name))].values.numpy() for name in wanted}
+    whole = subject.capture(names, logits=True)
+    before = {name: whole[str(Address(name))].values.numpy() for name in names}
     if before[layer].ndim != 3:
         raise HookVizError(
             say(
@@ -134,7 +134,7 @@ def run(
             )
         )
     edit, which = _edit(before[layer], info, _Edit(mode, channels, factor, limit))
-    shapes = {name: before[name].shape for name in wanted}
+    shapes = {name: before[name].shape for name in names}
     after, scores = _edited_pass(subject, layer, shapes, edit)
     assert whole.logits is not None
     logits = np.stack([whole.logits.numpy(), scores])
@@ -145,7 +145,7 @@ def run(
         *([TextPanel(cut, "note")] if cut else []),
         _table(subject, chances, target),
     ]
-    for name in wanted:
+    for name in names:
         unmoved = "" if name == layer else say("unchanged: the edit doesn't reach this layer.")
         panels += before_and_after(name, before[name], after[name], unmoved)
     values = {
@@ -162,10 +162,10 @@ def run(
     return tuple(panels), values
 
 
-def _downstream(subject: Subject, info: LayerInfo, asked: str | None) -> str | None:
+def _downstream(subject: Subject, info: LayerInfo, chosen: str | None) -> str | None:
     """Return the layer to watch: the one asked for, else the next one; None after the last."""
     after = next((conv.name for conv in subject.convs[info.index + 1 :]), None)
-    if asked == info.name:
+    if chosen == info.name:
         hint = (
             say("for example {next_layer!r}, the next one", next_layer=after)
             if after
@@ -175,16 +175,16 @@ def _downstream(subject: Subject, info: LayerInfo, asked: str | None) -> str | N
             say(
                 "downstream={layer!r} is the edited layer itself, which is shown anyway: "
                 "choose another conv layer, {hint}.",
-                layer=asked,
+                layer=chosen,
                 hint=hint,
             )
         )
-    return asked or after
+    return chosen or after
 
 
-def _edit(values: Map, info: LayerInfo, asked: _Edit) -> tuple[_Edit, str]:
+def _edit(values: Map, info: LayerInfo, edit: _Edit) -> tuple[_Edit, str]:
     """Return the edit and its words; without channels, of the strongest one, or of all."""
-    count, channels = len(values), asked.channels
+    count, channels = len(values), edit.channels
     if channels and channels[-1] >= count:
         raise SettingError(
             say(
@@ -196,7 +196,7 @@ def _edit(values: Map, info: LayerInfo, asked: _Edit) -> tuple[_Edit, str]:
         )
     listed = ", ".join(map(str, channels[:8])) + (", …" if len(channels) > 8 else "")
     who = say_count("channel {channels}", "channels {channels}", len(channels), channels=listed)
-    if not channels and asked.mode == "threshold":
+    if not channels and edit.mode == "threshold":
         channels, who = tuple(range(count)), say("all {count:,} channels", count=count)
     elif not channels:
         strength = np.nan_to_num(np.abs(values.astype(np.float64)).mean((1, 2)))
@@ -205,24 +205,24 @@ def _edit(values: Map, info: LayerInfo, asked: _Edit) -> tuple[_Edit, str]:
             "channel {channels}, the strongest by mean |x| as none was chosen,",
             channels=channels[0],
         )
-    if asked.mode == "scale":
-        which = say("{channels} times {factor}", channels=who, factor=number(asked.factor))
-    elif asked.mode == "threshold":
+    if edit.mode == "scale":
+        which = say("{channels} times {factor}", channels=who, factor=number(edit.factor))
+    elif edit.mode == "threshold":
         chosen = values[list(channels)]
-        share = _percent(((np.abs(chosen) <= asked.limit) & (chosen != 0)).mean())
+        share = _percent(((np.abs(chosen) <= edit.limit) & (chosen != 0)).mean())
         which = say(
             "|x| ≤ {limit} set to 0 in {channels}: {share} % of them changed",
-            limit=number(asked.limit),
+            limit=number(edit.limit),
             channels=who,
             share=share,
         )
     else:
         which = (
             say("{channels} switched off", channels=who)
-            if asked.mode == "switch off"
+            if edit.mode == "switch off"
             else say("nothing but {channels} kept", channels=who)
         )
-    return replace(asked, channels=channels), which
+    return replace(edit, channels=channels), which
 
 
 def _cut(subject: Subject, layer: str, edit: _Edit) -> str:

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from hookviz.capturing import engine
 from hookviz.capturing.features import named
-from hookviz.capturing.inputs import prepare
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import TENSORS_IN, batches, constants, file_of, in_order
 from hookviz.codegen.sources import source_of
@@ -16,13 +15,12 @@ from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.drawing.grid import coloured
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImageMap, MapsPanel, Panel, TablePanel, TextPanel
-from hookviz.errors import HookVizError, SettingError, shorten
-from hookviz.hooking.forward_pass import ProgressReporter
+from hookviz.errors import HookVizError, SettingError
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
-from hookviz.lenses.contract.more_images import prepared_alike
+from hookviz.lenses.contract.more_images import left_out, over_images
 from hookviz.lenses.contract.parameters import ChannelChoice, LayerChoice, MoreImages
-from hookviz.types import InputImage, ModelInput
+from hookviz.types import InputImage, ModelInput, Progress
 from hookviz.wording import number, times
 
 Map = NDArray[np.float32]
@@ -53,40 +51,16 @@ def run(subject: Subject, *, layer: str, channel: int, images: tuple[Any, ...]) 
         HookVizError: the layer puts out no maps of rows and columns, or the image looked at can't
             be put through; others that can't are told of.
     """
-    first = subject.image if subject.image is not None else subject.model_input
-    listed = named([first, *images])
-    reporter = ProgressReporter(subject.progress, 1 + len(listed))
-    inputs = prepared_alike(subject, listed, reporter)
-    maps: list[_ChannelMap] = []
-    panels: list[Panel] = []
-    seen: set[str] = set()
-    for name, prepared in inputs.items():
-        try:
-            model_input = (
-                prepared
-                if isinstance(prepared, ModelInput)
-                else prepare(subject.model, prepared)  # to say why it can't be
-            )
-            if model_input.digest not in seen:
-                values = _map(subject, model_input, layer, channel)
-                image = listed[name]
-                digest = image.digest if isinstance(image, InputImage) else ""
-                maps.append(_ChannelMap(name, model_input, digest, values))
-            seen.add(model_input.digest)
-        except SettingError:
-            raise
-        except HookVizError as error:
-            if reporter.was_ended_by(error) or not maps:
-                raise
-            panels.append(
-                TextPanel(
-                    say("{name} is left out: {error}", name=shorten(name), error=error), "bad"
-                )
-            )
-        reporter.step()
+
+    def compute(model_input: ModelInput, image: Any, _: Progress) -> tuple[ModelInput, str, Map]:
+        digest = image.digest if isinstance(image, InputImage) else ""
+        return model_input, digest, _map(subject, model_input, layer, channel)
+
+    by_name, reasons = over_images(subject, images, compute)
+    maps = [_ChannelMap(name, *result) for name, result in by_name.items()]
     tops = {each.name: np.nan_to_num(highest_of(each.values), nan=-np.inf) for each in maps}
     maps[1:] = sorted(maps[1:], key=lambda each: -tops[each.name])
-    return (*_panels(maps, layer, channel), *panels), _values(maps)
+    return (*_panels(maps, layer, channel), *left_out(reasons)), _values(maps)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -170,8 +144,8 @@ def _values(maps: list[_ChannelMap]) -> dict[str, NDArray[Any]]:
 
 
 def _panels(maps: list[_ChannelMap], layer: str, channel: int) -> tuple[Panel, ...]:
-    every = np.concatenate([finite_of(each.values) for each in maps])
-    low, high = float(every.min(initial=0)), float(every.max(initial=0))
+    finite = np.concatenate([finite_of(each.values) for each in maps])
+    low, high = float(finite.min(initial=0)), float(finite.max(initial=0))
     signed = low < 0
     colours = COLORMAPS["RdBu_r" if signed else "viridis"]
     if signed:

@@ -72,7 +72,7 @@ def run(subject: Subject, *, layer: str, target: int) -> LensOutput:
         )
     passes = ChannelAblation(subject.model, subject.model_input, info)
     after = passes.scores_without_each(before, ProgressReporter(subject.progress))
-    changes = _Changes(
+    changes = _ScoreChanges(
         scores=(after[:, target] - before[target]).numpy(),
         chances=(after.softmax(1)[:, target] - before.softmax(0)[target]).numpy(),
         logit=float(before[target]),
@@ -90,7 +90,7 @@ def run(subject: Subject, *, layer: str, target: int) -> LensOutput:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Changes:
+class _ScoreChanges:
     """Changes of the score and the probability without each channel, ``(C,)``, and both before.
 
     Changes of the score up to `least` are rounding.
@@ -109,7 +109,7 @@ def _panels(
     info: LayerInfo,
     target: int,
     maps: NDArray[np.float32],
-    changes: _Changes,
+    changes: _ScoreChanges,
 ) -> tuple[Panel, ...]:
     label = subject.label(target)
     scores = changes.scores

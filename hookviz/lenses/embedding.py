@@ -31,7 +31,7 @@ from hookviz.explaining.index_neighbours import MOST_PICTURES, PICTURE_SIDE, ind
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import localised, mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
-from hookviz.lenses.contract.more_images import prepared_alike
+from hookviz.lenses.contract.more_images import left_out, prepared_alike
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, OneOf
 from hookviz.types import Pixels
 from hookviz.wording import number
@@ -59,17 +59,14 @@ def run(subject: Subject, *, layer: str | None, pool: str, images: tuple[Any, ..
         HookVizError: the image looked at gives no vector; others that give none are told of.
     """
     first = subject.image if subject.image is not None else subject.model_input
-    listed = named([first, *images])
+    by_name = named([first, *images])
     reporter = ProgressReporter(subject.progress, 3)
-    inputs = prepared_alike(subject, listed, reporter)
+    inputs = prepared_alike(subject, by_name, reporter)
     embedded = features(subject.model, inputs, layer, pool, progress=reporter.within)
     reporter.step()
-    if next(iter(listed)) in embedded.failed:
-        raise HookVizError(embedded.failed[next(iter(listed))])
-    failed = [
-        TextPanel(say("{name} is left out: {reason}", name=shorten(name), reason=reason), "bad")
-        for name, reason in embedded.failed.items()
-    ]
+    if next(iter(by_name)) in embedded.failed:
+        raise HookVizError(embedded.failed[next(iter(by_name))])
+    failed = left_out(embedded.failed)
     indexed, nearest = index_neighbours(subject.model, first, reporter.within)
     values: dict[str, NDArray[Any]] = {"vectors": embedded.vectors} | nearest
     if len(embedded.names) == 1:
@@ -142,7 +139,7 @@ def _says(embedded: Features, similarity: NDArray[np.float64]) -> str:
             "{finding} No two of them can be compared: their numbers are not finite.", finding=says
         )
 
-    def told(pair: int) -> str:
+    def pair_words(pair: int) -> str:
         one, other = (repr(shorten(embedded.names[index], 40)) for index in pairs[pair])
         return say(
             "{image} and {other_image} ({similarity})",
@@ -161,8 +158,8 @@ def _says(embedded: Features, similarity: NDArray[np.float64]) -> str:
     return say(
         "{finding} Most alike are {most_alike}, least {least_alike}.",
         finding=says,
-        most_alike=told(most),
-        least_alike=told(least),
+        most_alike=pair_words(most),
+        least_alike=pair_words(least),
     )
 
 
@@ -206,13 +203,13 @@ def _most_alike(
 ) -> PicturesPanel:
     """Show the images that are most like the one looked at, with their pictures."""
     row = similarity[0]
-    near = [place for place in ranked(row) if place and not np.isnan(row[place])][:MOST_PICTURES]
-    names = [embedded.names[place] for place in near]
+    near = [index for index in ranked(row) if index and not np.isnan(row[index])][:MOST_PICTURES]
+    names = [embedded.names[index] for index in near]
     return PicturesPanel(
         say("Most alike to this image"),
         tuple(input_thumbnail(inputs[name], PICTURE_SIDE) for name in names),
         tuple(shorten(name, 40) for name in names),
-        tuple(localised(f"{row[place]:.2f}") for place in near),
+        tuple(localised(f"{row[index]:.2f}") for index in near),
     )
 
 

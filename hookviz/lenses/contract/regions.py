@@ -58,13 +58,13 @@ class Region(str):
 
     def _marks(self) -> tuple[Floats, Floats, Floats]:
         """Return what is marked, 0 or 1, ``(n, m)``, and the edges of its rows and columns."""
-        if found := _RECTANGLE.fullmatch(self):
-            if max(map(float, found.groups())) <= 1:
+        if match := _RECTANGLE.fullmatch(self):
+            if max(map(float, match.groups())) <= 1:
                 return rectangle_marks(self)
-        elif found := _BRUSH.fullmatch(self[:_MOST_LETTERS]):
-            cells, runs = int(found[1]) * int(found[2]), map(int, found[3].split("."))
+        elif match := _BRUSH.fullmatch(self[:_MOST_LETTERS]):
+            cells, runs = int(match[1]) * int(match[2]), map(int, match[3].split("."))
             if 0 < cells <= _MOST_CELLS and sum(runs) <= cells:
-                return brush_marks(found[0])
+                return brush_marks(match[0])
         raise SettingError(
             say("{value} is not {expected}.", value=shorten(repr(str(self))), expected=say(_WANTED))
         )

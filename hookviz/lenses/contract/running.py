@@ -17,7 +17,7 @@ from hookviz.errors import SettingError, UnknownNameError, nearest_names
 from hookviz.hooking.default_device import with_numbers
 from hookviz.images import reading
 from hookviz.language.saying import say
-from hookviz.lenses.contract.beside_random import looked
+from hookviz.lenses.contract.beside_random import run_beside_random
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import InputImage, Model, ModelInput, Progress, ignore
@@ -36,10 +36,10 @@ def list_lenses() -> tuple[Lens, ...]:
     folder = import_module("hookviz.lenses")
     names = [info.name for info in pkgutil.iter_modules(folder.__path__) if not info.ispkg]
     lenses = [import_module(f"{folder.__name__}.{name}").LENS for name in names]
-    return tuple(sorted(lenses, key=lambda lens: (_place(lens.question), lens.question)))
+    return tuple(sorted(lenses, key=lambda lens: (_question_order(lens.question), lens.question)))
 
 
-def _place(question: str) -> int:
+def _question_order(question: str) -> int:
     return QUESTION_WORDS.index(question.partition(" ")[0])
 
 
@@ -159,4 +159,4 @@ def look(
     with torch.inference_mode(mode=False):  # the caller's; a lens may want gradients
         for parameter in lens.parameters:
             chosen[parameter.name] = parameter.resolve(parameters.get(parameter.name), subject)
-        return result(looked(lens, subject, chosen))
+        return result(run_beside_random(lens, subject, chosen))

@@ -39,11 +39,11 @@ class Weights(Channels):
         parts = str(value).split(",")
         weights: dict[int, float] = {}
         for part in parts:
-            found = _PART.fullmatch(part)
-            if found is None or len(parts) > _MOST or int(found[1]) in weights:
+            match = _PART.fullmatch(part)
+            if match is None or len(parts) > _MOST or int(match[1]) in weights:
                 raise self.refuse(value, say(_WANTED))
             try:
-                weights[int(found[1])] = 1.0 if found[2] is None else float(found[2])
+                weights[int(match[1])] = 1.0 if match[2] is None else float(match[2])
             except ValueError:
                 raise self.refuse(value, say(_WANTED)) from None
         return tuple(sorted(weights.items()))
