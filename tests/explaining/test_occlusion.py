@@ -74,7 +74,7 @@ def test_windows_cover_every_pixel_and_stay_on_the_input() -> None:
         windows = Windows(shape, side, stride)
         covered = np.zeros(shape, bool)
         for position in range(int(np.prod(windows.grid))):
-            top, left, bottom, right = windows.box(position)
+            top, left, bottom, right = windows.boxes[position]
             assert 0 <= top < bottom <= shape[0]
             assert 0 <= left < right <= shape[1]
             covered[top:bottom, left:right] = True
