@@ -37,7 +37,7 @@ async def admit(request: Request) -> JSONResponse:
 
 async def ask(request: Request) -> JSONResponse:
     """A question to a class."""
-    held = classes().known(request.query_params["code"])
+    held = classes().by_code(request.query_params["code"])
     assert held is not None
     held.ask(read_question(request.query_params["words"], request.query_params.getlist("answer")))
     return JSONResponse({})
@@ -45,7 +45,7 @@ async def ask(request: Request) -> JSONResponse:
 
 async def end(request: Request) -> JSONResponse:
     """End a class."""
-    held = classes().known(request.query_params["code"])
+    held = classes().by_code(request.query_params["code"])
     assert held is not None
     classes().end(held)
     return JSONResponse({})

@@ -59,7 +59,7 @@ class Branches(Block):
         return scores
 
 
-class BuildProgress(Block):
+class GrownBranch(Block):
     """Adds to a branch without the layer in place, and joins it to one with the layer."""
 
     def forward(self, images: Tensor) -> Tensor:
@@ -144,7 +144,7 @@ def without(network: nn.Module, channel: int) -> nn.Module:
         (Block, []),
         (Twice, []),
         (Branches, []),
-        (BuildProgress, []),
+        (GrownBranch, []),
         (WrittenInto, [8]),
         (Unbatched, [1, 8, 8] + [1] * 6),
         (OneImage, [1] * 7),

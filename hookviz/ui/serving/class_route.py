@@ -94,7 +94,7 @@ class ClassConnections:
         def wake() -> None:
             loop.call_soon_threadsafe(woken.set)
 
-        attended = classes().known(code)
+        attended = classes().by_code(code)
         seat = attended.sit(token, wake, before) if attended else None
         if attended is None or seat is None:
             raise _StreamClosed(UNKNOWN)

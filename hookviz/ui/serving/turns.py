@@ -103,7 +103,7 @@ def session() -> str:
 
 def _on_session_end(name: str) -> None:
     streams().withdraw(name)
-    classes().part(name)
+    classes().session_ended(name)
 
 
 @st.cache_resource(scope="session", on_release=_on_session_end, show_spinner=False)
