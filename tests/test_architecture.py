@@ -11,7 +11,6 @@ PACKAGE = ROOT / "hookviz"
 TESTS = ROOT / "tests"
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
 
-_LENS_CODE = re.compile(r"codegen/lenses/[a-z]\w*\.py")
 _PART = re.compile(r"ui/lessons/parts/[a-z]\w*\.py")
 _MOST_LINES = 300
 REASON = "Over 300 lines:"
@@ -140,16 +139,10 @@ SHOWN_ELSEWHERE = {
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
     "drawing/colours drawing/figures drawing/grid_page drawing/layout drawing/legend "
     "drawing/palette",
-    "what it writes is run as a script in codegen/test_script.py": "codegen/facts codegen/network "
-    "codegen/assembling codegen/picture codegen/wording",
-    "what they write is run as scripts, of every lens, in codegen/test_lens_script.py": " ".join(
-        [
-            "codegen/lens_facts",
-            "codegen/lens_parts",
-            "codegen/picture_space",
-            *(name[:-3] for name in MODULES if _LENS_CODE.fullmatch(name)),
-        ]
-    ),
+    "what it writes is run as a script in codegen/test_picture_script.py": "codegen/facts "
+    "codegen/network codegen/assembling codegen/wording",
+    "what they write is run as scripts, of every lens, in codegen/test_lens_script.py": ""
+    "codegen/lens_facts codegen/lens_parts codegen/picture_space",
     "runs on the workers of a real cluster in engines/test_ray_job.py": "engines/ray_worker",
     "shared by commands, and seen in what those print": "cli/checks cli/messages cli/options",
     "run with the real Caddy in tests/e2e/test_processes.py": "cli/proxy",
@@ -163,6 +156,8 @@ SHOWN_ELSEWHERE = {
     "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
         "models/fetching/timing models/torchvision_models"
     ),
+    "run on every kind of conv layer in lenses/test_kernels.py": "explaining/conv_kernels",
+    "every method of it is run in lenses/test_prune_weights.py": "explaining/pruning_passes",
     "one call, which capturing/test_engine.py and lenses/test_verify.py count": (
         "hooking/forward_pass"
     ),

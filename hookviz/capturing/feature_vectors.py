@@ -66,9 +66,9 @@ class Features:
         no direction: it has 0 with all, itself included. One with a NaN or an infinite value has
         NaN.
         """
-        unit = _unit(self.vectors)
-        found: NDArray[np.float64] = np.clip(unit @ unit.T, -1, 1)
-        return found
+        unit = unit_vectors(self.vectors)
+        cosines: NDArray[np.float64] = np.clip(unit @ unit.T, -1, 1)
+        return cosines
 
     def similarity_to(self, vector: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
         """The cosine of the angle between each vector and another one, ``(N,)``, as `similarity`.
@@ -89,11 +89,12 @@ class Features:
                 )
             )
         found = np.empty(count)
-        one = _unit(np.asarray(vector)[None])[0]
+        one = unit_vectors(np.asarray(vector)[None])[0]
         rows = max(1, _AT_ONCE // size)
         for start in range(0, count, rows):
             # summed row by row, where a matrix product would round by a row's place in it
-            found[start : start + rows] = (_unit(self.vectors[start : start + rows]) * one).sum(1)
+            unit = unit_vectors(self.vectors[start : start + rows])
+            found[start : start + rows] = (unit * one).sum(1)
         return np.clip(found, -1, 1)
 
     def nearest(self, count: int = 1) -> dict[str, tuple[tuple[str, float], ...]]:
@@ -121,7 +122,7 @@ class Features:
 
     def _rows(self) -> Iterator[NDArray[np.float64]]:
         """`similarity` row by row: all of it takes gigabytes where there are 10,000 images."""
-        unit = _unit(self.vectors)
+        unit = unit_vectors(self.vectors)
         for start in range(0, len(unit), _ROWS):
             yield from np.clip(unit[start : start + _ROWS] @ unit.T, -1, 1)
 
@@ -225,13 +226,13 @@ def check_finite(names: Sequence[str], vectors: NDArray[np.float32]) -> None:
         )
 
 
-def _unit(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """The vectors, ``(N, D)``, each scaled to length 1, but for zeros."""
+def unit_vectors(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """Scale each of the vectors, ``(N, D)``, to length 1, but for zeros."""
     wide = vectors.astype(np.float64)
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):  # infinity / infinity
         unit: NDArray[np.float64] = wide / np.where(lengths > 0, lengths, 1)
-    return unit
+        return unit
 
 
 def _from(folder: str | os.PathLike[str] | None, file: str) -> str:

@@ -265,10 +265,15 @@ def vector(
     if values.ndim > 1 and channels_last(values.shape, module, ratio):
         values = np.moveaxis(values, -1, 0)
     if pool == "mean" and values.ndim > 1:
-        rows = values.reshape(len(values), -1).astype(np.float64)
-        means: NDArray[np.float32] = rows.mean(axis=1).astype(np.float32)
-        return means
+        return channel_means(values)
     return values.reshape(-1).copy()
+
+
+def channel_means(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the mean of each channel over all positions, ``(C,)``, of ``(C, …)``."""
+    rows = values.reshape(len(values), -1).astype(np.float64)
+    means: NDArray[np.float32] = rows.mean(axis=1).astype(np.float32)
+    return means
 
 
 def _check_length(

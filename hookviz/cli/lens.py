@@ -10,7 +10,7 @@ from hookviz.capturing.inputs import prepare
 from hookviz.cli.options import input_options, load, model_options
 from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json, table
-from hookviz.codegen.lens_script import lens_recipe_of, lens_script
+from hookviz.codegen.lens_script import lens_facts_of, lens_script
 from hookviz.drawing.charts import chart_png
 from hookviz.drawing.panels import (
     ChartPanel,
@@ -111,13 +111,13 @@ def _echo(result: LensResult, *, as_json: bool) -> None:
 def _script(result: LensResult, model: Model, image: str, *, size: int | None, whole: bool) -> str:
     """Write what the lens did as a script without HookViz."""
     model_input = prepare(model, image, size=size, whole=whole)
-    recipe = lens_recipe_of(
+    facts = lens_facts_of(
         *(model, path_of(image).name, result.lens, result.chosen, result.values),
         shape=tuple(model_input.tensor.shape[1:]),
         size=size,
         whole=whole,
     )
-    return lens_script(recipe)
+    return lens_script(facts, find_lens(result.lens).script)
 
 
 def _parameter(text: str) -> tuple[str, str]:

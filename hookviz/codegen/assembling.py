@@ -1,22 +1,22 @@
-"""The parts of a script put together, with a head and the imports that they need."""
+"""Assemble a script of its parts, with a head and the imports that they need."""
 
 import re
 from collections.abc import Iterable
 
 from hookviz.codegen import network
-from hookviz.codegen.facts import Source
+from hookviz.codegen.facts import NetworkFacts
 from hookviz.codegen.wording import quoted
 
 
-def assembled(head: str, source: Source, parts: Iterable[str]) -> str:
-    """A whole script: what it is, its imports, its files, the network and its input, the parts.
+def assembled(head: str, facts: NetworkFacts, parts: Iterable[str]) -> str:
+    """Assemble a script: what it is, its imports, its files, the network and its input, the parts.
 
     Args:
         head: comment lines that say what it does.
-        source: the network and the image.
+        facts: the network and the image.
         parts: lines of code, which find ``model`` and ``batch``; empty ones are left out.
     """
-    begin = (part(source) for part in network.PARTS)
+    begin = (part(facts) for part in network.PARTS)
     body = "\n\n".join(code for code in (*begin, *parts) if code)
     lines = [
         [line for line, sign in group.items() if re.search(sign, body)]
@@ -28,11 +28,11 @@ def assembled(head: str, source: Source, parts: Iterable[str]) -> str:
     used = "\n".join(lines[1])
     needs = [name for name in names if _MODULES.get(name, name) in used or name in _ALWAYS]
     files = []
-    if source.image:
-        files += [f"IMAGE = {quoted(source.image)}  # in the folder where this runs, or a path"]
-    weights = network.weights_file(source)
+    if facts.image:
+        files += [f"IMAGE = {quoted(facts.image)}  # in the folder where this runs, or a path"]
+    weights = network.weights_file(facts)
     if weights:
-        whose = "your own" if source.is_checkpoint else "in HookViz's folder assets"
+        whose = "your own" if facts.is_checkpoint else "in HookViz's folder assets"
         files += [f"WEIGHTS = {quoted(weights)}  # {whose}"]
     head = f"{head}\n# Needs: pip install {' '.join(needs)}"
     imports = ["\n".join(group) for group in lines if group]

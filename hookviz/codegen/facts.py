@@ -1,4 +1,4 @@
-"""What a script depends on: a network and an image, and how a picture of channels is drawn."""
+"""Hold what a script depends on: a network and an image, and how a picture of channels is drawn."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -13,7 +13,7 @@ from hookviz.types import Address, Model, Preprocess
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
+class NetworkFacts:
     """What any script begins with: a network, and the input that is made of an image.
 
     Attributes:
@@ -51,7 +51,7 @@ class Source:
 
     @property
     def architecture(self) -> str:
-        """What the library that the architecture comes from calls it."""
+        """The architecture's name in the library that it comes from."""
         shipped = BUNDLED.get(self.model)
         if shipped is not None and shipped.architecture:
             return shipped.architecture
@@ -69,7 +69,7 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Recipe(Source):
+class PictureFacts(NetworkFacts):
     """What a picture of channels depends on, beside the weights and the image themselves.
 
     Attributes:
@@ -93,9 +93,9 @@ class Recipe(Source):
     channel: int | None = None
 
 
-def source_of(model: Model, image: str, *, size: int | None, whole: bool) -> dict[str, Any]:
-    """The fields of a `Source`, by name."""
-    own = Source(
+def network_facts(model: Model, image: str, *, size: int | None, whole: bool) -> dict[str, Any]:
+    """Return the fields of `NetworkFacts`, by name."""
+    own = NetworkFacts(
         model=model.name,
         weights=model.weights,
         preprocess=model.preprocess if isinstance(model.preprocess, Preprocess) else None,
@@ -109,7 +109,7 @@ def source_of(model: Model, image: str, *, size: int | None, whole: bool) -> dic
     return {field.name: getattr(own, field.name) for field in fields(own)}
 
 
-def recipe_of(
+def picture_facts_of(
     model: Model,
     image: str,
     grid: Grid,
@@ -117,8 +117,8 @@ def recipe_of(
     size: int | None = None,
     whole: bool = False,
     channel: int | None = None,
-) -> Recipe:
-    """What a grid depends on that was made for `model` and the image file called `image`.
+) -> PictureFacts:
+    """Return what a grid depends on that was made for `model` and the image file called `image`.
 
     Args:
         model: whose layer it shows.
@@ -141,8 +141,8 @@ def recipe_of(
             f"Channel {channel} is not in this grid: {grid.shown}, of channels 0 to "
             f"{grid.shape[0] - 1}. Make the grid without top= to have them all."
         )
-    return Recipe(
-        **source_of(model, image, size=size, whole=whole),
+    return PictureFacts(
+        **network_facts(model, image, size=size, whole=whole),
         address=grid.address,
         sort=grid.sort,
         top=len(grid.order) if len(grid.order) < grid.shape[0] else None,

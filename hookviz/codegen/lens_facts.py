@@ -1,4 +1,4 @@
-"""What the numbers of a lens depend on."""
+"""Hold what the numbers of a lens depend on, from which its script is written."""
 
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
@@ -10,13 +10,19 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.layers import channels_last, leaf_names
-from hookviz.codegen.facts import Source, source_of
+from hookviz.codegen.facts import NetworkFacts, network_facts
 from hookviz.types import Model
+
+LensCode = tuple[str, dict[str, str]]
+"""What a lens's ``script`` returns: lines of code, and for each value the expression that has it.
+
+The lines find ``model`` in eval mode and ``batch``, ``(1, C, H, W)``.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Which of a network's modules are layers, by their names.
+    """Names of a network's modules that count as layers.
 
     Attributes:
         layers: what a person would call a layer, in the network's own order.
@@ -30,7 +36,7 @@ class Structure:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LensRecipe(Source):
+class LensFacts(NetworkFacts):
     """What the numbers of a lens depend on, beside the weights and the image themselves.
 
     Attributes:
@@ -59,7 +65,7 @@ class LensRecipe(Source):
     channels_last: bool = False
 
 
-def lens_recipe_of(
+def lens_facts_of(
     model: Model,
     image: str,
     lens: str,
@@ -69,8 +75,8 @@ def lens_recipe_of(
     shape: tuple[int, ...],
     size: int | None = None,
     whole: bool = False,
-) -> LensRecipe:
-    """What the numbers depend on that a lens found for `model` and the image file called `image`.
+) -> LensFacts:
+    """Return what a lens's numbers depend on, for `model` and the image file called `image`.
 
     Args:
         model: the network that was looked at.
@@ -87,9 +93,9 @@ def lens_recipe_of(
     output = next(
         (info.output_shape for info in (*trace.layers, *trace.maps) if info.name == layer), ()
     )
-    source = source_of(model, image, size=size, whole=whole)
-    return LensRecipe(
-        **source | {"more_images": bool(chosen.get("images"))},
+    fields = network_facts(model, image, size=size, whole=whole)
+    return LensFacts(
+        **fields | {"more_images": bool(chosen.get("images"))},
         lens=lens,
         chosen=dict(chosen),
         values={name: np.shape(value) for name, value in values.items()},
@@ -108,14 +114,14 @@ _structures: MutableMapping[nn.Module, Structure] = WeakIdKeyDictionary()
 
 
 def _structure(network: nn.Module) -> Structure:
-    """A network's layers; remembered, since the page asks again at every click."""
+    """Return which modules are layers; remembered, since the page asks again at modules click."""
     if network not in _structures:
         leaves = leaf_names(network)
-        every = {name: module for name, module in network.named_modules() if name}
-        single = {name for name, module in every.items() if not any(module.children())}
-        holding = {name for name, each in every.items() if list(each.parameters(recurse=False))}
+        modules = {name: module for name, module in network.named_modules() if name}
+        single = {name for name, module in modules.items() if not any(module.children())}
+        holding = {name for name, each in modules.items() if list(each.parameters(recurse=False))}
         _structures[network] = Structure(
-            layers=tuple(name for name in every if name in leaves),
+            layers=tuple(name for name in modules if name in leaves),
             without_parts=frozenset(single),
             with_weights=frozenset(holding - single),
         )

@@ -1,18 +1,16 @@
-"""Lines of code that the scripts of several lenses have in common."""
+"""Write lines of code that the scripts of several lenses have in common."""
 
 from collections.abc import Iterable
 
-from hookviz.codegen.lens_facts import LensRecipe
+from hookviz.codegen.lens_facts import LensFacts
+from hookviz.codegen.sources import source_of
 from hookviz.codegen.wording import quoted
-from hookviz.explaining.baselines import BLUR, LEVELS, REACH
+from hookviz.explaining.baselines import LEVELS, blurred
 from hookviz.images.samples import samples
-
-LensCode = tuple[str, dict[str, str]]
-"""The lines that compute, and the expression of each number that is saved, by its name."""
 
 
 def in_order(*chunks: str) -> str:
-    """Chunks of code one after the other, with two empty lines around functions and classes."""
+    """Join chunks of code, with two empty lines around functions and classes."""
     code = ""
     for chunk in (chunk.strip("\n") for chunk in chunks if chunk):
         last = [line for line in code.splitlines() if line[:1].strip()][-1:]
@@ -23,56 +21,54 @@ def in_order(*chunks: str) -> str:
     return code
 
 
-def constant(recipe: LensRecipe, name: str, comment: str = "") -> str:
-    """A parameter of the lens as a constant of the script, such as ``LAYER = "conv1"``."""
-    value = recipe.chosen[name]
+def constant(facts: LensFacts, name: str, comment: str = "") -> str:
+    """Write a parameter of the lens as a constant of the script, such as ``LAYER = "conv1"``."""
+    value = facts.chosen[name]
     written = quoted(value) if isinstance(value, str) else repr(value)
     return f"{name.upper()} = {written}" + (f"  # {comment}" if comment else "")
 
 
-def constants(recipe: LensRecipe, **comments: str) -> str:
-    """Several of them, a line each, by the parameters' names."""
-    return "\n".join(constant(recipe, name, comment) for name, comment in comments.items())
+def constants(facts: LensFacts, **comments: str) -> str:
+    """Write several parameters as constants, a line each, by name, with a comment for each."""
+    return "\n".join(constant(facts, name, comment) for name, comment in comments.items())
 
 
-def target(recipe: LensRecipe) -> str:
-    """The class as a constant, with what it is called."""
-    number, names = recipe.chosen["target"], recipe.categories
+def target(facts: LensFacts) -> str:
+    """Write the class as a constant, with its label in a comment."""
+    number, names = facts.chosen["target"], facts.categories
     label = names[number] if number < len(names) else "a class without a name"
-    return constant(recipe, "target", f"the class: {one_line(label)}")
+    return constant(facts, "target", f"the class: {one_line(label)}")
 
 
 def one_line(text: str) -> str:
-    """A label that can stand in a comment."""
+    """Return a label in a form that can stand in a comment."""
     return text if text.isprintable() else ascii(text)
 
 
-def layers(recipe: LensRecipe) -> str:
-    """Makes ``layers``, the modules that a person would call layers, by their names."""
-    every = frozenset(recipe.structure.layers)
-    if every == recipe.structure.without_parts:
+def layers(facts: LensFacts) -> str:
+    """Write ``layers``, the modules that a person would call layers, by their names."""
+    names = frozenset(facts.structure.layers)
+    if names == facts.structure.without_parts:
         return _WITHOUT_PARTS
-    if every == recipe.structure.without_parts | recipe.structure.with_weights:
+    if names == facts.structure.without_parts | facts.structure.with_weights:
         return _WITH_WEIGHTS
-    return named_layers(recipe.structure.layers)
+    return named_layers(facts.structure.layers)
 
 
-def innermost(recipe: LensRecipe) -> str:
-    """Makes ``layers``, those of them that have none of the others inside."""
+def innermost(facts: LensFacts) -> str:
+    """Write ``layers``, of the modules that count as layers those that have none of them inside."""
     names = [
         name
-        for name in recipe.structure.layers
-        if not any(other.startswith(f"{name}.") for other in recipe.structure.layers)
+        for name in facts.structure.layers
+        if not any(other.startswith(f"{name}.") for other in facts.structure.layers)
     ]
     return (
-        _WITHOUT_PARTS
-        if frozenset(names) == recipe.structure.without_parts
-        else named_layers(names)
+        _WITHOUT_PARTS if frozenset(names) == facts.structure.without_parts else named_layers(names)
     )
 
 
 def named_layers(names: Iterable[str]) -> str:
-    """Makes ``layers`` of these names."""
+    """Write ``layers`` of these names."""
     listed = "\n".join(f"    {quoted(name)}," for name in names)
     return f"NAMES = (\n{listed}\n)\nlayers = {{name: model.get_submodule(name) for name in NAMES}}"
 
@@ -88,19 +84,6 @@ layers = {
     if not any(each.children()) or list(each.parameters(recurse=False))
 }"""
 
-HOLD = """\
-# A forward hook sees what a layer puts out. What it returns takes the place of that: the network
-# goes on with a copy, since an in-place ReLU that follows would write over the original.
-outputs = []
-
-
-def hold(module, inputs, output):
-    outputs.append(output)
-    return output.clone()
-
-
-handle = model.get_submodule(LAYER).register_forward_hook(hold)"""
-
 TENSORS_IN = '''
 def tensors_in(value):
     """Every tensor inside a tuple, a list or a dict, or the tensor itself."""
@@ -112,26 +95,6 @@ def tensors_in(value):
     return [tensor for part in inside for tensor in tensors_in(part)]
 
 '''
-
-MAPS_OF = f'''
-{TENSORS_IN.strip()}
-
-
-def maps_of(batch):
-    """The first maps that the layer puts out for one image, (channels, rows, columns)."""
-    outputs = []
-
-    def keep(module, inputs, output):  # copies: an in-place ReLU may write over them
-        outputs.extend(each.clone() for each in tensors_in(output) if each.ndim == 4)
-
-    handle = model.get_submodule(LAYER).register_forward_hook(keep)
-    with torch.no_grad():
-        model(batch)
-    handle.remove()
-    return outputs[0][0].numpy()
-
-'''
-
 
 SCORES_WITHOUT = '''
 def scores_without(layer, channel):
@@ -154,44 +117,46 @@ with torch.no_grad():
 '''
 
 
-def value_of(recipe: LensRecipe) -> list[str]:
-    """Defines ``value_of(images)``: a class's score, or the mean or a cell of a layer's channel."""
-    if recipe.chosen["layer"] is None:
-        return [target(recipe), _SCORE]
-    asked = {"layer": "asked about", "channel": "whose mean it is"}
-    if recipe.chosen.get("row", -1) < 0:
-        return [constants(recipe, **asked), _channel("the mean", "[0, CHANNEL].mean()")]
-    asked |= {"channel": "of it", "row": "of the channel", "column": "of the channel"}
-    return [constants(recipe, **asked), _channel("a cell", "[0, CHANNEL, ROW, COLUMN]")]
+FORWARD = '''
+def forward(images, *names):
+    """What the network puts out, and by name what these layers put out in their first calls."""
+    outputs = {}
 
+    def hold_as(name):
+        def hold(module, inputs, output):  # a forward hook: what it returns goes on in its place
+            outputs.setdefault(name, output)
+            return output.clone()  # an in-place ReLU that follows would write over the original
 
-_SCORE = '''
+        return hold
 
-def value_of(images):
-    """The class's score, before the softmax."""
-    return model(images)[0, TARGET]
+    handles = [model.get_submodule(name).register_forward_hook(hold_as(name)) for name in names]
+    scores = model(images)
+    for handle in handles:
+        handle.remove()
+    return scores, outputs
 
 '''
 
 
-def _channel(what: str, part: str) -> str:
-    return _CHANNEL.format(what=what, part=part)
+def value_of(facts: LensFacts) -> list[str]:
+    """Write ``value_of(images)``: a class's score, or the mean or a cell of a layer's channel."""
+    if facts.chosen["layer"] is None:
+        says, code = "The class's score, before the softmax.", "model(images)[0, TARGET]"
+        return [target(facts), _VALUE_OF.format(says=says, code=code)]
+    comments, part = {"layer": "asked about", "channel": "whose mean it is"}, "CHANNEL].mean()"
+    says = "The mean of the channel, in the layer's first call."
+    if facts.chosen.get("row", -1) >= 0:
+        comments |= {"channel": "of it", "row": "of the channel", "column": "of the channel"}
+        says, part = "A cell of the channel, in the layer's first call.", "CHANNEL, ROW, COLUMN]"
+    code = f"forward(images, LAYER)[1][LAYER][0, {part}"
+    return [constants(facts, **comments), FORWARD, _VALUE_OF.format(says=says, code=code)]
 
 
-_CHANNEL = '''
+_VALUE_OF = '''
 
 def value_of(images):
-    """{what} of the channel, in the layer's first call."""
-    outputs = []
-
-    def hold(module, inputs, output):
-        outputs.append(output)
-        return output.clone()  # an in-place ReLU that follows would write over the original
-
-    handle = model.get_submodule(LAYER).register_forward_hook(hold)
-    model(images)
-    handle.remove()
-    return outputs[0]{part}
+    """{says}"""
+    return {code}
 
 '''
 GRADIENT_AT = '''
@@ -205,27 +170,19 @@ def gradient_at(images):
 '''
 
 
-def baseline(recipe: LensRecipe) -> str:
-    """Makes ``baseline``, what stands for nothing, of the batch's shape."""
-    kind = str(recipe.chosen["baseline"])
-    if kind not in LEVELS:
-        return _BASELINES[kind].format(share=round(1 / BLUR), reach=REACH)
-    steps = recipe.preprocess
+def baseline(facts: LensFacts) -> str:
+    """Write ``baseline``, which stands for an absent input, of the batch's shape."""
+    kind = str(facts.chosen["baseline"])
+    if kind == "zero":
+        return "baseline = torch.zeros_like(batch)  # the mean colour, as the network gets it"
+    if kind == "blurred":
+        return in_order(source_of(blurred), "baseline = blurred(batch)")
+    steps = facts.preprocess
     assert steps is not None  # or the lens has refused it
     colour = [(LEVELS[kind] - mean) / std for mean, std in zip(steps.mean, steps.std, strict=True)]
     return _COLOUR.format(kind=kind, colour=", ".join(map(repr, colour)))
 
 
-_BASELINES = {
-    "zero": "baseline = torch.zeros_like(batch)  # the mean colour, as the network gets it",
-    "blurred": """\
-# The input itself, blurred: rows and columns one after the other.
-high, wide = batch.shape[2:]
-deviation = min(high, wide) / {share}
-reach = [min(side - 1, round({reach} * deviation)) for side in (wide, high)]
-baseline = F.gaussian_blur(batch, [2 * reach[0] + 1, 1], deviation)
-baseline = F.gaussian_blur(baseline, [1, 2 * reach[1] + 1], deviation)""",
-}
 _COLOUR = """\
 # {kind}, as the network gets it.
 colour = torch.tensor([{colour}])
@@ -233,7 +190,7 @@ baseline = colour.view(1, -1, 1, 1).expand_as(batch)"""
 
 
 def batches(files: Iterable[str]) -> str:
-    """Makes ``batches``, an input for the image and for each of the other files by its name."""
+    """Write ``batches``, an input for the image and for each of the other files by its name."""
     listed = "\n".join(f"    {quoted(file)}," for file in files)
     return in_order(_FIRST, _OTHERS.format(files=listed) if listed else "")
 
@@ -252,5 +209,5 @@ for file in FILES:
 
 
 def file_of(name: str) -> str:
-    """The file of an image: samples are known by their titles on the page."""
+    """Return the file of an image: samples are known by their titles on the page."""
     return next((each.path.name for each in samples() if each.title == name), name)

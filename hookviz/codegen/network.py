@@ -1,4 +1,4 @@
-"""The part of a script that makes the network and its input."""
+"""Write the part of a script that makes the network and its input."""
 
 import inspect
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from textwrap import indent
 
-from hookviz.codegen.facts import Source
+from hookviz.codegen.facts import NetworkFacts
 from hookviz.codegen.wording import call, quoted, to_fill_in
 from hookviz.models import architectures, shapesnet
 from hookviz.models.bundled import BUNDLED
@@ -17,59 +17,59 @@ from hookviz.settings import settings
 _WIDTH = 86  # characters that a call can have and still stand in one line
 
 
-def _network(source: Source) -> str:
-    """Makes ``model``, and ``weights`` where torchvision's bring the preprocessing."""
-    if source.origin == "own":
+def _network(facts: NetworkFacts) -> str:
+    """Write ``model``, and ``weights`` where torchvision's bring the preprocessing."""
+    if facts.origin == "own":
         says = "Your own network with its weights in it, made as you made it for HookViz."
         return to_fill_in("build_model()", says, "model = build_model().eval()")
-    lines = [_bundled_source()] if source.origin == "bundled" else []
+    lines = [_bundled_source()] if facts.origin == "bundled" else []
     lines += ["# eval() makes batch norm and dropout work as in use, not as in training."]
-    if _brings_steps(source) and (source.image or _from_library(source)):
-        unused = "" if _from_library(source) else "  # for their preprocessing alone"
-        name = quoted(source.architecture)
+    if _brings_steps(facts) and (facts.image or _from_library(facts)):
+        unused = "" if _from_library(facts) else "  # for their preprocessing alone"
+        name = quoted(facts.architecture)
         lines += [f"weights = models.get_model_weights({name}).DEFAULT{unused}"]
-    if source.weights == "random":
+    if facts.weights == "random":
         lines += ["torch.manual_seed(0)  # the same random weights every time"]
-    lines += [f"model = {_architecture(source)}.eval()"]
-    file = weights_file(source)
+    lines += [f"model = {_architecture(facts)}.eval()"]
+    file = weights_file(facts)
     if file:
-        lines += _load_weights(source, file)
+        lines += _load_weights(facts, file)
     return "\n".join(lines)
 
 
-def _architecture(source: Source) -> str:
-    """The call that makes the network, with its weights where a library has them."""
-    pretrained = _from_library(source)
+def _architecture(facts: NetworkFacts) -> str:
+    """Write the call that makes the network, with its weights where a library has them."""
+    pretrained = _from_library(facts)
     options: dict[str, object] = {}
-    if source.is_checkpoint:
-        options["num_classes"] = source.classes
-    if source.origin == "bundled":
+    if facts.is_checkpoint:
+        options["num_classes"] = facts.classes
+    if facts.origin == "bundled":
         return call("ShapesNet", *map(str, options.values()))
-    if source.origin == "timm":
+    if facts.origin == "timm":
         options |= {"pretrained": True} if pretrained else {}
-        return call("timm.create_model", quoted(source.architecture), **options)
+        return call("timm.create_model", quoted(facts.architecture), **options)
     if pretrained:
-        options["weights"] = "weights" if _brings_steps(source) else '"DEFAULT"'
-    elif _has_training_heads(source):  # the heads draw random numbers too, a checkpoint needs none
-        heads = source.weights == "random"
+        options["weights"] = "weights" if _brings_steps(facts) else '"DEFAULT"'
+    elif _has_training_heads(facts):  # the heads draw random numbers too, a checkpoint needs none
+        heads = facts.weights == "random"
         options |= {"aux_logits": heads, "transform_input": True, "init_weights": heads}
-    line = call("models.get_model", quoted(source.architecture), **options)
+    line = call("models.get_model", quoted(facts.architecture), **options)
     return line if len(line) < _WIDTH else line.replace("(", "(\n    ")[:-1] + "\n)"
 
 
-def _from_library(source: Source) -> bool:
-    """Whether the library that has the architecture looks after its weights as well."""
-    return source.weights == "pretrained" and not source.is_shipped
+def _from_library(facts: NetworkFacts) -> bool:
+    """Return whether the library that has the architecture looks after its weights as well."""
+    return facts.weights == "pretrained" and not facts.is_shipped
 
 
-def _has_training_heads(source: Source) -> bool:
-    """Whether the architecture has heads that only training uses: GoogLeNet and Inception."""
-    return source.origin == "torchvision" and architectures.has_training_heads(source.model)
+def _has_training_heads(facts: NetworkFacts) -> bool:
+    """Return whether it has heads that only training uses, as GoogLeNet and Inception have."""
+    return facts.origin == "torchvision" and architectures.has_training_heads(facts.model)
 
 
 @cache
 def _bundled_source() -> str:
-    """The classes of the network that ships with HookViz, docstrings cut to their first lines."""
+    """Return the source of the network that ships, docstrings cut to their first lines."""
     parts = (shapesnet.ConvNorm, shapesnet.Stem, shapesnet.ResidualStage, shapesnet.ShapesNet)
     source = "\n\n".join(inspect.getsource(part) for part in parts)
     source = source.replace("len(CATEGORIES)", str(len(shapesnet.CATEGORIES)))
@@ -77,29 +77,29 @@ def _bundled_source() -> str:
     return f"\n{cut}\n"
 
 
-def weights_file(source: Source) -> str | None:
-    """Which file of weights the script reads by itself; None where a library looks after that."""
-    if source.is_checkpoint:
-        return source.weights
-    return BUNDLED[source.model].weights_file.name if source.is_shipped else None
+def weights_file(facts: NetworkFacts) -> str | None:
+    """Return which file of weights the script reads; None where a library looks after that."""
+    if facts.is_checkpoint:
+        return facts.weights
+    return BUNDLED[facts.model].weights_file.name if facts.is_shipped else None
 
 
-def _load_weights(source: Source, file: str) -> list[str]:
-    """Fill ``model`` from the file."""
+def _load_weights(facts: NetworkFacts, file: str) -> list[str]:
+    """Write code that fills ``model`` from the file."""
     safe = file.endswith(".safetensors")
     read = "load_file(WEIGHTS)" if safe else _TORCH_LOAD
-    if not source.is_checkpoint:
+    if not facts.is_checkpoint:
         return [f"model.load_state_dict({read})"]
     lines = [] if safe else [_UNWRAP.format(keys=_written(USUAL_KEYS))]
-    found = read if safe else f"weights_in({read})"
-    lines += [_RENAME.format(found=found, wrappers=_written(WRAPPERS))]
-    if source.model.startswith("densenet"):
+    tensors = read if safe else f"weights_in({read})"
+    lines += [_RENAME.format(tensors=tensors, wrappers=_written(WRAPPERS))]
+    if facts.model.startswith("densenet"):
         lines += [_OLD_DENSENET]
     return [*lines, _FILL]
 
 
 def _written(names: Iterable[str]) -> str:
-    """Names in a line or, where that would be too long, in as many lines as ruff makes of them."""
+    """Write names in a line or, where that would be too long, in as many lines as ruff does."""
     words = [quoted(name) for name in names]
     line = f"({', '.join(words)})"
     return line if len(line) < _WIDTH else "(\n    " + ",\n    ".join(words) + ",\n)"
@@ -127,7 +127,7 @@ own = model.state_dict()
 # Names without what DataParallel, torch.compile or a class around the network put into them.
 WRAPPERS = {wrappers}
 state = {{}}
-for name, value in {found}.items():
+for name, value in {tensors}.items():
     parts = [part for part in name.split(".") if part not in WRAPPERS]
     state[name if name in own else ".".join(parts)] = value\
 """
@@ -149,28 +149,28 @@ model.load_state_dict(own)\
 """
 
 
-def _brings_steps(source: Source) -> bool:
-    """Whether torchvision's weights bring the preprocessing along."""
-    known = source.origin == "torchvision"
-    return known and source.preprocess == architectures.preprocess(source.model)
+def _brings_steps(facts: NetworkFacts) -> bool:
+    """Return whether torchvision's weights bring the preprocessing along."""
+    known = facts.origin == "torchvision"
+    return known and facts.preprocess == architectures.preprocess(facts.model)
 
 
-def _image(source: Source) -> str:
-    """Makes ``batch``, the network's input, of the file; with a function where there are more."""
-    if not source.image:
+def _image(facts: NetworkFacts) -> str:
+    """Write ``batch``, the network's input, of the file; with a function where there are more."""
+    if not facts.image:
         return ""
-    grey = source.preprocess is not None and source.preprocess.channels == 1
-    file = "file" if source.more_images else "IMAGE"
+    grey = facts.preprocess is not None and facts.preprocess.channels == 1
+    file = "file" if facts.more_images else "IMAGE"
     lines = [
         "# Upright, as the camera was held. (HookViz also converts colour profiles to sRGB, and",
         "# lays transparent images on white.)",
         f'image = ImageOps.exif_transpose(Image.open({file})).convert("RGB")',
         *(['image = image.convert("L")  # grey'] if grey else []),
     ]
-    own = source.preprocess is None and source.origin != "timm"
-    steps = ["values = prepare(image)"] if own else _steps(source)
+    own = facts.preprocess is None and facts.origin != "timm"
+    steps = ["values = prepare(image)"] if own else _steps(facts)
     alone = "values.unsqueeze(0)  # of one image: (1, channels, height, width)"
-    if source.more_images:
+    if facts.more_images:
         body = indent("\n".join([*lines, *steps, f"return {alone}"]), "    ")
         read = f"def read(file):\n{body}\n\n\nbatch = read(IMAGE)"
         return to_fill_in("prepare(image)", _PREPARE, read) if own else f"\n{read}"
@@ -182,20 +182,20 @@ def _image(source: Source) -> str:
 _PREPARE = "Your own preprocessing: an RGB Pillow image in, a float tensor of (C, H, W) out."
 
 
-def _steps(source: Source) -> list[str]:
-    """Make ``values``, the normalised ``(C, H, W)``, of ``image``."""
-    steps = source.preprocess
-    if steps is None and source.origin == "timm":
+def _steps(facts: NetworkFacts) -> list[str]:
+    """Write ``values``, the normalised ``(C, H, W)``, of ``image``."""
+    steps = facts.preprocess
+    if steps is None and facts.origin == "timm":
         return [
             "steps = timm.data.resolve_data_config({}, pretrained_cfg=model.pretrained_cfg)",
             "values = timm.data.create_transform(**steps)(image)",
         ]
     assert steps is not None  # else a person's own function makes them
-    side = source.size or steps.crop
+    side = facts.size or steps.crop
     target = max(1, round(steps.resize * side / steps.crop))
-    brought = _brings_steps(source)
-    if brought and not source.whole:
-        sizes = {"crop_size": side, "resize_size": target} if source.size else {}
+    brought = _brings_steps(facts)
+    if brought and not facts.whole:
+        sizes = {"crop_size": side, "resize_size": target} if facts.size else {}
         why = f"; made for {steps.crop} pixels" if sizes else ""
         return [
             f"# The preprocessing that belongs to the weights: resize, crop, normalise{why}.",
@@ -207,8 +207,8 @@ def _steps(source: Source) -> list[str]:
     if brought:
         lines += ["steps = weights.transforms()  # the preprocessing that belongs to the weights"]
         how, mean, std = how and ["steps.interpolation"], "steps.mean", "steps.std"
-    if source.whole:
-        most, least = max(settings().max_input, side), min(source.min_size, side)
+    if facts.whole:
+        most, least = max(settings().max_input, side), min(facts.min_size, side)
         lines += [
             f"# All of the image: {side} pixels along its shorter side, or fewer where there would",
             f"# be over {most} along its longer side. No side is below {least}.",
@@ -226,4 +226,4 @@ def _steps(source: Source) -> list[str]:
 
 
 PARTS = (_network, _image)
-"""What they write, in this order: each takes a `Source` and gives lines of code."""
+"""What they write, in this order: each takes a `NetworkFacts` and gives lines of code."""

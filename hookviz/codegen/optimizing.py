@@ -1,25 +1,21 @@
-"""Lines of code that make pictures climb, for the scripts of lenses whose pictures a network makes.
-
-They are the formulas of hookviz/synthesis once more, as people write them who have PyTorch alone;
-that both come to the same is what tests/codegen/test_lens_script.py says of either.
-"""
+"""Write the steps by which pictures are optimized, for lenses whose pictures a network makes."""
 
 from collections.abc import Sequence
 
-from hookviz.codegen.lens_facts import LensRecipe
+from hookviz.codegen.lens_facts import LensFacts
 from hookviz.synthesis.robustness import SLIGHT
 
 STEPS_SAYS = "rounding grows with them: after many, pictures are alike and not the same"
 
 
-def as_input(recipe: LensRecipe) -> str:
-    """Makes ``low``, ``high`` and ``as_input``: from pictures of 0…1 to what the network takes."""
-    steps, channels = recipe.preprocess, recipe.shape[0]
+def as_input(facts: LensFacts) -> str:
+    """Write ``low``, ``high`` and ``as_input``: from pictures of 0…1 to what the network takes."""
+    steps, channels = facts.preprocess, facts.shape[0]
     if steps is not None and steps.channels == channels:
         ends = _NORMALISED.format(mean=list(steps.mean), std=list(steps.std))
     elif steps is not None:
         ends = "low, high = torch.zeros(1), torch.ones(1)"
-    elif recipe.origin == "timm":
+    elif facts.origin == "timm":
         ends = _NORMALISED.format(mean='steps["mean"]', std='steps["std"]')
     else:
         ends = _LOOKED_UP
@@ -42,7 +38,7 @@ def as_input(pictures):
 
 
 def output_of(*, of: str) -> str:
-    """Makes ``output_of``, a pass.
+    """Write ``output_of``, a pass.
 
     Args:
         of: ``"scores"``; ``"LAYER"``, a constant of the script; or ``"layer"``, an argument.
@@ -77,40 +73,12 @@ def output_of(inputs{argument}):
 '''
 
 
-def moved() -> str:
-    """Makes ``moved``, which moves pictures before a step; the script has ``SEED`` and ``SIZE``."""
-    return _MOVED.format(
-        degrees=SLIGHT.degrees, scale=SLIGHT.scale, reach=2 * SLIGHT.shift
-    )  # a grid's sides are 2 long
-
-
-_MOVED = '''
-
-def moved(pictures, step):
-    """The pictures shifted, turned and scaled a little, all alike, on grey; each step anew."""
-    generator = torch.Generator().manual_seed(SEED * 1_000_003 + step)
-    right, down, larger, turned = (2 * torch.rand(4, generator=generator) - 1).tolist()
-    angle, zoom = math.radians({degrees} * turned), 1 / (1 + {scale} * larger)
-    sine, cosine = zoom * math.sin(angle), zoom * math.cos(angle)
-    height, width = SIZE  # a grid goes from -1 to 1 both ways, whatever the sides
-    matrix = torch.tensor(
-        [
-            [cosine, -sine * height / width, {reach} * right],
-            [sine * width / height, cosine, {reach} * down],
-        ]
-    )
-    grid = nn.functional.affine_grid(matrix.expand(len(pictures), 2, 3), pictures.shape, False)
-    return nn.functional.grid_sample(pictures - 0.5, grid, align_corners=False) + 0.5
-
-'''
-
-
 def climb(rate: str, *, steady: bool, before: str = "", loss: Sequence[str]) -> str:
-    """The steps: fills ``history``, and ends with ``pictures`` and ``values`` as they are then.
+    """Write the steps, which fill ``history`` and leave ``pictures`` and ``values`` as they end.
 
     Args:
         rate: how far a step of Adam goes.
-        steady: whether the pictures are moved before each pass.
+        steady: whether the pictures are `moved` before each pass; the script has ``SEED`` then.
         before: lines of the loop that the loss takes.
         loss: expressions whose sum falls; ``values``, ``output`` and ``pictures`` are there.
     """
@@ -118,7 +86,8 @@ def climb(rate: str, *, steady: bool, before: str = "", loss: Sequence[str]) -> 
     return _CLIMB.format(
         rate=rate,
         step="step" if steady or before else "_",
-        seen="moved(pictures, step)" if steady else "pictures",
+        draws=_DRAWS if steady else "",
+        seen=_SEEN.format(SLIGHT) if steady else "pictures",
         before=before,
         loss="\n".join([f"    loss = {first}", *(f"    loss = loss + {cost}" for cost in more)]),
     )
@@ -129,7 +98,7 @@ optimizer = torch.optim.Adam([parameters], lr={rate}, eps=1e-16)  # gradients ca
 history = []
 for {step} in range(STEPS):
     pictures = pictures_of(parameters)
-    output = output_of(as_input({seen}))
+{draws}    output = output_of(as_input({seen}))
     values = values_of(output)
 {before}{loss}
     history.append(values.tolist())
@@ -141,19 +110,15 @@ with torch.no_grad():  # the pictures as they are now, and not moved
     pictures = pictures_of(parameters)
     values = values_of(output_of(as_input(pictures)))"""
 
-VARIATION = '''
-
-def variation(pictures):
-    """How much neighbouring pixels differ, the mean of each picture added up."""
-    down, right = pictures.diff(dim=2).abs(), pictures.diff(dim=3).abs()
-    return down.mean((1, 2, 3)).sum() + right.mean((1, 2, 3)).sum()
-
-'''
+_DRAWS = """\
+    draws = torch.Generator().manual_seed(SEED * 1_000_003 + step)  # anew for each step
+"""
+_SEEN = "moved(pictures, draws, {0.shift}, {0.scale}, {0.degrees})"
 
 
-def levels(recipe: LensRecipe, pictures: str = "pictures") -> str:
-    """Makes ``shown``, RGB of 0 to 255, of an expression for pictures."""
-    colour = ".expand(-1, 3, -1, -1)" if recipe.shape[0] == 1 else ""
+def levels(facts: LensFacts, pictures: str = "pictures") -> str:
+    """Write ``shown``, RGB of 0 to 255, of an expression for pictures."""
+    colour = ".expand(-1, 3, -1, -1)" if facts.shape[0] == 1 else ""
     return (
         f"shown = (255 * {pictures}){colour}.round().to(torch.uint8).movedim(1, -1).numpy()  "
         "# (N, H, W, 3)"

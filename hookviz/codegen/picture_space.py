@@ -1,54 +1,45 @@
-"""Lines of code that make pictures of parameters which climb: a spectrum, or phases alone."""
+"""Write how pictures are made of parameters that are optimized: a spectrum, or phases alone."""
 
-from hookviz.codegen.lens_facts import LensRecipe
+from hookviz.codegen.lens_facts import LensFacts
+from hookviz.codegen.lens_parts import in_order
+from hookviz.codegen.sources import source_of
 from hookviz.codegen.wording import quoted
 from hookviz.images.samples import samples
-from hookviz.synthesis.photographs import colour_factor
+from hookviz.synthesis.photographs import colour_factor, to_pictures, to_plain
+from hookviz.synthesis.picture_space import frequency_scale, from_phases, from_spectrum
 
 
-def fourier(recipe: LensRecipe) -> str:
-    """Makes ``pictures_of``, from spectra to pictures, and what it takes."""
-    grey = recipe.shape[0] == 1
-    code = _FOURIER.format(returns=_GREY if grey else _COLOUR)
-    return code if grey else f"{_colours()}\n{code}"
+def fourier() -> str:
+    """Write ``pictures_of``, from spectra to pictures, with ``SCALE`` and ``COLOURS``."""
+    functions = source_of(frequency_scale, from_spectrum, to_pictures)
+    return in_order(_colours(), functions, _SCALE, _PICTURES_OF.format(plain=_FROM_SPECTRUM))
 
 
 def _colours() -> str:
-    """The colours of photographs as a constant, with all digits that float32 has."""
-    rows = "\n".join(
-        f"        [{', '.join(f'{number:.9g}' for number in row)}]," for row in _factor()
-    )
-    return f"{_COLOURS_SAY}\nCOLOURS = torch.tensor(\n    [\n{rows}\n    ]\n)"
-
-
-def _factor() -> list[list[float]]:
+    """Write the colours of photographs as a constant, with all digits that float32 has."""
     rows: list[list[float]] = colour_factor().tolist()
-    return rows
+    lines = "\n".join(f"        [{', '.join(f'{number:.9g}' for number in row)}]," for row in rows)
+    return f"{_COLOURS_SAY}\nCOLOURS = torch.tensor(\n    [\n{lines}\n    ]\n)"
 
 
 _COLOURS_SAY = """\
 # How red, green and blue go together: COLOURS @ COLOURS.T is, to a factor, their covariance in some
 # photographs. Of independent noise it makes their colours (Olah et al., 2017)."""
-_COLOUR = 'torch.einsum("cd,ndhw->nchw", COLOURS, plain).sigmoid()'
-_GREY = "plain.sigmoid()"
-_FOURIER = '''\
-# How much each frequency of a picture counts: low ones most, as in photographs.
-rows, columns = torch.fft.fftfreq(SIZE[0])[:, None], torch.fft.rfftfreq(SIZE[1])
-SCALE = 1 / (rows**2 + columns**2).sqrt().clamp(min=1 / max(SIZE))
-
+_SCALE = "SCALE = frequency_scale(SIZE)"
+_FROM_SPECTRUM = "from_spectrum(parameters, SCALE, SIZE)"
+_FROM_PHASES = "from_phases(parameters, MAGNITUDE, SIZE)"
+_PICTURES_OF = '''
 
 def pictures_of(parameters):
-    """The pictures of these spectra, (N, C, H, W) in 0…1 (Olah et al., 2017)."""
-    spectrum = torch.view_as_complex(parameters) * SCALE
-    plain = torch.fft.irfft2(spectrum, s=SIZE, norm="ortho") / 4
-    return {returns}
+    """The pictures of these parameters, (N, C, H, W) in 0…1."""
+    return to_pictures({plain}, COLOURS)
 
 '''
 
 
-def noise(recipe: LensRecipe) -> str:
-    """Makes ``parameters``, nearly grey spectra by ``SEEDS``, ``(N, C, H, W // 2 + 1, 2)``."""
-    return _NOISE.format(channels=recipe.shape[0])
+def noise(facts: LensFacts) -> str:
+    """Write ``parameters``, nearly grey spectra by ``SEEDS``, ``(N, C, H, W // 2 + 1, 2)``."""
+    return _NOISE.format(channels=facts.shape[0])
 
 
 _NOISE = """\
@@ -59,18 +50,22 @@ noise = [
 parameters = (0.01 * torch.stack(noise)).requires_grad_()  # real and imaginary parts"""
 
 
-def maco(recipe: LensRecipe) -> str:
-    """Makes ``pictures_of``, from phases to pictures, and ``parameters``, phases by ``SEEDS``."""
-    grey = recipe.shape[0] == 1
-    files = "\n".join(
-        f"    {quoted(each.path.name)}," for each in samples() if each.kind == "photo"
+def maco(facts: LensFacts) -> str:
+    """Write ``pictures_of``, from phases to pictures, and ``parameters``, phases by ``SEEDS``."""
+    photographs = [sample.path.name for sample in samples() if sample.kind == "photo"]
+    return in_order(
+        _colours(),
+        source_of(to_plain, to_pictures, from_phases),
+        _MAGNITUDE.format(
+            files="\n".join(f"    {quoted(name)}," for name in photographs),
+            first="[:1]" if facts.shape[0] == 1 else "",
+        ),
+        _PICTURES_OF.format(plain=_FROM_PHASES),
+        _PHASES,
     )
-    photographs = _PHOTOGRAPHS.format(files=files, first="[:1]" if grey else "")
-    phases = _PHASES.format(returns=_GREY if grey else _COLOUR)
-    return f"{_colours()}\n{photographs}\n{phases}"
 
 
-_PHOTOGRAPHS = '''\
+_MAGNITUDE = '''\
 # MACO: the spectrum's magnitude is that of photographs, and phases alone climb (Fel et al., 2023).
 # These are in HookViz's folder assets/samples; with others there are other pictures.
 PHOTOGRAPHS = (
@@ -87,21 +82,13 @@ def plain_of(file):
     image.draft("RGB", (256, 256))
     square = ImageOps.fit(image.convert("RGB"), (256, 256)).resize(SIZE[::-1])
     levels = torch.tensor(np.array(square)).movedim(-1, 0) / 255
-    return torch.einsum("dc,chw->dhw", COLOURS.inverse(), levels.clamp(0.02, 0.98).logit())
+    return to_plain(levels, COLOURS)
 
 
 spectra = torch.fft.rfft2(torch.stack([plain_of(file) for file in PHOTOGRAPHS]), norm="ortho")
 MAGNITUDE = spectra.abs().mean(0){first}'''
-_PHASES = '''
-
-def pictures_of(parameters):
-    """The pictures of these phases, (N, C, H, W) in 0…1."""
-    spectrum = torch.polar(MAGNITUDE.expand_as(parameters), parameters)
-    plain = torch.fft.irfft2(spectrum, s=SIZE, norm="ortho")
-    return {returns}
-
-
+_PHASES = """\
 noise = [
     torch.rand(MAGNITUDE.shape, generator=torch.Generator().manual_seed(seed)) for seed in SEEDS
 ]
-parameters = (2 * math.pi * torch.stack(noise)).requires_grad_()'''
+parameters = (2 * math.pi * torch.stack(noise)).requires_grad_()"""

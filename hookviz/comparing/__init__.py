@@ -1,4 +1,4 @@
-"""Two of a kind beside each other: maps, captures, and networks over many images.
+"""Compare two of a kind: maps, captures, and networks over many images.
 
 Numbers in, numbers out; pictures of them are made by `hookviz.drawing`. Imports drawing,
 capturing, hooking and the top files. What one activation alone tells belongs into `explaining`.

@@ -1,4 +1,4 @@
-"""Two captures side by side: which of their layers can be compared, and what differs in them."""
+"""Compare two captures: pair the layers that can be compared and measure how they differ."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ _HEAD = (
 
 @dataclass(frozen=True, eq=False)
 class LayerComparison:
-    """One activation of A beside one of B, of the same shape.
+    """One activation of A beside the activation of B that it is compared with, of the same shape.
 
     Attributes:
         a: A's activation.
@@ -39,23 +39,23 @@ class LayerComparison:
 
     @property
     def name(self) -> str:
-        """The written address in A, and the one in B where that is another."""
+        """Written address in A, with the one in B where that is another."""
         first, second = str(self.a.address), str(self.b.address)
         return first if first == second else f"{first} and {second}"
 
     @property
     def difference(self) -> Activation:
-        """B - A, float32, ``(C, H, W)``, under A's address: above zero is what B has more of."""
+        """B - A, float32, ``(C, H, W)``, under A's address: above zero where B is larger."""
         return replace(self.a, values=self.b.values - self.a.values)
 
     def grid(
         self, *, top: int | None = None, colormap: str | None = None, depth: int | None = None
     ) -> Grid:
-        """The difference, B - A, drawn with the same distance below and above zero.
+        """Draw the difference, B - A, on a colour scale that is symmetric about zero.
 
         Args:
-            top: the so many most changed channels, the most changed first; without, all channels
-                in the layer's own order.
+            top: number of most changed channels to draw, the most changed first; by default all
+                channels in the layer's own order.
             colormap: as `make_grid` has it.
             depth: which slice of a volume; the middle one by default.
 
@@ -84,18 +84,18 @@ class LayerComparison:
     def _row(self) -> tuple[str, ...]:
         means = self.channels.means
         changed = int(self.channels.most_changed[0])
-        by = float(self.channels.mean_absolute_difference[changed])
+        difference = float(self.channels.mean_absolute_difference[changed])
         return (
             self.name,
             times(self.a.values.shape),
             *(number(mean) for mean in means),
-            f"{changed} (by {number(by)})",
+            f"{changed} (by {number(difference)})",
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Mapping[str, LayerComparison]):
-    """Two captures, layer beside layer; by written address in A, in A's order of execution.
+    """The compared layers of two captures: a mapping by A's written address, in order of execution.
 
     Attributes:
         a: the one that is compared with.
@@ -111,10 +111,10 @@ class Comparison(Mapping[str, LayerComparison]):
 
     @cached_property
     def _by_address(self) -> dict[str, LayerComparison]:
-        return {str(each.a.address): each for each in self.layers}
+        return {str(layer.a.address): layer for layer in self.layers}
 
     def __getitem__(self, address: str) -> LayerComparison:
-        """What is compared with the activation at a written address of A.
+        """Return the comparison of the activation at a written address of A.
 
         Raises:
             UnknownLayerError: nothing is; also a `KeyError`, as of any mapping.
@@ -138,7 +138,7 @@ class Comparison(Mapping[str, LayerComparison]):
         colormap: str | None = None,
         depth: int | None = None,
     ) -> Grid:
-        """The difference of a layer, as `LayerComparison.grid` draws it; of the first by default.
+        """Draw the difference of a layer (of the first by default) as `LayerComparison.grid` does.
 
         Raises:
             UnknownLayerError: that layer was not compared.
@@ -156,13 +156,14 @@ class Comparison(Mapping[str, LayerComparison]):
         return chosen.grid(top=top, colormap=colormap, depth=depth)
 
     def _repr_html_(self) -> str:
-        """What is compared, and the numbers of each layer, for a notebook."""
+        """Return HTML for a notebook: what is compared, and the numbers of each layer."""
         about = " and ".join(
-            f"{name}: {each.model}, {each.weights} weights, input {times(each.input.shape[1:])}"
-            for name, each in (("A", self.a), ("B", self.b))
+            f"{name}: {capture.model}, {capture.weights} weights, "
+            f"input {times(capture.input.shape[1:])}"
+            for name, capture in (("A", self.a), ("B", self.b))
         )
         html = markup.element("p", f"{about}. Numbers are means over the channels.")
-        rows = [each._row for each in self.layers]
+        rows = [layer._row for layer in self.layers]
         compared, is_open = markup.table(_HEAD, rows), len(rows) <= _MOST_ROWS
         html += markup.details(f"{len(rows):,} compared", compared, is_open=is_open)
         if self.left_out:
@@ -174,7 +175,7 @@ class Comparison(Mapping[str, LayerComparison]):
 def compare(
     a: Capture, b: Capture, layer: str | None = None, other_layer: str | None = None
 ) -> Comparison:
-    """Two captures beside each other: how alike each layer's channels are, and how they differ.
+    """Compare two captures, layer by layer: how alike their channels are and how they differ.
 
     By default every activation is compared that both have under one address (layer, call and part
     of the output) and in one shape. The channels are the first dimension, or the last one where an
@@ -195,16 +196,16 @@ def compare(
     >>> model = hookviz.load_model("shapesnet")
     >>> files = ("assets/samples/star.jpg", "assets/samples/cat.jpg")
     >>> a, b = (hookviz.capture(model, file) for file in files)
-    >>> found = hookviz.compare(a, b)
-    >>> len(found), found["stem.first.conv"].channels.most_changed[:3]
+    >>> comparison = hookviz.compare(a, b)
+    >>> len(comparison), comparison["stem.first.conv"].channels.most_changed[:3]
     (10, array([26, 19, 21]))
-    >>> found["stem.first.conv"].difference.values.shape  # of B - A, (C, H, W)
+    >>> comparison["stem.first.conv"].difference.values.shape  # of B - A, (C, H, W)
     torch.Size([32, 64, 64])
     """
-    for name, given in (("a", a), ("b", b)):
-        if not isinstance(given, Capture):
+    for name, value in (("a", a), ("b", b)):
+        if not isinstance(value, Capture):
             raise HookVizError(
-                f"{name}={shorten(repr(given))} is no capture; compare takes two of what "
+                f"{name}={shorten(repr(value))} is no capture; compare takes two of what "
                 "hookviz.capture gives."
             )
     pairs, left_out = pairs_of(a, b, layer, other_layer)
@@ -221,7 +222,7 @@ def _channels_first(activation: Activation) -> Tensor:
 
 
 class _NotComparedError(UnknownLayerError, KeyError):
-    """An `UnknownLayerError` that a mapping may raise."""
+    """An `UnknownLayerError` that is a `KeyError` too, as a mapping has to raise."""
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would show the quoted representation

@@ -1,4 +1,4 @@
-"""What two models make of the same images: the means of channels, image after image."""
+"""Compute the mean of each channel of two models, image after image."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ Means = Mapping[str, NDArray[np.float32]]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Side:
-    """One of two models, and which of its layers are looked at.
+    """One of two models, with the layers to look at and how its inputs are prepared.
 
     Attributes:
         model: from `load_model` or `wrap`.
@@ -43,7 +43,7 @@ class Side:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BothMeans:
-    """The means of both models' channels over the maps, a row an image.
+    """Channel means of both models over their maps, a row for each image.
 
     Attributes:
         a, b: float32 ``(N, C)`` by written address, in order of execution.
@@ -59,7 +59,7 @@ class BothMeans:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MeansWork:
-    """Makes the means of both models' channels of each image of a shard, or says why not.
+    """Work for an engine: compute the channel means of both models for each image of a shard.
 
     Attributes:
         a: one model; `b` may be the same object, and then an image goes through once.
@@ -72,28 +72,28 @@ class MeansWork:
     needs: Needs = field(default_factory=Needs)
 
     def names(self, shard: ImageShard) -> tuple[str, ...]:
-        """What the images of a shard are called."""
+        """Return the names of the images of a shard."""
         return shard.names
 
     def __call__(
         self, shard: ImageShard, report: ReportImages
     ) -> dict[str, tuple[Means, Means] | HookVizError]:
-        """The means of each image, by its name."""
+        """Return by image name the means of A and of B, or the error that kept the image out."""
         count, left_out = len(shard.names), 0
         reporter = ProgressReporter(lambda share: report(count * share, left_out), count)
-        found: dict[str, tuple[Means, Means] | HookVizError] = {}
+        outcomes: dict[str, tuple[Means, Means] | HookVizError] = {}
         for name, image in zip(shard.names, shard.images, strict=True):
             try:
-                found[name] = _of_both(self.a, self.b, image, reporter)
+                outcomes[name] = _means_of_both(self.a, self.b, image, reporter)
             except (UnknownNameError, SettingError):
                 raise  # the same would happen with every image
             except HookVizError as error:
                 if reporter.was_ended_by(error):
                     raise
-                found[name] = error
+                outcomes[name] = error
                 left_out += 1
             reporter.step()
-        return found
+        return outcomes
 
 
 def channel_means(
@@ -103,7 +103,7 @@ def channel_means(
     progress: Progress,
     engine: Engine = in_this_process,
 ) -> BothMeans:
-    """The means of all channels over their maps, of both models for each image.
+    """Compute the mean of each channel over its map, of both models for each image.
 
     One image goes through at a time, and nothing but its means is kept. One that can't be read,
     that a model can't take, that gives NaN or runs other layers than the images before it is left
@@ -113,8 +113,8 @@ def channel_means(
         a: one model; `b` may be the same object, and then an image goes through once.
         b: another one.
         images: anything that `capture` takes, by name.
-        progress: told the share done; what it raises ends the run.
-        engine: what goes through the images.
+        progress: called with the share done; what it raises ends the run.
+        engine: runs the work on the images.
 
     Raises:
         HookVizError: no image went through.
@@ -135,7 +135,7 @@ def channel_means(
                 if isinstance(means, HookVizError):
                     raise means
                 if rows:
-                    _check_alike(means, rows[0])
+                    _check_same_layers(means, rows[0])
             except HookVizError as error:
                 failed[name] = error
             else:
@@ -148,34 +148,36 @@ def channel_means(
         raise HookVizError(f"No image went through. {shorten(name)}: {reason}") from reason
     first = _stacked([means[0] for means in rows])
     second = first if a is b else _stacked([means[1] for means in rows])
-    told = {name: str(error) for name, error in failed.items()}
-    return BothMeans(first, second, tuple(names), told)
+    reasons = {name: str(error) for name, error in failed.items()}
+    return BothMeans(first, second, tuple(names), reasons)
 
 
-def _of_both(a: Side, b: Side, image: Any, reporter: ProgressReporter) -> tuple[Means, Means]:
-    read = image
+def _means_of_both(a: Side, b: Side, image: Any, reporter: ProgressReporter) -> tuple[Means, Means]:
+    decoded = image
     if not isinstance(image, Tensor | ModelInput):
-        read = reading.read(image)  # once for both
+        decoded = reading.read(image)  # once for both
     if a is b:
-        means = _of_one(a, read, reporter.within)
+        means = _means_of(a, decoded, reporter.within)
         return means, means
-    first = _of_one(a, read, lambda share: reporter.within(share / 2))
-    return first, _of_one(b, read, lambda share: reporter.within((1 + share) / 2))
+    first = _means_of(a, decoded, lambda share: reporter.within(share / 2))
+    return first, _means_of(b, decoded, lambda share: reporter.within((1 + share) / 2))
 
 
-def _of_one(side: Side, image: Any, progress: Progress) -> Means:
-    """The means of all channels that are looked at, ``(C,)`` for each written address."""
-    taken = inputs.prepare(side.model, image, size=side.size, whole=side.whole)
-    capture = capturing.capture(side.model, taken, side.layers, logits=False, progress=progress)
+def _means_of(side: Side, image: Any, progress: Progress) -> Means:
+    """Return the means of one model's channels for an image, ``(C,)`` by written address."""
+    model_input = inputs.prepare(side.model, image, size=side.size, whole=side.whole)
+    capture = capturing.capture(
+        *(side.model, model_input, side.layers), logits=False, progress=progress
+    )
     modules = dict(side.model.network.named_modules(remove_duplicate=False))
-    ratio = taken.tensor.shape[-2] / taken.tensor.shape[-1]
+    ratio = model_input.tensor.shape[-2] / model_input.tensor.shape[-1]
     means = {}
     for address, activation in capture.items():
-        found = vector(activation, modules[activation.layer], ratio)
-        if np.iscomplexobj(found) or not np.isfinite(found).all():
-            kind = "complex numbers" if np.iscomplexobj(found) else "NaN or infinite values"
+        values = vector(activation, modules[activation.layer], ratio)
+        if np.iscomplexobj(values) or not np.isfinite(values).all():
+            kind = "complex numbers" if np.iscomplexobj(values) else "NaN or infinite values"
             raise HookVizError(f"{address} of {side.model.title} puts out {kind} for it.")
-        means[address] = found
+        means[address] = values
     if not means:
         raise HookVizError(
             f"{side.model.title} has no conv layer to look at; name others, as list_layers(model, "
@@ -184,20 +186,21 @@ def _of_one(side: Side, image: Any, progress: Progress) -> Means:
     return means
 
 
-def _check_alike(means: tuple[Means, Means], first: tuple[Means, Means]) -> None:
-    """Refuse an image for which a model runs something else than for the first."""
+def _check_same_layers(means: tuple[Means, Means], first: tuple[Means, Means]) -> None:
+    """Raise if a model runs other layers for this image than it did for the first."""
     for these, those in zip(means, first, strict=True):
-        sizes, before = ({at: len(row) for at, row in each.items()} for each in (these, those))
+        sizes, before = ({name: len(row) for name, row in side.items()} for side in (these, those))
         if sizes != before:
-            at = next(each for each in {**before, **sizes} if sizes.get(each) != before.get(each))
+            layers = {**before, **sizes}
+            layer = next(name for name in layers if sizes.get(name) != before.get(name))
             raise HookVizError(
-                f"{at} has {sizes.get(at, 0):,} channels for it and {before.get(at, 0):,} for the "
-                "first image: the network takes another way."
+                f"{layer} has {sizes.get(layer, 0):,} channels for it and "
+                f"{before.get(layer, 0):,} for the first image: the network takes another way."
             )
 
 
 def _stacked(rows: Sequence[Means]) -> Means:
     stacked = {address: np.stack([row[address] for row in rows]) for address in rows[0]}
-    for each in stacked.values():
-        each.setflags(write=False)
+    for means in stacked.values():
+        means.setflags(write=False)
     return stacked

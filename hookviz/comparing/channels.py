@@ -1,4 +1,4 @@
-"""How alike two activations of one shape are, channel by channel."""
+"""Compare two activations of one shape channel by channel: correlation, difference and cosine."""
 
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ _CHUNK = 1 << 16  # values at a time: their float64 copies stay in the processor
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ChannelComparison:
-    """How alike the channels of A and B are, each with the one of its own number.
+    """Similarity of each channel of A to the channel of B that has the same number.
 
     A channel with NaN in it has NaN for all three numbers. One with an infinite value has NaN for
     correlation and cosine; its difference is infinite, or NaN where both are infinite in one cell.
@@ -55,7 +55,7 @@ class ChannelComparison:
 
 
 def compare_maps(a: Tensor, b: Tensor) -> ChannelComparison:
-    """How alike two activations of one shape are, channel by channel.
+    """Compare two activations of one shape, channel by channel.
 
     Correlation is ``Σ(a-ā)(b-b̄) / √(Σ(a-ā)² Σ(b-b̄)²)`` and cosine ``Σab / √(Σa² Σb²)``, over the
     cells of a channel, computed in float64.
@@ -69,8 +69,8 @@ def compare_maps(a: Tensor, b: Tensor) -> ChannelComparison:
 
     >>> from hookviz.comparing.channels import compare_maps
     >>> a = torch.arange(8.0).reshape(2, 2, 2)  # (C, H, W)
-    >>> found = compare_maps(a, a * torch.tensor([2.0, -1.0])[:, None, None])
-    >>> found.correlation.tolist(), found.most_changed.tolist()
+    >>> comparison = compare_maps(a, a * torch.tensor([2.0, -1.0])[:, None, None])
+    >>> comparison.correlation.tolist(), comparison.most_changed.tolist()
     ([1.0, -1.0], [1, 0])
     """
     first, second = _rows(a, b)
@@ -79,17 +79,17 @@ def compare_maps(a: Tensor, b: Tensor) -> ChannelComparison:
     with np.errstate(all="ignore"):  # what is NaN or infinite comes out as NaN
         for start in range(0, len(first), step):
             part = slice(start, start + step)
-            numbers[:, part] = _three(first[part], second[part])
+            numbers[:, part] = _numbers(first[part], second[part])
     correlation, difference, cosine = numbers
     largest_first = np.where(np.isnan(difference), -np.inf, -difference)
     order = np.lexsort((~np.isnan(difference), largest_first)).astype(np.int64)
-    for each in (correlation, difference, cosine, order):
-        each.setflags(write=False)
+    for array in (correlation, difference, cosine, order):
+        array.setflags(write=False)
     return ChannelComparison(correlation, difference, cosine, order)
 
 
 def _rows(a: Tensor, b: Tensor) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
-    """Both as a row a channel, ``(C, cells)``."""
+    """Return both as NumPy arrays with a row for each channel, ``(C, cells)``."""
     if a.shape != b.shape:
         raise HookVizError(
             say(
@@ -105,7 +105,7 @@ def _rows(a: Tensor, b: Tensor) -> tuple[NDArray[np.generic], NDArray[np.generic
         )
     if a.is_complex() or b.is_complex():
         raise HookVizError(say("Complex numbers are not compared; give their .abs() or .real."))
-    first, second = (_real(each).reshape(len(each), -1).numpy() for each in (a, b))
+    first, second = (_real(maps).reshape(len(maps), -1).numpy() for maps in (a, b))
     return first, second
 
 
@@ -114,8 +114,8 @@ def _real(values: Tensor) -> Tensor:
     return plain if plain.element_size() > 2 and plain.is_floating_point() else plain.double()
 
 
-def _three(first: NDArray[np.generic], second: NDArray[np.generic]) -> Floats:
-    """Correlation, mean absolute difference and cosine of some channels, ``(3, channels)``."""
+def _numbers(first: NDArray[np.generic], second: NDArray[np.generic]) -> Floats:
+    """Return correlation, mean absolute difference and cosine of a few channels, ``(3, C)``."""
     x, y = first.astype(np.float64), second.astype(np.float64)
     cosine = _cosine(x, y)
     difference = np.abs(y - x).mean(1)
@@ -128,8 +128,8 @@ def _three(first: NDArray[np.generic], second: NDArray[np.generic]) -> Floats:
 def _cosine(x: Floats, y: Floats) -> Floats:
     products = (np.einsum("ij,ij->i", *pair) for pair in ((x, y), (x, x), (y, y)))
     both, of_x, of_y = products
-    found: Floats = np.clip(both / np.sqrt(of_x * of_y), -1, 1)
-    return found
+    cosine: Floats = np.clip(both / np.sqrt(of_x * of_y), -1, 1)
+    return cosine
 
 
 def _size(values: Tensor) -> str:

@@ -1,4 +1,4 @@
-"""Linear CKA: how alike layers are by which inputs they find alike, whatever their channels are.
+"""Compute linear CKA: how similar two layers are, by which images each of them finds similar.
 
 Kornblith et al., "Similarity of Neural Network Representations Revisited", 2019
 (https://arxiv.org/abs/1905.00414). The unbiased estimate of HSIC is Song et al.'s, "Supervised
@@ -21,21 +21,20 @@ Rows = NDArray[np.floating[Any]]
 """A row for each image, ``(N, D)``."""
 
 LEAST_IMAGES = 4
-"""That the unbiased estimate needs: its denominators have N - 3 in them."""
+"""Images that the unbiased estimate needs: its denominators contain N - 3."""
 
-_NOBODY: Mapping[str, str] = MappingProxyType({})
-_AT_ONCE = 1 << 24  # numbers of Gram matrices in memory at once, 128 MB
+_NONE: Mapping[str, str] = MappingProxyType({})
+_MOST_NUMBERS = 1 << 24  # numbers of Gram matrices in memory at once, 128 MB
 
 
 def linear_cka(first: Sequence[Rows], second: Sequence[Rows], *, unbiased: bool = True) -> Floats:
-    """Linear CKA of each of `first` with each of `second`, float64 ``(A, B)``, at most 1.
+    """Return the linear CKA of each of `first` with each of `second`: float64 ``(A, B)``, up to 1.
 
     ``HSIC(K, L) / √(HSIC(K, K) HSIC(L, L))`` of the Gram matrices ``K = XXᵀ`` and ``L = YYᵀ``. It
     stays the same where a layer is turned (an orthogonal map) or scaled as a whole. NaN where
     a layer gives all images the same row.
 
-    The Gram matrices, ``(N, N)`` each, are never there as a whole, so N is bounded by what holds
-    the rows themselves.
+    The Gram matrices, ``(N, N)`` each, are never in memory as a whole: the rows themselves bound N.
 
     Args:
         first: ``(N, D)`` for each layer, a row an image, finite; D can be another for each.
@@ -48,29 +47,29 @@ def linear_cka(first: Sequence[Rows], second: Sequence[Rows], *, unbiased: bool 
     """
     count = len(first[0])
     check_count(count, unbiased=unbiased)
-    every = [*first, *second]
+    layers = [*first, *second]
     others = len(first)  # where the second ones begin
     cross = np.zeros((len(first), len(second)))
-    own = np.zeros(len(every))
-    for part in _parts(count, len(every)):
-        grams = np.empty((len(every), len(range(count)[part]), count))
-        for rows, gram in zip(every, grams, strict=True):
+    own = np.zeros(len(layers))
+    for part in _row_slices(count, len(layers)):
+        grams = np.empty((len(layers), len(range(count)[part]), count))
+        for rows, gram in zip(layers, grams, strict=True):
             _put_gram(gram, _centred(rows), part, diagonal=not unbiased)
-        flat = grams.reshape(len(every), -1)
+        flat = grams.reshape(len(layers), -1)
         cross += flat[:others] @ flat[others:].T
         own += np.einsum("ij,ij->i", flat, flat)
     if unbiased:
-        sums = np.stack([_row_sums(_centred(rows)) for rows in every])
+        sums = np.stack([_row_sums(_centred(rows)) for rows in layers])
         cross += _rest(sums[:others], sums[others:])
         own += np.array([_rest(row[None], row[None])[0, 0] for row in sums])
     with np.errstate(invalid="ignore", divide="ignore"):  # of a layer that is always the same
         scale = np.sqrt(np.outer(own[:others], own[others:]))
-        found: Floats = np.clip(cross / scale, -1, 1)
-    return found
+        cka: Floats = np.clip(cross / scale, -1, 1)
+    return cka
 
 
-def check_count(count: int, *, unbiased: bool, left_out: Mapping[str, str] = _NOBODY) -> None:
-    """Nothing, where there are images enough for CKA.
+def check_count(count: int, *, unbiased: bool, left_out: Mapping[str, str] = _NONE) -> None:
+    """Raise if there are too few images for CKA.
 
     Args:
         count: how many there are.
@@ -94,14 +93,14 @@ def check_count(count: int, *, unbiased: bool, left_out: Mapping[str, str] = _NO
     )
 
 
-def _parts(count: int, layers: int) -> Iterator[slice]:
-    """The rows of all Gram matrices in parts that fit into memory together."""
-    step = max(1, _AT_ONCE // (count * layers))
+def _row_slices(count: int, layers: int) -> Iterator[slice]:
+    """Yield slices of rows so that these rows of all Gram matrices fit into memory together."""
+    step = max(1, _MOST_NUMBERS // (count * layers))
     return (slice(start, start + step) for start in range(0, count, step))
 
 
 def _put_gram(gram: Floats, values: Floats, part: slice, *, diagonal: bool) -> None:
-    """Some rows of the Gram matrix of centred `values` into `gram`, ``(part, N)``."""
+    """Write the rows `part` of the Gram matrix of centred `values` into `gram`, ``(part, N)``."""
     np.matmul(values[part], values.T, out=gram)
     if not diagonal:
         here = np.arange(len(values))[part]
@@ -109,13 +108,13 @@ def _put_gram(gram: Floats, values: Floats, part: slice, *, diagonal: bool) -> N
 
 
 def _row_sums(values: Floats) -> Floats:
-    """The sums of the Gram matrix's rows without its diagonal, ``(N,)``."""
+    """Return the row sums of the Gram matrix without its diagonal, ``(N,)``."""
     sums: Floats = values @ values.sum(0) - np.einsum("ij,ij->i", values, values)
     return sums
 
 
 def _rest(first: Floats, second: Floats) -> Floats:
-    """The two terms of the unbiased HSIC beside tr(KL), by the row sums of each, ``(A, B)``.
+    """Return what the unbiased HSIC adds to tr(KL), from the Gram matrices' row sums, ``(A, B)``.
 
     All three terms are in units of N (N - 3), which CKA loses.
     """
@@ -126,7 +125,7 @@ def _rest(first: Floats, second: Floats) -> Floats:
 
 
 def _centred(rows: Rows) -> Floats:
-    """Columns about their means, in units of the largest value: squares stay within range."""
+    """Centre the columns and divide by the largest value, so that squares stay within range."""
     wide = rows.astype(np.float64)
     wide -= wide[0].copy()  # so that a column of equal numbers is 0, and not off by a rounding
     wide -= wide.mean(0)

@@ -1,4 +1,4 @@
-"""Which channel of another layer is most like each channel of one, over many images."""
+"""Find for each channel of a layer the most correlated channel of another, over many images."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +12,7 @@ Rows = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ChannelMatches:
-    """For each channel of A's layer the channel of B's layer that it is most like.
+    """For each channel of A's layer the most correlated channel of B's layer.
 
     Attributes:
         layer: A's, by its written address.
@@ -34,7 +34,7 @@ class ChannelMatches:
 
 
 def best_matches(first: Rows, second: Rows) -> tuple[NDArray[np.int64], Floats]:
-    """For each column of `first` the column of `second` of the highest correlation, and that.
+    """Return for each column of `first` the most correlated column of `second`, and how much it is.
 
     A channel that falls where another one rises is another detector, so -0.9 is no match. Of equal
     ones it is the lower number. A column that is the same for all images has no correlation: it
@@ -44,26 +44,26 @@ def best_matches(first: Rows, second: Rows) -> tuple[NDArray[np.int64], Floats]:
         first: ``(N, C)``, a row an image, finite.
         second: ``(N, D)`` of the same images.
     """
-    one, other = _standard(first), _standard(second)
+    one, other = _standardised(first), _standardised(second)
     varies = other.any(0)
     best = np.full(one.shape[1], -1, np.int64)
-    found = np.full(one.shape[1], np.nan)
+    correlations = np.full(one.shape[1], np.nan)
     if varies.any():
-        alike = np.where(varies, one.T @ other, -np.inf)
+        products = np.where(varies, one.T @ other, -np.inf)
         known = one.any(0)
-        best[known] = alike.argmax(1)[known]
-        found[known] = np.clip(alike.max(1)[known], -1, 1)
-    for each in (best, found):
-        each.setflags(write=False)
-    return best, found
+        best[known] = products.argmax(1)[known]
+        correlations[known] = np.clip(products.max(1)[known], -1, 1)
+    for array in (best, correlations):
+        array.setflags(write=False)
+    return best, correlations
 
 
-def _standard(rows: Rows) -> Floats:
-    """Columns about their means and of length 1; of zeros where a column has one value alone."""
+def _standardised(rows: Rows) -> Floats:
+    """Centre the columns and scale them to length 1; a constant column becomes zeros."""
     wide = rows.astype(np.float64)
     wide -= wide[0].copy()  # so that a column of equal numbers is 0, and not off by a rounding
     wide -= wide.mean(0)
     wide /= np.abs(wide).max(0, initial=0) + (wide == 0).all(0)
     lengths = np.sqrt(np.einsum("ij,ij->j", wide, wide))
-    standard: Floats = wide / np.where(lengths == 0, 1, lengths)
-    return standard
+    standardised: Floats = wide / np.where(lengths == 0, 1, lengths)
+    return standardised

@@ -1,4 +1,4 @@
-"""Two networks over many images: how alike any two of their layers are, and which channels pair."""
+"""Compare two networks over many images: the similarity of their layers, and matching channels."""
 
 import csv
 import io
@@ -29,7 +29,7 @@ _FEW = 50  # images below which it is said that chance is at work
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """How alike the layers of two models are over a set of images.
+    """Linear CKA of each layer of model A with each of model B, over a set of images.
 
     Attributes:
         models: the names of A and B.
@@ -56,19 +56,19 @@ class Similarity:
     _means: tuple[Means, Means] = field(repr=False)
 
     def nearest(self) -> dict[str, tuple[str, float]]:
-        """For each layer of A the layer of B of the highest CKA, and that; None is left out.
+        """Return for each layer of A the layer of B of the highest CKA, and that CKA.
 
-        Of equal ones it is the first in order of execution.
+        Of equal ones it is the first in order of execution. A layer without any CKA is left out.
         """
-        found = {}
+        nearest = {}
         for layer, row in zip(self.layers, self.cka, strict=True):
             if not np.isnan(row).all():
                 best = int(np.nanargmax(row))
-                found[layer] = self.other_layers[best], float(row[best])
-        return found
+                nearest[layer] = self.other_layers[best], float(row[best])
+        return nearest
 
     def matches(self, layer: str, other_layer: str | None = None) -> ChannelMatches:
-        """For each channel of A's layer the best-matching channel of B's.
+        """Return for each channel of A's layer the best-matching channel of B's.
 
         Two channels match by the correlation of their means over the maps, image by image: whether
         they rise and fall together from one image to the next, wherever in the image. With few
@@ -84,8 +84,8 @@ class Similarity:
 
         >>> model = hookviz.load_model("shapesnet")
         >>> images = [f"assets/samples/{name}.jpg" for name in ("cat", "dots", "star", "heart")]
-        >>> found = hookviz.similarity(model, model, images)
-        >>> found.matches("stage3.first.conv", "stage3.first.conv").channels[:4]
+        >>> result = hookviz.similarity(model, model, images)
+        >>> result.matches("stage3.first.conv", "stage3.first.conv").channels[:4]
         array([0, 1, 2, 3])
         """
         if layer not in self.layers:
@@ -104,7 +104,7 @@ class Similarity:
         return ChannelMatches(layer, other_layer, *best_matches(first[layer], second[other_layer]))
 
     def figure(self, *, colormap: str = "viridis", title: str | None = None) -> "Figure":
-        """The matrix as a figure, A's first layer at the top and B's at the left, from 0 to 1.
+        """Draw the matrix, 0 to 1, with A's first layer at the top and B's at the left.
 
         Raises:
             SettingError: there is no such colormap.
@@ -121,7 +121,9 @@ class Similarity:
         )
 
     def figure_bytes(self, format: str = "png", dpi: int = 150) -> bytes:  # noqa: A002 - as savefig
-        """The `figure` as a file: ``"png"``, ``"pdf"`` or ``"svg"``. Threads draw one by one.
+        """Return the `figure` as a file: ``"png"``, ``"pdf"`` or ``"svg"``.
+
+        Only one thread draws at a time.
 
         Raises:
             SettingError: `format` is none of these.
@@ -129,7 +131,7 @@ class Similarity:
         return figure_file(self.figure, format, dpi=dpi)
 
     def csv(self) -> str:
-        """The matrix as comma-separated text: a row for each layer of A, a column for each of B.
+        """Return the matrix as CSV: a row for each layer of A, a column for each of B.
 
         Every number with all its digits, ``nan`` where there is none.
         """
@@ -142,7 +144,7 @@ class Similarity:
 
     @property
     def note(self) -> str:
-        """What to beware of in these numbers; empty where there are images enough."""
+        """Warning that few images make these numbers uncertain; empty where there are enough."""
         if len(self.names) >= _FEW:
             return ""
         return (
@@ -163,7 +165,7 @@ class Similarity:
         return first, second
 
     def _repr_html_(self) -> str:
-        """The matrix as a picture, and the nearest layer of each, for a notebook."""
+        """Return HTML for a notebook: the matrix as a picture, and the nearest layer of each."""
         first, second = self._named
         html = markup.element("p", f"{first} and {second}, {self._images}. {self.note}")
         html += markup.image(self.figure_bytes(dpi=80), "How alike the layers are, by linear CKA")
@@ -189,7 +191,7 @@ def similarity(
     progress: Progress = ignore,
     engine: str | Engine = "local",
 ) -> Similarity:
-    """How alike each layer of one model is to each layer of another, by linear CKA over images.
+    """Compare each layer of one model with each layer of another, by linear CKA over images.
 
     Two layers are alike where they find the same images alike (Kornblith et al., 2019,
     https://arxiv.org/abs/1905.00414), whatever the shapes of their maps and the order of their
@@ -197,7 +199,7 @@ def similarity(
     each image. Nothing but these rows stays in memory, 4 bytes a channel and image.
 
     Each image goes through each model once. One that can't be read, or that a model can't take, is
-    left out and told in `Similarity.failed`; the others go on.
+    left out and named in `Similarity.failed`; the others go on.
 
     Args:
         model_a: from `load_model` or `wrap`.
@@ -209,8 +211,8 @@ def similarity(
         whole: take in the whole images instead of their centre crops.
         unbiased: estimate CKA without bias, as in `linear_cka`; with fewer images than channels
             the plain one of the paper says that anything is alike.
-        progress: told the share done; what it raises ends the run.
-        engine: what goes through the images: ``"local"``, ``"ray"`` or ``"ray://HOST:PORT"``, as
+        progress: called with the share done; what it raises ends the run.
+        engine: runs the work on the images: ``"local"``, ``"ray"`` or ``"ray://HOST:PORT"``, as
             docs/scaling.md says.
 
     Raises:
@@ -226,10 +228,10 @@ def similarity(
     >>> hookviz.similarity(model, other, images).cka.shape  # (layers of A, layers of B)
     (10, 10)
     """
-    for name, given in (("model_a", model_a), ("model_b", model_b)):
-        if not isinstance(given, Model):
+    for name, value in (("model_a", model_a), ("model_b", model_b)):
+        if not isinstance(value, Model):
             raise HookVizError(
-                f"{name}={shorten(repr(given))} is no model; give what hookviz.load_model or "
+                f"{name}={shorten(repr(value))} is no model; give what hookviz.load_model or "
                 "hookviz.wrap gives."
             )
     listed = dict(images) if isinstance(images, Mapping) else named(images)
@@ -238,21 +240,21 @@ def similarity(
     b = Side(model_b, _names(other_layers), size, whole)
     if model_a is model_b and a.layers == b.layers:
         b = a  # an image goes through once
-    found = channel_means(a, b, listed, progress, engine_of(engine))
-    check_count(len(found.names), unbiased=unbiased, left_out=found.failed)
-    cka = linear_cka([*found.a.values()], [*found.b.values()], unbiased=unbiased)
+    means = channel_means(a, b, listed, progress, engine_of(engine))
+    check_count(len(means.names), unbiased=unbiased, left_out=means.failed)
+    cka = linear_cka([*means.a.values()], [*means.b.values()], unbiased=unbiased)
     cka.setflags(write=False)
     return Similarity(
         models=(model_a.name, model_b.name),
         weights=(model_a.weights, model_b.weights),
         digests=(model_a.digest, model_b.digest),
-        layers=tuple(found.a),
-        other_layers=tuple(found.b),
+        layers=tuple(means.a),
+        other_layers=tuple(means.b),
         cka=cka,
         unbiased=unbiased,
-        names=found.names,
-        failed=found.failed,
-        _means=(found.a, found.b),
+        names=means.names,
+        failed=means.failed,
+        _means=(means.a, means.b),
     )
 
 

@@ -1,4 +1,4 @@
-"""Which activations of two captures can stand beside each other."""
+"""Pair the activations of two captures that can be compared, or say why they can't."""
 
 from collections.abc import Iterable, Mapping
 from itertools import product
@@ -17,7 +17,7 @@ _SUGGESTED = 3  # pairs that an error names
 def pairs_of(
     a: Capture, b: Capture, layer: str | None = None, other_layer: str | None = None
 ) -> tuple[tuple[Pair, ...], dict[str, str]]:
-    """What of A stands beside what of B, in A's order; and why the rest of A is left out.
+    """Return the pairs of activations in A's order, and why the rest of A is left out.
 
     Args:
         a: one capture.
@@ -34,26 +34,26 @@ def pairs_of(
     is_pair = layer is not None and other_layer is not None
     beside: Mapping[Any, Activation]
     if is_pair and len(wanted) == len(others) == 1:  # whichever call and part they are of
-        beside = {_place(wanted[0], by_name=True): others[0]}
+        beside = {_key(wanted[0], by_name=True): others[0]}
     else:
-        beside = {_place(each, by_name=is_pair): each for each in others}
+        beside = {_key(activation, by_name=is_pair): activation for activation in others}
     pairs: list[Pair] = []
     left_out: dict[str, str] = {}
-    for each in wanted:
-        other = beside.get(_place(each, by_name=is_pair))
-        reason = _reason(each, other)
+    for activation in wanted:
+        other = beside.get(_key(activation, by_name=is_pair))
+        reason = _reason(activation, other)
         if reason or other is None:
-            left_out[str(each.address)] = reason
+            left_out[str(activation.address)] = reason
         else:
-            pairs.append((each, other))
+            pairs.append((activation, other))
     if not pairs:
         asked = [*product(wanted, b.activations), *product(a.activations, others)]
-        raise HookVizError(_nothing(a, b, left_out, asked))
+        raise HookVizError(_no_pairs(a, b, left_out, asked))
     return tuple(pairs), left_out
 
 
 def _activations(capture: Capture, layer: str | None) -> tuple[Activation, ...]:
-    """All of a capture, the one at a written address, or all parts of a layer."""
+    """Return all of a capture, the activation at a written address, or all parts of a layer."""
     if layer is None:
         return capture.activations
     if layer in capture:
@@ -66,62 +66,63 @@ def _activations(capture: Capture, layer: str | None) -> tuple[Activation, ...]:
     return parts
 
 
-def _place(activation: Activation, *, by_name: bool) -> tuple[Any, ...]:
-    """By what an activation is found again: its address, without the layer in a named pair."""
+def _key(activation: Activation, *, by_name: bool) -> tuple[Any, ...]:
+    """Return the key that pairs have in common: the address, without a layer if both are named."""
     address = activation.address
     return ("" if by_name else address.layer), address.call, address.path
 
 
-def _reason(each: Activation, other: Activation | None) -> str:
-    """Why two activations can't be compared; empty where they can."""
+def _reason(activation: Activation, other: Activation | None) -> str:
+    """Return why two activations can't be compared; empty where they can."""
     if other is None:
         return say("B has nothing under that address")
-    if each.values.shape != other.values.shape:
-        there = "" if each.address == other.address else say(" in {address}", address=other.address)
+    values, other_values = activation.values, other.values
+    if values.shape != other_values.shape:
+        same = activation.address == other.address
         return say(
             "A has {size_a} and B {size_b}{place}",
-            size_a=_size(each),
+            size_a=_size(activation),
             size_b=_size(other),
-            place=there,
+            place="" if same else say(" in {address}", address=other.address),
         )
-    if not each.values.ndim or not each.values.numel():
+    if not values.ndim or not values.numel():
         return say("it has no channels")
-    if each.values.is_complex() or other.values.is_complex():
+    if values.is_complex() or other_values.is_complex():
         return say("it holds complex numbers")
     return ""
 
 
-def _nothing(a: Capture, b: Capture, left_out: Mapping[str, str], asked: Iterable[Pair]) -> str:
-    """Why nothing is compared, and what can be: with what was `asked` for before anything else."""
+def _no_pairs(a: Capture, b: Capture, left_out: Mapping[str, str], asked: Iterable[Pair]) -> str:
+    """Return why nothing is compared, and suggest pairs: those of what was `asked` for first."""
     shown = [f"{name}: {reason}" for name, reason in [*left_out.items()][:_SUGGESTED]]
     more = (
         say("; and {count:,} more", count=len(left_out) - _SUGGESTED)
         if len(left_out) > _SUGGESTED
         else ""
     )
-    said = say(
+    message = say(
         "No layer of {model_a} and {model_b} can be compared here. {reasons}{rest}.",
         model_a=a.model,
         model_b=b.model,
         reasons="; ".join(shown),
         rest=more,
     )
-    same = _of_one_shape(asked) or _of_one_shape(product(a.activations, b.activations))
-    if same:
+    suggested = _suggested(asked) or _suggested(product(a.activations, b.activations))
+    if suggested:
         named = ", ".join(
             say(
                 "A's {address_a} and B's {address_b}",
-                address_a=each.address,
-                address_b=other.address,
+                address_a=first.address,
+                address_b=second.address,
             )
-            for each, other in same
+            for first, second in suggested
         )
         return say(
             "{problem} Of one shape are {pairs}, to be named as layer= and other_layer=.",
-            problem=said,
+            problem=message,
             pairs=named,
         )
-    shapes = tuple(times(each.input.shape[1:]) for each in (a, b))
+    shapes = tuple(times(capture.input.shape[1:]) for capture in (a, b))
     size = ""
     if shapes[0] != shapes[1]:
         size = say(
@@ -131,16 +132,16 @@ def _nothing(a: Capture, b: Capture, left_out: Mapping[str, str], asked: Iterabl
         )
     return say(
         "{problem}{sizes} hookviz.similarity compares layers of any shape, over many images.",
-        problem=said,
+        problem=message,
         sizes=size,
     )
 
 
-def _of_one_shape(pairs: Iterable[Pair]) -> list[Pair]:
-    """A few of the pairs that can be compared, those with one address in both before others."""
-    found = [pair for pair in pairs if not _reason(*pair)]
-    found.sort(key=lambda pair: pair[0].address != pair[1].address)
-    return found[:_SUGGESTED]
+def _suggested(pairs: Iterable[Pair]) -> list[Pair]:
+    """Return a few of the pairs that can be compared, those with one address in both first."""
+    comparable = [pair for pair in pairs if not _reason(*pair)]
+    comparable.sort(key=lambda pair: pair[0].address != pair[1].address)
+    return comparable[:_SUGGESTED]
 
 
 def _size(activation: Activation) -> str:

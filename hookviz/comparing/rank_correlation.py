@@ -1,4 +1,4 @@
-"""Whether two arrays rank their places alike."""
+"""Compute Spearman's rank correlation of two arrays."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ Floats = NDArray[np.float64]
 
 
 def rank_correlation(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]]) -> float:
-    """Spearman's rank correlation of two arrays of one shape, −1…1.
+    """Return Spearman's rank correlation of two arrays of one shape, −1…1.
 
     Pearson's correlation of the ranks, where equal values share the mean of their ranks (Spearman,
     "The Proof and Measurement of Association between Two Things", 1904). NaN where either has one
@@ -28,8 +28,8 @@ def rank_correlation(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]])
 
 
 def _ranks(values: NDArray[np.floating[Any]]) -> Floats:
-    """The rank of each value, from 1; the mean rank for equal ones."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    """Return the rank of each value, from 1; the mean rank for equal ones."""
+    _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    ranks: Floats = (last - (counts - 1) / 2)[place.ravel()]
+    ranks: Floats = (last - (counts - 1) / 2)[index.ravel()]
     return ranks

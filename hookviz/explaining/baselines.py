@@ -23,9 +23,6 @@ BASELINES = (mark("zero"), mark("grey"), mark("black"), mark("blurred"))
 LEVELS = {"grey": 0.5, "black": 0.0}
 """Of the baselines that are a colour, the level in each channel of the image, 0…1."""
 
-BLUR, REACH = 1 / 16, 3
-"""The Gaussian's deviation by the shorter side, and how many deviations it reaches."""
-
 
 def baseline_of(model: Model, model_input: ModelInput, kind: str) -> Tensor:
     """Make the baseline of an input, of its shape and type, ``(1, C, H, W)``.
@@ -37,7 +34,7 @@ def baseline_of(model: Model, model_input: ModelInput, kind: str) -> Tensor:
     if kind == "zero":
         return torch.zeros_like(image)
     if kind == "blurred":
-        return _blurred(image)
+        return blurred(image)
     steps = model.preprocess
     if not isinstance(steps, Preprocess) or len(steps.mean) != image.shape[1]:
         raise SettingError(
@@ -54,11 +51,11 @@ def baseline_of(model: Model, model_input: ModelInput, kind: str) -> Tensor:
     return colour.view(1, -1, 1, 1).expand_as(image).clone()
 
 
-def _blurred(image: Tensor) -> Tensor:
-    """Blur rows and columns one after the other, which is the same Gaussian in less time."""
+def blurred(image: Tensor) -> Tensor:
+    """Blur an image, rows and columns one after the other, by a sixteenth of its shorter side."""
     rows, columns = image.shape[2:]
-    deviation = BLUR * min(rows, columns)
-    reach = [min(side - 1, round(REACH * deviation)) for side in (columns, rows)]
+    deviation = min(rows, columns) / 16
+    reach = [min(side - 1, round(3 * deviation)) for side in (columns, rows)]  # three deviations
     across = F.gaussian_blur(image, [2 * reach[0] + 1, 1], deviation)
-    blurred: Tensor = F.gaussian_blur(across, [1, 2 * reach[1] + 1], deviation)
-    return blurred
+    smooth: Tensor = F.gaussian_blur(across, [1, 2 * reach[1] + 1], deviation)
+    return smooth

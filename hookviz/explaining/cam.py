@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.floating[Any]]
 
-_SAFE = 1e-6  # keeps Grad-CAM++ from dividing by zero; the number that pytorch-grad-cam takes
-
 
 def grad_cam(activation: Numbers, gradient: Numbers) -> tuple[Numbers, Numbers]:
     """Compute Grad-CAM before its ReLU, ``(H, W)``, and the channels' weights, ``(C,)``.
@@ -24,11 +22,12 @@ def grad_cam_plus_plus(activation: Numbers, gradient: Numbers) -> tuple[Numbers,
     """Compute Grad-CAM++ before its last ReLU, ``(H, W)``, and the channels' weights, ``(C,)``.
 
     ``w_k = Σ_ij α_kij max(0, g_kij)`` with ``α = g² / (2 g² + g³ Σ_ab A_kab + ε)``, g being
-    ∂score/∂A (Chattopadhay et al., 2018, equations 5 and 19; ε = 10⁻⁶ is not theirs). Both
+    ∂score/∂A (Chattopadhay et al., 2018, equations 5 and 19; ε is not theirs). Both
     arguments are ``(C, H, W)``.
     """
+    safe = 1e-6  # keeps it from dividing by zero; the number that pytorch-grad-cam takes
     squares, total = gradient**2, activation.sum((1, 2), keepdims=True)
-    shares = squares / (2 * squares + total * squares * gradient + _SAFE)
+    shares = squares / (2 * squares + total * squares * gradient + safe)
     weights = (np.maximum(gradient, 0) * shares).sum((1, 2))
     return np.einsum("c,chw->hw", weights, activation), weights
 

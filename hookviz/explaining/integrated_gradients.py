@@ -46,10 +46,7 @@ class IntegratedGradients:
     @property
     def error(self) -> float:
         """How far the attributions are off: ``|Σ attribution − difference| / |difference|``."""
-        off = abs(float(self.attribution.sum()) - self.difference)
-        if off == 0:
-            return 0.0
-        return off / abs(self.difference) if self.difference else float("inf")
+        return completeness_error(self.attribution, self.difference)
 
     @property
     def is_complete(self) -> bool:
@@ -67,6 +64,20 @@ class IntegratedGradients:
             return None
         wanted = _MARGIN * self.steps * self.error / NEAR
         return max(self.steps, _STEPS * int(-(-wanted // _STEPS)))
+
+
+def gauss_legendre(steps: int) -> tuple[Floats, Floats]:
+    """Return the points of the Gauss-Legendre rule on 0…1 and their weights, ``(steps,)`` each."""
+    points, weights = np.polynomial.legendre.leggauss(steps)
+    return (points + 1) / 2, weights / 2
+
+
+def completeness_error(attribution: Floats, difference: float) -> float:
+    """Return by which share of the difference the sum of the attributions is off."""
+    off = abs(float(attribution.sum()) - difference)
+    if off == 0:
+        return 0.0
+    return off / abs(difference) if difference else float("inf")
 
 
 def integrated_gradients(
@@ -96,8 +107,8 @@ def integrated_gradients(
         HookVizError: as `iter_target_gradients` does.
     """
     image = model_input.tensor
-    points, weights = np.polynomial.legendre.leggauss(steps)
-    alphas = torch.from_numpy((points + 1) / 2).to(image.dtype).view(-1, 1, 1, 1)
+    points, weights = gauss_legendre(steps)
+    alphas = torch.from_numpy(points).to(image.dtype).view(-1, 1, 1, 1)
     path = image - baseline
 
     def on_path(start: int, stop: int) -> Tensor:
@@ -111,7 +122,7 @@ def integrated_gradients(
         progress=lambda share: progress(share * ends),
     )
     for batch in batches:
-        shares = torch.from_numpy(weights[batch.start : batch.start + len(batch.values)] / 2)
+        shares = torch.from_numpy(weights[batch.start : batch.start + len(batch.values)])
         total += torch.einsum("n,nchw->chw", shares, batch.gradients.double())
     both = torch.cat([image, baseline])
     values = iter_target_values(

@@ -20,11 +20,8 @@ from hookviz.types import Address, Model, ModelInput, Progress, ignore
 
 EXPLODING = 1e4
 """Times the largest |x| of the network's input (1 at least)."""
-SATURATED = 0.01
-"""Share of the output's range that counts as its end."""
-
-_LEAST_CELLS = 9
-_NO_UNITS = {"Flatten", "Permute", "Identity", "Dropout", "Dropout2d", "StochasticDepth"}
+WITHOUT_UNITS = {"Flatten", "Permute", "Identity", "Dropout", "Dropout2d", "StochasticDepth"}
+"""Kinds of layers that put out what they are given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +114,7 @@ def network_health(
             hooks.observe(replica, recorder.calls, recorder.after),
         ):
             forward_pass(model, replica, model_input.tensor, recorder.reporter)
-    limit = EXPLODING * max(1.0, _largest(model_input.tensor))
+    limit = EXPLODING * max(1.0, largest_of(model_input.tensor))
     return NetworkHealth(tuple(recorder.outputs), recorder.values, limit)
 
 
@@ -141,7 +138,7 @@ class _HealthRecorder:
         inputs = [_numbers(tensor) for _, tensor in hooks.tensors_in(call.inputs)]
         tensors = [tensor for tensor in inputs if tensor is not None]
         bad = not all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
-        self._inputs[call.layer] = bad, max(map(_largest, tensors), default=np.nan)
+        self._inputs[call.layer] = bad, max(map(largest_of, tensors), default=np.nan)
 
     def after(self, call: hooks.Call) -> None:
         """Check what a call has put out."""
@@ -153,9 +150,9 @@ class _HealthRecorder:
                 continue
             axis = None if tensor.is_nested else self._axes.axis(module, call, path, tensor)
             units, dead = 0, 0
-            if axis is not None and type(module).__name__ not in _NO_UNITS:
-                units, dead = _units(values, axis)
-            largest = _largest(values)
+            if axis is not None and type(module).__name__ not in WITHOUT_UNITS:
+                units, dead = count_units(values, axis)
+            largest = largest_of(values)
             output = OutputHealth(
                 address=Address(call.layer, call.index, path),
                 kind=type(module).__name__,
@@ -166,7 +163,7 @@ class _HealthRecorder:
                 growth=largest / input_largest if input_largest else np.nan,
                 units=units,
                 dead=dead,
-                saturated=_saturated(module, values),
+                saturated=share_saturated(module, values),
                 input_bad=input_bad,
                 bad_parameters=_bad_parameters(module),
             )
@@ -186,16 +183,16 @@ def _numbers(tensor: Tensor) -> Tensor | None:
         return None
 
 
-def _units(values: Tensor, axis: int) -> tuple[int, int]:
-    """Count the units, and how many of them are dead."""
+def count_units(values: Tensor, axis: int) -> tuple[int, int]:
+    """Return how many units there are along an axis, and how many of them are dead."""
     by_unit = values.movedim(axis, 0).reshape(values.shape[axis], -1)
     dead = (by_unit == 0).all(1)
-    if by_unit.shape[1] >= _LEAST_CELLS:
+    if by_unit.shape[1] >= 9:  # a pooling window may cover all of fewer cells
         dead |= by_unit.amax(1) == by_unit.amin(1)
     return len(by_unit), int(dead.sum())
 
 
-def _largest(tensor: Tensor) -> float:
+def largest_of(tensor: Tensor) -> float:
     """Return max |x| of the finite values; 0 without any."""
     size = tensor.abs()
     largest = float(size.max()) if size.numel() else 0.0
@@ -205,8 +202,8 @@ def _largest(tensor: Tensor) -> float:
     return largest
 
 
-def _saturated(module: nn.Module, values: Tensor) -> float:
-    """Return the share of saturated outputs of a bounded activation; NaN for other layers."""
+def share_saturated(module: nn.Module, values: Tensor) -> float:
+    """Return the share of values within 1 % of an end of a bounded activation's range, or NaN."""
     if isinstance(module, nn.Sigmoid | nn.Hardsigmoid):
         low, high = 0.0, 1.0
     elif isinstance(module, nn.Tanh | nn.Softsign):
@@ -215,7 +212,7 @@ def _saturated(module: nn.Module, values: Tensor) -> float:
         low, high = float(module.min_val), float(module.max_val)
     else:
         return np.nan
-    end = SATURATED * (high - low)
+    end = 0.01 * (high - low)
     return float(((values < low + end) | (values > high - end)).float().mean())
 
 

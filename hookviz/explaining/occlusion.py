@@ -4,6 +4,7 @@ Zeiler and Fergus, "Visualizing and Understanding Convolutional Networks" (2014)
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -12,12 +13,13 @@ from torch import Tensor
 
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.batched_passes import iter_target_values
+from hookviz.explaining.receptive_field import Box
 from hookviz.types import Model, ModelInput, Progress
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Windows:
     """Sliding squares over an input, in rows and columns.
 
@@ -31,30 +33,46 @@ class Windows:
     side: int
     stride: int
 
+    @cached_property
+    def boxes(self) -> list[Box]:
+        """The squares, row by row."""
+        return squares(*self.shape, self.side, self.stride)
+
     @property
     def grid(self) -> tuple[int, int]:
-        """Number of positions in rows and in columns."""
-        rows, columns = (-(-(length - self.side) // self.stride) + 1 for length in self.shape)
-        return rows, columns
+        """Number of positions down and across."""
+        rows = len({top for top, _, _, _ in self.boxes})
+        return rows, len(self.boxes) // rows
 
-    def box(self, position: int) -> tuple[int, int, int, int]:
-        """Return top, left, bottom and right (exclusive) of one position, numbered row by row.
 
-        The last square of a row or column is cut off where it reaches past the input.
-        """
-        row, column = divmod(position, self.grid[1])
-        top, left = row * self.stride, column * self.stride
-        return top, left, min(top + self.side, self.shape[0]), min(left + self.side, self.shape[1])
+def squares(height: int, width: int, side: int, stride: int) -> list[Box]:
+    """Return top, left, bottom and right of every square, row by row.
 
-    def over_pixels(self, values: Floats) -> Floats:
-        """Average over each pixel the values of all squares that cover it: `grid` → ``(H, W)``."""
-        total, covers = np.zeros((2, *self.shape))
-        for position, value in enumerate(values.flat):
-            top, left, bottom, right = self.box(position)
-            total[top:bottom, left:right] += value
-            covers[top:bottom, left:right] += 1
-        mean: Floats = total / covers
-        return mean
+    The last square of a row or column is cut off where it reaches past the input.
+    """
+    return [
+        (top, left, min(top + side, height), min(left + side, width))
+        for top in range(0, height - side + stride, stride)
+        for left in range(0, width - side + stride, stride)
+    ]
+
+
+def hidden(image: Tensor, box: Box, baseline: Tensor) -> Tensor:
+    """Return a copy of the input with the baseline in place of a square, all channels of it."""
+    top, left, bottom, right = box
+    image = image.clone()
+    image[..., top:bottom, left:right] = baseline[..., top:bottom, left:right]
+    return image
+
+
+def over_pixels(drops: Floats, boxes: list[Box]) -> Floats:
+    """Return for each pixel the mean of the drops of all squares over it, ``(H, W)``."""
+    total, covers = np.zeros((2, *boxes[-1][2:]))
+    for (top, left, bottom, right), drop in zip(boxes, drops.flat, strict=True):
+        total[top:bottom, left:right] += drop
+        covers[top:bottom, left:right] += 1
+    mean: Floats = total / covers
+    return mean
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -97,19 +115,15 @@ def occlusion(
         HookVizError: as `iter_target_values` does.
     """
     image = model_input.tensor
-    rows, columns = windows.grid
 
-    def hidden(start: int, stop: int) -> Tensor:
-        """Make the inputs of these numbers: 0 is the whole one, each other has a square hidden."""
-        images = image.repeat(stop - start, 1, 1, 1)
-        for number in range(max(1, start), stop):
-            top, left, bottom, right = windows.box(number - 1)
-            square = np.s_[..., top:bottom, left:right]
-            images[number - start][square] = baseline[0][square]
-        return images
+    def inputs(start: int, stop: int) -> Tensor:
+        """Make the inputs of these numbers: 0 is the whole one, then a square is hidden."""
+        boxes = windows.boxes[max(0, start - 1) : stop - 1]
+        whole = [image] if start == 0 else []
+        return torch.cat([*whole, *(hidden(image, box, baseline) for box in boxes)])
 
-    count = 1 + rows * columns
-    batches = iter_target_values(model, model_input, target, hidden, count=count, progress=progress)
+    count = 1 + len(windows.boxes)
+    batches = iter_target_values(model, model_input, target, inputs, count=count, progress=progress)
     values = torch.cat([batch.values for batch in batches]).numpy()
-    drops = (values[0] - values[1:]).reshape(rows, columns)
-    return Occlusion(float(values[0]), drops, windows.over_pixels(drops))
+    drops = (values[0] - values[1:]).reshape(windows.grid)
+    return Occlusion(float(values[0]), drops, over_pixels(drops, windows.boxes))

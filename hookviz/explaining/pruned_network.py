@@ -7,7 +7,7 @@ channel can be taken out (see `hookviz.explaining.smaller_network`).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ from hookviz.hooking.purity import is_pure
 from hookviz.hooking.selection import Layers, select
 from hookviz.language.saying import say
 from hookviz.models.digest import network_digest
-from hookviz.types import Model, Progress, ignore
+from hookviz.types import Model, ModelInput, Progress, ignore
 
 Masks = Mapping[str, Tensor]
 """True where a weight stays, by layer, as `Pruning.masks` returns it."""
@@ -84,18 +84,88 @@ def prune(
     if layers is not None:
         chosen = set(select(model.network, layers))
         names = [name for name in names if name in chosen]
-    effects = None
+    model_input = None
     if method == "channels by effect":
         if image is None:
             raise SettingError(
                 say("'channels by effect' needs an image whose scores are looked at.")
             )
-        measured = Pruning(model.network, names, OF_CHANNELS[0]).weights
-        effects = channel_effects(model, inputs.prepare(model, image), [*measured], progress)
-    masks = Pruning(model.network, names, method, seed=seed, effects=effects).masks(share)
-    whole = method in OF_CHANNELS and not keep_biases
-    norms = following_norms(model, own_shape(model)) if whole else None
-    return pruned_model(model, apply_masks(model.network, masks, norms), method, share)
+        model_input = inputs.prepare(model, image)
+    plan = plan_pruning(
+        *(model, names, method),
+        seed=seed,
+        shape=own_shape(model),
+        model_input=model_input,
+        keep_biases=keep_biases,
+        progress=progress,
+    )
+    return plan.pruned(model, share)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PruningPlan:
+    """Method and layers of a pruning, from which the pruned network can be made again.
+
+    Attributes:
+        layers: names of the conv layers.
+        method: one of `hookviz.explaining.pruning.METHODS`.
+        seed: of the random methods.
+        effects: of each layer's channels, for ``"channels by effect"``.
+        norms: as `apply_masks` takes them.
+    """
+
+    layers: Sequence[str]
+    method: str
+    seed: int
+    effects: Mapping[str, Tensor] | None
+    norms: Norms | None
+
+    def pruning(self, network: nn.Module) -> Pruning:
+        """Return which weights are pruned at any share."""
+        return Pruning(network, self.layers, self.method, seed=self.seed, effects=self.effects)
+
+    def pruned(self, model: Model, share: float) -> Model:
+        """Return the model with a share of its weights pruned."""
+        masks = self.pruning(model.network).masks(share)
+        return pruned_model(
+            model, apply_masks(model.network, masks, self.norms), self.method, share
+        )
+
+
+def plan_pruning(
+    model: Model,
+    layers: Sequence[str],
+    method: str,
+    *,
+    seed: int,
+    shape: Sequence[int],
+    model_input: ModelInput | None,
+    keep_biases: bool,
+    progress: Progress,
+) -> PruningPlan:
+    """Measure the channels' effects and find the batch norms behind them, where needed.
+
+    Args:
+        model: the model.
+        layers: names of the conv layers.
+        method: one of `hookviz.explaining.pruning.METHODS`.
+        seed: of the random methods.
+        shape: of an input, ``(C, H, W)``.
+        model_input: for ``"channels by effect"``.
+        keep_biases: as `prune` takes it.
+        progress: called with the share done where effects are measured.
+
+    Raises:
+        ModelError: no layer has weights of its own, or too many channels to measure.
+    """
+    effects = norms = None
+    if method == "channels by effect":
+        assert model_input is not None
+        layers = [*Pruning(model.network, layers, OF_CHANNELS[0]).weights]
+        effects = channel_effects(model, model_input, layers, progress)
+    if method in OF_CHANNELS and not keep_biases:
+        norms = following_norms(model, shape)
+    return PruningPlan(layers, method, seed, effects, norms)
 
 
 def pruned_model(model: Model, network: nn.Module, method: str, share: float) -> Model:

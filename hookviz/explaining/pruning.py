@@ -9,7 +9,7 @@ Efficient Neural Networks" (2015); norms of kernels, Li et al., "Pruning Filters
 ConvNets" (2016).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, reduce
 
 import numpy as np
@@ -108,17 +108,19 @@ class Pruning:
             raise SettingError(
                 say("share={share!r} is no share from 0 to 1, such as 0.3.", share=share)
             )
-        if self._method == "smallest weights":
-            return self._without_smallest(share)
+        weights = [*self.weights.values()]
         generator = torch.Generator().manual_seed(self._seed)
-        if self._method == "random weights":
-            return self._without_random(share, generator)
-        return {
-            name: self._kept_channels(name, weight, share, generator)
-            .view(-1, *(1,) * (weight.ndim - 1))
-            .expand(weight.shape)
-            for name, weight in self.weights.items()
-        }
+        if self._method == "smallest weights":
+            masks = without_smallest(weights, self._sizes, share)
+        elif self._method == "random weights":
+            dtype = reduce(torch.promote_types, (weight.dtype.to_real() for weight in weights))
+            masks = without_random(weights, share, generator, dtype)
+        elif self._method == "random channels":
+            masks = without_random_channels(weights, share, generator)
+        else:
+            masks = without_smallest_channels(weights, self._channel_sizes(), share)
+        named = zip(self.weights.items(), masks, strict=True)
+        return {name: mask.to(weight.device) for (name, weight), mask in named}
 
     def _has_weights(self, module: nn.Module | None) -> bool:
         if not isinstance(module, _ConvNd) or module._parameters.get("weight") is None:
@@ -133,42 +135,75 @@ class Pruning:
         sizes.sort()  # NumPy's takes a twentieth of the time of torch's
         return sizes
 
-    def _without_smallest(self, share: float) -> dict[str, Tensor]:
-        count = round(share * self.count)
-        limit = float(self._sizes[count - 1]) if count else -1.0
-        return {name: ~(weight.abs().float() <= limit) for name, weight in self.weights.items()}
-
-    def _without_random(self, share: float, generator: torch.Generator) -> dict[str, Tensor]:
-        dtypes = (weight.dtype.to_real() for weight in self.weights.values())
-        dtype = reduce(torch.promote_types, dtypes)
-        drawn = torch.rand(self.count, generator=generator, dtype=dtype)
-        stays = torch.ones(self.count, dtype=torch.bool)
-        if count := round(share * self.count):
-            stays[drawn.topk(count, sorted=False).indices] = False
-        sizes = [weight.numel() for weight in self.weights.values()]
-        parts: tuple[Tensor, ...] = torch.split(stays, sizes)
-        return {
-            name: part.view(weight.shape).to(weight.device)
-            for part, (name, weight) in zip(parts, self.weights.items(), strict=True)
-        }
-
-    def _kept_channels(
-        self, name: str, weight: Tensor, share: float, generator: torch.Generator
-    ) -> Tensor:
-        """Choose the channels that stay, bool ``(C,)``."""
-        channels = len(weight)
-        stays = torch.ones(channels, dtype=torch.bool, device=weight.device)
-        count = round(share * channels)
-        if not count:  # and nothing is drawn either
-            return stays
-        if self._method == "random channels":
-            drawn = torch.rand(channels, generator=generator)
-            return (drawn > drawn.kthvalue(count).values).to(weight.device)
+    def _channel_sizes(self) -> list[Tensor]:
+        """Return by what channels are ranked, ``(C,)`` for each layer."""
         if self._method == "channels by effect":
-            size = self._effects[name].to(weight.device)
-        else:
-            order = 1 if self._method == "channels by L1 norm" else 2
-            size = torch.linalg.vector_norm(weight, order, dim=list(range(1, weight.ndim)))
-        stays[:] = False
-        stays[size.topk(channels - count).indices] = True
-        return stays
+            return [self._effects[name].to(each.device) for name, each in self.weights.items()]
+        order = 1 if self._method == "channels by L1 norm" else 2
+        return [
+            torch.linalg.vector_norm(weight.flatten(1), order, 1)
+            for weight in self.weights.values()
+        ]
+
+
+def without_smallest(
+    weights: Sequence[Tensor], sizes: NDArray[np.float32], share: float
+) -> list[Tensor]:
+    """Return which weights stay, bool, when the smallest of all layers together go.
+
+    Args:
+        weights: of each layer.
+        sizes: all their magnitudes in ascending order.
+        share: of all weights, 0…1.
+    """
+    count = round(share * len(sizes))
+    limit = float(sizes[count - 1]) if count else -1.0
+    return [~(weight.abs().float() <= limit) for weight in weights]
+
+
+def without_random(
+    weights: Sequence[Tensor],
+    share: float,
+    generator: torch.Generator,
+    dtype: torch.dtype = torch.float32,
+) -> list[Tensor]:
+    """Return which weights stay, bool, when a share of all layers together is drawn to go."""
+    counts = [weight.numel() for weight in weights]
+    drawn = torch.rand(sum(counts), generator=generator, dtype=dtype)
+    stays = torch.ones(sum(counts), dtype=torch.bool)
+    if count := round(share * sum(counts)):
+        stays[drawn.topk(count, sorted=False).indices] = False
+    parts = zip(torch.split(stays, counts), weights, strict=True)
+    return [part.view(weight.shape) for part, weight in parts]
+
+
+def without_smallest_channels(
+    weights: Sequence[Tensor], sizes: Sequence[Tensor], share: float
+) -> list[Tensor]:
+    """Return which weights stay, bool, when the smallest channels go from each layer.
+
+    Args:
+        weights: of each layer.
+        sizes: of each layer's channels, ``(C,)``.
+        share: of the channels of each layer, 0…1.
+    """
+    masks = []
+    for weight, size in zip(weights, sizes, strict=True):
+        stays = torch.zeros_like(size, dtype=torch.bool)
+        stays[size.topk(len(size) - round(share * len(size))).indices] = True
+        masks.append(stays.view(-1, *[1] * (weight.ndim - 1)).expand(weight.shape))
+    return masks
+
+
+def without_random_channels(
+    weights: Sequence[Tensor], share: float, generator: torch.Generator
+) -> list[Tensor]:
+    """Return which weights stay, bool, when a share of each layer's channels is drawn to go."""
+    masks = []
+    for weight in weights:
+        count, stays = round(share * len(weight)), torch.ones(len(weight), dtype=torch.bool)
+        if count:  # else nothing is drawn either
+            drawn = torch.rand(len(weight), generator=generator)
+            stays = drawn > drawn.kthvalue(count).values
+        masks.append(stays.view(-1, *[1] * (weight.ndim - 1)).expand(weight.shape))
+    return masks

@@ -234,15 +234,15 @@ def _compare(check: LayerCheck, recorded: Tensors, again: Tensors) -> bool:
         check.compared += ours.numel()
         if torch.equal(ours, theirs):
             continue
-        difference = float(_distance(ours, theirs).max())
+        difference = float(distance_of(ours, theirs).max())
         size = float(torch.nan_to_num(ours.abs().double(), 0, 0, 0).max())
         check.difference = max(check.difference, difference)
         agrees &= difference <= relative_rounding(ours) * size
     return agrees
 
 
-def _distance(ours: Tensor, theirs: Tensor) -> Tensor:
-    """Return |ours − theirs|, float64: 0 for equal or both NaN, ∞ where only one is NaN."""
+def distance_of(ours: Tensor, theirs: Tensor) -> Tensor:
+    """Return |ours − theirs|, float64: 0 for equal or both NaN, infinite where one alone is NaN."""
     ours, theirs = (
         tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
         for tensor in (ours, theirs)
@@ -275,7 +275,7 @@ def _close_in_double(
         bound = bound[:, None, None]
     # what overflows in the network's own precision is as infinite in ours
     far = exact.to(output.dtype).isinf()
-    distance = _distance(output, torch.where(far, exact.to(output.dtype).double(), exact))
+    distance = distance_of(output, torch.where(far, exact.to(output.dtype).double(), exact))
     largest = float(exact.abs().nan_to_num(0, 0, 0).max())
     relative = float(distance.max()) / (largest or 1.0)
     check.relative = relative if math.isnan(check.relative) else max(check.relative, relative)

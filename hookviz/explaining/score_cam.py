@@ -2,8 +2,8 @@
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.batched_passes import iter_target_values
@@ -38,21 +38,38 @@ def score_cam(
     Raises:
         ModelError: the network can't take a masked input.
     """
-    strength = np.abs(activation).mean((1, 2))
-    channels = np.sort(np.argsort(-strength, kind="stable")[:top])
-    image = model_input.tensor
+    channels = strongest(activation, top)
 
     def masked(start: int, stop: int) -> Tensor:
-        maps = torch.from_numpy(activation[channels[start:stop]])[:, None]
-        masks = F.interpolate(maps, image.shape[2:], mode="bilinear", align_corners=True)
-        low, high = masks.amin((2, 3), keepdim=True), masks.amax((2, 3), keepdim=True)
-        return image * ((masks - low) / (high - low + 1e-8))
+        return masked_by(activation[channels[start:stop]], model_input.tensor)
 
     batches = iter_target_values(
         *(model, model_input, AttributionTarget(target), masked),
         count=len(channels),
         progress=progress,
     )
+    scores = torch.cat([batch.values for batch in batches])
+    return weighed_by(scores, channels, activation)
+
+
+def strongest(activation: Numbers, top: int) -> NDArray[np.intp]:
+    """Return the numbers of the `top` channels with the largest mean |A|, in ascending order."""
+    strength = np.abs(activation).mean((1, 2))
+    return np.sort(np.argsort(-strength, kind="stable")[:top])
+
+
+def masked_by(maps: Numbers, image: Tensor) -> Tensor:
+    """Multiply the image by each map, enlarged to its size and brought to 0…1: ``(N, C, H, W)``."""
+    masks = torch.from_numpy(maps)[:, None]
+    masks = nn.functional.interpolate(masks, image.shape[2:], mode="bilinear", align_corners=True)
+    low, high = masks.amin((2, 3), keepdim=True), masks.amax((2, 3), keepdim=True)
+    return image * ((masks - low) / (high - low + 1e-8))
+
+
+def weighed_by(
+    scores: Tensor, channels: NDArray[np.intp], activation: Numbers
+) -> tuple[Numbers, Numbers]:
+    """Weigh `channels` by the softmax of their scores, the others by 0 (Wang et al., 2020)."""
     weights = np.zeros(len(activation), np.float32)
-    weights[channels] = torch.cat([batch.values for batch in batches]).softmax(0).numpy()
+    weights[channels] = scores.softmax(0).numpy()
     return np.einsum("c,chw->hw", weights, activation), weights

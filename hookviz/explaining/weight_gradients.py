@@ -192,9 +192,14 @@ def weight_gradients(
     )
 
 
+def real_parts(tensor: Tensor) -> Tensor:
+    """Return the real numbers of a tensor: of complex ones the real and the imaginary parts."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+
+
 def norm(tensor: Tensor) -> float:
-    """Compute ‖x‖₂ = √Σ |x|², summed in float64."""
-    return float(torch.linalg.vector_norm(_parts(tensor.detach()).cpu(), dtype=torch.float64))
+    """Return ‖x‖₂ = √Σ |x|², summed in float64."""
+    return float(torch.linalg.vector_norm(real_parts(tensor.detach()).cpu(), dtype=torch.float64))
 
 
 def largest(tensor: Tensor) -> float:
@@ -211,14 +216,9 @@ def clip(gradient: Tensor, clipping: str, limit: float) -> Tensor:
     """Clip a gradient by itself, ``"by value"`` or ``"by norm"``."""
     if clipping == "by value":
         if gradient.is_complex():
-            return torch.view_as_complex(_parts(gradient).clamp(-limit, limit))
+            return torch.view_as_complex(real_parts(gradient).clamp(-limit, limit))
         return gradient.clamp(-limit, limit)
     return gradient * clip_factor(norm(gradient), limit)
-
-
-def _parts(tensor: Tensor) -> Tensor:
-    """View a tensor as real numbers: a complex one as its real and imaginary parts."""
-    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
 
 def differs(one: Tensor, other: Tensor) -> bool:

@@ -1,13 +1,13 @@
-"""Edit channels of one conv layer and see what the network says then, and what it computes next.
+"""Edit channels of one conv layer and show what the network says then and computes next.
 
 Ablation in the sense of Meyes et al., "Ablation Studies in Artificial Neural Networks" (2019), on
 activations instead of weights. The edit is made at the convolution's own output, each time that
 the layer runs; a batch norm behind it turns the zeros of a channel into a constant.
 
-Over 300 lines: its sentences for people stand whole, with a line for each fact.
+Over 300 lines: a lens is one file, with its edits, its words and its script.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,9 @@ from torch import Tensor
 
 from hookviz.capturing.layer_trace import steps_after
 from hookviz.capturing.ordinary import check_ordinary
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import FORWARD, constants, in_order
+from hookviz.codegen.sources import source_of
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError, SettingError
@@ -36,7 +39,7 @@ _HEAD = (mark("class"), mark("before (%)"), mark("after (%)"), mark("change (poi
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """What is done to maps ``(1, C, H, W)``: y = x·factor on `channels`, or 0 if |x| ≤ limit.
+    """Edit of maps ``(1, C, H, W)``: y = x·factor on `channels`, or 0 if |x| ≤ limit.
 
     A layer that was called without a batch puts out ``(C, H, W)``.
     """
@@ -47,18 +50,48 @@ class _Edit:
     limit: float
 
     def __call__(self, output: Tensor) -> Tensor:
-        result = output.clone()
-        edited = result[None] if result.ndim == 3 else result
-        chosen = torch.zeros(edited.shape[1], dtype=torch.bool, device=output.device)
-        chosen[list(self.channels)] = True
-        if self.mode == "threshold":
-            weak = edited[:, chosen].abs() <= self.limit
-            edited[:, chosen] = edited[:, chosen].masked_fill(weak, 0)
-        elif self.mode == "scale":
-            edited[:, chosen] *= self.factor
-        else:  # written, not multiplied: 0 × NaN would stay NaN
-            edited[:, chosen if self.mode == "switch off" else ~chosen] = 0
-        return result
+        maps = output[None] if output.ndim == 3 else output
+        amount = {"scale": [self.factor], "threshold": [self.limit]}.get(self.mode, [])
+        return _EDITS[self.mode](maps, list(self.channels), *amount).reshape(output.shape)
+
+
+def switched_off(maps: Tensor, channels: list[int]) -> Tensor:
+    """Return a copy of maps, ``(N, C, H, W)``, with 0 in these channels."""
+    maps = maps.clone()
+    maps[:, channels] = 0  # written, not multiplied: 0 × NaN would stay NaN
+    return maps
+
+
+def kept_only(maps: Tensor, channels: list[int]) -> Tensor:
+    """Return a copy of maps, ``(N, C, H, W)``, with 0 in all but these channels."""
+    others = torch.ones(maps.shape[1], dtype=torch.bool, device=maps.device)
+    others[channels] = False
+    maps = maps.clone()
+    maps[:, others] = 0
+    return maps
+
+
+def scaled(maps: Tensor, channels: list[int], factor: float) -> Tensor:
+    """Return a copy of maps, ``(N, C, H, W)``, with these channels multiplied."""
+    maps = maps.clone()
+    maps[:, channels] *= factor
+    return maps
+
+
+def thresholded(maps: Tensor, channels: list[int], limit: float) -> Tensor:
+    """Return a copy of maps, ``(N, C, H, W)``, with 0 in these channels where |x| ≤ `limit`."""
+    maps = maps.clone()
+    weak = maps[:, channels].abs() <= limit
+    maps[:, channels] = maps[:, channels].masked_fill(weak, 0)
+    return maps
+
+
+_EDITS: dict[str, Callable[..., Tensor]] = {
+    mark("switch off"): switched_off,
+    mark("keep only"): kept_only,
+    mark("scale"): scaled,
+    mark("threshold"): thresholded,
+}
 
 
 def run(
@@ -72,7 +105,7 @@ def run(
     downstream: str | None,
     target: int,
 ) -> LensOutput:
-    """Scores and activations before and after the edit.
+    """Return scores and activations before and after the edit.
 
     Probabilities are the softmax of the network's output. Values: ``probabilities_before`` and
     ``probabilities_after`` ``(classes,)``, ``logits_before`` and ``logits_after`` likewise,
@@ -85,11 +118,11 @@ def run(
     """
     info = next(conv for conv in subject.convs if conv.name == layer)
     later = _downstream(subject, info, downstream)
-    wanted = (layer, later) if later else (layer,)
-    for name in wanted:
+    names = (layer, later) if later else (layer,)
+    for name in names:
         check_ordinary(subject.model, subject.trace, name)
-    whole = subject.capture(wanted, logits=True)
-    before = {name: whole[str(Address(name))].values.numpy() for name in wanted}
+    whole = subject.capture(names, logits=True)
+    before = {name: whole[str(Address(name))].values.numpy() for name in names}
     if before[layer].ndim != 3:
         raise HookVizError(
             say(
@@ -101,7 +134,7 @@ def run(
             )
         )
     edit, which = _edit(before[layer], info, _Edit(mode, channels, factor, limit))
-    shapes = {name: before[name].shape for name in wanted}
+    shapes = {name: before[name].shape for name in names}
     after, scores = _edited_pass(subject, layer, shapes, edit)
     assert whole.logits is not None
     logits = np.stack([whole.logits.numpy(), scores])
@@ -112,7 +145,7 @@ def run(
         *([TextPanel(cut, "note")] if cut else []),
         _table(subject, chances, target),
     ]
-    for name in wanted:
+    for name in names:
         unmoved = "" if name == layer else say("unchanged: the edit doesn't reach this layer.")
         panels += before_and_after(name, before[name], after[name], unmoved)
     values = {
@@ -129,10 +162,10 @@ def run(
     return tuple(panels), values
 
 
-def _downstream(subject: Subject, info: LayerInfo, asked: str | None) -> str | None:
-    """The layer to look at next: the one asked for, else the next one; None after the last."""
+def _downstream(subject: Subject, info: LayerInfo, chosen: str | None) -> str | None:
+    """Return the layer to watch: the one asked for, else the next one; None after the last."""
     after = next((conv.name for conv in subject.convs[info.index + 1 :]), None)
-    if asked == info.name:
+    if chosen == info.name:
         hint = (
             say("for example {next_layer!r}, the next one", next_layer=after)
             if after
@@ -142,16 +175,16 @@ def _downstream(subject: Subject, info: LayerInfo, asked: str | None) -> str | N
             say(
                 "downstream={layer!r} is the edited layer itself, which is shown anyway: "
                 "choose another conv layer, {hint}.",
-                layer=asked,
+                layer=chosen,
                 hint=hint,
             )
         )
-    return asked or after
+    return chosen or after
 
 
-def _edit(values: Map, info: LayerInfo, asked: _Edit) -> tuple[_Edit, str]:
-    """The edit and how to say it; without channels, the strongest one, or all for a threshold."""
-    count, channels = len(values), asked.channels
+def _edit(values: Map, info: LayerInfo, edit: _Edit) -> tuple[_Edit, str]:
+    """Return the edit and its words; without channels, of the strongest one, or of all."""
+    count, channels = len(values), edit.channels
     if channels and channels[-1] >= count:
         raise SettingError(
             say(
@@ -163,7 +196,7 @@ def _edit(values: Map, info: LayerInfo, asked: _Edit) -> tuple[_Edit, str]:
         )
     listed = ", ".join(map(str, channels[:8])) + (", …" if len(channels) > 8 else "")
     who = say_count("channel {channels}", "channels {channels}", len(channels), channels=listed)
-    if not channels and asked.mode == "threshold":
+    if not channels and edit.mode == "threshold":
         channels, who = tuple(range(count)), say("all {count:,} channels", count=count)
     elif not channels:
         strength = np.nan_to_num(np.abs(values.astype(np.float64)).mean((1, 2)))
@@ -172,28 +205,28 @@ def _edit(values: Map, info: LayerInfo, asked: _Edit) -> tuple[_Edit, str]:
             "channel {channels}, the strongest by mean |x| as none was chosen,",
             channels=channels[0],
         )
-    if asked.mode == "scale":
-        which = say("{channels} times {factor}", channels=who, factor=number(asked.factor))
-    elif asked.mode == "threshold":
+    if edit.mode == "scale":
+        which = say("{channels} times {factor}", channels=who, factor=number(edit.factor))
+    elif edit.mode == "threshold":
         chosen = values[list(channels)]
-        share = _percent(((np.abs(chosen) <= asked.limit) & (chosen != 0)).mean())
+        share = _percent(((np.abs(chosen) <= edit.limit) & (chosen != 0)).mean())
         which = say(
             "|x| ≤ {limit} set to 0 in {channels}: {share} % of them changed",
-            limit=number(asked.limit),
+            limit=number(edit.limit),
             channels=who,
             share=share,
         )
     else:
         which = (
             say("{channels} switched off", channels=who)
-            if asked.mode == "switch off"
+            if edit.mode == "switch off"
             else say("nothing but {channels} kept", channels=who)
         )
-    return replace(asked, channels=channels), which
+    return replace(edit, channels=channels), which
 
 
 def _cut(subject: Subject, layer: str, edit: _Edit) -> str:
-    """Which layer wipes the edited channels out anyway, and so why nothing changed; else empty."""
+    """Say which layer wipes the edited channels out anyway, where nothing changed; else nothing."""
     if edit.mode == "keep only":  # the others are edited
         return ""
     channels = list(edit.channels)
@@ -231,7 +264,7 @@ def _cut(subject: Subject, layer: str, edit: _Edit) -> str:
 def _edited_pass(
     subject: Subject, layer: str, shapes: Mapping[str, tuple[int, ...]], edit: _Edit
 ) -> tuple[dict[str, Map], Map]:
-    """What the layers put out with the edit, in their `shapes`, and the scores, ``(classes,)``."""
+    """Return what the layers put out with the edit, in `shapes`, and the scores, ``(classes,)``."""
     maps: dict[str, Map] = {}
 
     def change(call: hooks.Call) -> Tensor | None:
@@ -294,14 +327,14 @@ def _verdict(subject: Subject, info: LayerInfo, which: str, logits: Map, target:
 
 
 def _following(subject: Subject, info: LayerInfo) -> LayerInfo | None:
-    """The layer of any kind that runs after this one."""
+    """Return the layer of any kind that runs after this one."""
     layers = subject.trace.layers
     after = next(layer.index for layer in layers if layer.name == info.name) + 1
     return layers[after] if after < len(layers) else None
 
 
 def _table(subject: Subject, chances: Map, target: int) -> TablePanel:
-    """The five likeliest classes of either pass and the chosen class, likeliest before first."""
+    """List the five likeliest classes of either pass and the chosen one, likeliest before first."""
     kept = {target}.union(*(np.argsort(-row, kind="stable")[:_TOP].tolist() for row in chances))
     rows = tuple(
         (
@@ -321,12 +354,72 @@ def _percent(share: float) -> str:
     return number(100 * float(share))
 
 
+def script(facts: LensFacts) -> LensCode:
+    """Write code for the scores and the maps before and after the edit."""
+    mode, channels = str(facts.chosen["mode"]), list(facts.chosen["channels"])
+    later = facts.chosen["downstream"] or _next(facts)
+    facts = replace(facts, chosen={**facts.chosen, "downstream": later, "channels": channels})
+    amount = {"scale": ("factor", "that the channels are multiplied by")}
+    amount |= {"threshold": ("limit", "up to which |x| becomes 0")}
+    name, comment = amount.get(mode, ("", ""))
+    strongest = _ALL if mode == "threshold" else _STRONGEST
+    edit = _EDITS[mode]
+    lines = [
+        constants(facts, layer="whose channels are edited"),
+        constants(facts, downstream="which is watched") if later else "",
+        constants(facts, **{name: comment}) if name else "",
+        FORWARD,
+        _BEFORE.format(names="LAYER, DOWNSTREAM" if later else "LAYER"),
+        constants(facts, channels="") if channels else strongest,
+        source_of(edit),
+        _AFTER.format(
+            edit=f"{edit.__name__}(output, CHANNELS{', ' * bool(name)}{name.upper()})",
+            names="LAYER, DOWNSTREAM" if later else "LAYER",
+        ),
+    ]
+    values = {"channels": "CHANNELS"}
+    for when in ("before", "after"):
+        values[f"logits_{when}"] = f"logits_{when}[0].numpy()"
+        values[f"probabilities_{when}"] = f"logits_{when}[0].softmax(0).numpy()"
+        values[when] = f"maps_{when}[LAYER][0].numpy()"
+        if later:
+            values[f"downstream_{when}"] = f"maps_{when}[DOWNSTREAM][0].numpy()"
+    return in_order(*lines), values
+
+
+def _next(facts: LensFacts) -> str | None:
+    """Return the conv layer that runs next."""
+    after = facts.convs.index(facts.chosen["layer"]) + 1
+    return facts.convs[after] if after < len(facts.convs) else None
+
+
+_BEFORE = """\
+with torch.no_grad():
+    logits_before, maps_before = forward(batch, {names})"""
+_STRONGEST = """\
+# None was chosen: the strongest one, by mean |x|.
+CHANNELS = [maps_before[LAYER][0].double().abs().mean((1, 2)).argmax().item()]"""
+_ALL = "CHANNELS = list(range(maps_before[LAYER].shape[1]))"
+_AFTER = """\
+
+
+def edit(module, inputs, output):
+    return {edit}  # what a hook returns takes the output's place
+
+
+# Hooks run in the order in which they were registered: what is held after this one is edited.
+model.get_submodule(LAYER).register_forward_hook(edit)
+with torch.no_grad():
+    logits_after, maps_after = forward(batch, {names})"""
+
+
 LENS = Lens(
     slug="ablate",
     title=mark("Switch channels off"),
     question=mark("What if it lacked this?"),
     sentence=mark("What the network says, and computes next, when channels of a layer are edited."),
     run=run,
+    script=script,
     parameters=(
         LayerChoice(default="first"),  # with layers behind it to watch
         Channels(
@@ -335,7 +428,7 @@ LENS = Lens(
         OneOf(
             name="mode",
             label=mark("Edit"),
-            choices=(mark("switch off"), mark("keep only"), mark("scale"), mark("threshold")),
+            choices=tuple(_EDITS),
             help=mark("Threshold sets every value with |x| up to the limit to 0."),
         ),
         RealNumber(

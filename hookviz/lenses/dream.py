@@ -1,7 +1,11 @@
-"""DeepDream: the image on the screen, changed so that a layer sees more of what it sees in it."""
+"""Change the image on the screen so that a layer sees more of what it sees in it: DeepDream."""
 
 import numpy as np
 
+from hookviz.codegen import optimizing, picture_space
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import constants, in_order
+from hookviz.codegen.sources import source_of
 from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, TextPanel
@@ -13,12 +17,15 @@ from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.method import SynthesisMethod
 from hookviz.synthesis.model_range import InputRange, picture_shape
 from hookviz.synthesis.optimizing import Optimization
+from hookviz.synthesis.photographs import to_plain
+from hookviz.synthesis.picture_space import spectrum_of
 from hookviz.synthesis.resuming import run_resumed
+from hookviz.synthesis.robustness import moved
 from hookviz.wording import number
 
 
 def run(subject: Subject, *, layer: str, steps: int, rate: float, seed: int) -> LensOutput:
-    """The picture that climbs from the input along the layer's mean square.
+    """Return the picture that climbs from the input along the layer's mean square.
 
     DeepDream (Mordvintsev, Olah and Tyka, 2015) in Fourier space: what is there in the layer, if
     only a little, grows. Values are ``picture`` ``(H, W, 3)`` uint8, ``before`` and ``after``: the
@@ -42,7 +49,7 @@ def run(subject: Subject, *, layer: str, steps: int, rate: float, seed: int) -> 
 
 
 def _output(subject: Subject, layer: str, optimization: Optimization, value: float) -> LensOutput:
-    """What there is so far; the same panels at every step."""
+    """Return the result so far; the same panels at every step."""
     (picture,) = optimization.pictures()
     before = optimization.history[0][0]
     panels = (
@@ -86,6 +93,43 @@ def _output(subject: Subject, layer: str, optimization: Optimization, value: flo
     }
 
 
+def script(facts: LensFacts) -> LensCode:
+    """Write code that begins with the image's own spectrum and takes as many steps."""
+    (steps,) = facts.values["history"]
+    lines = (
+        constants(facts, layer=""),
+        f"STEPS = {steps}  # {optimizing.STEPS_SAYS}",
+        constants(facts, rate="how far each step goes", seed="of how the image is moved"),
+        "SIZE = batch.shape[2:]  # rows and columns of pixels",
+        optimizing.as_input(facts),
+        picture_space.fourier(),
+        source_of(moved, spectrum_of, to_plain),
+        optimizing.output_of(of="LAYER"),
+        _VALUES,
+        _BEGIN,
+        optimizing.climb("0.05 * RATE", steady=True, loss=["-values.sum()"]),
+        optimizing.levels(facts),
+    )
+    return in_order(*lines), {
+        "picture": "shown[0]",
+        "before": "np.array(history[0][0])",
+        "after": "values[0].item()",
+        "history": "np.array(history)[:, 0]",
+    }
+
+
+_VALUES = '''
+
+def values_of(output):
+    """The mean square of all that the layer puts out (Mordvintsev et al., 2015), (N,)."""
+    return output.square().flatten(1).mean(1)
+
+'''
+_BEGIN = """
+plain = to_plain((batch - low) / (high - low), COLOURS)
+parameters = spectrum_of(plain, SCALE).requires_grad_()"""
+
+
 LENS = Lens(
     slug="dream",
     title="DeepDream",
@@ -94,6 +138,7 @@ LENS = Lens(
         "The image, changed step by step so that a layer sees more of what it sees in it."
     ),
     run=run,
+    script=script,
     parameters=(
         LayerChoice(kind="any", default="last conv", help=mark("Whose activation is to grow.")),
         steps_choice(64, 1024),

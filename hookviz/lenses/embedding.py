@@ -1,4 +1,7 @@
-"""Images as vectors: how alike they are to the network, whatever their pixels are like."""
+"""Make vectors of images: how alike they are to the network, whatever their pixels are like.
+
+Over 300 lines: a lens is one file, with its panels, its words and its script.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,8 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.capturing.feature_index import ranked
-from hookviz.capturing.feature_vectors import POOLS, Features
-from hookviz.capturing.features import features, named
+from hookviz.capturing.feature_vectors import POOLS, Features, unit_vectors
+from hookviz.capturing.features import channel_means, features, named
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import FORWARD, constants, file_of, in_order
+from hookviz.codegen.sources import source_of
+from hookviz.codegen.wording import quoted
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import (
     GridPanel,
@@ -24,7 +31,7 @@ from hookviz.explaining.index_neighbours import MOST_PICTURES, PICTURE_SIDE, ind
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import localised, mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
-from hookviz.lenses.contract.more_images import prepared_alike
+from hookviz.lenses.contract.more_images import left_out, prepared_alike
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, OneOf
 from hookviz.types import Pixels
 from hookviz.wording import number
@@ -39,7 +46,7 @@ _STRONGEST = 10
 
 
 def run(subject: Subject, *, layer: str | None, pool: str, images: tuple[Any, ...]) -> LensOutput:
-    """One vector per image, and the cosine similarity of any two: x·y / (‖x‖ ‖y‖).
+    """Return one vector per image, and the cosine similarity of any two: x·y / (‖x‖ ‖y‖).
 
     The image looked at comes first; the others are prepared in the same way. ``"mean"`` is global
     average pooling (Lin, Chen, Yan, "Network in network", 2013), which ignores where something is;
@@ -52,17 +59,14 @@ def run(subject: Subject, *, layer: str | None, pool: str, images: tuple[Any, ..
         HookVizError: the image looked at gives no vector; others that give none are told of.
     """
     first = subject.image if subject.image is not None else subject.model_input
-    listed = named([first, *images])
+    by_name = named([first, *images])
     reporter = ProgressReporter(subject.progress, 3)
-    inputs = prepared_alike(subject, listed, reporter)
+    inputs = prepared_alike(subject, by_name, reporter)
     embedded = features(subject.model, inputs, layer, pool, progress=reporter.within)
     reporter.step()
-    if next(iter(listed)) in embedded.failed:
-        raise HookVizError(embedded.failed[next(iter(listed))])
-    failed = [
-        TextPanel(say("{name} is left out: {reason}", name=shorten(name), reason=reason), "bad")
-        for name, reason in embedded.failed.items()
-    ]
+    if next(iter(by_name)) in embedded.failed:
+        raise HookVizError(embedded.failed[next(iter(by_name))])
+    failed = left_out(embedded.failed)
     indexed, nearest = index_neighbours(subject.model, first, reporter.within)
     values: dict[str, NDArray[Any]] = {"vectors": embedded.vectors} | nearest
     if len(embedded.names) == 1:
@@ -92,7 +96,7 @@ def _kind(embedded: Features) -> str:
 
 
 def _alone(embedded: Features, subject: Subject) -> tuple[Panel, ...]:
-    """One vector: a cell per number where there are not too many, and its largest."""
+    """Show one vector: a cell per number where there are not too many, and its largest."""
     vector = embedded.vectors[0]
     panels: list[Panel] = [
         TextPanel(
@@ -121,7 +125,7 @@ def _alone(embedded: Features, subject: Subject) -> tuple[Panel, ...]:
 
 
 def _says(embedded: Features, similarity: NDArray[np.float64]) -> str:
-    """Which two are most alike and which least."""
+    """Say which two are most alike and which least."""
     says = say(
         "{count} images as vectors of {kind}.",
         count=len(embedded.names),
@@ -135,7 +139,7 @@ def _says(embedded: Features, similarity: NDArray[np.float64]) -> str:
             "{finding} No two of them can be compared: their numbers are not finite.", finding=says
         )
 
-    def told(pair: int) -> str:
+    def pair_words(pair: int) -> str:
         one, other = (repr(shorten(embedded.names[index], 40)) for index in pairs[pair])
         return say(
             "{image} and {other_image} ({similarity})",
@@ -154,15 +158,15 @@ def _says(embedded: Features, similarity: NDArray[np.float64]) -> str:
     return say(
         "{finding} Most alike are {most_alike}, least {least_alike}.",
         finding=says,
-        most_alike=told(most),
-        least_alike=told(least),
+        most_alike=pair_words(most),
+        least_alike=pair_words(least),
     )
 
 
 def _matrix(
     embedded: Features, similarity: NDArray[np.float64], inputs: Mapping[str, Any]
 ) -> ImagePanel:
-    """Every image against every other, the images themselves along the edges."""
+    """Draw every image against every other, the images themselves along the edges."""
     count = len(similarity)
     others = similarity[~np.eye(count, dtype=bool)]
     finite = others[np.isfinite(others)]
@@ -197,20 +201,20 @@ def _matrix(
 def _most_alike(
     embedded: Features, similarity: NDArray[np.float64], inputs: Mapping[str, Any]
 ) -> PicturesPanel:
-    """The images that are most like the one looked at, with their pictures."""
+    """Show the images that are most like the one looked at, with their pictures."""
     row = similarity[0]
-    near = [place for place in ranked(row) if place and not np.isnan(row[place])][:MOST_PICTURES]
-    names = [embedded.names[place] for place in near]
+    near = [index for index in ranked(row) if index and not np.isnan(row[index])][:MOST_PICTURES]
+    names = [embedded.names[index] for index in near]
     return PicturesPanel(
         say("Most alike to this image"),
         tuple(input_thumbnail(inputs[name], PICTURE_SIDE) for name in names),
         tuple(shorten(name, 40) for name in names),
-        tuple(localised(f"{row[place]:.2f}") for place in near),
+        tuple(localised(f"{row[index]:.2f}") for index in near),
     )
 
 
 def _neighbours(embedded: Features) -> TablePanel:
-    """For each image the most and the least similar other."""
+    """List for each image the most and the least similar other."""
     rows = []
     for position, (name, others) in enumerate(embedded.nearest(len(embedded.names)).items()):
         known = [other for other in others if not np.isnan(other[1])] or [("–", np.nan)]
@@ -239,14 +243,12 @@ def _numbers(embedded: Features, similarity: NDArray[np.float64]) -> TablePanel:
 
 
 def _fingerprints(embedded: Features) -> tuple[Panel, ...]:
-    """The vectors scaled to length 1, each folded into a rectangle where there is such a fold."""
+    """Draw the vectors scaled to length 1, folded into rectangles where there is such a fold."""
     size = embedded.vectors.shape[1]
     high = next(side for side in range(int(size**0.5), 0, -1) if size % side == 0)
     if size > _MOST_CELLS or size // high > 8 * high:
         return ()
-    lengths = np.linalg.norm(embedded.vectors.astype(np.float64), axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):  # infinity / infinity
-        unit = (embedded.vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    unit = unit_vectors(embedded.vectors).astype(np.float32)
     folded = unit[:_MOST_PRINTS].reshape(-1, high, size // high)
     grid = make_grid(folded, scale=_scale(folded), title=embedded.layer)
     says = say(
@@ -261,12 +263,58 @@ def _scale(values: NDArray[np.float32]) -> str:
     return "symmetric" if np.nanmin(values, initial=0) < 0 else "layer"
 
 
+def script(facts: LensFacts) -> LensCode:
+    """Write code for the vector of each image, and the cosine of the angle between any two."""
+    mean = facts.chosen["pool"] == "mean"
+    lines = [
+        constants(facts, layer="whose output becomes a vector"),
+        FORWARD,
+        source_of(channel_means) if mean else "",
+        _VECTOR.format(
+            moved=_CHANNELS_LAST if facts.channels_last else "",
+            vector="channel_means(values)" if mean else "values.reshape(-1)  # every value",
+        ),
+    ]
+    if "similarity" not in facts.values:  # of one image alone
+        return in_order(*lines, _ONE), {"vectors": "vectors"}
+    files = [facts.image, *map(file_of, named(facts.chosen["images"]))]
+    listed = "\n".join(f"    {quoted(file)}," for file in files)
+    lines += [source_of(unit_vectors), _SEVERAL.format(files=listed)]
+    return in_order(*lines), {
+        "vectors": "vectors",
+        "similarity": "np.clip(unit @ unit.T, -1, 1)",
+        "names": "np.array(FILES)",
+    }
+
+
+_VECTOR = '''
+
+def vector_of(batch):
+    """What the layer makes of an image, as a vector."""
+    with torch.no_grad():
+        outputs = forward(batch, LAYER)[1]
+    values = outputs[LAYER][0].numpy()
+{moved}    return {vector}
+
+'''
+_CHANNELS_LAST = "    values = np.moveaxis(values, -1, 0)  # the channels were last\n"
+_ONE = "vectors = np.stack([vector_of(batch)])  # (1, D)"
+_SEVERAL = """\
+# The images' files, in the folder where this runs, or paths.
+FILES = (
+{files}
+)
+vectors = np.stack([vector_of(batch), *(vector_of(read(file)) for file in FILES[1:])])  # (N, D)
+unit = unit_vectors(vectors)  # the products of any two are cosines"""
+
+
 LENS = Lens(
     slug="embedding",
     title=mark("Embedding"),
     question=mark("Which images are alike to it?"),
     sentence=mark("Each image as one vector of features, and which images are alike by it."),
     run=run,
+    script=script,
     parameters=(
         LayerChoice(kind="any", default="last map", help=mark("Late layers know what is there.")),
         OneOf(

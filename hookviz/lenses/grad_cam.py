@@ -1,4 +1,4 @@
-"""Class activation maps: which parts of the image a layer found that speak for a class.
+"""Draw class activation maps: which parts of the image a layer found that speak for a class.
 
 Every method weighs the layer's channels, adds them up and keeps what is above zero. In tests the
 numbers are compared before any scaling: Grad-CAM's with captum's `LayerGradCam`, and those of all
@@ -6,10 +6,15 @@ methods with what pytorch-grad-cam 1.5.7 computes before it brings its maps to 0
 input's size (Eigen-CAM's up to the sign, which a singular vector doesn't have).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import FORWARD, constants, in_order, target
+from hookviz.codegen.sources import source_of
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TextPanel
@@ -17,7 +22,7 @@ from hookviz.errors import HookVizError
 from hookviz.explaining.attribution import last_layer_with_gradient, layer_gradient
 from hookviz.explaining.attribution_target import AttributionTarget, map_shape
 from hookviz.explaining.cam import Numbers, eigen_cam, grad_cam, grad_cam_plus_plus, layer_cam
-from hookviz.explaining.score_cam import score_cam
+from hookviz.explaining.score_cam import masked_by, score_cam, strongest, weighed_by
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
@@ -29,7 +34,7 @@ _CHART = 16  # channels that the chart shows
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Cam:
-    """A map before its ReLU, ``(H, W)``, and the channels' weights where the method has them."""
+    """Map before its ReLU, ``(H, W)``, and the channels' weights where the method has them."""
 
     signed: Numbers = field(repr=False)
     weights: Numbers | None = field(repr=False)
@@ -92,7 +97,7 @@ def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _C
 
 
 def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> LensOutput:
-    """A map per method, ``max(0, Σ_k w_k A_k)``, A being the layer's output in its first call.
+    """Return a method's map, ``max(0, Σ_k w_k A_k)``, A being the layer's output in its first call.
 
     The formulas with their sources are at `grad_cam`, `grad_cam_plus_plus`, `layer_cam`,
     `eigen_cam` (in `hookviz.explaining.cam`) and `score_cam` (beside it). Values are ``map`` after
@@ -175,7 +180,7 @@ def _notes(subject: Subject, layer: str, positive: Numbers, said: tuple[str, ...
 
 
 def _enlarged(side: int, sides: tuple[int, ...]) -> int:
-    """A side in proportion to the longer one's 640 pixels, as an overlay has them."""
+    """Return a side in proportion to the longer one's 640 pixels, as an overlay has them."""
     return max(1, round(side * 640 / max(sides)))
 
 
@@ -195,12 +200,56 @@ def _chart(weights: Numbers, layer: str) -> ChartPanel:
     )
 
 
+def script(facts: LensFacts) -> LensCode:
+    """Write code that weighs the layer's maps by the chosen method and adds them up."""
+    method = str(facts.chosen["method"])
+    lines = [constants(facts, layer="whose channels are weighed"), target(facts)]
+    if method == "Score-CAM":
+        lines += [constants(facts, top="channels that are tried, the strongest ones")]
+    functions, calls = _FORMULAS[method]
+    lines += [FORWARD, _GRADIENT if "gradient" in calls else _VALUES, source_of(*functions), calls]
+    values = {"map": "np.maximum(signed, 0)", "signed": "signed", "score": "score.item()"}
+    return in_order(*lines), values | ({} if method == "LayerCAM" else {"weights": "weights"})
+
+
+_GRADIENT = """\
+batch.requires_grad_()  # so that there are gradients in a frozen network, too
+scores, outputs = forward(batch, LAYER)
+score = scores[0, TARGET]  # before the softmax
+(gradient,) = torch.autograd.grad(score, outputs[LAYER])
+activation, gradient = outputs[LAYER][0].detach().numpy(), gradient[0].numpy()  # (C, H, W) both
+"""
+_VALUES = """\
+with torch.no_grad():  # this method needs no gradients
+    scores, outputs = forward(batch, LAYER)
+score = scores[0, TARGET]  # before the softmax
+activation = outputs[LAYER][0].numpy()  # (C, H, W)
+"""
+_SCORES = """\
+channels = strongest(activation, TOP)
+masked = masked_by(activation[channels], batch)
+with torch.no_grad():
+    scores = model(masked)[:, TARGET]
+signed, weights = weighed_by(scores, channels, activation)"""
+_FORMULAS: dict[str, tuple[tuple[Callable[..., Any], ...], str]] = {
+    "Grad-CAM": ((grad_cam,), "signed, weights = grad_cam(activation, gradient)"),
+    "Grad-CAM++": (
+        (grad_cam_plus_plus,),
+        "signed, weights = grad_cam_plus_plus(activation, gradient)",
+    ),
+    "LayerCAM": ((layer_cam,), "signed = layer_cam(activation, gradient)"),
+    "Eigen-CAM": ((eigen_cam,), "signed, weights = eigen_cam(activation)"),
+    "Score-CAM": ((strongest, masked_by, weighed_by), _SCORES),
+}
+
+
 LENS = Lens(
     slug="grad-cam",
     title=mark("Grad-CAM and its relatives"),
     question=mark("Where does it look?"),
     sentence=mark("Which parts of the image a layer found that speak for a class."),
     run=run,
+    script=script,
     parameters=(
         OneOf(
             name="method",

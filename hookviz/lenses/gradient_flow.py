@@ -1,12 +1,19 @@
-"""How strong the gradient is that reaches each layer in one training step, and what clipping does.
+"""Measure the gradient that reaches each layer in one training step, and what clipping does.
 
 The formulas, with their sources, are in `hookviz.explaining.weight_gradients`.
 
-Over 300 lines: its sentences for people stand whole, with a line for each fact.
+Over 300 lines: a lens is one file, with its panels, its words and its script.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import constants, in_order, target
+from hookviz.codegen.sources import source_of
+from hookviz.codegen.wording import quoted
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.explaining.weight_gradients import (
     EXPLODING,
@@ -15,11 +22,13 @@ from hookviz.explaining.weight_gradients import (
     ClipAt,
     Floats,
     WeightGradients,
+    clip,
     clip_factor,
     differs,
     largest,
     nearest_strength,
     norm,
+    real_parts,
     verdicts_of,
     weight_gradients,
 )
@@ -50,7 +59,7 @@ _HEAD = (
 def run(
     subject: Subject, *, target: int, clipping: str, limit: float, at: str | None
 ) -> LensOutput:
-    """The gradients of the weights of every conv and linear layer, in order of execution.
+    """Return the gradients of the weights of every conv and linear layer, in order of execution.
 
     The loss is the cross entropy L = −log softmax(scores)[target] of this one image. Batch norm
     uses its stored averages and nothing is dropped, as in eval mode: one image has no statistics
@@ -124,7 +133,7 @@ def _first(
     values: dict[str, Floats],
     verdicts: list[str],
 ) -> TextPanel:
-    """What vanishes and explodes, in words."""
+    """Say what vanishes and explodes."""
     said = [
         say(
             "The loss for {label} is {loss}.",
@@ -199,7 +208,7 @@ def _clipping(gradients: WeightGradients, clipping: str, limit: float) -> TextPa
 
 
 def _upstream(at: str, gradients: WeightGradients, values: dict[str, Floats]) -> TextPanel:
-    """What clipping at a layer does there, and to the layers before it."""
+    """Say what clipping at a layer does there, and to the layers before it."""
     before, after = float(values["norm_at"]), float(values["norm_at_clipped"])
     if not before:
         return TextPanel(
@@ -312,6 +321,87 @@ def _table(
     return TablePanel(say("Layer by layer, in order of execution"), head, tuple(rows))
 
 
+def script(facts: LensFacts) -> LensCode:
+    """Write code for the gradients of the weights of every conv and linear layer, and clipping."""
+    clipping, at = facts.chosen["clipping"], facts.chosen.get("at")
+    functions: list[Callable[..., Any]] = [real_parts, norm, largest]
+    lines = [_GRADIENTS]
+    values = {
+        "norm": "norms",
+        "largest": "[largest(gradient) for gradient in gradients]",
+        "zeros": "[(gradient == 0).float().mean().item() for gradient in gradients]",
+        "strength": "norms / np.array([norm(weight) for weight in weights])",
+        "total_norm": "total_norm",
+        "loss": "loss.item()",
+    }
+    if clipping != "none":
+        says = "of that gradient" if at else "of the gradients"
+        comments = {"at": "whose output's gradient is clipped"} if at else {}
+        lines += [constants(facts, **comments, limit=says)]
+        lines += [_AT.format(clipping=quoted(clipping)) if at else _CLIP[clipping]]
+        functions += [clip_factor, clip, differs] if at else []
+        values["norm_clipped"] = "[norm(gradient) for gradient in clipped]"
+        values["largest_clipped"] = "[largest(gradient) for gradient in clipped]"
+        if at:
+            values["changed"] = "[differs(*pair) for pair in zip(gradients, clipped, strict=True)]"
+            values |= {"norm_at": "np.linalg.norm(came)", "norm_at_clipped": "np.linalg.norm(went)"}
+    return in_order(target(facts), source_of(*functions), *lines), values
+
+
+_GRADIENTS = """
+layers = []  # with weights, in order of execution
+
+
+def note(module, inputs, output):
+    if module not in layers:
+        layers.append(module)
+
+
+for module in model.modules():
+    if isinstance(module, (nn.modules.conv._ConvNd, nn.Linear)):
+        module.register_forward_hook(note)
+# One training step on one image, in eval mode: batch norm uses its stored averages.
+model.requires_grad_()  # whatever was frozen
+loss = nn.functional.cross_entropy(model(batch), torch.tensor([TARGET]))
+loss.backward()
+weights = [each.weight for each in layers if isinstance(each.weight, nn.Parameter)]
+weights = [weight for weight in weights if weight.grad is not None]
+gradients = [weight.grad.clone() for weight in weights]
+norms = np.array([norm(gradient) for gradient in gradients])
+# Of all parameters together, biases and norms included, as clipping by norm takes it.
+every = [each.grad for each in model.parameters() if each.grad is not None]
+total_norm = np.linalg.norm([norm(gradient) for gradient in every])"""
+_CLIP = {
+    "by value": """\
+nn.utils.clip_grad_value_(model.parameters(), LIMIT)
+clipped = [weight.grad for weight in weights]""",
+    "by norm": """\
+nn.utils.clip_grad_norm_(model.parameters(), LIMIT)
+clipped = [weight.grad for weight in weights]""",
+}
+_AT = """\
+came, went = [], []  # norms of the gradient at the layer
+
+
+def clip_there(gradient):
+    came.append(norm(gradient))
+    gradient = clip(gradient, {clipping}, LIMIT)
+    went.append(norm(gradient))
+    return gradient  # what goes on to the layers before
+
+
+def clip_at(module, inputs, output):
+    output.register_hook(clip_there)
+    return output.clone()  # an in-place ReLU that follows would write over the original
+
+
+model.zero_grad()
+handle = model.get_submodule(AT).register_forward_hook(clip_at)
+nn.functional.cross_entropy(model(batch), torch.tensor([TARGET])).backward()
+handle.remove()
+clipped = [weight.grad for weight in weights]"""
+
+
 LENS = Lens(
     slug="gradient-flow",
     title=mark("Gradient flow"),
@@ -320,6 +410,7 @@ LENS = Lens(
         "How much gradient reaches each layer in a training step, and what clipping does."
     ),
     run=run,
+    script=script,
     parameters=(
         ClassChoice(),
         OneOf(

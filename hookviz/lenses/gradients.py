@@ -1,7 +1,9 @@
-"""Gradients at a layer: what would change a class's score, or another layer's channel, most."""
+"""Compute what would change a class's score, or another layer's channel, most at a layer."""
 
 import numpy as np
 
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import FORWARD, constants, in_order, target
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
 from hookviz.explaining.attribution import last_layer_with_gradient, layer_gradient
@@ -25,7 +27,7 @@ def run(
     row: int,
     column: int,
 ) -> LensOutput:
-    """∂q/∂A, ``(C, H, W)``: A is the layer's output in its first call, q the quantity.
+    """Return ∂q/∂A, ``(C, H, W)``: A is the layer's output in its first call, q the quantity.
 
     q is the score of class `target` before the softmax or, where `of` is given, the mean of a
     channel of that layer, or one cell of it. The gradient is the chain rule's, by reverse-mode
@@ -105,12 +107,42 @@ def _notes(subject: Subject, layer: str, quantity: AttributionTarget, norm: floa
     return notes
 
 
+def script(facts: LensFacts) -> LensCode:
+    """Write code for the gradient of a class's score, or of another layer's channel, at a layer."""
+    lines = [constants(facts, layer="where the gradient is taken")]
+    if facts.chosen["of"] is None:
+        lines += [target(facts), FORWARD, _FORWARD.format(names="LAYER")]
+        lines += ["value = scores[0, TARGET]  # before the softmax"]
+    else:
+        comments, part = {"of": "the layer asked about", "channel": "of that layer"}, ".mean()"
+        if facts.chosen["row"] >= 0:
+            comments |= {"row": "of the channel", "column": "of the channel"}
+            part = "[ROW, COLUMN]"
+        lines += [constants(facts, **comments), FORWARD, _FORWARD.format(names="LAYER, OF")]
+        lines += [f"value = outputs[OF][0, CHANNEL]{part}"]
+    return in_order(*lines, _GRADIENT), {
+        "gradient": "gradient",
+        "value": "value.item()",
+        "norm": "np.sqrt(np.square(gradient, dtype=np.float64).sum())",
+        "max_per_channel": "np.abs(gradient).max((1, 2))",
+    }
+
+
+_FORWARD = """\
+batch.requires_grad_()  # so that there are gradients in a frozen network, too
+scores, outputs = forward(batch, {names})"""
+_GRADIENT = """\
+(gradient,) = torch.autograd.grad(value, outputs[LAYER])
+gradient = gradient[0].numpy()  # (C, H, W)"""
+
+
 LENS = Lens(
     slug="gradients",
     title=mark("Gradients at a layer"),
     question=mark("What would change its mind?"),
     sentence=mark("Which values of a layer would raise or lower a score, and how strongly."),
     run=run,
+    script=script,
     parameters=(
         LayerChoice(
             kind="any", default="last conv", help=mark("Whose values are changed in thought.")

@@ -1,17 +1,32 @@
-"""What is wrong with the numbers inside a network: NaN, infinities, dead and saturated units.
+"""Find what is wrong with the numbers in a network: NaN, infinities, dead, saturated units.
 
 Everything is of one pass over one image, so "dead" means that a unit says nothing about this image.
+
+Over 300 lines: a lens is one file, with its panels, its words and its script.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import TENSORS_IN, constants, in_order, layers
+from hookviz.codegen.sources import source_of
+from hookviz.codegen.wording import quoted
 from hookviz.drawing.histogram import Histogram, histogram
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError
-from hookviz.explaining.layer_health import NetworkHealth, OutputHealth, network_health
+from hookviz.explaining.layer_health import (
+    WITHOUT_UNITS,
+    NetworkHealth,
+    OutputHealth,
+    count_units,
+    largest_of,
+    network_health,
+    share_saturated,
+)
 from hookviz.language.saying import localised, mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice
@@ -31,7 +46,7 @@ _HEAD = (
 
 
 def run(subject: Subject, *, layer: str | None) -> LensOutput:
-    """Every layer's outputs in order of execution, each call by itself.
+    """Look at every layer's outputs in order of execution, each call by itself.
 
     The first layer with NaN or infinities in its output is named, with whether its input or its
     own parameters had them already.
@@ -86,7 +101,7 @@ def run(subject: Subject, *, layer: str | None) -> LensOutput:
 def _source(
     subject: Subject, outputs: Sequence[OutputHealth], first: OutputHealth | None
 ) -> TextPanel:
-    """Where NaN and infinities begin."""
+    """Say where NaN and infinities begin."""
     if first is None:
         return TextPanel(
             say(
@@ -134,7 +149,7 @@ def _source(
 
 
 def _rest(health: NetworkHealth) -> TextPanel:
-    """Dead and saturated units and explosions, in words."""
+    """Say which units are dead or saturated, and what explodes."""
     outputs = health.outputs
     said, bad = [], False
     with_units = [output for output in outputs if output.units]
@@ -257,12 +272,92 @@ def _table(outputs: Sequence[OutputHealth]) -> TablePanel:
     )
 
 
+def script(facts: LensFacts) -> LensCode:
+    """Write code that looks at every tensor that the layers put out, as it comes."""
+    last = facts.convs[-1] if facts.convs else facts.runs[-1]
+    chosen = facts.chosen["layer"]
+    lines = (
+        constants(replace(facts, chosen={"layer": chosen or last}), layer="of the histogram"),
+        layers(facts),
+        TENSORS_IN,
+        source_of(largest_of, count_units, share_saturated),
+        _WATCH.format(kinds=", ".join(map(quoted, sorted(WITHOUT_UNITS)))),
+        "values = kept[LAYER]" if chosen else _FIRST_BAD,
+        _HISTOGRAM,
+    )
+    values = {name: f'[row["{name}"] for row in rows]' for name in _NUMBERS}
+    return in_order(*lines), values | {"histogram": "histogram", "edges": "edges"}
+
+
+_WATCH = '''
+# Layers of these kinds put out what they are given.
+WITHOUT_UNITS = {{{kinds}}}
+shape, axis = (), 0  # of what the layer before put out, and where its channels are
+
+
+def axis_of(module, values):
+    """Where the channels are: as in the layer before, if that put out the same shape."""
+    global shape, axis
+    if isinstance(module, nn.Linear) or type(module) is nn.LayerNorm:
+        axis = -1
+    elif values.shape != shape or isinstance(module, nn.modules.conv._ConvNd):
+        axis = 0
+    shape = values.shape
+    return axis
+
+
+rows, kept = [], {{}}  # a row for each tensor of each call, and all numbers of some layers
+names = {{module: name for name, module in layers.items()}}
+largest_inputs = {{}}  # max |x|
+
+
+def before(module, inputs):  # it may work in place, so its input is looked at now
+    largest_inputs[module] = max(map(largest_of, tensors_in(inputs)), default=np.nan)
+
+
+def after(module, inputs, output):
+    largest_input = largest_inputs.pop(module)
+    for tensor in tensors_in(output):
+        if not tensor.is_floating_point() or not tensor.numel():
+            continue
+        values = tensor[0] if tensor.ndim > 1 and len(tensor) == 1 else tensor
+        axis = axis_of(module, values)
+        has_units = type(module).__name__ not in WITHOUT_UNITS and values.ndim
+        units, dead = count_units(values, axis) if has_units else (0, 0)
+        row = {{
+            "layer": names[module],
+            "nan": values.isnan().sum().item(),
+            "inf": values.isinf().sum().item(),
+            "largest": largest_of(values),
+            "growth": largest_of(values) / largest_input if largest_input else np.nan,
+            "units": units,
+            "dead": dead,
+            "saturated": share_saturated(module, values),
+        }}
+        if row["layer"] == LAYER or row["nan"] or row["inf"]:
+            kept.setdefault(row["layer"], values.flatten().clone().numpy())
+        rows.append(row)
+
+
+for module in layers.values():
+    module.register_forward_pre_hook(before)
+    module.register_forward_hook(after)
+with torch.no_grad():
+    model(batch)'''
+_FIRST_BAD = """\
+# The layer where NaN and infinities begin comes first.
+bad = [row["layer"] for row in rows if row["nan"] or row["inf"]]
+values = kept[bad[0] if bad else LAYER]"""
+_HISTOGRAM = "histogram, edges = np.histogram(values[np.isfinite(values)].astype(np.float64), 48)"
+
+
 LENS = Lens(
     slug="health",
     title=mark("Health"),
     question=mark("Is anything broken?"),
     sentence=mark("Where NaN, infinities, dead or saturated units and exploding values begin."),
     run=run,
+    script=script,
     parameters=(
         LayerChoice(
             label=mark("Histogram of"),

@@ -1,4 +1,7 @@
-"""What goes into a layer beside what comes out of it."""
+"""Show what one call of a layer takes in beside what it puts out.
+
+Over 300 lines: tensors of any number and shape, as pictures, in numbers, in words and as a script.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,6 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hookviz.capturing.layouts import Layout, is_unbatched
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import constants, in_order
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.scales import Limits, quantise
@@ -33,7 +38,7 @@ _HEAD = (
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Part:
-    """One tensor that a layer took in or put out, as it was at that moment.
+    """One tensor that a layer took in or put out, copied at that moment.
 
     Attributes:
         name: ``"input"``, ``"input 0"``, ``"output"`` or what the path to it says.
@@ -51,7 +56,7 @@ class _Part:
 
 
 def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
-    """One call of the layer: what it took in, copied before it ran, and what it put out.
+    """Show one call of a layer: its inputs, copied before it ran, beside its outputs.
 
     Colours are shared where the values mean the same on both sides: by default for layers without
     weights, such as activations and pooling. Statistics are over all finite values; "zeros" is the
@@ -66,14 +71,14 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
     tensors = layer_io(subject.model, subject.model_input, layer, call, subject.progress)
     module = subject.model.network.get_submodule(layer)
     ratio = subject.shape[-2] / subject.shape[-1]
-    given = {
+    layouts = {
         path: _layout(subject, Address(layer, call, path), tensor)
         for path, tensor in tensors.outputs
     }
-    alike = {tuple(tensor.shape): given[path] for path, tensor in tensors.outputs}
-    taken = {path: alike.get(tuple(tensor.shape)) for path, tensor in tensors.inputs}
-    before = tuple(_parts("input", tensors.inputs, module, ratio, taken))
-    after = tuple(_parts("output", tensors.outputs, module, ratio, given))
+    by_shape = {tuple(tensor.shape): layouts[path] for path, tensor in tensors.outputs}
+    input_layouts = {path: by_shape.get(tuple(tensor.shape)) for path, tensor in tensors.inputs}
+    before = tuple(_parts("input", tensors.inputs, module, ratio, input_layouts))
+    after = tuple(_parts("output", tensors.outputs, module, ratio, layouts))
     grids = _grids(before, after, shared=_is_shared(scale, module))
     if not grids:
         raise HookVizError(
@@ -91,7 +96,7 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
 
 
 def _layout(subject: Subject, address: Address, output: Tensor) -> Layout | None:
-    """How one output of the layer lies; None where the pass has not told."""
+    """Return how one output of the layer is laid out; None where the pass could not tell."""
     has_batch = address not in subject.trace.unbatched
     last = address in subject.trace.channels_last
     return Layout(has_batch, last) if last or not has_batch or output.shape[:1] == (1,) else None
@@ -116,12 +121,12 @@ def _parts(
 
 
 def _is_shared(scale: str, module: nn.Module) -> bool:
-    learned = any(True for _ in module.parameters())
-    return scale == "shared" or (scale == "automatic" and not learned)
+    has_weights = any(True for _ in module.parameters())
+    return scale == "shared" or (scale == "automatic" and not has_weights)
 
 
 def _grids(before: Sequence[_Part], after: Sequence[_Part], *, shared: bool) -> tuple[Panel, ...]:
-    """A grid per drawable tensor, with the same colours for the same values where `shared`."""
+    """Draw a grid per drawable tensor, with the same colours for the same values where `shared`."""
     parts = [
         part
         for side in (before, after)
@@ -150,7 +155,7 @@ def _grids(before: Sequence[_Part], after: Sequence[_Part], *, shared: bool) -> 
 
 
 def _title(part: _Part) -> str:
-    """What a part is called, in the language; `_Part.name` is the name of its numbers."""
+    """Return a tensor's title in the chosen language; `_Part.name` names its numbers."""
     side, _, path = part.name.partition(" ")
     said = say("Input") if side == "input" else say("Output")
     return f"{said} {path}".rstrip()
@@ -164,7 +169,7 @@ def _grid(part: _Part, *, signed: bool | None = None) -> Grid:
 
 
 def _rescaled(grid: Grid, low: float, high: float, part: _Part) -> Grid:
-    """The grid with its end colours standing for `low` and `high`; zero in the middle if signed."""
+    """Recolour the grid: `low` and `high` get its end colours, and 0 the middle one if signed."""
     assert part.maps is not None
     if grid.limits.scale == "symmetric":
         high = max(-low, high)
@@ -228,12 +233,84 @@ def _share(part: float) -> str:
     return f"{number(100 * part)} %"
 
 
+def script(facts: LensFacts) -> LensCode:
+    """Write one call of the layer, its tensors copied at that moment."""
+    call = {"call": "counted from 0"} if facts.chosen["call"] else {}
+    which = "CALL" if call else "0"
+    lines = constants(facts, layer="", **call)
+    if set(facts.values) == {"input", "output"}:
+        return in_order(lines, _ONE_TENSOR), {
+            "input": f"taken_in[{which}].float().numpy()",
+            "output": f"put_out[{which}].float().numpy()",
+        }
+    several = sum(name.partition("_")[0] == "input" for name in facts.values) > 1
+    code = _TENSORS.format(path="path" if several else "path[1:]", call=which)
+    return in_order(lines, code), {
+        name: f'tensors["{name}"].float().numpy()' for name in facts.values
+    }
+
+
+_ONE_TENSOR = """\
+taken_in, put_out = [], []
+
+
+def before(module, inputs):
+    taken_in.append(inputs[0].clone())  # a copy: the layer may work in place
+
+
+def after(module, inputs, output):
+    put_out.append(output.clone())  # so may the next one
+
+
+layer = model.get_submodule(LAYER)
+layer.register_forward_pre_hook(before)
+layer.register_forward_hook(after)
+with torch.no_grad():
+    model(batch)
+# Of the only image, with its batch: (1, channels, height, width)."""
+_TENSORS = '''
+
+def tensors_in(value, path=()):
+    """Copies of all tensors inside tuples, lists and dicts, by where they are."""
+    if isinstance(value, torch.Tensor):
+        return {{path: value.clone()}}
+    if isinstance(value, dict):
+        items = value.items()
+    else:
+        items = enumerate(value) if isinstance(value, (tuple, list)) else ()
+    tensors = {{}}
+    for key, part in items:
+        tensors |= tensors_in(part, (*path, str(key)))
+    return tensors
+
+
+taken_in, put_out = [], []
+
+
+def before(module, inputs, named):
+    taken_in.append(tensors_in((*inputs, *named.values())))  # now: it may work in place
+
+
+def after(module, inputs, output):
+    put_out.append(tensors_in(output))
+
+
+layer = model.get_submodule(LAYER)
+layer.register_forward_pre_hook(before, with_kwargs=True)
+layer.register_forward_hook(after)
+with torch.no_grad():
+    model(batch)
+tensors = {{"_".join(("input", *{path})): each for path, each in taken_in[{call}].items()}}
+tensors |= {{"_".join(("output", *path)): each for path, each in put_out[{call}].items()}}'''
+
+
 LENS = Lens(
     slug="inputs",
     title=mark("Input and output"),
     question=mark("What does a layer change?"),
     sentence=mark("What one layer takes in beside what it puts out, and what it changes."),
     run=run,
+    script=script,
     parameters=(
         LayerChoice(kind="any", default="first"),
         WholeNumber(

@@ -1,13 +1,21 @@
-"""Integrated gradients: what each pixel adds to a score, from an image that shows nothing."""
+"""Show what each pixel adds to a score, by integrated gradients from a blank baseline."""
 
 import numpy as np
 
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import GRADIENT_AT, baseline, constants, in_order, value_of
+from hookviz.codegen.sources import source_of
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.baselines import BASELINES, baseline_of
-from hookviz.explaining.integrated_gradients import IntegratedGradients, integrated_gradients
+from hookviz.explaining.integrated_gradients import (
+    IntegratedGradients,
+    completeness_error,
+    gauss_legendre,
+    integrated_gradients,
+)
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
@@ -45,12 +53,12 @@ def run(
     baseline: str,
     steps: int,
 ) -> LensOutput:
-    """What each pixel adds to a quantity q on the way from a baseline to the input.
+    """Show what each pixel adds to a quantity q on the way from a baseline to the input.
 
     q is the score of class `target` before the softmax or, where `layer` is given, the mean of a
     channel of that layer, or one cell of it. ``(x − x′) · ∫ ∂q/∂x (x′ + α (x − x′)) dα``
     (Sundararajan, Taly and Yan, 2017), by the Gauss-Legendre rule with `steps` points. The
-    attributions add up to ``q(x) − q(x′)`` but for that rule's error, which is told. Values:
+    attributions add up to ``q(x) − q(x′)`` but for that rule's error, which is shown. Values:
     ``attribution``, float64 ``(C, H, W)``; ``map``, its sum over the input's channels, ``(H, W)``;
     ``value``, q(x); ``start``, q(x′); ``completeness_error``, the share of their difference by
     which the sum is off.
@@ -64,7 +72,7 @@ def run(
     quantity = chosen_quantity(
         subject, target=target, layer=layer, channel=channel, row=row, column=column
     )
-    found = integrated_gradients(
+    result = integrated_gradients(
         subject.model,
         subject.model_input,
         quantity,
@@ -72,22 +80,22 @@ def run(
         steps=steps,
         progress=subject.progress,
     )
-    shown = found.attribution.sum(0)
+    shown = result.attribution.sum(0)
     values = {
         "map": shown,
-        "attribution": found.attribution,
-        "value": np.array(found.value),
-        "start": np.array(found.start),
-        "completeness_error": np.array(found.error),
+        "attribution": result.attribution,
+        "value": np.array(result.value),
+        "start": np.array(result.start),
+        "completeness_error": np.array(result.error),
     }
     what = quantity.describe(subject.model)
     end = heat.color_limit(shown, _BRIGHT)
     colours = coloured(shown, "RdBu_r", low=-end, high=end)
     words = say("Integrated gradients of {quantity}", quantity=what)
     panels: tuple[Panel, ...] = (
-        TextPanel(_says(what, baseline, found)),
-        _completeness(found),
-        *(TextPanel(note, "note") for note in _notes(subject, quantity, found)),
+        TextPanel(_says(what, baseline, result)),
+        _completeness(result),
+        *(TextPanel(note, "note") for note in _notes(subject, quantity, result)),
         ImagePanel(
             say("On the image"),
             overlay.over_image(subject.model_input, subject.image, colours, opacity=0.75),
@@ -107,14 +115,14 @@ def run(
         GridPanel(
             say("Channel by channel of the input"),
             make_grid(
-                found.attribution.astype(np.float32), scale="symmetric", title=words, width=900
+                result.attribution.astype(np.float32), scale="symmetric", title=words, width=900
             ),
         ),
     )
     return panels, values
 
 
-def _says(what: str, baseline: str, found: IntegratedGradients) -> str:
+def _says(what: str, baseline: str, result: IntegratedGradients) -> str:
     start = (
         say("a blurred version of the image")
         if baseline == "blurred"
@@ -125,16 +133,16 @@ def _says(what: str, baseline: str, found: IntegratedGradients) -> str:
         "pixels add to that, blue ones take from it.",
         baseline=start,
         quantity=what,
-        first_value=number(found.start),
-        last_value=number(found.value),
+        first_value=number(result.start),
+        last_value=number(result.value),
     )
 
 
-def _completeness(found: IntegratedGradients) -> TextPanel:
-    """Whether what the pixels add comes to the whole difference."""
-    total = number(float(found.attribution.sum()))
-    whole = number(found.difference)
-    if not (np.isfinite(found.attribution).all() and np.isfinite(found.difference)):
+def _completeness(result: IntegratedGradients) -> TextPanel:
+    """Say whether what the pixels add comes to the whole difference."""
+    total = number(float(result.attribution.sum()))
+    whole = number(result.difference)
+    if not (np.isfinite(result.attribution).all() and np.isfinite(result.difference)):
         return TextPanel(
             say(
                 "There are NaN or infinities on the way, so nothing adds up. The lens health "
@@ -142,20 +150,20 @@ def _completeness(found: IntegratedGradients) -> TextPanel:
             ),
             "bad",
         )
-    at = say("at {steps} steps", steps=found.steps)
-    if found.is_complete:
+    at = say("at {steps} steps", steps=result.steps)
+    if result.is_complete:
         return TextPanel(
             say(
                 "Complete: together the pixels add {total} of {difference}, off by {error} "
                 "{steps}.",
                 total=total,
                 difference=whole,
-                error=percent(found.error),
+                error=percent(result.error),
                 steps=at,
             ),
             "good",
         )
-    enough = found.enough_steps
+    enough = result.enough_steps
     if enough is None:
         return TextPanel(
             say(
@@ -181,7 +189,7 @@ def _completeness(found: IntegratedGradients) -> TextPanel:
             "{steps}. {hint}",
             total=total,
             difference=whole,
-            error=percent(found.error),
+            error=percent(result.error),
             steps=at,
             hint=hint,
         ),
@@ -189,11 +197,34 @@ def _completeness(found: IntegratedGradients) -> TextPanel:
     )
 
 
-def _notes(subject: Subject, quantity: AttributionTarget, found: IntegratedGradients) -> list[str]:
+def _notes(subject: Subject, quantity: AttributionTarget, result: IntegratedGradients) -> list[str]:
     notes = first_call_notes(subject, quantity.layer)
-    if not found.attribution.any():
+    if not result.attribution.any():
         notes.append(say("Every pixel adds 0: on the whole way no small change of one changes it."))
     return notes
+
+
+def script(facts: LensFacts) -> LensCode:
+    """Write a pass there and back for each point of the way."""
+    steps = constants(facts, steps="points on the way")
+    functions = source_of(gauss_legendre, completeness_error)
+    lines = in_order(*value_of(facts), GRADIENT_AT, functions, steps, baseline(facts), _WAY)
+    return lines, {
+        "map": "attribution.sum(0)",
+        "attribution": "attribution",
+        "value": "value",
+        "start": "start",
+        "completeness_error": "completeness_error(attribution, value - start)",
+    }
+
+
+_WAY = """\
+total = np.zeros(batch.shape[1:])
+for point, weight in zip(*gauss_legendre(STEPS), strict=True):
+    total += weight * gradient_at(baseline + point * (batch - baseline))[0]
+attribution = total * (batch - baseline)[0].numpy()  # (C, H, W)
+with torch.no_grad():
+    value, start = value_of(batch).item(), value_of(baseline).item()"""
 
 
 LENS = Lens(
@@ -202,6 +233,7 @@ LENS = Lens(
     question=mark("What does each pixel add?"),
     sentence=mark("How much of a score each pixel adds or takes, from a blank image to this one."),
     run=run,
+    script=script,
     parameters=(
         *QUANTITY,
         OneOf(

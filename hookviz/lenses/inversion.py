@@ -1,9 +1,14 @@
-"""Feature inversion: what a layer still knows of the image, as the image rebuilt from it."""
+"""Show what a layer still knows of the image: the image rebuilt from its activations alone."""
 
 from dataclasses import replace
 
 import numpy as np
 
+from hookviz.codegen import optimizing, picture_space
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import constants, in_order
+from hookviz.codegen.sources import source_of
+from hookviz.codegen.wording import quoted
 from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
@@ -14,7 +19,7 @@ from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNumber
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.synthesis.inversion import SMOOTH, Inversion, begin_inversion, inversion, spread
-from hookviz.synthesis.optimizing import Optimization
+from hookviz.synthesis.optimizing import Optimization, total_variation
 from hookviz.synthesis.resuming import run_resumed
 from hookviz.wording import number
 
@@ -22,11 +27,11 @@ from hookviz.wording import number
 def run(
     subject: Subject, *, layer: str | None, layers: int, steps: int, smooth: float, seed: int
 ) -> LensOutput:
-    """The image rebuilt from the activations of one layer, or of several between first and last.
+    """Rebuild the image from the activations of one layer, or of several between first and last.
 
-    A picture climbs down the distance ``|Φ(x) − Φ₀|² / |Φ₀|²`` (Mahendran and Vedaldi, 2015) from
-    noise; total variation, times `smooth`, is added. Values are ``pictures`` ``(N, H, W, 3)``
-    uint8, ``distances`` ``(N,)`` and ``layers``, the names.
+    A picture is optimised from noise to lower the distance ``|Φ(x) − Φ₀|² / |Φ₀|²`` (Mahendran and
+    Vedaldi, 2015); total variation, times `smooth`, is added. Values are ``pictures``
+    ``(N, H, W, 3)`` uint8, ``distances`` ``(N,)`` and ``layers``, the names.
 
     Raises:
         HookVizError: the model takes no pictures, or has no conv layer.
@@ -56,20 +61,20 @@ def run(
 
 
 def _output(subject: Subject, names: tuple[str, ...], done: list[Inversion]) -> LensOutput:
-    """What there is so far; the same panels at every step, grey where nothing is yet."""
+    """Return the panels and numbers so far; pictures that are still to be made are grey."""
     original = input_picture(subject.model_input)
     grey = np.full_like(original, 128)
     rebuilt: list[Panel] = []
-    for place, name in enumerate(names):
-        each = done[place] if place < len(done) else None
+    for index, name in enumerate(names):
+        result = done[index] if index < len(done) else None
         rebuilt.append(
             ImagePanel(
                 name,
-                enlarged(grey if each is None else each.picture),
+                enlarged(grey if result is None else result.picture),
                 alt=say("The image rebuilt from {name}", name=name),
                 caption=""
-                if each is None
-                else say("distance {distance}", distance=number(each.distance)),
+                if result is None
+                else say("distance {distance}", distance=number(result.distance)),
             )
         )
     panels = (
@@ -93,10 +98,72 @@ def _output(subject: Subject, names: tuple[str, ...], done: list[Inversion]) -> 
         ),
     )
     return panels, {
-        "pictures": np.stack([each.picture for each in done]),
-        "distances": np.array([each.distance for each in done]),
-        "layers": np.array([each.layer for each in done]),
+        "pictures": np.stack([result.picture for result in done]),
+        "distances": np.array([result.distance for result in done]),
+        "layers": np.array([result.layer for result in done]),
     }
+
+
+def script(facts: LensFacts) -> LensCode:
+    """Write a picture for each layer that was gone through, from the same noise."""
+    chosen = facts.chosen
+    names = (chosen["layer"],) if chosen["layer"] else spread(facts.convs, chosen["layers"])
+    done = [quoted(name) for name in names[: facts.values["layers"][0]]]
+    listed = f"{done[0]}," if len(done) == 1 else "\n" + "".join(f"    {each},\n" for each in done)
+    lines = (
+        f"LAYERS = ({listed})",
+        constants(
+            facts,
+            steps=optimizing.STEPS_SAYS,
+            smooth="what the total variation counts",
+            seed="of the noise to begin with",
+        ),
+        "SIZE = batch.shape[2:]  # rows and columns of pixels",
+        optimizing.as_input(facts),
+        picture_space.fourier(),
+        optimizing.output_of(of="layer"),
+        source_of(total_variation),
+        _DISTANCE,
+        _REBUILT.format(channels=facts.shape[0]),
+        optimizing.levels(facts, "torch.cat(pictures)"),
+    )
+    return in_order(*lines), {
+        "pictures": "shown",
+        "distances": "np.array(distances)",
+        "layers": "np.array(LAYERS)",
+    }
+
+
+_DISTANCE = '''
+
+def distance(output, known):
+    """|output - known|² / |known|² (Mahendran and Vedaldi, 2015): 0 for the same, 1 for nothing."""
+    return (output - known).square().sum() / known.square().sum()
+
+'''
+_REBUILT = '''
+
+def rebuilt(layer):
+    """A picture that the layer hardly tells from the image, and the distance that is left."""
+    with torch.no_grad():
+        known = output_of(batch, layer)
+    noise = torch.Generator().manual_seed(SEED)  # the same for every layer
+    parameters = 0.01 * torch.randn((1, {channels}, *SCALE.shape, 2), generator=noise)
+    parameters.requires_grad_()  # real and imaginary parts of a spectrum
+    optimizer = torch.optim.Adam([parameters], lr=0.05, eps=1e-16)  # gradients can be tiny
+    for _ in range(STEPS):
+        pictures = pictures_of(parameters)
+        loss = distance(output_of(as_input(pictures), layer), known)
+        loss = loss + 10 * SMOOTH * total_variation(pictures)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    with torch.no_grad():
+        pictures = pictures_of(parameters)
+        return pictures, distance(output_of(as_input(pictures), layer), known).item()
+
+
+pictures, distances = zip(*(rebuilt(layer) for layer in LAYERS), strict=True)'''
 
 
 LENS = Lens(
@@ -105,6 +172,7 @@ LENS = Lens(
     question=mark("What does a layer still know?"),
     sentence=mark("The image rebuilt from a layer's activations alone."),
     run=run,
+    script=script,
     parameters=(
         LayerChoice(
             label=mark("One layer"),

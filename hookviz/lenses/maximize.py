@@ -1,6 +1,6 @@
-"""What a unit looks for: a picture that the network makes itself, by climbing from noise.
+"""Show what a channel or class looks for: pictures optimised from noise to excite it.
 
-Over 300 lines: its sentences for people stand whole, with a line for each fact.
+Over 300 lines: 19 parameters, and a script that is written for each kind of goal.
 """
 
 from collections.abc import Sequence
@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from hookviz.codegen import optimizing, picture_space
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import constants, in_order, one_line
+from hookviz.codegen.sources import source_of
 from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import SettingError
@@ -28,12 +32,12 @@ from hookviz.lenses.contract.parameters import (
 from hookviz.lenses.contract.quantity_choice import cell_choice, chosen_cell
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.lenses.contract.weights import Weights
-from hookviz.synthesis.goals import Objective
+from hookviz.synthesis.goals import Objective, weighted_sum
 from hookviz.synthesis.maximizing import STEPS, begin
 from hookviz.synthesis.method import PENALTIES, SPACES, SynthesisMethod
-from hookviz.synthesis.optimizing import Optimization
+from hookviz.synthesis.optimizing import Optimization, diversity_penalty, total_variation
 from hookviz.synthesis.resuming import run_resumed
-from hookviz.synthesis.robustness import NONE, SLIGHT
+from hookviz.synthesis.robustness import NONE, SLIGHT, moved
 from hookviz.wording import byte_size, number
 
 CHANNEL, SEVERAL, DIRECTION, CLASS, CLASSES = OF = (
@@ -49,7 +53,7 @@ _SMALL = 80  # pixels a side of several pictures at once, at most
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What a person chose, by the parameters' names."""
+    """The lens's parameters as chosen, and the objectives and method that follow from them."""
 
     of: str
     layer: str
@@ -71,9 +75,9 @@ class _Choice:
     steady: bool
 
     def objectives(self, subject: Subject) -> tuple[Objective, ...]:
-        """What each picture is for, or each group of `pictures`."""
+        """Return one objective for each picture, or for each group of `pictures`."""
         rising = self._rising(subject)
-        silencing = tuple(replace(each, rises=False) for each in rising)
+        silencing = tuple(replace(objective, rises=False) for objective in rising)
         return {EXCITES: rising, SILENCES: silencing, BOTH: (*rising, *silencing)}[self.aim]
 
     def _rising(self, subject: Subject) -> tuple[Objective, ...]:
@@ -102,12 +106,12 @@ class _Choice:
 
     def _channels(self, subject: Subject) -> tuple[int, ...]:
         if self.channels:
-            return self.channels[: _MOST + 1]  # one too many is told
-        info = next(each for each in subject.trace.every if each.name == self.layer)
+            return self.channels[: _MOST + 1]  # one too many is refused in `run`
+        info = next(info for info in subject.trace.every if info.name == self.layer)
         return tuple(range(min(_SEVERAL, info.output_shape[0])))
 
     def method(self, many: int, least: int) -> SynthesisMethod:
-        """How so many pictures are made, of a network that takes `least` pixels a side."""
+        """Return the method for `many` pictures of a network that takes `least` pixels a side."""
         return SynthesisMethod(
             size=self.side if many == 1 else min(self.side, max(_SMALL, least)),
             seed=self.seed,
@@ -120,7 +124,7 @@ class _Choice:
 
 
 def run(subject: Subject, **chosen: Any) -> LensOutput:
-    """Pictures by activation maximisation (Erhan et al., 2009), see `hookviz.maximize`.
+    """Make pictures by activation maximisation (Erhan et al., 2009), see `hookviz.maximize`.
 
     Values are ``pictures`` ``(N, H, W, 3)`` uint8, ``values`` ``(N,)``: what each objective comes
     to on its picture, ``history`` ``(steps, N)``: in each step, on the disturbed picture, and
@@ -128,7 +132,7 @@ def run(subject: Subject, **chosen: Any) -> LensOutput:
 
     Raises:
         SettingError: there is no such channel, class or cell, or too many are asked for.
-        ModelError: there is nothing to climb; where another layer can be climbed it is named.
+        ModelError: nothing can be optimised, for want of a gradient; it names a layer that has one.
     """
     choice = _Choice(**chosen)
     objectives = choice.objectives(subject)
@@ -157,7 +161,7 @@ def run(subject: Subject, **chosen: Any) -> LensOutput:
 def _output(
     subject: Subject, choice: _Choice, optimization: Optimization, values: Sequence[float]
 ) -> LensOutput:
-    """What there is so far; the same panels at every step."""
+    """Return the panels and numbers so far; the panels are the same at every step."""
     pictures, first = optimization.pictures(), optimization.history[0]
     goals = [goal for goal in optimization.goals if isinstance(goal, Objective)]
     panels: list[Panel] = [
@@ -210,7 +214,7 @@ def _output(
 
 
 def _title(subject: Subject, goal: Objective, *, both: bool) -> str:
-    """The picture's title: the layer, which is the same for all, is said elsewhere."""
+    """Return a picture's title without the layer, which the text above names."""
     what = goal.says_alone(subject.model)
     if both or not goal.rises:
         return (
@@ -221,6 +225,94 @@ def _title(subject: Subject, goal: Objective, *, both: bool) -> str:
     return f"{what[0].upper()}{what[1:]}"
 
 
+def script(facts: LensFacts) -> LensCode:
+    """Write the pictures of every goal, from its seed, with as many steps as were done."""
+    chosen = facts.chosen
+    steady, maco = bool(chosen["steady"]), chosen["space"] == "MACO"
+    of_class = chosen["of"] not in _OF_LAYER
+    cell = not of_class and chosen["row"] >= 0 and len(facts.output) > 2
+    costs = [_PENALTIES[chosen["penalty"]]] if chosen["penalty"] != "none" else []
+    diverse = bool(chosen["pictures"] > 1 and chosen["diversity"])
+    lines = [
+        "" if of_class else constants(facts, layer=""),
+        f"STEPS = {facts.values['history'][0]}  # {optimizing.STEPS_SAYS}",
+        constants(facts, seed="of how the pictures are moved before each step") if steady else "",
+        f"SIZE = {facts.values['pictures'][1:3]}  # rows and columns of pixels",
+        f"CELL = {chosen['row'], chosen['column']}  # its row and column" if cell else "",
+        constants(facts, strength="of the penalty") if costs else "",
+        constants(facts, diversity="how much the pictures avoid each other") if diverse else "",
+        _goals(facts),
+        optimizing.as_input(facts),
+        picture_space.maco(facts) if maco else picture_space.fourier(),
+        source_of(moved) if steady else "",
+        optimizing.output_of(of="scores" if of_class else "LAYER"),
+        source_of(weighted_sum),
+        _VALUES.format(cell="CELL" if cell else "None"),
+        source_of(total_variation) if _VARIATION in costs else "",
+        source_of(diversity_penalty) if diverse else "",
+        "" if maco else picture_space.noise(facts),
+    ]
+    maps = "[:, :, None]" if of_class or len(facts.output) < 2 else ""
+    costs += [f"DIVERSITY * diversity_penalty(output{maps})"] if diverse else []
+    loss = f"-(torch.tensor(SIGNS) * values{' / unit' if costs else ''}).sum()"
+    before = _UNIT if costs else ""
+    rate = "0.1" if maco else "0.05"
+    lines += [optimizing.climb(rate, steady=steady, before=before, loss=[loss, *costs])]
+    lines += [optimizing.levels(facts)]
+    return in_order(*lines), {
+        "pictures": "shown",
+        "values": "values.double().numpy()",
+        "history": "np.array(history)",
+        "noise": "np.array(history[0])",
+    }
+
+
+def _goals(facts: LensFacts) -> str:
+    """Write a line for each picture, below the names of its classes."""
+    chosen = facts.chosen
+    signs = {EXCITES: (1,), SILENCES: (-1,), BOTH: (1, -1)}[chosen["aim"]]
+    many = facts.values["values"][0] // (len(signs) * chosen["pictures"])
+    weights: list[tuple[tuple[int, float], ...]] = {
+        CHANNEL: [((chosen["channel"], 1.0),)],
+        SEVERAL: [((channel, 1.0),) for channel in chosen["channels"] or range(many)],
+        DIRECTION: [chosen["weights"]],
+        CLASS: [((chosen["target"] or 0, 1.0),)],
+        CLASSES: [chosen["weights"]],
+    }[chosen["of"]]
+    seeds = [(chosen["seed"] + number) % 2**31 for number in range(chosen["pictures"])]
+    goals = [(seed, each, sign) for sign in signs for each in weights for seed in seeds]
+    names, of_class = facts.categories, chosen["of"] not in _OF_LAYER
+    classes = dict.fromkeys(index for each in weights for index, _ in each) if of_class else ()
+    return _GOALS.format(
+        what="classes" if of_class else "channels",
+        names="".join(f"# Class {k}: {one_line(names[k])}.\n" for k in classes if k < len(names)),
+        goals="".join(f"    {goal},\n" for goal in goals),
+    )
+
+
+_GOALS = """\
+# For each picture: its seed, its {what} with their weights, and 1 to rise or -1 to fall.
+{names}GOALS = [
+{goals}]
+SEEDS, WEIGHTS, SIGNS = zip(*GOALS, strict=True)
+"""
+_VALUES = """
+
+def values_of(output):  # a number for each picture, (N,)
+    return torch.stack([weighted_sum(*pair, {cell}) for pair in zip(output, WEIGHTS, strict=True)])
+
+"""
+_VARIATION = "10 * STRENGTH * total_variation(pictures)"
+_PENALTIES = {
+    "total variation": _VARIATION,
+    "L2": "10 * STRENGTH * (pictures - 0.5).square().mean((1, 2, 3)).sum()",
+}
+_UNIT = """\
+    if step == 0:  # goals count in units of the layer's spread, so a cost means the same in all
+        unit = output.detach().flatten(1).std(1, correction=0)
+"""
+
+
 LENS = Lens(
     slug="maximize",
     title=mark("Activation maximisation"),
@@ -229,6 +321,7 @@ LENS = Lens(
         "A picture that the network makes itself, of what excites a channel or a class most."
     ),
     run=run,
+    script=script,
     parameters=(
         OneOf(name="of", label=mark("Of"), choices=OF, help=mark("What the picture is for.")),
         LayerChoice(kind="any", default="last conv", help=mark("Whose channels.")),

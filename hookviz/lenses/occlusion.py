@@ -1,7 +1,10 @@
-"""Occlusion: a square hides one part of the input after the other, and the score falls."""
+"""Show which parts of the image a score needs: a square hides one after the other."""
 
 import numpy as np
 
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import baseline, constants, in_order, value_of
+from hookviz.codegen.sources import source_of
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.framing import on_input
 from hookviz.drawing.grid import coloured, make_grid
@@ -9,7 +12,14 @@ from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.errors import SettingError
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.baselines import BASELINES, baseline_of
-from hookviz.explaining.occlusion import Occlusion, Windows, occlusion
+from hookviz.explaining.occlusion import (
+    Occlusion,
+    Windows,
+    hidden,
+    occlusion,
+    over_pixels,
+    squares,
+)
 from hookviz.explaining.receptive_field import Box
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
@@ -46,7 +56,7 @@ def run(
     window: int,
     stride: int,
 ) -> LensOutput:
-    """By how much a quantity q falls while a square of the input is hidden, square by square.
+    """Show how much a quantity q falls while a square of the input is hidden, square by square.
 
     q is the score of class `target` before the softmax or, where `layer` is given, the mean of a
     channel of that layer, or one cell of it (Zeiler and Fergus, 2014). A square has `window` pixels
@@ -66,7 +76,7 @@ def run(
     quantity = chosen_quantity(
         subject, target=target, layer=layer, channel=channel, row=row, column=column
     )
-    found = occlusion(
+    result = occlusion(
         subject.model,
         subject.model_input,
         quantity,
@@ -74,8 +84,8 @@ def run(
         windows=windows,
         progress=subject.progress,
     )
-    values = {"map": found.map, "drops": found.drops, "value": np.array(found.value)}
-    return _panels(subject, quantity, windows, found), values
+    values = {"map": result.map, "drops": result.drops, "value": np.array(result.value)}
+    return _panels(subject, quantity, windows, result), values
 
 
 def _windows(subject: Subject, window: int, stride: int) -> Windows:
@@ -94,17 +104,17 @@ def _windows(subject: Subject, window: int, stride: int) -> Windows:
 
 
 def _panels(
-    subject: Subject, quantity: AttributionTarget, windows: Windows, found: Occlusion
+    subject: Subject, quantity: AttributionTarget, windows: Windows, result: Occlusion
 ) -> tuple[Panel, ...]:
     what = quantity.describe(subject.model)
-    end = heat.color_limit(found.map)
-    colours = coloured(found.map, "RdBu_r", low=-end, high=end)
-    drops = np.nan_to_num(found.drops, nan=0.0, posinf=0.0, neginf=0.0)
-    place, most = windows.box(int(drops.argmax())), float(drops.max())
+    end = heat.color_limit(result.map)
+    colours = coloured(result.map, "RdBu_r", low=-end, high=end)
+    drops = np.nan_to_num(result.drops, nan=0.0, posinf=0.0, neginf=0.0)
+    box, most = windows.boxes[int(drops.argmax())], float(drops.max())
     words = say("Occlusion of {quantity}", quantity=what)
     picture = overlay.shrunk(overlay.input_picture(subject.model_input), _LARGE)
     return (
-        TextPanel(_says(what, windows, found, most, place)),
+        TextPanel(_says(what, windows, result, most, box)),
         *(TextPanel(note, "note") for note in first_call_notes(subject, quantity.layer)),
         ImagePanel(
             say("On the image"),
@@ -118,7 +128,7 @@ def _panels(
         ),
         ImagePanel(
             say("Where it is needed most"),
-            on_input(picture, place, subject.shape[1:]),
+            on_input(picture, box, subject.shape[1:]),
             alt=say(
                 "What the network saw, with the square framed without which {quantity} is least",
                 quantity=what,
@@ -128,13 +138,13 @@ def _panels(
         TextPanel(say(_LIMITS), "note"),
         GridPanel(
             say("Square by square"),
-            make_grid(found.drops[None].astype(np.float32), scale="symmetric", title=words),
+            make_grid(result.drops[None].astype(np.float32), scale="symmetric", title=words),
             say("A cell for each position of the square."),
         ),
     )
 
 
-def _says(what: str, windows: Windows, found: Occlusion, most: float, place: Box) -> str:
+def _says(what: str, windows: Windows, result: Occlusion, most: float, box: Box) -> str:
     rows, columns = windows.grid
     tried = say(
         "A square of {side}×{side} pixels, in steps of {stride}, hid {part_count:,} parts "
@@ -143,21 +153,42 @@ def _says(what: str, windows: Windows, found: Occlusion, most: float, place: Box
         stride=windows.stride,
         part_count=rows * columns,
         quantity=what,
-        value=number(found.value),
+        value=number(result.value),
     )
     if not most > 0:
         return say("{finding}, and no part makes it less by being hidden.", finding=tried)
-    top, left, bottom, right = place
+    top, left, bottom, right = box
     return say(
         "{finding}; it is least, {value}, without rows {top} to {bottom} and columns "
         "{left} to {right}.",
         finding=tried,
-        value=number(found.value - most),
+        value=number(result.value - most),
         top=top,
         bottom=bottom - 1,
         left=left,
         right=right - 1,
     )
+
+
+def script(facts: LensFacts) -> LensCode:
+    """Write a pass for each position of the square."""
+    stride = min(facts.chosen["stride"], facts.chosen["window"])
+    sizes = in_order(
+        constants(facts, window="side of the square in pixels"),
+        f"STRIDE = {stride}  # from one to the next",
+    )
+    functions = source_of(squares, hidden, over_pixels)
+    lines = in_order(*value_of(facts), sizes, baseline(facts), functions, _DROPS)
+    return lines, {"map": "over_pixels(drops, boxes)", "drops": "drops", "value": "value"}
+
+
+_DROPS = """
+boxes = squares(*batch.shape[2:], WINDOW, STRIDE)
+with torch.no_grad():
+    value = value_of(batch).item()
+    drops = [value - value_of(hidden(batch, box, baseline)).item() for box in boxes]
+rows = len({top for top, _, _, _ in boxes})
+drops = np.reshape(drops, (rows, -1))"""
 
 
 LENS = Lens(
@@ -168,6 +199,7 @@ LENS = Lens(
         "Which parts of the image a score needs: each is hidden in turn, and the score falls."
     ),
     run=run,
+    script=script,
     parameters=(
         *QUANTITY,
         OneOf(

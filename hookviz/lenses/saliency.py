@@ -1,13 +1,22 @@
-"""Saliency: which pixels of the input a class's score, or a channel, depends on most."""
+"""Show which pixels of the input a class's score, or a channel, depends on most."""
+
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import GRADIENT_AT, in_order, value_of
+from hookviz.codegen.sources import source_of
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution import Gradient, input_gradient
 from hookviz.explaining.attribution_target import AttributionTarget
+from hookviz.explaining.cam import Numbers
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
@@ -22,7 +31,6 @@ from hookviz.lenses.contract.parameters import (
 from hookviz.lenses.contract.quantity_choice import check_pixels, first_call_notes
 from hookviz.wording import number
 
-_SEED = 0  # of SmoothGrad's noise
 _BRIGHT = 99  # percentile that has the brightest colour; a few pixels would darken all others
 
 _MEANS = {
@@ -43,7 +51,7 @@ def run(
     samples: int,
     noise: float,
 ) -> LensOutput:
-    """A map of the input, ``(H, W)``, of a quantity q: a class's score, or a channel's mean.
+    """Map a quantity q, a class's score or a channel's mean, to the input's pixels, ``(H, W)``.
 
     - gradient: ``max_c |∂q/∂x|`` (Simonyan et al., 2014, section 3).
     - input × gradient: ``Σ_c x · ∂q/∂x``, signed (Shrikumar et al., 2016), x as the network gets
@@ -117,27 +125,38 @@ def run(
 
 
 def _smooth(subject: Subject, quantity: AttributionTarget, samples: int, noise: float) -> Gradient:
-    """The mean of the gradients at noisy copies of the input, with q of the input itself."""
-    source = torch.Generator().manual_seed(_SEED)
-    image = subject.model_input.tensor
-    spread = noise * float(image.max() - image.min())
-
+    """Return the mean of the gradients at noisy copies of the input, with q of the input itself."""
     reporter = ProgressReporter(subject.progress, samples + 1)
 
-    def gradient(at: torch.Tensor) -> Gradient:
+    def result_at(image: Tensor) -> Gradient:
         result = input_gradient(
-            subject.model, subject.model_input, quantity, image=at, progress=reporter.within
+            subject.model, subject.model_input, quantity, image=image, progress=reporter.within
         )
         reporter.step()
         return result
 
-    clean = gradient(image)
-    total = np.zeros(clean.gradient.shape, np.float64)
+    def gradient_at(image: Tensor) -> tuple[Numbers, float]:
+        result = result_at(image)
+        return result.gradient, result.value
+
+    clean = result_at(subject.model_input.tensor)
+    mean = smooth_gradient(gradient_at, subject.model_input.tensor, samples, noise)
+    return replace(clean, gradient=mean.astype(clean.gradient.dtype))
+
+
+def smooth_gradient(
+    gradient_at: Callable[[Tensor], tuple[Numbers, float]],
+    image: Tensor,
+    samples: int,
+    noise: float,
+) -> NDArray[np.float64]:
+    """Return the mean gradient over noisy copies of the input (Smilkov et al., 2017)."""
+    generator = torch.Generator().manual_seed(0)  # the same noise every time
+    spread = noise * float(image.max() - image.min())
+    total = np.zeros(image.shape[1:])
     for _ in range(samples):
-        noisy = image + spread * torch.randn(image.shape, generator=source)
-        total += gradient(noisy).gradient
-    mean = (total / samples).astype(clean.gradient.dtype)
-    return Gradient(clean.output, mean, clean.value, clean.guided)
+        total += gradient_at(image + spread * torch.randn(image.shape, generator=generator))[0]
+    return total / samples
 
 
 def _notes(
@@ -164,12 +183,58 @@ def _notes(
     return notes
 
 
+def script(facts: LensFacts) -> LensCode:
+    """Write the gradient at the input, and how the chosen method shows it."""
+    method = str(facts.chosen["method"])
+    function = source_of(smooth_gradient) if method == "SmoothGrad" else ""
+    code = _METHODS[method].format(**facts.chosen)
+    shown = "attribution.sum(0)" if method == _SIGNED else "np.abs(attribution).max(0)"
+    return in_order(*value_of(facts), GRADIENT_AT, function, code), {
+        "map": shown,
+        "attribution": "attribution",
+        "value": "value",
+    }
+
+
+_SIGNED = "input × gradient"
+_METHODS = {
+    "gradient": """
+attribution, value = gradient_at(batch)  # (C, H, W)""",
+    _SIGNED: """
+# To first order, what each number of the input adds to the value (Shrikumar et al., 2016).
+gradient, value = gradient_at(batch)
+attribution = gradient * batch[0].numpy()  # (C, H, W)""",
+    "SmoothGrad": """
+SAMPLES = {samples}
+NOISE = {noise}  # its deviation, as a share of the input's range
+attribution = smooth_gradient(gradient_at, batch, SAMPLES, NOISE).astype(np.float32)  # (C, H, W)
+value = gradient_at(batch)[1]""",
+    "guided backpropagation": """
+class Guide(TorchFunctionMode):
+    # Backwards through every ReLU, only what is positive goes on (Springenberg et al., 2015). Hooks
+    # on modules would miss the ReLUs that a network calls as functions.
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {{}}
+        output = function(*args, **kwargs)
+        name = function.__name__.strip("_")
+        relu6 = name == "hardtanh" and kwargs.get("min_val") == 0  # as ReLU6 calls it
+        if (relu6 or name in ("relu", "relu6")) and output.requires_grad:
+            output.register_hook(lambda gradient: gradient.clamp(min=0))
+        return output
+
+
+with Guide():
+    attribution, value = gradient_at(batch)  # (C, H, W)""",
+}
+
+
 LENS = Lens(
     slug="saliency",
     title=mark("Saliency"),
     question=mark("Which pixels decide?"),
     sentence=mark("Which pixels a score depends on most."),
     run=run,
+    script=script,
     parameters=(
         OneOf(
             name="method",

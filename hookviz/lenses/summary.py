@@ -1,9 +1,11 @@
-"""The network as a table: every layer with its shapes, weights and multiply-adds."""
+"""Show the network as a table: every layer with its shapes, weights and multiply-adds."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import in_order, layers
 from hookviz.drawing.panels import TablePanel, TextPanel
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
@@ -24,26 +26,26 @@ _HEAD = (
 
 
 def run(subject: Subject, *, layers: str) -> LensOutput:
-    """One row per layer in order of execution.
+    """List the layers, a row each, in order of execution.
 
     Shapes are those of one pass over this input; multiply-adds are `LayerInfo.multiply_adds` times
     the calls. A layer that runs twice counts its parameters once.
     """
-    every = subject.trace.layers
-    listed = subject.convs if layers == "convolutions" else every
+    executed = subject.trace.layers
+    listed = subject.convs if layers == "convolutions" else executed
     parameters = sum(parameter.numel() for parameter in subject.model.network.parameters())
-    work = sum(layer.multiply_adds * layer.calls for layer in every)
+    work = sum(layer.multiply_adds * layer.calls for layer in executed)
     says = say(
         "{model}: {layer_count:,} layers, {conv_count:,} of them convolutions, "
         "{parameters:,} parameters, {multiply_adds:,} multiply-adds for an input of "
         "{shape}.{note}",
         model=subject.model.title,
-        layer_count=len(every),
+        layer_count=len(executed),
         conv_count=len(subject.convs),
         parameters=parameters,
         multiply_adds=work,
         shape=times(subject.shape),
-        note=_outside(every, parameters),
+        note=_outside(executed, parameters),
     )
     table = TablePanel(say("Layers in order of execution"), _HEAD, tuple(map(_row, listed)))
     numbers = {
@@ -54,7 +56,7 @@ def run(subject: Subject, *, layers: str) -> LensOutput:
 
 
 def _outside(layers: Sequence[LayerInfo], parameters: int) -> str:
-    """Why the rows' parameters do not add up to the network's, where they don't."""
+    """Explain why the rows' parameters do not add up to the network's; empty where they do."""
     rows = sum(layer.parameters for layer in layers)
     if rows < parameters:
         return say(
@@ -83,12 +85,65 @@ def _row(layer: LayerInfo) -> tuple[str | int, ...]:
     )
 
 
+def script(facts: LensFacts) -> LensCode:
+    """Write every layer that runs, what it has learned and how much it multiplies."""
+    shown = _CONVS if facts.chosen["layers"] == "convolutions" else "shown = list(work)"
+    return in_order(layers(facts), _WORK, shown, _PRINT), {
+        "parameters": "[parameters[name] for name in shown]",
+        "multiply_adds": "[work[name] for name in shown]",
+    }
+
+
+_WORK = '''work = {}  # by layer, in order of execution
+
+
+def multiply_adds(module, image, output):
+    """A kernel is used at every cell, a matrix once for each vector, and a bias once per output."""
+    outputs = output[0].numel()
+    if isinstance(module, nn.modules.conv._ConvNd):
+        cells = (image if module.transposed else output)[0, 0].numel()
+        kernel = module.in_channels * module.out_channels // module.groups
+        for taps in module.kernel_size:
+            kernel *= taps
+        return kernel * cells + outputs * (module.bias is not None)
+    if isinstance(module, nn.Linear):
+        return outputs * module.in_features + outputs * (module.bias is not None)
+    return 0
+
+
+def count_as(name):
+    def count(module, inputs, output):
+        is_counted = isinstance(module, (nn.modules.conv._ConvNd, nn.Linear))
+        added = multiply_adds(module, inputs[0], output) if is_counted else 0
+        work[name] = work.get(name, 0) + added
+
+    return count
+
+
+for name, module in layers.items():
+    module.register_forward_hook(count_as(name))
+with torch.no_grad():
+    model(batch)
+# A number belongs to the innermost of the layers that it lies in.
+parameters = dict.fromkeys(work, 0)
+for name, parameter in model.named_parameters(remove_duplicate=False):
+    owners = [layer for layer in work if name.startswith(f"{layer}.")]
+    if owners:
+        parameters[max(owners, key=len)] += parameter.numel()'''
+_CONVS = """\
+shown = [name for name in work if isinstance(layers[name], nn.modules.conv._ConvNd)]"""
+_PRINT = """\
+for name in shown:
+    print(f"{name:32} {parameters[name]:12,} weights {work[name]:14,} multiply-adds")"""
+
+
 LENS = Lens(
     slug="summary",
     title=mark("Summary"),
     question=mark("What is it made of?"),
     sentence=mark("What the network is made of, layer by layer: shapes, weights and work."),
     run=run,
+    script=script,
     parameters=(
         OneOf(
             name="layers",

@@ -1,4 +1,4 @@
-"""The forward pass as a story: every call of a layer in order, where its input came from, its cost.
+"""Show the forward pass as a story: every layer call in order, its sources and its cost.
 
 How tensors are followed, and calls timed, is in `hookviz.explaining.execution_trace`.
 """
@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import TENSORS_IN, in_order, innermost
 from hookviz.drawing.arc_diagram import arc_diagram
 from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TextPanel, TreePanel
 from hookviz.explaining.execution_trace import (
@@ -38,7 +40,7 @@ _HEAD = (
 
 
 def run(subject: Subject) -> LensOutput:
-    """A row per call of a layer without parts, its time and output memory, and the data flow.
+    """List every call of a layer without parts, with its time, output memory and sources.
 
     The rows stand in those of the blocks, such as ``layer1`` and ``layer1.0``, that the calls ran
     in; a block has the time and the memory of all its steps.
@@ -107,7 +109,7 @@ def _chart(
 def _tree(
     flow: ExecutionTrace, seconds: np.ndarray[Any, Any], nbytes: np.ndarray[Any, Any]
 ) -> TreePanel:
-    """The calls under those of the blocks that they ran in."""
+    """Return a tree table of the calls, each under the blocks that it ran in."""
     calls = list(_in_order(flow))
     return TreePanel(
         say("Every call in order"),
@@ -136,7 +138,7 @@ def _tree(
 
 
 def _in_order(flow: ExecutionTrace) -> Iterator[tuple[LayerStep | BlockCall, range]]:
-    """All calls, a block's before those inside, each with where its steps stand in `flow.steps`."""
+    """Yield all calls, a block's before those inside, each with the indices of its steps."""
     blocks = list(flow.blocks)
     for at, step in enumerate((*flow.steps, None)):
         while blocks and blocks[0].first == at + 1:
@@ -147,13 +149,13 @@ def _in_order(flow: ExecutionTrace) -> Iterator[tuple[LayerStep | BlockCall, ran
 
 
 def _sources(steps: Sequence[LayerStep], inside: range) -> frozenset[int]:
-    """The numbers of the calls before some steps that these take their inputs from."""
-    every = frozenset[int]().union(*(steps[at].sources for at in inside))
-    return frozenset(source for source in every if source <= inside.start)
+    """Return the numbers of the earlier calls that these steps take their inputs from."""
+    sources = frozenset[int]().union(*(steps[at].sources for at in inside))
+    return frozenset(source for source in sources if source <= inside.start)
 
 
 def _cost(values: np.ndarray[Any, Any], inside: range) -> tuple[str, str]:
-    """What some steps take, and their share of what all take."""
+    """Return what these steps take, and their share of what all take."""
     took, whole = float(np.nansum(values[inside])), float(np.nansum(values))
     return number(took), percent(took / whole) if whole else "–"
 
@@ -170,7 +172,7 @@ def _written(sources: frozenset[int]) -> str:
 
 
 def _arcs(steps: Sequence[LayerStep], edges: Sequence[tuple[int, int]]) -> ImagePanel:
-    """The data flow: calls beside one another, an arc for each way past others."""
+    """Draw the data flow: the calls in a row, with an arc for each connection that skips others."""
     names = ["image", *(f"{step.address}  {call}" for call, step in enumerate(steps, 1))]
     joins = {to for to, step in enumerate(steps, 1) if len(step.sources) > 1}
     skips = sum(to - source > 1 for source, to in edges)
@@ -196,6 +198,96 @@ def _arcs(steps: Sequence[LayerStep], edges: Sequence[tuple[int, int]]) -> Image
     )
 
 
+def script(facts: LensFacts) -> LensCode:
+    """Write the calls in order, followed in one pass and timed in three more."""
+    return in_order(innermost(facts), TENSORS_IN, _FOLLOW, _TIME), {
+        "edges": "np.array(edges, np.int64).reshape(-1, 2)",
+        "bytes": "[step['bytes'] for step in steps]".replace("'", '"'),
+        "seconds": "seconds",
+    }
+
+
+_FOLLOW = """
+steps = []  # the calls of layers, numbered from 1; 0 is the network's input
+sources = {}  # from a tensor's id to the numbers of the calls that it comes from
+alive = []  # every tensor, so that no id is used twice
+
+
+def know(tensor, numbers):
+    alive.append(tensor)
+    sources[id(tensor)] = numbers
+
+
+def sources_of(tensors):
+    return frozenset().union(*(sources.get(id(tensor), ()) for tensor in tensors))
+
+
+class Follow(TorchFunctionMode):
+    # Sees every torch function, also those between layers, such as additions: what it puts out
+    # comes from all that its arguments come from.
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        operands = tensors_in((args, kwargs or {}))
+        versions = [tensor._version for tensor in operands]
+        output = function(*args, **(kwargs or {}))
+        numbers = sources_of(operands)
+        for tensor, version in zip(operands, versions, strict=True):
+            if tensor._version != version:  # it was written into
+                know(tensor, numbers)
+        for tensor in tensors_in(output):
+            if all(tensor is not operand for operand in operands):
+                know(tensor, numbers)
+        return output
+
+
+def before(module, inputs, named):
+    given = tensors_in((inputs, named))
+    versions = [tensor._version for tensor in given]
+    steps.append({"sources": sources_of(given), "given": given, "versions": versions})
+
+
+def after(module, inputs, output):
+    step = steps[-1]
+    given, versions = step.pop("given"), step.pop("versions")
+    step["bytes"] = sum(tensor.nbytes for tensor in tensors_in(output))
+    untouched = [tensor._version for tensor in given] == versions
+    if untouched and any(output is tensor for tensor in given):
+        output = output.detach()  # of an Identity: another object than the input
+    for tensor in tensors_in(output):
+        know(tensor, frozenset([len(steps)]))
+    return output
+
+
+handles = [each.register_forward_pre_hook(before, with_kwargs=True) for each in layers.values()]
+handles += [each.register_forward_hook(after) for each in layers.values()]
+know(batch, frozenset([0]))
+with torch.no_grad(), Follow():
+    model(batch)
+for handle in handles:
+    handle.remove()
+edges = [(source, to) for to, step in enumerate(steps, 1) for source in sorted(step["sources"])]
+"""
+_TIME = """
+# The time of each call, from just before its forward to just after: the median of three passes.
+started, times = [], []
+
+
+def start(module, inputs):
+    started.append(time.perf_counter())
+
+
+def stop(module, inputs, output):
+    times.append(time.perf_counter() - started.pop())
+
+
+for module in layers.values():
+    module.register_forward_pre_hook(start)
+    module.register_forward_hook(stop)
+with torch.no_grad():
+    for _ in range(3):
+        model(batch)
+seconds = np.median(np.reshape(times, (3, -1)), axis=0)"""
+
+
 LENS = Lens(
     slug="trace",
     title=mark("Step by step"),
@@ -204,4 +296,5 @@ LENS = Lens(
         "One pass as a story: every call in order, where its input came from, what it costs."
     ),
     run=run,
+    script=script,
 )

@@ -1,4 +1,4 @@
-"""Whether what is shown is true: every layer computes again, from the input that it was given.
+"""Check what HookViz shows: recompute every layer from the input that it was given.
 
 The recording of what people see and the pass that checks it have nothing in common but the network
 and the image; `hookviz.explaining.recomputation` says what is held against what.
@@ -12,9 +12,12 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from hookviz.capturing import engine
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import TENSORS_IN, in_order, layers
+from hookviz.codegen.sources import source_of
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
-from hookviz.explaining.recomputation import LayerCheck, recompute
+from hookviz.explaining.recomputation import LayerCheck, distance_of, recompute
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
@@ -33,7 +36,7 @@ _HEAD = (
 
 
 def run(subject: Subject) -> LensOutput:
-    """A verdict, how many digits of each sum of products are right, and a row per layer.
+    """Show a verdict, how many digits of each sum of products are right, and a row per layer.
 
     "Exactly" means that every number is the same to the last bit; NaN agrees with NaN. The layers
     are those without parts, and every convolution and linear layer. The digits that are right are
@@ -86,7 +89,7 @@ def _checks(subject: Subject) -> Mapping[str, LayerCheck]:
 
 
 def _record(subject: Subject) -> Mapping[str, Tensor]:
-    """What people see of the conv layers, by written address; empty where that is too much."""
+    """Return what HookViz shows of the conv layers, by written address; empty if it is too much."""
     names = [info.name for info in subject.convs]
     if not names or _is_too_large(subject):
         return {}
@@ -107,13 +110,13 @@ def _is_too_large(subject: Subject) -> bool:
 
 
 def _verdict(checks: Mapping[str, LayerCheck], *, too_large: bool) -> TextPanel:
-    told = {name: check for name, check in checks.items() if check.verdict != "not checked"}
-    wrong = {name: check for name, check in told.items() if not check.agrees}
-    exact = sum(check.verdict == "exact" for check in told.values())
+    checked = {name: check for name, check in checks.items() if check.verdict != "not checked"}
+    wrong = {name: check for name, check in checked.items() if not check.agrees}
+    exact = sum(check.verdict == "exact" for check in checked.values())
     count = say(
         "{exact_count:,} of {checked_count:,} layers agree exactly",
         exact_count=exact,
-        checked_count=len(told),
+        checked_count=len(checked),
     )
     if wrong:
         named = "; ".join(
@@ -131,14 +134,14 @@ def _verdict(checks: Mapping[str, LayerCheck], *, too_large: bool) -> TextPanel:
             ),
             "bad",
         )
-    close = len(told) - exact
+    close = len(checked) - exact
     says = (
         say("{agreement}, {close_count:,} to within rounding.", agreement=count, close_count=close)
         if close
         else say("{agreement}.", agreement=count)
     )
-    numbers = sum(check.compared for check in told.values())
-    shown = sum(check.recorded for check in told.values())
+    numbers = sum(check.compared for check in checked.values())
+    shown = sum(check.recorded for check in checked.values())
     says += say(
         " {count:,} numbers were computed a second time from the recorded inputs.",
         count=numbers,
@@ -197,6 +200,67 @@ def _row(name: str, check: LayerCheck) -> tuple[str | int | float, ...]:
     return name, check.kind, check.compared, number(check.difference), error, say(check.verdict)
 
 
+def script(facts: LensFacts) -> LensCode:
+    """Write every layer's output against the same layer called again, and in double precision."""
+    names = ("difference", "relative", "compared", "agrees")
+    lines = (layers(facts), _AGAIN, TENSORS_IN, source_of(distance_of), _CHECK)
+    return in_order(*lines), {
+        name: f'[check["{name}"] for check in checks.values()]' for name in names
+    }
+
+
+_AGAIN = """\
+for name, module in model.named_modules():
+    if isinstance(module, (nn.modules.conv._ConvNd, nn.Linear)):
+        layers[name] = module
+# Copies of the network without hooks compute again, the second in double precision.
+second, double = copy.deepcopy(model), copy.deepcopy(model).double()"""
+_CHECK = '''
+def is_close(check, module, exact, image, output):
+    """Whether a sum of products is off by no more than single precision may be."""
+    distance = distance_of(output, exact)
+    largest = exact.abs().nan_to_num(0, 0, 0).max().item() or 1.0
+    check["relative"] = np.fmax(check["relative"], distance.max().item() / largest)
+    # Σ |w · x| + |b| is at most this (Higham, Accuracy and Stability of Numerical Algorithms, 3.1).
+    bound = module.weight.double().abs().flatten(1).sum(1) * image.abs().max()
+    if module.bias is not None:
+        bound += module.bias.double().abs()
+    bound = bound[:, None, None] if isinstance(module, nn.Conv2d) else bound
+    return bool((distance <= (1e-5 * bound).nan_to_num(np.inf)).all())
+
+
+checks = {}  # by layer, in order of execution
+names = {module: name for name, module in layers.items()}
+arguments = {}
+
+
+def before(module, inputs, named):
+    arguments[module] = copy.deepcopy((inputs, named))  # an in-place layer writes over them
+
+
+def after(module, inputs, output):
+    inputs, named = arguments.pop(module)
+    name = names[module]
+    start = {"difference": 0.0, "relative": np.nan, "compared": 0, "agrees": True}
+    check = checks.setdefault(name, start)
+    again = second.get_submodule(name)(*copy.deepcopy(inputs), **copy.deepcopy(named))
+    for ours, theirs in zip(tensors_in(output), tensors_in(again), strict=True):
+        difference = distance_of(ours, theirs).max().item()
+        check["compared"] += ours.numel()
+        check["difference"] = max(check["difference"], difference)
+        check["agrees"] &= difference <= 1e-5 * ours.abs().max().item()
+    if isinstance(module, (nn.Conv2d, nn.Linear)):
+        exact = double.get_submodule(name)(inputs[0].double())
+        check["agrees"] &= is_close(check, module, exact, inputs[0], output)
+
+
+for module in set(layers.values()):
+    module.register_forward_pre_hook(before, with_kwargs=True)
+    module.register_forward_hook(after)
+with torch.no_grad():
+    model(batch)'''
+
+
 LENS = Lens(
     slug="verify",
     title=mark("Computed again"),
@@ -205,4 +269,5 @@ LENS = Lens(
         "Whether what is shown is what the network computes: every layer is computed again."
     ),
     run=run,
+    script=script,
 )

@@ -89,12 +89,7 @@ class Objective:
         """Return the number, (), of one picture's output, ``(C, rows, columns)``."""
         if not self.weights:
             return output.square().mean()
-        if self.cell is None:
-            values = [weight * output[channel].mean() for channel, weight in self.weights]
-        else:
-            row, column = self.cell
-            values = [weight * output[channel, row, column] for channel, weight in self.weights]
-        return torch.stack(values).sum()
+        return weighted_sum(output, self.weights, self.cell)
 
     def unit(self, outputs: Tensor) -> Tensor:
         """Return each picture's spread, so that a penalty means the same in every layer."""
@@ -171,6 +166,14 @@ class Objective:
         if self.layer is not None:
             return say("channel {index}", index=index)
         return class_label(index, model.categories)
+
+
+def weighted_sum(
+    output: Tensor, weights: Sequence[tuple[int, float]], cell: tuple[int, int] | None
+) -> Tensor:
+    """Return the channels' means, or one cell of each, times their weights and added up, ()."""
+    maps = output if cell is None else output[:, cell[0], cell[1]]
+    return torch.stack([weight * maps[channel].mean() for channel, weight in weights]).sum()
 
 
 @dataclass(frozen=True, eq=False)

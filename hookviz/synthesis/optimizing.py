@@ -250,10 +250,7 @@ class Optimization:
         method = self.method
         cost: Tensor | float = 0.0
         if method.penalty == "total variation":
-            down, right = pictures.diff(dim=-2), pictures.diff(dim=-1)
-            cost = cost + 10 * method.strength * (
-                down.abs().mean((1, 2, 3)).sum() + right.abs().mean((1, 2, 3)).sum()
-            )
+            cost = cost + 10 * method.strength * total_variation(pictures)
         elif method.penalty == "L2":
             cost = cost + 10 * method.strength * (pictures - 0.5).square().mean((1, 2, 3)).sum()
         if method.diversity and len(self.goals) > 1:
@@ -262,6 +259,12 @@ class Optimization:
 
     def _values(self, output: Tensor) -> Tensor:
         return torch.stack([goal.value(one) for goal, one in zip(self.goals, output, strict=True)])
+
+
+def total_variation(pictures: Tensor) -> Tensor:
+    """Return how much neighbouring pixels of ``(N, C, H, W)`` differ: each one's mean, added up."""
+    down, right = pictures.diff(dim=2).abs(), pictures.diff(dim=3).abs()
+    return down.mean((1, 2, 3)).sum() + right.mean((1, 2, 3)).sum()
 
 
 def diversity_penalty(output: Tensor) -> Tensor:

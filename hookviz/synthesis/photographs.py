@@ -16,7 +16,6 @@ from hookviz.drawing.pictures import resize
 from hookviz.images.samples import samples
 
 _SIDE = 256  # pixels to which each photograph is cropped
-_WITHIN = 0.02  # of black and white: a logit of 0 or 1 is infinite
 
 
 @cache
@@ -44,22 +43,23 @@ def magnitudes(size: int) -> Tensor:
     """
     with torch.inference_mode(mode=False), torch.no_grad():
         small = torch.stack([_resized(photograph, size) for photograph in _photographs()])
-        magnitude: Tensor = torch.fft.rfft2(to_plain(small), norm="ortho").abs().mean(0)
+        plain = to_plain(small, colour_factor())
+        magnitude: Tensor = torch.fft.rfft2(plain, norm="ortho").abs().mean(0)
         return magnitude
 
 
-def to_plain(pictures: Tensor) -> Tensor:
-    """Map pictures of 0…1, ``(…, C, H, W)``, to unbounded numbers, RGB to independent channels."""
-    logits = pictures.clamp(_WITHIN, 1 - _WITHIN).logit()
+def to_plain(pictures: Tensor, colours: Tensor) -> Tensor:
+    """Take pictures, ``(…, C, H, W)`` in 0…1, to no bounds and, of three, independent channels."""
+    logits = pictures.clamp(0.02, 0.98).logit()  # those of 0 and 1 are infinite
     if logits.shape[-3] != 3:
         return logits
-    return torch.einsum("dc,...chw->...dhw", colour_factor().inverse().to(logits), logits)
+    return torch.einsum("dc,...chw->...dhw", colours.inverse(), logits)
 
 
-def to_pictures(plain: Tensor) -> Tensor:
-    """Invert `to_plain`: ``(…, C, H, W)`` in 0…1; other numbers of channels keep theirs."""
+def to_pictures(plain: Tensor, colours: Tensor) -> Tensor:
+    """Bring what has no bounds, ``(…, C, H, W)``, to 0…1, with the colours of photographs."""
     if plain.shape[-3] == 3:
-        plain = torch.einsum("cd,...dhw->...chw", colour_factor().to(plain), plain)
+        plain = torch.einsum("cd,...dhw->...chw", colours, plain)
     return plain.sigmoid()
 
 

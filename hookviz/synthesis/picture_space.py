@@ -14,7 +14,6 @@ from torch import Tensor
 from hookviz.synthesis import photographs
 
 _START = 0.01  # deviation of the spectrum to begin with: nearly grey
-_CONTRAST = 4.0  # by which the spectrum's picture is divided, so that a step is no leap
 
 
 class PictureSpace(Protocol):
@@ -51,23 +50,20 @@ class Fourier:
         half = (channels, self._size[0], self._size[1] // 2 + 1, 2)
         parameters = [torch.randn(half, generator=torch.Generator().manual_seed(s)) for s in seeds]
         self.parameters = (_START * torch.stack(parameters)).requires_grad_()
-        self._scale = _scale(self._size)
+        self._scale = frequency_scale(self._size)
 
     @classmethod
     def of(cls, pictures: Tensor) -> "Fourier":
         """Begin with pictures, ``(N, C, H, W)`` in 0…1, of any precision."""
         space = cls(pictures.shape[1:], range(len(pictures)))
-        plain = photographs.to_plain(pictures.float())
-        spectrum = torch.fft.rfft2(plain * _CONTRAST, norm="ortho")
-        parameters = torch.view_as_real(spectrum / space._scale.squeeze(-1))
-        space.parameters = parameters.contiguous().requires_grad_()
+        plain = photographs.to_plain(pictures.float(), photographs.colour_factor())
+        space.parameters = spectrum_of(plain, space._scale).requires_grad_()
         return space
 
     def pictures(self) -> Tensor:
         """Make the pictures, ``(N, C, H, W)`` in 0…1, with a graph to `parameters`."""
-        spectrum = torch.view_as_complex(self.parameters * self._scale.to(self.parameters.device))
-        plain = torch.fft.irfft2(spectrum, s=self._size, norm="ortho") / _CONTRAST
-        return photographs.to_pictures(plain)
+        scale = self._scale.to(self.parameters.device)
+        return _pictures(from_spectrum(self.parameters, scale, self._size))
 
 
 class HeldSpectrum:
@@ -95,13 +91,35 @@ class HeldSpectrum:
     def pictures(self) -> Tensor:
         """Make the pictures, ``(N, C, H, W)`` in 0…1, with a graph to `parameters`."""
         magnitude = self._magnitude.to(self.parameters.device)
-        spectrum = torch.polar(magnitude.expand_as(self.parameters), self.parameters)
-        return photographs.to_pictures(torch.fft.irfft2(spectrum, s=self._size, norm="ortho"))
+        return _pictures(from_phases(self.parameters, magnitude, self._size))
 
 
-def _scale(size: Sequence[int]) -> Tensor:
-    """Return by how much each frequency counts, ``(H, W // 2 + 1, 1)``."""
+def _pictures(plain: Tensor) -> Tensor:
+    return photographs.to_pictures(plain, photographs.colour_factor().to(plain))
+
+
+def frequency_scale(size: Sequence[int]) -> Tensor:
+    """Return how much each frequency counts, ``(H, W // 2 + 1)``: low ones most."""
     height, width = size
     rows, columns = torch.fft.fftfreq(height)[:, None], torch.fft.rfftfreq(width)
-    frequency = torch.sqrt(rows**2 + columns**2).clamp(min=1 / max(height, width))
-    return (1 / frequency)[..., None]
+    return 1 / torch.sqrt(rows**2 + columns**2).clamp(min=1 / max(height, width))
+
+
+def from_spectrum(parameters: Tensor, scale: Tensor, size: Sequence[int]) -> Tensor:
+    """Make ``(N, C, H, W)`` without bounds of real and imaginary parts (Olah et al., 2017)."""
+    spectrum = torch.view_as_complex(parameters * scale[..., None])
+    plain: Tensor = torch.fft.irfft2(spectrum, s=size, norm="ortho") / 4  # so a step is no leap
+    return plain
+
+
+def spectrum_of(plain: Tensor, scale: Tensor) -> Tensor:
+    """Return the real and imaginary parts, ``(N, C, H, W // 2 + 1, 2)``, of ``(N, C, H, W)``."""
+    spectrum = torch.fft.rfft2(4 * plain, norm="ortho") / scale
+    return torch.view_as_real(spectrum).contiguous()
+
+
+def from_phases(phases: Tensor, magnitude: Tensor, size: Sequence[int]) -> Tensor:
+    """Make ``(N, C, H, W)`` without bounds of phases and one magnitude (Fel et al., 2023)."""
+    spectrum = torch.polar(magnitude.expand_as(phases), phases)
+    plain: Tensor = torch.fft.irfft2(spectrum, s=size, norm="ortho")
+    return plain

@@ -8,10 +8,7 @@ import math
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor
-
-_GREY = 0.5  # what lies around a picture
+from torch import Tensor, nn
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +39,28 @@ class Robustness:
         """
         if self.is_none:
             return pictures
-        right, down, larger, turned = (2 * torch.rand(4, generator=generator) - 1).tolist()
-        angle = math.radians(turned * self.degrees)
-        zoom = 1 / (1 + larger * self.scale)
-        height, width = pictures.shape[-2:]
-        sine, cosine = zoom * math.sin(angle), zoom * math.cos(angle)
-        # sampling coordinates run from −1 to 1 on either axis, so a turn needs the side ratio
-        moved = torch.tensor(
-            [
-                [cosine, -sine * height / width, 2 * right * self.shift],
-                [sine * width / height, cosine, 2 * down * self.shift],
-            ],
-            device=pictures.device,
-        )
-        grid = F.affine_grid(moved.expand(len(pictures), 2, 3), list(pictures.shape), False)
-        return F.grid_sample(pictures - _GREY, grid, align_corners=False) + _GREY
+        return moved(pictures, generator, self.shift, self.scale, self.degrees)
+
+
+def moved(
+    pictures: Tensor, generator: torch.Generator, shift: float, scale: float, degrees: float
+) -> Tensor:
+    """Shift, scale and turn pictures of 0…1, ``(N, C, H, W)``, all alike, on grey."""
+    right, down, larger, turned = (2 * torch.rand(4, generator=generator) - 1).tolist()
+    angle, zoom = math.radians(turned * degrees), 1 / (1 + larger * scale)
+    sine, cosine = zoom * math.sin(angle), zoom * math.cos(angle)
+    height, width = pictures.shape[-2:]
+    # sampling coordinates run from −1 to 1 on either axis, so a turn needs the side ratio
+    matrix = torch.tensor(
+        [
+            [cosine, -sine * height / width, 2 * right * shift],
+            [sine * width / height, cosine, 2 * down * shift],
+        ],
+        device=pictures.device,
+    )
+    size = list(pictures.shape)
+    grid = nn.functional.affine_grid(matrix.expand(len(pictures), 2, 3), size, False)
+    return nn.functional.grid_sample(pictures - 0.5, grid, align_corners=False) + 0.5
 
 
 SLIGHT = Robustness()

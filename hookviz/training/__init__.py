@@ -1,4 +1,4 @@
-"""For a training loop of one's own: watch for NaN, clip gradients, record how it goes.
+"""Help a training loop: watch for NaN, clip gradients, record gradients and updates.
 
 Works on a person's own module and not on a replica. Imports drawing, hooking and the top
 files.

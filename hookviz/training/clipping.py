@@ -1,4 +1,4 @@
-"""Clip gradients while they flow: for a person's own training loop, on their own model."""
+"""Clip gradients while a backward pass computes them, on the caller's own model."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -29,8 +29,8 @@ def clip_gradients(
     each parameter that requires a gradient when the block starts, and is gone afterwards on every
     way out. What is clipped is the gradient of one backward pass, before it is added to
     ``parameter.grad``: two passes that add up can exceed the limit. With `at` the gradients that
-    reach the layers' outputs or inputs are clipped instead (see `on_gradients`), and all that lies
-    before them gets what comes of that.
+    reach the layers' outputs or inputs are clipped instead (see `on_gradients`), and all layers
+    before them get gradients computed from the clipped ones.
 
     With `value`, each number g becomes min(max(g, −value), value), as
     `torch.nn.utils.clip_grad_value_` does. With `norm`, each parameter's gradient g by itself
@@ -100,18 +100,18 @@ def _trained(
             f"No parameter of this {type(model).__name__} requires a gradient, so there is nothing "
             "to clip. A model in training has some: see requires_grad_."
         )
-    chosen = _parameters(model, "" if layers is None else layers)
-    chosen -= _parameters(model, exclude)
-    left = [(name, each) for name, each in trained.items() if id(each) in chosen]
-    if not left:
+    chosen = _parameter_ids(model, "" if layers is None else layers)
+    chosen -= _parameter_ids(model, exclude)
+    selected = [(name, weight) for name, weight in trained.items() if id(weight) in chosen]
+    if not selected:
         raise SettingError("The chosen layers have no parameter that requires a gradient.")
-    return left
+    return selected
 
 
-def _parameters(model: nn.Module, layers: Layers) -> set[int]:
-    """Of the layers and of their parts, by identity."""
+def _parameter_ids(model: nn.Module, layers: Layers) -> set[int]:
+    """Return the ids of all parameters of these layers and of their parts."""
     modules = (model.get_submodule(name) for name in select(model, layers))
-    return {id(each) for module in modules for each in module.parameters()}
+    return {id(weight) for module in modules for weight in module.parameters()}
 
 
 def _checked(name: str, limit: object) -> float:

@@ -1,4 +1,4 @@
-"""Record a person's own training loop: gradients, updates and activations of each layer."""
+"""Record gradients, updates and activations of each layer while a training loop runs."""
 
 import threading
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from hookviz.training.training_log import TrainingLog, TrainingRow
 def record(
     network: nn.Module, *, every: int = 1, layers: Layers = None, exclude: Layers = ()
 ) -> Iterator[TrainingLog]:
-    """Keep per layer and step how gradients, updates and activations are, while training runs.
+    """Record gradients, updates and activations per layer and step while training runs.
 
     Unlike the rest of HookViz this works on the very module that is given. It changes nothing:
     the training is the same to the last bit with and without it. Its hooks are gone afterwards on
@@ -76,23 +76,23 @@ def _is_leaf(_name: str, module: nn.Module) -> bool:
 
 
 class _Recording:
-    """Knows in which step a training loop is, and opens a `_Step` where it is recorded."""
+    """Hooks that tell a training loop's steps apart and open a `_Step` for each recorded one."""
 
     def __init__(self, network: nn.Module, layers: tuple[str, ...], every: int) -> None:
         self.log = TrainingLog()
         self._network = network
         self._every = every
         self._modules = {name: network.get_submodule(name) for name in layers}
-        # Where channels lie is told by the layers before, chosen or not.
+        # The layers before, chosen or not, tell which axis the channels are.
         leaves = {name: module for name, module in network.named_modules() if _is_leaf("", module)}
         self._seen = leaves | self._modules
         self._number = -1
-        self._between = True  # steps: the next pass begins one
+        self._between_steps = True  # so that the next pass begins one
         self._step: _Step | None = None
         self._hooks = ExitStack()
         self._scores = GraphHooks(self._see_backward)
         self._passes = threading.local()
-        self._trouble = LayerWarnings("record")
+        self._warnings = LayerWarnings("record")
 
     def __enter__(self) -> None:
         self._scores.__enter__()
@@ -104,52 +104,52 @@ class _Recording:
             self._scores.__exit__(*error)
 
     def begin(self, _call: hooks.Call) -> None:
-        self._under_way().append(torch.is_grad_enabled())
-        if not (torch.is_grad_enabled() and self._between):
+        self._running_passes().append(torch.is_grad_enabled())
+        if not (torch.is_grad_enabled() and self._between_steps):
             return
         self._end()
-        self._between = False
+        self._between_steps = False
         self._number += 1
         if self._number % self._every == 0:
             self._step = self._open_step()
 
     def end_pass(self, _call: hooks.Call) -> None:
-        if self._under_way():  # else it began before the block did
-            self._under_way().pop()
+        if self._running_passes():  # else it began before the block did
+            self._running_passes().pop()
 
     def see_scores(self, call: hooks.Call) -> None:
-        with self._trouble.kept_out(""):
+        with self._warnings.kept_out(""):
             for _, tensor in hooks.tensors_in(call.output):
                 if tensor.requires_grad:
                     self._scores.add(None, tensor)
 
     def _open_step(self) -> "_Step":
-        step = _Step(self._modules, self._seen, self._trouble)
+        step = _Step(self._modules, self._seen, self._warnings)
 
         def see(call: hooks.Call) -> None:
-            if self._counts():
+            if self._is_counted():
                 step.see_output(call)
 
-        with self._trouble.kept_out(""):  # a layer may have been taken out meanwhile
+        with self._warnings.kept_out(""):  # a layer may have been taken out meanwhile
             self._hooks.enter_context(hooks.observe(self._network, self._seen, see))
         gradients = self._hooks.enter_context(hooks.on_gradients(step.see_gradient))
         for key, parameter in step.trained.items():
-            with self._trouble.kept_out(step.layers[key]):
+            with self._warnings.kept_out(step.layers[key]):
                 gradients.add(key, parameter)
         return step
 
-    def _under_way(self) -> list[bool]:
-        """Of each of this thread's passes through the network: whether it records gradients."""
+    def _running_passes(self) -> list[bool]:
+        """Return for each running pass of this thread, outermost first, if it records gradients."""
         passes: list[bool] = vars(self._passes).setdefault("passes", [])
         return passes
 
-    def _counts(self) -> bool:
-        """Whether a call belongs to the step: a part of its pass may be under `no_grad`."""
-        passes = self._under_way()
+    def _is_counted(self) -> bool:
+        """Return whether a call belongs to the step: a part of its pass may be under `no_grad`."""
+        passes = self._running_passes()
         return passes[-1] if passes else torch.is_grad_enabled()
 
     def _see_backward(self, _key: None, _gradient: Tensor) -> None:
-        self._between = True
+        self._between_steps = True
 
     def _end(self) -> None:
         self._hooks.close()
@@ -159,20 +159,20 @@ class _Recording:
 
 
 class _Step:
-    """The numbers of one step, on the device where they are computed until it ends."""
+    """Numbers of one training step, kept on the device that computes them until it ends."""
 
     def __init__(
-        self, chosen: dict[str, nn.Module], seen: dict[str, nn.Module], trouble: LayerWarnings
+        self, chosen: dict[str, nn.Module], seen: dict[str, nn.Module], warnings: LayerWarnings
     ) -> None:
         self._chosen = chosen
         self._seen = seen
-        self._trouble = trouble
+        self._warnings = warnings
         self._axes = ChannelAxes()
         self.trained: dict[str, nn.Parameter] = {}
         self.layers: dict[str, str] = {}
         self._weights: dict[str, Tensor] = {}
         for name, module in chosen.items():
-            with trouble.kept_out(name):
+            with warnings.kept_out(name):
                 self._take_weights(name, module)
         self._gradients: dict[str, Tensor] = {}
         self._outputs: dict[str, list[tuple[int, Tensor, Tensor]]] = {}
@@ -184,13 +184,13 @@ class _Step:
             for parameter in module.parameters(recurse=False)
             if parameter.requires_grad
         }
-        self._weights |= {key: numbers(each).clone() for key, each in own.items()}
+        self._weights |= {key: numbers(parameter).clone() for key, parameter in own.items()}
         self.trained |= own
         self.layers |= dict.fromkeys(own, name)
 
     def see_output(self, call: hooks.Call) -> None:
         chosen = call.layer in self._chosen
-        with self._trouble.kept_out(call.layer if chosen else None):
+        with self._warnings.kept_out(call.layer if chosen else None):
             for path, tensor in hooks.tensors_in(call.output):
                 if not tensor.is_floating_point():
                     continue
@@ -216,24 +216,24 @@ class _Step:
             self._alive[layer] = before | units if fits else units  # type: ignore[operator]
 
     def see_gradient(self, key: str, gradient: Tensor) -> None:
-        with self._trouble.kept_out(self.layers[key]):
+        with self._warnings.kept_out(self.layers[key]):
             # What the backward pass is about to make of `parameter.grad`.
             earlier = self.trained[key].grad
             total = gradient if earlier is None else earlier + gradient
             self._gradients[key] = torch.linalg.vector_norm(numbers(total))
 
     def rows(self, number: int) -> list[TrainingRow]:
-        found = []
+        rows = []
         for name, module in self._chosen.items():
             if name in self._outputs or any(self._own(module)):
                 weights: tuple[float | None, ...] = (None, None, None)
                 outputs = weights
-                with self._trouble.kept_out(name):
+                with self._warnings.kept_out(name):
                     weights = self._weight_numbers(module)
-                with self._trouble.kept_out(name):
+                with self._warnings.kept_out(name):
                     outputs = self._output_numbers(name)
-                found.append(TrainingRow(number, name, *weights, *outputs))
-        return found
+                rows.append(TrainingRow(number, name, *weights, *outputs))
+        return rows
 
     def _own(self, module: nn.Module) -> list[str]:
         own = (str(id(parameter)) for parameter in module.parameters(recurse=False))
@@ -243,7 +243,7 @@ class _Step:
         own = self._own(module)
         if not own:
             return None, None, None
-        gradients = [self._gradients[each] for each in own if each in self._gradients]
+        gradients = [self._gradients[key] for key in own if key in self._gradients]
         size = _norm([torch.linalg.vector_norm(self._weights[key]) for key in own])
         changes = (numbers(self.trained[key]) - self._weights[key] for key in own)
         change = _norm([torch.linalg.vector_norm(change) for change in changes])
@@ -259,13 +259,13 @@ class _Step:
         calls = [
             (count, float(mean), float(variance)) for count, mean, variance in self._outputs[name]
         ]
-        every = sum(count for count, _, _ in calls)
-        mean = sum(count * each for count, each, _ in calls) / every
+        total = sum(count for count, _, _ in calls)
+        mean = sum(count * of_call for count, of_call, _ in calls) / total
         # The variance of all is that within the calls and that of their means.
-        variance = sum(count * (inside + (each - mean) ** 2) for count, each, inside in calls)
+        variance = sum(count * (inside + (of_call - mean) ** 2) for count, of_call, inside in calls)
         alive = self._alive.get(name)
         dead = None if alive is None else 1 - float(alive.float().mean())
-        return mean, (variance / every) ** 0.5, dead
+        return mean, (variance / total) ** 0.5, dead
 
 
 def _largest_per_unit(values: Tensor, axis: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""What was recorded of a training run: a table, files, a chart, and what stands out in it."""
+"""Keep what was recorded of a training run: as a table, files and a chart, with findings."""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ _MEASURES = {
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
-    """One layer at one step; None where there is no such number.
+    """Numbers of one layer at one step; None where there is no such number.
 
     Attributes:
         step: counted from 0: a forward pass with gradients, and those that follow it before a
@@ -60,7 +60,7 @@ class TrainingRow:
 
 @dataclass(frozen=True, slots=True)
 class TrainingFinding:
-    """Something that stands out, at the first step at which it does.
+    """Something unusual in a training run, at the first step where it shows.
 
     Attributes:
         kind: ``"not finite"``, ``"vanishing"``, ``"exploding"`` or ``"jump"``.
@@ -68,7 +68,7 @@ class TrainingFinding:
         layer: the module's dotted path.
         measure: the column of the table.
         value: the number there.
-        usual: what it is held against.
+        usual: the number that it is compared with.
     """
 
     kind: str
@@ -79,7 +79,7 @@ class TrainingFinding:
     usual: float
 
     def __str__(self) -> str:
-        """What stands out, as a sentence."""
+        """Return the finding as a sentence."""
         beside = {
             "not finite": "",
             "vanishing": f"; the largest of that step is {number(self.usual)}",
@@ -94,7 +94,7 @@ class TrainingFinding:
 
 @dataclass(eq=False)
 class TrainingLog:
-    """What `record` keeps of a training run, growing as it goes on.
+    """Log that `record` fills while a training run goes on.
 
     Attributes:
         rows: one for each recorded step and layer, in order.
@@ -103,7 +103,7 @@ class TrainingLog:
     rows: list[TrainingRow] = field(default_factory=list, repr=False)
 
     def table(self) -> dict[str, list[Any]]:
-        """The rows as columns, which ``pandas.DataFrame(log.table())`` takes as they are."""
+        """Return the rows as columns, which ``pandas.DataFrame(log.table())`` takes as they are."""
         return {
             column.name: [getattr(row, column.name) for row in self.rows]
             for column in fields(TrainingRow)
@@ -133,7 +133,7 @@ class TrainingLog:
         parquet.write_table(pyarrow.table(table), path)
 
     def chart(self, measure: str = "gradient_norm", layers: Sequence[str] | None = None) -> bytes:
-        """A column over the steps as a PNG, a line for each layer.
+        """Draw one column over the steps as a PNG, a line for each layer.
 
         Args:
             measure: a column of the table; norms and ratios stand on a logarithmic axis.
@@ -152,7 +152,7 @@ class TrainingLog:
         if layers is None:
             names = list(lines)
             spread = np.linspace(0, len(names) - 1, min(len(names), len(COLOURS)))
-            layers = [names[round(place)] for place in spread]
+            layers = [names[round(position)] for position in spread]
         if len(layers) > len(COLOURS):
             raise SettingError(f"{len(layers)} lines are too many to tell apart; give up to five.")
         for name in layers:
@@ -173,7 +173,7 @@ class TrainingLog:
         return chart_png(panel)
 
     def findings(self) -> tuple[TrainingFinding, ...]:
-        """What stands out, in order of steps: each kind once for each layer and column.
+        """Return what is unusual, in order of steps: each kind once for each layer and column.
 
         A gradient or an output that is not finite; a gradient that is vanishing, below 1/10,000 of
         the largest layer's in the same step; one that is exploding, above 1,000 times the median of
@@ -188,12 +188,12 @@ class TrainingLog:
         first: dict[tuple[str, str, str], TrainingFinding] = {}
         for measure in ("gradient_norm", "update_ratio", "deviation"):
             for layer, values in self._lines(measure).items():
-                for found in _stand_out(layer, measure, values, largest):
-                    first.setdefault((found.kind, layer, measure), found)
-        return tuple(sorted(first.values(), key=lambda found: found.step))
+                for finding in _findings(layer, measure, values, largest):
+                    first.setdefault((finding.kind, layer, measure), finding)
+        return tuple(sorted(first.values(), key=lambda finding: finding.step))
 
     def write_to(self, writer: Any) -> None:
-        """Hand every number to a TensorBoard ``SummaryWriter``, as ``layer/column``."""
+        """Write every number to a TensorBoard ``SummaryWriter``, as ``layer/column``."""
         for row in self.rows:
             for measure in _MEASURES:
                 value = getattr(row, measure)
@@ -201,7 +201,7 @@ class TrainingLog:
                     writer.add_scalar(f"{row.layer}/{measure}", value, row.step)
 
     def _lines(self, measure: str) -> dict[str, dict[int, float]]:
-        """The column by layer and step, where there is a number."""
+        """Return a column's numbers by layer and step, without those that are None."""
         lines: dict[str, dict[int, float]] = {}
         for row in self.rows:
             value = getattr(row, measure)
@@ -210,7 +210,7 @@ class TrainingLog:
         return lines
 
 
-def _stand_out(
+def _findings(
     layer: str, measure: str, values: dict[int, float], largest: dict[int, float]
 ) -> Iterable[TrainingFinding]:
     before: list[float] = []
@@ -233,8 +233,8 @@ def _stand_out(
 def _is_jump(value: float, before: list[float]) -> bool:
     if min(value, *before) <= 0:
         return False
-    logs = [log10(each) for each in before]
+    logs = [log10(earlier) for earlier in before]
     middle = median(logs)
-    spread = median(abs(each - middle) for each in logs)
-    away = abs(log10(value) - middle)
-    return away > log10(_LEAST_JUMP) and 0.6745 * away > _JUMP * spread
+    spread = median(abs(earlier - middle) for earlier in logs)
+    distance = abs(log10(value) - middle)
+    return distance > log10(_LEAST_JUMP) and 0.6745 * distance > _JUMP * spread

@@ -1,4 +1,4 @@
-"""The first NaN or infinity in a person's own training loop, by the layer that it came from."""
+"""Find the first NaN or infinity in a training loop, and the layer that it came from."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from hookviz.types import Address, Model
 
 @dataclass(frozen=True, slots=True)
 class BadTensor:
-    """A tensor with NaN or infinities in it.
+    """Where a tensor with NaN or infinities was seen: layer, call, phase and tensor.
 
     Attributes:
         layer: the module's dotted path; empty for the model itself.
@@ -39,7 +39,7 @@ class BadTensor:
     shape: tuple[int, ...]
 
     def __str__(self) -> str:
-        """What is wrong, as a sentence."""
+        """Return what is wrong, and where to look, as a sentence."""
         kinds = {"nan": "NaN", "inf": "Infinity", "nan and inf": "NaN and infinity"}
         what = self.tensor if self.phase == "forward" else f"gradient of the {self.tensor}"
         before = (
@@ -55,7 +55,7 @@ class BadTensor:
 
 
 class BadTensorError(HookVizError):
-    """A watched model computed NaN or an infinity.
+    """Error for a NaN or an infinity in a watched model.
 
     Attributes:
         found: which tensor it is.
@@ -68,7 +68,7 @@ class BadTensorError(HookVizError):
 
 @contextmanager
 def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[BadTensor]]:
-    """Look at every tensor that the model computes while the block runs; stop at a bad one.
+    """Check every tensor that the model computes while the block runs; stop at a bad one.
 
     Forward, at what each module puts out; backward, at the gradients of that and of the
     parameters. Unlike the rest of HookViz this works on the very module that is given. It changes
@@ -103,20 +103,22 @@ def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[Ba
     if not isinstance(network, nn.Module):
         raise ModelError(f"watch takes a torch.nn.Module or a Model, not {type(network).__name__}.")
     names = [name for name, _ in network.named_modules()]
-    trained = [(name, each) for name, each in network.named_parameters() if each.requires_grad]
+    trained = [
+        (name, weight) for name, weight in network.named_parameters() if weight.requires_grad
+    ]
     with (
         hooks.on_gradients(watcher.see_parameter) as parameters,
         watcher.graphs,
         hooks.observe(network, names, watcher.see_output),
     ):
         for name, parameter in trained:
-            with watcher.trouble.kept_out(name.rpartition(".")[0]):
+            with watcher.warnings.kept_out(name.rpartition(".")[0]):
                 parameters.add(name, parameter)
         yield watcher.found
 
 
 class _Watcher:
-    """Sees outputs and gradients, and raises or records what is bad."""
+    """Hook callbacks that check outputs and gradients, and raise or record bad ones."""
 
     def __init__(self, *, record: bool) -> None:
         self.found: list[BadTensor] = []
@@ -125,10 +127,10 @@ class _Watcher:
         self._known: set[tuple[str, str, str]] = set()
         self._gradients: dict[str, int] = {}
         self._last: tuple[ReferenceType[Tensor], int] | None = None
-        self.trouble = LayerWarnings("watch", BadTensorError)
+        self.warnings = LayerWarnings("watch", BadTensorError)
 
     def see_output(self, call: hooks.Call) -> None:
-        with self.trouble.kept_out(call.layer):
+        with self.warnings.kept_out(call.layer):
             for path, tensor in hooks.tensors_in(call.output):
                 if not _can_be_bad(tensor) or self._was_last(tensor):
                     continue
@@ -144,12 +146,12 @@ class _Watcher:
         self._see_gradient(Address(layer, count), gradient, parameter)
 
     def _see_gradient(self, address: Address, gradient: Tensor, name: str = "") -> None:
-        with self.trouble.kept_out(address.layer):
+        with self.warnings.kept_out(address.layer):
             if _can_be_bad(gradient):
                 self._check(address, "backward", name or _part(address.path), gradient)
 
     def _was_last(self, tensor: Tensor) -> bool:
-        """Whether a module only passes on what its last part put out, which has been seen."""
+        """Return whether this tensor was the last one seen: a parent returns its part's output."""
         if tensor.is_inference():  # without a version counter: it may have been written to since
             return False
         last = self._last

@@ -103,7 +103,7 @@ def test_a_folder_without_a_name_is_refused(photo: Path) -> None:
 def test_a_lens_as_a_script(photo: Path) -> None:
     choices = ("--set", "layer=stage1.first.conv", "--set", "method=LayerCAM")
     said = output_of("lens", "grad-cam", photo, "--code", "--size", 64, *choices)
-    compile(said, "script.py", "exec")  # that it gives the numbers shows recipe/test_lens_script.py
+    compile(said, "script.py", "exec")  # its numbers: codegen/test_lens_script.py
     assert f'IMAGE = "{photo.name}"' in said
     assert 'LAYER = "stage1.first.conv"' in said
     assert 'np.savez("shapesnet-grad-cam.npz"' in said

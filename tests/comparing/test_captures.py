@@ -12,24 +12,24 @@ from tests.odd_networks import ODD, ChannelsLast
 
 def test_the_difference_is_b_minus_a_and_numbers_are_of_each_layer(tiny: Model) -> None:
     a, b = (hookviz.capture(tiny, random_input(seed)) for seed in (0, 1))
-    found = compare(a, b)
-    assert list(found) == list(a) == ["conv1", "conv2"]
-    assert found.left_out == {}
-    for name, each in found.items():
+    comparison = compare(a, b)
+    assert list(comparison) == list(a) == ["conv1", "conv2"]
+    assert comparison.left_out == {}
+    for name, layer in comparison.items():
         difference = b[name].values - a[name].values
-        assert torch.equal(each.difference.values, difference)
-        assert each.difference.address == a[name].address
+        assert torch.equal(layer.difference.values, difference)
+        assert layer.difference.address == a[name].address
         gaps = difference.abs().double().mean((1, 2)).numpy()
-        np.testing.assert_allclose(each.channels.mean_absolute_difference, gaps, rtol=1e-6)
-        assert each.channels.means[1] == pytest.approx(gaps.mean())
+        np.testing.assert_allclose(layer.channels.mean_absolute_difference, gaps, rtol=1e-6)
+        assert layer.channels.means[1] == pytest.approx(gaps.mean())
 
 
 def test_the_same_twice_differs_nowhere(tiny: Model) -> None:
     a, b = (hookviz.capture(tiny, random_input(0)) for _ in range(2))
-    for each in compare(a, b).values():
-        assert each.channels.means == (1.0, 0.0, 1.0)
-        assert not each.difference.values.any()
-        assert each.grid().limits.low[0] == -each.grid().limits.high[0]
+    for layer in compare(a, b).values():
+        assert layer.channels.means == (1.0, 0.0, 1.0)
+        assert not layer.difference.values.any()
+        assert layer.grid().limits.low[0] == -layer.grid().limits.high[0]
 
 
 def test_weights_of_one_layer_that_change_are_seen_from_there_on(tiny: Model) -> None:
@@ -37,22 +37,22 @@ def test_weights_of_one_layer_that_change_are_seen_from_there_on(tiny: Model) ->
     with torch.no_grad():
         network.get_submodule("conv2").get_parameter("weight")[4] += 1
     a, b = (hookviz.capture(model, random_input(0)) for model in (tiny, as_model(network)))
-    found = compare(a, b)
-    assert found["conv1"].channels.means == (1.0, 0.0, 1.0)
-    assert found["conv2"].channels.most_changed.tolist() == [4, 0, 1, 2, 3, 5]
+    comparison = compare(a, b)
+    assert comparison["conv1"].channels.means == (1.0, 0.0, 1.0)
+    assert comparison["conv2"].channels.most_changed.tolist() == [4, 0, 1, 2, 3, 5]
 
 
 def test_the_grid_diverges_about_zero_and_takes_the_most_changed_first(tiny: Model) -> None:
     a, b = (hookviz.capture(tiny, random_input(seed)) for seed in (0, 1))
-    each = compare(a, b)["conv2"]
-    grid = each.grid()
+    layer = compare(a, b)["conv2"]
+    grid = layer.grid()
     assert grid.title == "conv2: B − A"
     assert grid.limits.scale == "symmetric"
-    assert grid.limits.high[0] == np.float32(each.difference.values.abs().max())
+    assert grid.limits.high[0] == np.float32(layer.difference.values.abs().max())
     assert "Blue is below zero" in grid.legend
     assert grid.order.tolist() == [*range(6)]
-    few = each.grid(top=2)
-    assert few.order.tolist() == each.channels.most_changed[:2].tolist()
+    few = layer.grid(top=2)
+    assert few.order.tolist() == layer.channels.most_changed[:2].tolist()
     np.testing.assert_array_equal(few.limits.high, grid.limits.high)
     np.testing.assert_array_equal(few.levels, grid.levels[few.order])
     assert few.png()[1:4] == b"PNG"
@@ -64,11 +64,11 @@ def test_two_layers_of_one_shape_in_two_networks() -> None:
     a = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 1))))
     b = as_model(seeded(lambda: nn.Sequential(nn.ReLU(), nn.Conv2d(3, 4, 3))))
     first, second = (hookviz.capture(model, random_input(0)) for model in (a, b))
-    found = compare(first, second, "2", "1")
-    assert list(found) == ["2"]
-    assert found["2"].name == "2 and 1"
-    assert found.grid().title == "2 and 1: B − A"
-    assert torch.equal(found["2"].difference.values, second["1"].values - first["2"].values)
+    comparison = compare(first, second, "2", "1")
+    assert list(comparison) == ["2"]
+    assert comparison["2"].name == "2 and 1"
+    assert comparison.grid().title == "2 and 1: B − A"
+    assert torch.equal(comparison["2"].difference.values, second["1"].values - first["2"].values)
 
 
 @pytest.mark.parametrize(
@@ -83,29 +83,31 @@ def test_sound_and_volumes(network: type[nn.Module], shape: tuple[int, ...]) -> 
     inputs = [
         torch.randn(1, *shape, generator=torch.Generator().manual_seed(seed)) for seed in (0, 1)
     ]
-    found = compare(hookviz.capture(model, inputs[0]), hookviz.capture(model, inputs[1]))
+    comparison = compare(hookviz.capture(model, inputs[0]), hookviz.capture(model, inputs[1]))
     with torch.no_grad():
         first, second = (model.network[0](each)[0].flatten(1) for each in inputs)  # type: ignore[index]
-    for channel, correlation in enumerate(found["0"].channels.correlation):
+    for channel, correlation in enumerate(comparison["0"].channels.correlation):
         expected = np.corrcoef(first[channel], second[channel])[0, 1]
         assert correlation == pytest.approx(expected, abs=1e-6)
-    few = found.grid(top=2)
+    few = comparison.grid(top=2)
     assert few.shape[0] == len(first)
     assert len(few.order) == 2
     if len(shape) == 4:
         assert "Slice 3 of 7" in few.legend
-        edge = found.grid(top=2, depth=0)
-        whole = found.grid(depth=0)
+        edge = comparison.grid(top=2, depth=0)
+        whole = comparison.grid(depth=0)
         np.testing.assert_array_equal(edge.levels, whole.levels[edge.order])
 
 
 def test_what_is_no_map_has_numbers_and_no_grid(tiny: Model) -> None:
     a, b = (hookviz.capture(tiny, random_input(seed), "head") for seed in (0, 1))
-    found = compare(a, b)
+    comparison = compare(a, b)
     gaps = (b["head"].values - a["head"].values).abs()
-    np.testing.assert_allclose(found["head"].channels.mean_absolute_difference, gaps, rtol=1e-6)
+    np.testing.assert_allclose(
+        comparison["head"].channels.mean_absolute_difference, gaps, rtol=1e-6
+    )
     with pytest.raises(hookviz.HookVizError, match="no maps to draw"):
-        found.grid()
+        comparison.grid()
 
 
 class Sick(nn.Module):
@@ -118,11 +120,11 @@ def test_nan_is_told_and_drawn() -> None:
     good, bad = random_input(0).abs() + 0.1, random_input(0).abs() + 0.1
     bad[0, 0, 3, 3] = -1
     a, b = (hookviz.capture(model, each, ["0", "1"]) for each in (good, bad))
-    found = compare(a, b)
-    assert np.isnan(found["0"].channels.correlation).tolist() == [True, False, False]
-    assert found["0"].channels.means[1:] == (0.0, 1.0)
-    assert "1 NaN value is" in found["0"].grid().legend
-    assert "NaN" in found._repr_html_()
+    comparison = compare(a, b)
+    assert np.isnan(comparison["0"].channels.correlation).tolist() == [True, False, False]
+    assert comparison["0"].channels.means[1:] == (0.0, 1.0)
+    assert "1 NaN value is" in comparison["0"].grid().legend
+    assert "NaN" in comparison._repr_html_()
 
 
 def test_in_a_notebook(tiny: Model) -> None:
@@ -154,8 +156,8 @@ def test_channels_that_lie_last_are_compared_and_not_the_rows() -> None:
     model = as_model(seeded(ChannelsLast).eval())
     layer = f"{ODD}.1"  # a GELU behind a linear layer: 14 rows, 14 columns, 14 channels
     a, b = (hookviz.capture(model, random_input(seed), layer) for seed in (0, 1))
-    found = compare(a, b)[layer]
+    comparison = compare(a, b)[layer]
     gaps = (b[layer].values - a[layer].values).abs().double().mean((0, 1)).numpy()
-    np.testing.assert_allclose(found.channels.mean_absolute_difference, gaps, rtol=1e-6)
+    np.testing.assert_allclose(comparison.channels.mean_absolute_difference, gaps, rtol=1e-6)
     with pytest.raises(hookviz.HookVizError, match="channels last: 14 channels"):
-        found.grid()
+        comparison.grid()

@@ -26,25 +26,25 @@ def inputs(count: int) -> dict[str, Tensor]:
 def test_a_row_is_the_mean_of_each_channel_over_its_map(tiny: Model) -> None:
     other = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 5, 3))))
     images = inputs(3)
-    found = means(tiny, other, images)
-    assert (found.names, found.failed) == (tuple(images), {})
-    assert (list(found.a), list(found.b)) == (["conv1", "conv2"], ["0"])
+    result = means(tiny, other, images)
+    assert (result.names, result.failed) == (tuple(images), {})
+    assert (list(result.a), list(result.b)) == (["conv1", "conv2"], ["0"])
     batch = torch.cat([*images.values()])
     with torch.no_grad():
         first = tiny.network.get_submodule("conv1")(batch)
         second = tiny.network.get_submodule("conv2")(first.relu())
         beside = other.network(batch)
     for row, maps in (
-        (found.a["conv1"], first),
-        (found.a["conv2"], second),
-        (found.b["0"], beside),
+        (result.a["conv1"], first),
+        (result.a["conv2"], second),
+        (result.b["0"], beside),
     ):
         np.testing.assert_allclose(row, maps.mean((2, 3)).numpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_every_call_and_any_layer_has_rows(tiny: Model) -> None:
-    found = means(tiny, None, inputs(2), "relu", "head")
-    assert {at: each.shape for at, each in found.a.items()} == {
+    result = means(tiny, None, inputs(2), "relu", "head")
+    assert {at: each.shape for at, each in result.a.items()} == {
         "relu": (2, 4),
         "relu#1": (2, 6),
         "head": (2, 5),
@@ -73,9 +73,9 @@ def test_one_model_alone_runs_once_for_each_image() -> None:
     model = as_model(seeded(Counting))
     hookviz.capture(model, random_input(9))  # so that it is known what it runs
     PASSES.clear()
-    found = means(model, None, inputs(3))
+    result = means(model, None, inputs(3))
     alone = len(PASSES)
-    assert found.a is found.b
+    assert result.a is result.b
     PASSES.clear()
     means(model, model, inputs(3))
     assert len(PASSES) == 2 * alone
@@ -86,18 +86,18 @@ def test_what_cannot_go_through_both_is_left_out_of_both(tiny: Model, tmp_path: 
     (tmp_path / "broken.png").write_bytes(encoded(picture())[:60])
     small = random_input(5, 8)  # of which the other's kernels are larger
     images = {"broken": tmp_path / "broken.png", **inputs(2), "small": small, "bytes": b"?"}
-    found = means(tiny, other, images)
-    assert found.names == ("image 0", "image 1")
-    assert {len(each) for each in (*found.a.values(), *found.b.values())} == {2}
-    assert set(found.failed) == {"broken", "small", "bytes"}
-    assert "can't take an input of 3×8×8" in found.failed["small"]
+    result = means(tiny, other, images)
+    assert result.names == ("image 0", "image 1")
+    assert {len(each) for each in (*result.a.values(), *result.b.values())} == {2}
+    assert set(result.failed) == {"broken", "small", "bytes"}
+    assert "can't take an input of 3×8×8" in result.failed["small"]
 
 
 def test_nan_is_left_out_and_told(tiny: Model) -> None:
     images = inputs(2) | {"sick": torch.full((1, 3, 16, 16), torch.nan)}
-    found = means(tiny, None, images)
-    assert found.names == ("image 0", "image 1")
-    assert "conv1 of Tiny puts out NaN or infinite values for it" in found.failed["sick"]
+    result = means(tiny, None, images)
+    assert result.names == ("image 0", "image 1")
+    assert "conv1 of Tiny puts out NaN or infinite values for it" in result.failed["sick"]
 
 
 class Fickle(nn.Module):
@@ -116,9 +116,9 @@ class Fickle(nn.Module):
 
 def test_another_way_through_the_network_is_left_out_and_told() -> None:
     images = inputs(2) | {"bright": random_input(3) + 5}
-    found = means(as_model(seeded(Fickle)), None, images)
-    assert found.names == ("image 0", "image 1")
-    assert "conv#1 has 3 channels for it and 0 for the first image" in found.failed["bright"]
+    result = means(as_model(seeded(Fickle)), None, images)
+    assert result.names == ("image 0", "image 1")
+    assert "conv#1 has 3 channels for it and 0 for the first image" in result.failed["bright"]
 
 
 def test_names_that_do_not_exist_end_the_run(tiny: Model) -> None:

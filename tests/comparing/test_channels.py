@@ -20,38 +20,38 @@ def random_maps(*shape: int, seed: int = 0) -> Tensor:
 def test_numbers_are_those_of_plain_formulas(shape: tuple[int, ...]) -> None:
     a = random_maps(*shape)
     b = 0.3 * a + random_maps(*shape, seed=1) + 2
-    found = compare_maps(a, b)
-    assert len(found) == shape[0]
+    comparison = compare_maps(a, b)
+    assert len(comparison) == shape[0]
     for channel in range(shape[0]):
         x, y = (each[channel].flatten().tolist() for each in (a, b))
         dot = math.fsum(p * q for p, q in zip(x, y, strict=True))
         lengths = math.hypot(*x) * math.hypot(*y)
         gaps = [abs(p - q) for p, q in zip(x, y, strict=True)]
-        assert found.cosine[channel] == pytest.approx(dot / lengths, abs=1e-12)
-        assert found.correlation[channel] == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-12)
-        assert found.mean_absolute_difference[channel] == pytest.approx(
+        assert comparison.cosine[channel] == pytest.approx(dot / lengths, abs=1e-12)
+        assert comparison.correlation[channel] == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-12)
+        assert comparison.mean_absolute_difference[channel] == pytest.approx(
             math.fsum(gaps) / len(gaps), rel=1e-12
         )
-    ranked = sorted(range(len(a)), key=lambda each: -found.mean_absolute_difference[each])
-    assert found.most_changed.tolist() == ranked
-    assert found.most_changed.dtype == np.int64
+    ranked = sorted(range(len(a)), key=lambda each: -comparison.mean_absolute_difference[each])
+    assert comparison.most_changed.tolist() == ranked
+    assert comparison.most_changed.dtype == np.int64
 
 
 def test_the_same_maps_agree_exactly_and_stand_in_their_own_order() -> None:
     maps = random_maps(6, 9, 9)
-    found = compare_maps(maps, maps.clone())
-    assert found.correlation.tolist() == found.cosine.tolist() == [1.0] * 6
-    assert found.mean_absolute_difference.tolist() == [0.0] * 6
-    assert found.most_changed.tolist() == [*range(6)]
+    comparison = compare_maps(maps, maps.clone())
+    assert comparison.correlation.tolist() == comparison.cosine.tolist() == [1.0] * 6
+    assert comparison.mean_absolute_difference.tolist() == [0.0] * 6
+    assert comparison.most_changed.tolist() == [*range(6)]
     turned = compare_maps(maps, -maps)
     assert turned.correlation.tolist() == turned.cosine.tolist() == [-1.0] * 6
 
 
 def test_correlation_sees_neither_a_shift_nor_a_scale_and_cosine_no_scale() -> None:
     maps = random_maps(4, 8, 8)
-    found = compare_maps(maps, 3 * maps + 5)
-    np.testing.assert_allclose(found.correlation, 1, atol=1e-6)
-    assert (found.cosine < 0.9).all()
+    comparison = compare_maps(maps, 3 * maps + 5)
+    np.testing.assert_allclose(comparison.correlation, 1, atol=1e-6)
+    assert (comparison.cosine < 0.9).all()
     np.testing.assert_allclose(compare_maps(maps, 0.01 * maps).cosine, 1, atol=1e-6)
 
 
@@ -59,8 +59,8 @@ def test_a_large_mean_does_not_drown_the_variation() -> None:
     a = 4096 + random_maps(1, 32, 32) / 64
     b = 4096 + random_maps(1, 32, 32, seed=1) / 64
     x, y = (each.numpy().ravel().astype(np.float64) for each in (a, b))
-    found = compare_maps(a, b)
-    assert found.correlation[0] == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-9)
+    comparison = compare_maps(a, b)
+    assert comparison.correlation[0] == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-9)
 
 
 def test_what_does_not_vary_has_no_correlation_and_what_is_zero_no_direction() -> None:
@@ -68,11 +68,11 @@ def test_what_does_not_vary_has_no_correlation_and_what_is_zero_no_direction() -
     constant, zero = torch.full_like(varying, 0.1), torch.zeros_like(varying)
     a = torch.cat([constant, zero, zero, varying])
     b = torch.cat([varying, varying, zero, constant])
-    found = compare_maps(a, b)
-    assert np.isnan(found.correlation).all()
-    assert np.isnan(found.cosine).tolist() == [False, True, True, False]
-    assert found.mean_absolute_difference[2] == 0
-    assert found.most_changed[-1] == 2
+    comparison = compare_maps(a, b)
+    assert np.isnan(comparison.correlation).all()
+    assert np.isnan(comparison.cosine).tolist() == [False, True, True, False]
+    assert comparison.mean_absolute_difference[2] == 0
+    assert comparison.most_changed[-1] == 2
 
 
 def test_nan_and_infinity_are_told_and_stand_first() -> None:
@@ -80,12 +80,18 @@ def test_nan_and_infinity_are_told_and_stand_first() -> None:
     b[1, 0, 0] = NAN
     b[2, 0, 0] = INF
     a[3, 0, 0] = b[3, 0, 0] = INF
-    found = compare_maps(a, b)
-    assert np.isnan(found.mean_absolute_difference).tolist() == [False, True, False, True, False]
-    assert found.mean_absolute_difference[2] == INF
-    for numbers in (found.correlation, found.cosine):
+    comparison = compare_maps(a, b)
+    assert np.isnan(comparison.mean_absolute_difference).tolist() == [
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]
+    assert comparison.mean_absolute_difference[2] == INF
+    for numbers in (comparison.correlation, comparison.cosine):
         assert np.isnan(numbers).tolist() == [False, True, True, True, False]
-    assert found.most_changed[:3].tolist() == [1, 3, 2]
+    assert comparison.most_changed[:3].tolist() == [1, 3, 2]
 
 
 def test_one_cell_a_channel_and_other_types_work() -> None:
@@ -110,8 +116,8 @@ def test_parts_at_a_time_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_numbers_are_read_only() -> None:
-    found = compare_maps(random_maps(2, 3, 3), random_maps(2, 3, 3, seed=1))
-    for numbers in (found.correlation, found.cosine, found.most_changed):
+    comparison = compare_maps(random_maps(2, 3, 3), random_maps(2, 3, 3, seed=1))
+    for numbers in (comparison.correlation, comparison.cosine, comparison.most_changed):
         with pytest.raises(ValueError, match="read-only"):
             numbers[0] = 0
 

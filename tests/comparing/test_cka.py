@@ -48,10 +48,10 @@ def plain(x: Floats, y: Floats, estimate: Any) -> float:
 def test_it_is_the_ratio_of_hsics(unbiased: bool) -> None:
     first = [noise(14, size, seed=size) + 3 for size in (3, 40)]
     second = [first[0] @ noise(3, 5, seed=2) + noise(14, 5, seed=3), noise(14, 7, seed=4), first[1]]
-    found = linear_cka(first, second, unbiased=unbiased)
+    cka = linear_cka(first, second, unbiased=unbiased)
     estimate = hsic_1 if unbiased else hsic
     expected = [[plain(x, y, estimate) for y in second] for x in first]
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(cka, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_the_plain_one_is_that_of_features() -> None:
@@ -94,18 +94,18 @@ def test_both_meet_where_images_are_many() -> None:
 @EITHER
 def test_a_layer_that_is_the_same_for_all_images_has_none(unbiased: bool) -> None:
     constant = np.full((9, 3), 0.1)
-    found = linear_cka([noise(9, 4), constant], [noise(9, 4), constant], unbiased=unbiased)
-    assert found[0, 0] == pytest.approx(1, abs=1e-12)
-    assert np.isnan(found).tolist() == [[False, True], [True, True]]
+    cka = linear_cka([noise(9, 4), constant], [noise(9, 4), constant], unbiased=unbiased)
+    assert cka[0, 0] == pytest.approx(1, abs=1e-12)
+    assert np.isnan(cka).tolist() == [[False, True], [True, True]]
 
 
 @EITHER
 def test_parts_at_a_time_give_the_same(unbiased: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     first = [noise(23, 5), noise(23, 9, seed=1)]
     whole = linear_cka(first, first, unbiased=unbiased)
-    monkeypatch.setattr(cka, "_AT_ONCE", 23 * 4 * 5)
+    monkeypatch.setattr(cka, "_MOST_NUMBERS", 23 * 4 * 5)
     np.testing.assert_allclose(linear_cka(first, first, unbiased=unbiased), whole, atol=1e-13)
-    monkeypatch.setattr(cka, "_AT_ONCE", 1)
+    monkeypatch.setattr(cka, "_MOST_NUMBERS", 1)
     np.testing.assert_allclose(linear_cka(first, first, unbiased=unbiased), whole, atol=1e-13)
 
 

@@ -8,11 +8,11 @@ def test_the_highest_correlation_of_all_is_found() -> None:
     rng = np.random.default_rng(0)
     first, second = rng.standard_normal((30, 5)), rng.standard_normal((30, 8))
     second[:, 6] += 2 * first[:, 1]
-    every = np.corrcoef(first.T, second.T)[:5, 5:]
+    correlations_of_all = np.corrcoef(first.T, second.T)[:5, 5:]
     channels, correlations = best_matches(first, second)
-    assert channels.tolist() == every.argmax(1).tolist()
+    assert channels.tolist() == correlations_of_all.argmax(1).tolist()
     assert channels[1] == 6
-    np.testing.assert_allclose(correlations, every.max(1), rtol=1e-12)
+    np.testing.assert_allclose(correlations, correlations_of_all.max(1), rtol=1e-12)
 
 
 def test_shuffled_scaled_and_shifted_channels_are_found_again() -> None:
@@ -46,8 +46,8 @@ def test_of_equal_ones_it_is_the_lower_number_and_constants_match_none() -> None
 
 
 def test_the_best_stand_first_and_those_without_a_number_last() -> None:
-    found = ChannelMatches("a", "b", np.array([1, -1, 0]), np.array([0.2, np.nan, 0.9]))
-    assert found.best_first.tolist() == [2, 0, 1]
+    matches = ChannelMatches("a", "b", np.array([1, -1, 0]), np.array([0.2, np.nan, 0.9]))
+    assert matches.best_first.tolist() == [2, 0, 1]
 
 
 def test_the_numbers_are_read_only() -> None:

@@ -49,23 +49,23 @@ def test_the_matrix_is_that_of_hsics_of_what_capture_gives(
     tiny: Model, other: Model, unbiased: bool
 ) -> None:
     images = inputs(9)
-    found = similarity(tiny, other, images, unbiased=unbiased)
-    assert found.layers == ("conv1", "conv2")
-    assert found.other_layers == ("left", "right", "up")
-    assert (found.models, found.unbiased) == (("Tiny", "Odd"), unbiased)
-    for row, layer in enumerate(found.layers):
+    result = similarity(tiny, other, images, unbiased=unbiased)
+    assert result.layers == ("conv1", "conv2")
+    assert result.other_layers == ("left", "right", "up")
+    assert (result.models, result.unbiased) == (("Tiny", "Odd"), unbiased)
+    for row, layer in enumerate(result.layers):
         x = np.stack([rows(tiny, image, layer) for image in images])
-        for column, beside in enumerate(found.other_layers):
+        for column, beside in enumerate(result.other_layers):
             y = np.stack([rows(other, image, beside) for image in images])
             expected = plain(x, y, hsic_1 if unbiased else hsic)
-            assert found.cka[row, column] == pytest.approx(expected, abs=1e-5)
+            assert result.cka[row, column] == pytest.approx(expected, abs=1e-5)
 
 
 def test_one_set_of_weights_twice_is_1_on_the_diagonal(tiny: Model) -> None:
     for beside in (tiny, as_model(seeded(Tiny))):
-        found = similarity(tiny, beside, inputs(5))
-        np.testing.assert_allclose(found.cka.diagonal(), 1, atol=1e-12)
-        nearest = found.nearest()
+        result = similarity(tiny, beside, inputs(5))
+        np.testing.assert_allclose(result.cka.diagonal(), 1, atol=1e-12)
+        nearest = result.nearest()
         assert [name for name, _ in nearest.values()] == [*nearest] == ["conv1", "conv2"]
 
 
@@ -76,13 +76,13 @@ def test_channels_that_changed_places_are_found_again() -> None:
         second.conv1.weight.copy_(first.conv1.weight[order])
         second.conv1.bias.copy_(first.conv1.bias[order])  # type: ignore[union-attr, index]
         second.conv2.weight.copy_(first.conv2.weight[:, order])
-    found = similarity(as_model(first), as_model(second), inputs(12))
-    np.testing.assert_allclose(found.cka.diagonal(), 1, atol=1e-6)
-    matches = found.matches("conv1")
+    result = similarity(as_model(first), as_model(second), inputs(12))
+    np.testing.assert_allclose(result.cka.diagonal(), 1, atol=1e-6)
+    matches = result.matches("conv1")
     assert matches.other_layer == "conv1"
     assert order[torch.from_numpy(matches.channels.copy())].tolist() == [0, 1, 2, 3]
     np.testing.assert_allclose(matches.correlations, 1, atol=1e-6)
-    assert found.matches("conv2", "conv2").channels.tolist() == [*range(6)]
+    assert result.matches("conv2", "conv2").channels.tolist() == [*range(6)]
 
 
 def test_a_trained_network_is_nearer_to_itself_than_to_random_weights() -> None:
@@ -96,8 +96,8 @@ def test_a_trained_network_is_nearer_to_itself_than_to_random_weights() -> None:
 
 
 def test_layers_can_be_chosen_on_either_side(tiny: Model, other: Model) -> None:
-    found = similarity(tiny, other, inputs(4), "relu", ["up", "left"])
-    assert (found.layers, found.other_layers) == (("relu", "relu#1"), ("left", "up"))
+    result = similarity(tiny, other, inputs(4), "relu", ["up", "left"])
+    assert (result.layers, result.other_layers) == (("relu", "relu#1"), ("left", "up"))
     assert similarity(tiny, tiny, inputs(4), ["conv2"]).cka.shape == (1, 2)
 
 
@@ -105,42 +105,42 @@ def test_a_layer_without_variation_has_no_number_and_no_nearest(tiny: Model) -> 
     network = seeded(Tiny)
     with torch.no_grad():
         network.conv2.weight.zero_()
-    found = similarity(as_model(network), tiny, inputs(4))
-    assert np.isnan(found.cka).tolist() == [[False, False], [True, True]]
-    assert set(found.nearest()) == {"conv1"}
+    result = similarity(as_model(network), tiny, inputs(4))
+    assert np.isnan(result.cka).tolist() == [[False, False], [True, True]]
+    assert set(result.nearest()) == {"conv1"}
     with pytest.raises(hookviz.HookVizError, match="gives all images the same means"):
-        found.matches("conv2")
-    assert found.matches("conv2", "conv1").channels.tolist() == [-1] * 6
-    assert found.figure_bytes(dpi=50)[1:4] == b"PNG"
+        result.matches("conv2")
+    assert result.matches("conv2", "conv1").channels.tolist() == [-1] * 6
+    assert result.figure_bytes(dpi=50)[1:4] == b"PNG"
 
 
 def test_images_of_all_sizes_and_broken_ones(tiny: Model, tmp_path: Path) -> None:
     for seed in range(5):
         picture(seed, 20 + 9 * seed, 50 - 7 * seed).save(tmp_path / f"{seed}.png")
     (tmp_path / "5.png").write_bytes(b"no image")
-    found = similarity(tiny, tiny, sorted(tmp_path.glob("*.png")), whole=True)
-    assert found.names == tuple(f"{seed}.png" for seed in range(5))
-    assert set(found.failed) == {"5.png"}
-    assert "5 images are few" in found.note.lower()
-    assert "1 left out" in found._repr_html_()
+    result = similarity(tiny, tiny, sorted(tmp_path.glob("*.png")), whole=True)
+    assert result.names == tuple(f"{seed}.png" for seed in range(5))
+    assert set(result.failed) == {"5.png"}
+    assert "5 images are few" in result.note.lower()
+    assert "1 left out" in result._repr_html_()
 
 
 def test_csv_holds_every_digit(tiny: Model, other: Model) -> None:
-    found = similarity(tiny, other, inputs(4))
-    head, *body = csv.reader(io.StringIO(found.csv()))
+    result = similarity(tiny, other, inputs(4))
+    head, *body = csv.reader(io.StringIO(result.csv()))
     assert head == ["layer", "left", "right", "up"]
     assert [row[0] for row in body] == ["conv1", "conv2"]
-    np.testing.assert_array_equal(np.array([row[1:] for row in body], float), found.cka)
+    np.testing.assert_array_equal(np.array([row[1:] for row in body], float), result.cka)
 
 
 def test_the_figure_says_whose_layers_they_are(tiny: Model, other: Model) -> None:
-    found = similarity(tiny, other, inputs(4))
-    axes = found.figure().axes[0]
-    weights = found.weights[0]
+    result = similarity(tiny, other, inputs(4))
+    axes = result.figure().axes[0]
+    weights = result.weights[0]
     assert axes.get_title() == f"Tiny ({weights}) and Odd ({weights}), 4 images"
     assert axes.get_ylabel() == f"Tiny ({weights})"
-    assert found.figure(title="mine").axes[0].get_title() == "mine"
-    assert found.figure_bytes("pdf")[:4] == b"%PDF"
+    assert result.figure(title="mine").axes[0].get_title() == "mine"
+    assert result.figure_bytes("pdf")[:4] == b"%PDF"
 
 
 def test_what_does_not_work_is_said(tiny: Model, tmp_path: Path) -> None:
@@ -157,8 +157,8 @@ def test_what_does_not_work_is_said(tiny: Model, tmp_path: Path) -> None:
         similarity(tiny, "resnet18", inputs(4))  # type: ignore[arg-type]
     with pytest.raises(hookviz.SettingError, match="layers=3"):
         similarity(tiny, tiny, inputs(4), 3)  # type: ignore[arg-type]
-    found = similarity(tiny, tiny, inputs(4))
+    result = similarity(tiny, tiny, inputs(4))
     with pytest.raises(hookviz.UnknownLayerError, match="compared layer of Tiny called 'conv'"):
-        found.matches("conv")
+        result.matches("conv")
     with pytest.raises(hookviz.UnknownLayerError, match="'conv9'"):
-        found.matches("conv1", "conv9")
+        result.matches("conv1", "conv9")

@@ -50,11 +50,11 @@ def forked() -> Capture:
 
 
 def test_calls_and_parts_stand_beside_their_own(forked: Capture) -> None:
-    every = [
+    addresses = [
         *("fork.conv", "fork[low]", "fork[high]", "fork.conv#1", "fork#1[low]", "fork#1[high]"),
         *("pair[0]", "pair[1]"),
     ]
-    assert names(forked, forked) == [(name, name) for name in every]
+    assert names(forked, forked) == [(name, name) for name in addresses]
     assert names(forked, forked, "fork.conv#1") == [("fork.conv#1",) * 2]
     assert names(forked, forked, "pair") == [("pair[0]",) * 2, ("pair[1]",) * 2]
 
@@ -94,14 +94,14 @@ def test_what_one_of_them_lacks_is_left_out_and_told(tiny: Model) -> None:
 def test_shapes_that_differ_are_told_with_what_can_be_compared(tiny: Model) -> None:
     a = hookviz.capture(tiny, random_input(0))
     small = hookviz.capture(tiny, random_input(1, 12))
-    with pytest.raises(hookviz.HookVizError) as told:
+    with pytest.raises(hookviz.HookVizError) as caught:
         pairs_of(a, small)
-    assert "conv1: A has 4×16×16 and B 4×12×12; conv2: A has 6×7×7 and B 6×5×5" in str(told.value)
-    assert "The inputs are 3×16×16 and 3×12×12: capture both in one size." in str(told.value)
-    with pytest.raises(hookviz.HookVizError) as told:
+    assert "conv1: A has 4×16×16 and B 4×12×12; conv2: A has 6×7×7 and B 6×5×5" in str(caught.value)
+    assert "The inputs are 3×16×16 and 3×12×12: capture both in one size." in str(caught.value)
+    with pytest.raises(hookviz.HookVizError) as caught:
         pairs_of(a, a, "conv1", "conv2")
-    assert "A has 4×16×16 and B 6×7×7 in conv2" in str(told.value)
-    assert "Of one shape are A's conv1 and B's conv1, A's conv2 and B's conv2" in str(told.value)
+    assert "A has 4×16×16 and B 6×7×7 in conv2" in str(caught.value)
+    assert "Of one shape are A's conv1 and B's conv1, A's conv2 and B's conv2" in str(caught.value)
 
 
 def test_networks_without_a_shape_in_common_are_told_what_compares_any(tiny: Model) -> None:
@@ -136,7 +136,7 @@ class Fourier(nn.Module):
 
 
 def test_complex_numbers_are_left_out() -> None:
-    found = hookviz.capture(as_model(seeded(Complex)), random_input(0), ["fourier", "conv"])
-    pairs, left_out = pairs_of(found, found)
+    capture = hookviz.capture(as_model(seeded(Complex)), random_input(0), ["fourier", "conv"])
+    pairs, left_out = pairs_of(capture, capture)
     assert len(pairs) == 1
     assert left_out == {"fourier": "it holds complex numbers"}

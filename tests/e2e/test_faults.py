@@ -24,7 +24,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 import hookviz
 from hookviz.images.samples import samples
-from hookviz.lenses import important
+from hookviz.lenses import channels_that_matter
 from scripts.automatic_grid import automatic_grid
 from scripts.browsing import grid_bytes, wait_for_grid
 from scripts.children import child
@@ -216,9 +216,11 @@ def test_sigterm_ends_a_server_at_which_forty_wait_for_long_runs() -> None:
             arrivals = [arrive(address, {"model": "ShapesNet"}) for _ in range(40)]
             visitors = [await tabs.enter_async_context(each) for each in arrivals]
             await asyncio.gather(*(visitor.run() for visitor in visitors))
-            lens = next(o for o in visitors[0].options["Look at"] if important.LENS.title in o)
+            lens = next(
+                o for o in visitors[0].options["Look at"] if channels_that_matter.LENS.title in o
+            )
             runs = [asyncio.ensure_future(each.choose("Look at", lens)) for each in visitors]
-            while important.LENS.slug not in written(output):
+            while channels_that_matter.LENS.slug not in written(output):
                 await asyncio.sleep(0.05)
             guard.terminate()
             status = await asyncio.to_thread(guard.wait, 60)  # `Process` is killed after 8 seconds

@@ -16,35 +16,35 @@ from tests.pictures import picture
 
 
 def test_a_step_is_the_sign_of_the_gradient_of_the_loss(tiny: Model) -> None:
-    made = prepare(tiny, picture())
-    image = made.tensor.clone().requires_grad_()
+    model_input = prepare(tiny, picture())
+    image = model_input.tensor.clone().requires_grad_()
     network = copy.deepcopy(tiny.network)
     network.get_submodule("relu").inplace = False  # type: ignore[assignment]
     loss = F.cross_entropy(network(image), torch.tensor([2]))
     (gradient,) = torch.autograd.grad(loss, image)
-    assert made.picture is not None
+    assert model_input.picture is not None
     signs = gradient[0].sign().permute(1, 2, 0).numpy()
-    expected = (made.picture + signs).clip(0, 255).astype(np.uint8)
-    found = adversarial_input(tiny, made, 2, 1)
-    assert found.picture is not None
-    assert np.array_equal(found.picture, expected)
-    assert not np.array_equal(found.picture, made.picture)
-    assert found.crop == made.crop
+    expected = (model_input.picture + signs).clip(0, 255).astype(np.uint8)
+    fooled = adversarial_input(tiny, model_input, 2, 1)
+    assert fooled.picture is not None
+    assert np.array_equal(fooled.picture, expected)
+    assert not np.array_equal(fooled.picture, model_input.picture)
+    assert fooled.crop == model_input.crop
 
 
 @pytest.mark.parametrize("levels", [0, 1, 4])
 def test_no_number_moves_further_and_the_class_gets_less_likely(tiny: Model, levels: int) -> None:
-    made = prepare(tiny, picture())
-    before = hookviz.capture(tiny, made).logits
+    model_input = prepare(tiny, picture())
+    before = hookviz.capture(tiny, model_input).logits
     versions = {name: value._version for name, value in tiny.network.named_parameters()}
     assert before is not None
     target = int(before.argmax())
-    found = adversarial_input(tiny, made, target, levels)
-    assert found.picture is not None
-    assert made.picture is not None
-    moved = np.abs(found.picture.astype(int) - made.picture)
+    fooled = adversarial_input(tiny, model_input, target, levels)
+    assert fooled.picture is not None
+    assert model_input.picture is not None
+    moved = np.abs(fooled.picture.astype(int) - model_input.picture)
     assert moved.max() == levels
-    after = hookviz.capture(tiny, found).logits
+    after = hookviz.capture(tiny, fooled).logits
     assert after is not None
     chances = [float(logits.softmax(0)[target]) for logits in (before, after)]
     assert chances[1] < chances[0] or levels == 0

@@ -41,38 +41,38 @@ def prepared(model: hookviz.Model, given: Tensor) -> hookviz.ModelInput:
 
 def differences(function: Callable[[Tensor], Tensor], at: Tensor) -> Tensor:
     """The gradient of a number of a tensor by central differences, in float64."""
-    found = torch.zeros(at.numel(), dtype=torch.float64)
+    result = torch.zeros(at.numel(), dtype=torch.float64)
     for index in range(at.numel()):
         moved = at.flatten().clone()
         moved[index] += STEP
         above = function(moved.view(at.shape))
         moved[index] -= 2 * STEP
-        found[index] = (above - function(moved.view(at.shape))) / (2 * STEP)
-    return found.view(at.shape)
+        result[index] = (above - function(moved.view(at.shape))) / (2 * STEP)
+    return result.view(at.shape)
 
 
 @torch.no_grad()
 def test_a_layers_gradient_agrees_with_finite_differences_behind_in_place_functions() -> None:
     network = seeded(InPlace).double()
     model = as_model(network)
-    given = random_input(1, 6)
-    found = layer_gradient(model, prepared(model, given), "first", AttributionTarget(2))
-    output = network.first(given.double())
-    np.testing.assert_allclose(found.output, output[0].numpy(), rtol=1e-12)
+    image = random_input(1, 6)
+    result = layer_gradient(model, prepared(model, image), "first", AttributionTarget(2))
+    output = network.first(image.double())
+    np.testing.assert_allclose(result.output, output[0].numpy(), rtol=1e-12)
     expected = differences(lambda at: network.after(at.clone())[0, 2], output)
-    np.testing.assert_allclose(found.gradient, expected[0].numpy(), rtol=1e-5, atol=1e-9)
-    assert found.value == pytest.approx(float(network(given.double())[0, 2]))
+    np.testing.assert_allclose(result.gradient, expected[0].numpy(), rtol=1e-5, atol=1e-9)
+    assert result.value == pytest.approx(float(network(image.double())[0, 2]))
 
 
 @torch.no_grad()
 def test_the_inputs_gradient_agrees_with_finite_differences() -> None:
     network = seeded(InPlace).double()
     model = as_model(network)
-    given = random_input(2, 5)
-    found = input_gradient(model, prepared(model, given), AttributionTarget(0))
-    expected = differences(lambda at: network(at)[0, 0], given.double())
-    np.testing.assert_allclose(found.gradient, expected[0].numpy(), rtol=1e-5, atol=1e-9)
-    np.testing.assert_array_equal(found.output, given[0].double().numpy())
+    image = random_input(2, 5)
+    result = input_gradient(model, prepared(model, image), AttributionTarget(0))
+    expected = differences(lambda at: network(at)[0, 0], image.double())
+    np.testing.assert_allclose(result.gradient, expected[0].numpy(), rtol=1e-5, atol=1e-9)
+    np.testing.assert_array_equal(result.output, image[0].double().numpy())
 
 
 @pytest.mark.parametrize("cell", [None, (2, 3)])
@@ -80,33 +80,33 @@ def test_the_inputs_gradient_agrees_with_finite_differences() -> None:
 def test_a_channel_can_be_asked_about(cell: tuple[int, int] | None) -> None:
     network = seeded(InPlace).double()
     model = as_model(network)
-    given = random_input(3, 6)
+    image = random_input(3, 6)
     target = AttributionTarget(layer="second", channel=1, cell=cell)
 
     def asked(first: Tensor) -> Tensor:
         channel: Tensor = network.second(F.relu(first))[0, 1]
         return channel.mean() if cell is None else channel[cell]
 
-    output = network.first(given.double())
-    found = layer_gradient(model, prepared(model, given), "first", target)
-    np.testing.assert_allclose(found.gradient, differences(asked, output)[0], rtol=1e-5, atol=1e-9)
-    assert found.value == pytest.approx(float(asked(output)))
-    found = input_gradient(model, prepared(model, given), target)
-    expected = differences(lambda at: asked(network.first(at)), given.double())
-    np.testing.assert_allclose(found.gradient, expected[0], rtol=1e-5, atol=1e-9)
+    output = network.first(image.double())
+    result = layer_gradient(model, prepared(model, image), "first", target)
+    np.testing.assert_allclose(result.gradient, differences(asked, output)[0], rtol=1e-5, atol=1e-9)
+    assert result.value == pytest.approx(float(asked(output)))
+    result = input_gradient(model, prepared(model, image), target)
+    expected = differences(lambda at: asked(network.first(at)), image.double())
+    np.testing.assert_allclose(result.gradient, expected[0], rtol=1e-5, atol=1e-9)
 
 
 def test_an_in_place_module_writes_over_nothing(tiny: hookviz.Model, noise: Tensor) -> None:
     network = tiny.network
     assert isinstance(network, Tiny)
-    found = layer_gradient(tiny, prepared(tiny, noise), "conv2", AttributionTarget(4))
+    result = layer_gradient(tiny, prepared(tiny, noise), "conv2", AttributionTarget(4))
     with torch.no_grad():
         output = network.conv2(F.relu(network.conv1(noise)))[0]
     assert (output < 0).any()
-    np.testing.assert_allclose(found.output, output.numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(result.output, output.numpy(), rtol=1e-5, atol=1e-6)
     # The head is linear on the mean, so a cell counts its channel's weight where it is positive.
     expected = network.head.weight[4][:, None, None] / output[0].numel() * (output > 0)
-    np.testing.assert_allclose(found.gradient, expected.numpy(), rtol=1e-5)
+    np.testing.assert_allclose(result.gradient, expected.numpy(), rtol=1e-5)
 
 
 class Twice(nn.Module):
@@ -126,14 +126,14 @@ class Twice(nn.Module):
 def test_a_layer_that_runs_twice_is_looked_at_in_its_first_call() -> None:
     network = seeded(Twice).double()
     model = as_model(network)
-    given = random_input(0, 5)
-    found = layer_gradient(model, prepared(model, given), "conv", AttributionTarget(1))
-    output = network.conv(given.double())
-    np.testing.assert_allclose(found.output, output[0].numpy(), rtol=1e-12)
+    image = random_input(0, 5)
+    result = layer_gradient(model, prepared(model, image), "conv", AttributionTarget(1))
+    output = network.conv(image.double())
+    np.testing.assert_allclose(result.output, output[0].numpy(), rtol=1e-12)
     expected = differences(
         lambda at: network.head(torch.tanh(network.conv(at)).mean((2, 3)))[0, 1], output
     )
-    np.testing.assert_allclose(found.gradient, expected[0].numpy(), rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(result.gradient, expected[0].numpy(), rtol=1e-5, atol=1e-9)
 
 
 class Cut(nn.Module):
@@ -151,23 +151,23 @@ class Cut(nn.Module):
         self.unused(images)
         if self.how == "no_grad":
             with torch.no_grad():
-                found = F.relu(self.first(images))
+                values = F.relu(self.first(images))
         else:
-            found = self.first(images)
-            found = found.detach() if self.how == "detach" else found.round()
-        scores: Tensor = self.head(self.last(found).mean((2, 3)))
+            values = self.first(images)
+            values = values.detach() if self.how == "detach" else values.round()
+        scores: Tensor = self.head(self.last(values).mean((2, 3)))
         return scores
 
 
 @pytest.mark.parametrize("how", ["detach", "no_grad"])
 def test_a_network_that_cuts_gradients_is_refused(how: str, noise: Tensor) -> None:
     model = as_model(seeded(lambda: Cut(how)))
-    made = prepared(model, noise)
+    model_input = prepared(model, noise)
     with pytest.raises(hookviz.HookVizError, match=r"cuts .* layer 'first' and .*'last'"):
-        layer_gradient(model, made, "first", AttributionTarget(0))
+        layer_gradient(model, model_input, "first", AttributionTarget(0))
     with pytest.raises(hookviz.HookVizError, match=r"cuts .* the input and .*'last'"):
-        input_gradient(model, made, AttributionTarget(0))
-    assert layer_gradient(model, made, "last", AttributionTarget(0)).gradient.any()
+        input_gradient(model, model_input, AttributionTarget(0))
+    assert layer_gradient(model, model_input, "last", AttributionTarget(0)).gradient.any()
     assert hook_count(model.network) == 0
 
 
@@ -176,20 +176,20 @@ def test_a_layer_that_does_not_matter_is_refused_with_one_that_does(
     how: str, noise: Tensor
 ) -> None:
     model = as_model(seeded(lambda: Cut(how)))
-    made = prepared(model, noise)
+    model_input = prepared(model, noise)
     says = "the score of class 0 does not depend on layer 'unused'.*Layer 'last' has a gradient"
     with pytest.raises(hookviz.HookVizError, match=says):
-        layer_gradient(model, made, "unused", AttributionTarget(0))
+        layer_gradient(model, model_input, "unused", AttributionTarget(0))
     with pytest.raises(hookviz.HookVizError, match="channel 0 of first does not depend on"):
-        layer_gradient(model, made, "last", AttributionTarget(layer="first"))
+        layer_gradient(model, model_input, "last", AttributionTarget(layer="first"))
 
 
 def test_zero_gradients_are_zeros_and_another_layer_is_found(noise: Tensor) -> None:
     model = as_model(seeded(lambda: Cut("round")))  # rounding has a gradient, and it is 0
-    made = prepared(model, noise)
-    assert not layer_gradient(model, made, "first", AttributionTarget(0)).gradient.any()
-    assert last_layer_with_gradient(model, made, AttributionTarget(0)) == "last"
-    assert last_layer_with_gradient(model, made, AttributionTarget(0), but="last") is None
+    model_input = prepared(model, noise)
+    assert not layer_gradient(model, model_input, "first", AttributionTarget(0)).gradient.any()
+    assert last_layer_with_gradient(model, model_input, AttributionTarget(0)) == "last"
+    assert last_layer_with_gradient(model, model_input, AttributionTarget(0), but="last") is None
 
 
 def test_layers_without_maps_are_refused_with_one_that_has_them() -> None:
@@ -202,46 +202,47 @@ def test_layers_without_maps_are_refused_with_one_that_has_them() -> None:
             self.head = nn.Linear(4, 5)
 
         def forward(self, images: Tensor) -> Tensor:
-            found = self.maps(images)
-            parts = self.parts(torch.cat([found[..., :8], found[..., 8:]]))
-            lines = self.rows(found.flatten(2))
+            values = self.maps(images)
+            parts = self.parts(torch.cat([values[..., :8], values[..., 8:]]))
+            lines = self.rows(values.flatten(2))
             scores: Tensor = self.head(parts.mean((0, 2, 3))[None] + lines.mean(2))
             return scores
 
     model = as_model(seeded(Mixed))
-    made = prepared(model, random_input(0))
+    model_input = prepared(model, random_input(0))
     with pytest.raises(hookviz.ModelError, match=r"'rows' .* 1×4×254, not .* 'parts' puts out"):
-        layer_gradient(model, made, "rows", AttributionTarget(0))
+        layer_gradient(model, model_input, "rows", AttributionTarget(0))
     with pytest.raises(hookviz.ModelError, match=r"'parts' .* 2×4×14×6, not .* 'maps' puts out"):
-        layer_gradient(model, made, "parts", AttributionTarget(0))
-    assert layer_gradient(model, made, "maps", AttributionTarget(0)).gradient.shape == (4, 16, 16)
-    assert last_layer_with_gradient(model, made, AttributionTarget(0)) == "maps"
+        layer_gradient(model, model_input, "parts", AttributionTarget(0))
+    maps = layer_gradient(model, model_input, "maps", AttributionTarget(0))
+    assert maps.gradient.shape == (4, 16, 16)
+    assert last_layer_with_gradient(model, model_input, AttributionTarget(0)) == "maps"
     with pytest.raises(hookviz.UnknownLayerError, match="'maps'"):
-        layer_gradient(model, made, "mapss", AttributionTarget(0))
+        layer_gradient(model, model_input, "mapss", AttributionTarget(0))
 
 
 def test_a_network_without_scores_can_be_asked_about_a_channel(noise: Tensor) -> None:
     model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 2, 3))))
-    made = prepared(model, noise)
+    model_input = prepared(model, noise)
     with pytest.raises(hookviz.ModelError, match="puts out no class scores"):
-        layer_gradient(model, made, "0", AttributionTarget(0))
-    assert layer_gradient(model, made, "0", AttributionTarget(layer="1")).gradient.any()
+        layer_gradient(model, model_input, "0", AttributionTarget(0))
+    assert layer_gradient(model, model_input, "0", AttributionTarget(layer="1")).gradient.any()
 
 
 @pytest.mark.parametrize("slug", ["grad-cam", "gradients", "saliency"])
 def test_a_layer_without_a_batch_has_the_same_gradients(slug: str) -> None:
     class Plain(Tiny):
         def forward(self, images: Tensor) -> Tensor:
-            found = self.conv2(self.at_work(self.conv1(images).relu()))
-            scores: Tensor = self.head(found.mean((-2, -1)).reshape(1, -1))
+            values = self.conv2(self.at_work(self.conv1(images).relu()))
+            scores: Tensor = self.head(values.mean((-2, -1)).reshape(1, -1))
             return scores
 
-        def at_work(self, found: Tensor) -> Tensor:
-            return found
+        def at_work(self, result: Tensor) -> Tensor:
+            return result
 
     class Squeezed(Plain):
-        def at_work(self, found: Tensor) -> Tensor:
-            return found.squeeze(0)
+        def at_work(self, result: Tensor) -> Tensor:
+            return result.squeeze(0)
 
     image = random_input(1)
     squeezed, plain = (

@@ -51,26 +51,30 @@ def test_they_are_what_autograd_gives_however_many_go_at_once(
     monkeypatch.setattr(batched_passes, "MAX_BATCH_SIZE", rows)
     network = seeded(Tiny)
     model, images = as_model(network), torch.cat([random_input(seed) for seed in range(6)])
-    given = images.clone().requires_grad_()
-    expected = plainly(network, given, target)
-    (gradient,) = torch.autograd.grad(expected.sum(), given)
-    made = prepare(model, random_input(9))
+    leaf = images.clone().requires_grad_()
+    expected = plainly(network, leaf, target)
+    (gradient,) = torch.autograd.grad(expected.sum(), leaf)
+    model_input = prepare(model, random_input(9))
     asked: list[tuple[int, int]] = []
 
     def inputs(start: int, stop: int) -> Tensor:
         asked.append((start, stop))
         return images[start:stop]
 
-    found = list(iter_target_gradients(model, made, target, inputs, count=6, progress=ignore))
-    assert [some.start for some in found] == list(range(0, 6, min(rows, 6)))
-    assert [stop - start for start, stop in asked] == [len(some.values) for some in found]
-    values = torch.cat([some.values for some in found])
+    batches = list(
+        iter_target_gradients(model, model_input, target, inputs, count=6, progress=ignore)
+    )
+    assert [batch.start for batch in batches] == list(range(0, 6, min(rows, 6)))
+    assert [stop - start for start, stop in asked] == [len(batch.values) for batch in batches]
+    values = torch.cat([batch.values for batch in batches])
     torch.testing.assert_close(values, expected.detach().double(), rtol=1e-5, atol=1e-6)
-    gradients = torch.cat([some.gradients for some in found])
+    gradients = torch.cat([batch.gradients for batch in batches])
     torch.testing.assert_close(gradients, gradient, rtol=1e-5, atol=1e-7)
     alone = [
-        some.values
-        for some in iter_target_values(model, made, target, inputs, count=6, progress=ignore)
+        batch.values
+        for batch in iter_target_values(
+            model, model_input, target, inputs, count=6, progress=ignore
+        )
     ]
     torch.testing.assert_close(torch.cat(alone), values, rtol=1e-5, atol=1e-6)
     assert all_hooks(model) == 0
@@ -97,21 +101,23 @@ def test_each_input_has_what_a_fresh_network_gives_it_alone(
         ]
         return torch.cat(maps)[:, 1, 3, 2]
 
-    given = images.clone().requires_grad_()
-    expected = plain(given)
-    (gradient,) = torch.autograd.grad(expected.sum(), given)
+    leaf = images.clone().requires_grad_()
+    expected = plain(leaf)
+    (gradient,) = torch.autograd.grad(expected.sum(), leaf)
     model = as_model(network)
-    made = prepare(model, image)
+    model_input = prepare(model, image)
     options: dict[str, Any] = {"count": len(images), "progress": ignore}
 
     def inputs(start: int, stop: int) -> Tensor:
         return images[start:stop]
 
-    values = [some.values for some in iter_target_values(model, made, target, inputs, **options)]
+    values = [
+        batch.values for batch in iter_target_values(model, model_input, target, inputs, **options)
+    ]
     close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-6)
     close(torch.cat(values), expected.detach().double())
-    found = list(iter_target_gradients(model, made, target, inputs, **options))
-    values, gradients = [some.values for some in found], [some.gradients for some in found]
+    batches = list(iter_target_gradients(model, model_input, target, inputs, **options))
+    values, gradients = [batch.values for batch in batches], [batch.gradients for batch in batches]
     close(torch.cat(values), expected.detach().double())
     close(torch.cat(gradients), gradient)
     assert all_hooks(model) == 0
@@ -130,16 +136,16 @@ def test_gradients_that_know_each_other_are_taken_one_by_one() -> None:
     network, image = seeded(Clipped), random_input(3)
     images = torch.linspace(0.3, 1, 6).view(-1, 1, 1, 1) * image
     expected = []
-    for each in images:
-        given = each[None].clone().requires_grad_()
-        expected += torch.autograd.grad(network(given)[0, 3], given)
+    for one in images:
+        leaf = one[None].clone().requires_grad_()
+        expected += torch.autograd.grad(network(leaf)[0, 3], leaf)
     model = as_model(network)
-    found = iter_target_gradients(
+    batches = iter_target_gradients(
         *(model, prepare(model, image), CLASS, lambda at, to: images[at:to]),
         count=6,
         progress=ignore,
     )
-    gradients = torch.cat([some.gradients for some in found])
+    gradients = torch.cat([batch.gradients for batch in batches])
     torch.testing.assert_close(gradients, torch.cat(expected), rtol=1e-4, atol=1e-6)
 
 
@@ -170,14 +176,14 @@ def test_progress_goes_up_and_what_it_raises_ends_the_run(tiny: hookviz.Model) -
         pass
 
     images = random_input(0).repeat(40, 1, 1, 1)
-    made = prepare(tiny, images[:1])
-    for each in (iter_target_values, iter_target_gradients):
-        told: list[float] = []
-        options: dict[str, Any] = {"count": 40, "progress": told.append}
-        list(each(tiny, made, CLASS, lambda at, to: images[at:to], **options))
-        assert told == sorted(told)
-        assert told[0] < 0.5
-        assert 0.9 <= told[-1] <= 1
+    model_input = prepare(tiny, images[:1])
+    for one in (iter_target_values, iter_target_gradients):
+        shares: list[float] = []
+        options: dict[str, Any] = {"count": 40, "progress": shares.append}
+        list(one(tiny, model_input, CLASS, lambda at, to: images[at:to], **options))
+        assert shares == sorted(shares)
+        assert shares[0] < 0.5
+        assert 0.9 <= shares[-1] <= 1
 
         def stop(share: float) -> None:
             if share > 0.4:
@@ -185,7 +191,7 @@ def test_progress_goes_up_and_what_it_raises_ends_the_run(tiny: hookviz.Model) -
 
         options["progress"] = stop
         with pytest.raises(Stopped):
-            list(each(tiny, made, CLASS, lambda at, to: images[at:to], **options))
+            list(one(tiny, model_input, CLASS, lambda at, to: images[at:to], **options))
         assert all_hooks(tiny) == 0
 
 
@@ -195,11 +201,16 @@ def test_no_gradient_is_said() -> None:
             return super().forward(images.detach())
 
     model = as_model(seeded(Cut))
-    made = prepare(model, random_input(0))
+    model_input = prepare(model, random_input(0))
     with pytest.raises(HookVizError, match="cuts the gradient between the input and"):
         list(
             iter_target_gradients(
-                model, made, CLASS, lambda at, to: made.tensor, count=1, progress=ignore
+                model,
+                model_input,
+                CLASS,
+                lambda at, to: model_input.tensor,
+                count=1,
+                progress=ignore,
             )
         )
 
@@ -215,13 +226,13 @@ def test_a_pass_takes_no_more_than_there_is_room_for() -> None:
             return scores
 
     model = as_model(seeded(Wide))
-    made = prepare(model, random_input(0, 512))  # 64 MB of activations an image
-    found = iter_target_gradients(
+    model_input = prepare(model, random_input(0, 512))  # 64 MB of activations an image
+    batches = iter_target_gradients(
         model,
-        made,
+        model_input,
         CLASS,
-        lambda at, to: made.tensor.repeat(to - at, 1, 1, 1),
+        lambda at, to: model_input.tensor.repeat(to - at, 1, 1, 1),
         count=4,
         progress=ignore,
     )
-    assert [len(some.values) for some in found] == [2, 2]
+    assert [len(batch.values) for batch in batches] == [2, 2]

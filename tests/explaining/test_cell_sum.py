@@ -49,8 +49,8 @@ class Net(nn.Module):
         self.conv = behind
 
     def forward(self, images: Tensor) -> Tensor:
-        found: Tensor = self.conv(self.before(images))
-        return found
+        values: Tensor = self.conv(self.before(images))
+        return values
 
 
 def net_with(behind: Callable[[], nn.Module]) -> Model:
@@ -157,15 +157,15 @@ def test_a_cell_is_what_loops_over_its_taps_say(name: str) -> None:
     call = record_layer_call(model, image, "conv")
     assert torch.equal(call.output, output)
     assert torch.equal(call.input, given)
-    places = every_place(call)
-    for place in random.Random(2).sample(places, 25) + some_places(output):
+    cells = every_place(call)
+    for place in random.Random(2).sample(cells, 25) + some_places(output):
         cell = explain_cell(call, *place)
         same_cell(cell, by_loops(conv, given, *place))
         assert cell.value == output[place].item()
         assert (cell.bias is None) == (conv.bias is None)
         assert np.array_equal(cell.kernel, conv.weight[place[0]].detach().numpy())
         assert cell.steps == ()
-    assert all(explain_cell(call, *place).agrees for place in places)
+    assert all(explain_cell(call, *place).agrees for place in cells)
 
 
 def test_the_largest_terms_come_first() -> None:
@@ -193,7 +193,7 @@ def test_other_precisions_agree_within_their_rounding(dtype: torch.dtype) -> Non
     model, image = as_model(network.to(dtype)), random_input(4)
     call = record_layer_call(model, image, "1")
     assert call.output.dtype == call.padded.dtype == call.kernel.dtype == torch.float32
-    assert all(explain_cell(call, *place).agrees for place in every_place(call))
+    assert all(explain_cell(call, *cell).agrees for cell in every_place(call))
     assert call.rounding == max(1e-5, 2 * torch.finfo(dtype).eps)
 
 

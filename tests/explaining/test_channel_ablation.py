@@ -13,23 +13,23 @@ from tests.odd_batches import ODD, Odd, alone, silenced
 
 
 def test_it_is_the_change_of_the_scores_without_each_kernel(tiny: Model, noise: Tensor) -> None:
-    told: list[float] = []
+    shares: list[float] = []
     effects = channel_effects(
-        tiny, inputs.prepare(tiny, noise), ["conv1", "conv2"], progress=told.append
+        tiny, inputs.prepare(tiny, noise), ["conv1", "conv2"], progress=shares.append
     )
     network = copy.deepcopy(tiny.network)
     scores = network(noise)[0]
-    for name, found in effects.items():
-        for channel, effect in enumerate(found.tolist()):
+    for name, result in effects.items():
+        for channel, effect in enumerate(result.tolist()):
             without = copy.deepcopy(network)
             conv = without.get_submodule(name)
             assert isinstance(conv, nn.Conv2d)
             assert conv.bias is not None
             conv.weight[channel], conv.bias[channel] = 0, 0
             assert effect == pytest.approx(float((without(noise)[0] - scores).norm()), abs=1e-6)
-    assert [len(found) for found in effects.values()] == [4, 6]
-    assert told == sorted(told)
-    assert told[-1] == 1
+    assert [len(result) for result in effects.values()] == [4, 6]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
 
 
 @pytest.mark.parametrize("kind", ODD)
@@ -38,12 +38,12 @@ def test_each_channel_is_missed_by_a_fresh_network(kind: type[Odd]) -> None:
     model = as_model(network)
     effects = channel_effects(model, inputs.prepare(model, image), ["conv1", "conv2"])
     before = alone(network, image)[0]
-    for name, found in effects.items():
+    for name, result in effects.items():
         expected = [
             float((alone(silenced(network, name, channel), image)[0] - before).detach().norm())
-            for channel in range(len(found))
+            for channel in range(len(result))
         ]
-        assert found.tolist() == pytest.approx(expected, rel=1e-3, abs=1e-6)
+        assert result.tolist() == pytest.approx(expected, rel=1e-3, abs=1e-6)
 
 
 def test_what_would_take_hours_is_refused_before_it_begins(

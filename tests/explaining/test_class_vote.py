@@ -40,12 +40,12 @@ class Squashed(Ending):
 
 
 def test_parts_and_bias_sum_to_the_score_of_every_class(tiny: Model) -> None:
-    made = prepare(tiny, random_input(1))
-    vote = class_vote(tiny, made)
+    model_input = prepare(tiny, random_input(1))
+    vote = class_vote(tiny, model_input)
     assert vote is not None
     network: Any = tiny.network
     with torch.no_grad():
-        scores = network(made.tensor)[0].numpy()
+        scores = network(model_input.tensor)[0].numpy()
     weights = network.head.weight.detach().numpy().astype(np.float64)
     for target in range(5):
         parts = vote.contributions(target).numpy()
@@ -57,11 +57,11 @@ def test_parts_and_bias_sum_to_the_score_of_every_class(tiny: Model) -> None:
 
 def test_of_a_bundled_network_with_modules_for_all_of_it() -> None:
     model = hookviz.load_model("shapesnet")
-    made = prepare(model, "assets/samples/star.jpg")
-    vote = class_vote(model, made)
+    model_input = prepare(model, "assets/samples/star.jpg")
+    vote = class_vote(model, model_input)
     assert vote is not None
     assert (vote.layer, vote.head, vote.rectified) == ("stage3", "head", False)
-    maps = hookviz.capture(model, made, "stage3")["stage3"].values.numpy()
+    maps = hookviz.capture(model, model_input, "stage3")["stage3"].values.numpy()
     np.testing.assert_array_equal(vote.maps.numpy(), maps)
 
 

@@ -35,12 +35,12 @@ def test_branches_are_followed_to_where_they_meet(noise: Tensor) -> None:
 
 
 def test_every_call_is_timed_three_times(tiny: Model, noise: Tensor) -> None:
-    told: list[float] = []
-    steps = trace_execution(tiny, prepare(tiny, noise), told.append).steps
+    shares: list[float] = []
+    steps = trace_execution(tiny, prepare(tiny, noise), shares.append).steps
     assert [str(step.address) for step in steps] == ["conv1", "relu", "conv2", "relu#1", "head"]
     assert all(len(step.seconds) == 3 and min(step.seconds) > 0 for step in steps)
-    assert told == sorted(told)
-    assert told[-1] == 1
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
 
 
 class Twice(nn.Module):
@@ -54,8 +54,8 @@ class Twice(nn.Module):
         self.passed = Unused()
 
     def forward(self, images: Tensor) -> Tensor:
-        found: Tensor = self.passed(self.inner(self.inner(self.idle(self.stem(images)))))
-        return found
+        values: Tensor = self.passed(self.inner(self.inner(self.idle(self.stem(images)))))
+        return values
 
 
 class Unused(nn.Module):

@@ -22,15 +22,17 @@ def prepared(model: hookviz.Model, given: Tensor) -> hookviz.ModelInput:
 
 
 def test_several_layers_in_one_pass(tiny: hookviz.Model, noise: Tensor) -> None:
-    made = prepared(tiny, noise)
+    model_input = prepared(tiny, noise)
     together = GradientPass(
-        tiny, made, AttributionTarget(1), ("conv1", "conv2", INPUT), ignore
+        tiny, model_input, AttributionTarget(1), ("conv1", "conv2", INPUT), ignore
     ).run(noise)
     for name in ("conv1", "conv2"):
-        alone = GradientPass(tiny, made, AttributionTarget(1), (name,), ignore).run(noise)[name]
+        alone = GradientPass(tiny, model_input, AttributionTarget(1), (name,), ignore).run(noise)[
+            name
+        ]
         torch.testing.assert_close(together[name], alone)
-    given = noise.clone().requires_grad_()
-    (expected,) = torch.autograd.grad(tiny.network(given)[0, 1], given)
+    leaf = noise.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(tiny.network(leaf)[0, 1], leaf)
     torch.testing.assert_close(together[INPUT], expected)
 
 
@@ -41,37 +43,37 @@ def test_a_network_may_write_into_its_input(noise: Tensor) -> None:
             return super().forward(images)
 
     model = as_model(seeded(Writes))
-    made = prepared(model, noise)
-    found = input_gradient(model, made, AttributionTarget(1))
-    given = noise.clone().requires_grad_()
-    (expected,) = torch.autograd.grad(seeded(Tiny)(2 * given)[0, 1], given)
-    np.testing.assert_allclose(found.gradient, expected[0], rtol=1e-4, atol=1e-7)
-    torch.testing.assert_close(made.tensor, noise, rtol=0, atol=0)
+    model_input = prepared(model, noise)
+    result = input_gradient(model, model_input, AttributionTarget(1))
+    leaf = noise.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(seeded(Tiny)(2 * leaf)[0, 1], leaf)
+    np.testing.assert_allclose(result.gradient, expected[0], rtol=1e-4, atol=1e-7)
+    torch.testing.assert_close(model_input.tensor, noise, rtol=0, atol=0)
 
 
 def test_a_part_that_runs_without_gradients_can_be_asked_about(noise: Tensor) -> None:
     class Frozen(Tiny):
         def forward(self, images: Tensor) -> Tensor:
             with torch.no_grad():
-                found = self.conv1(images)
-            scores: Tensor = self.head(self.conv2(found).mean((2, 3)))
+                values = self.conv1(images)
+            scores: Tensor = self.head(self.conv2(values).mean((2, 3)))
             return scores
 
     network = seeded(Frozen)
     model = as_model(network)
-    found = layer_gradient(model, prepared(model, noise), "conv1", AttributionTarget(2))
+    result = layer_gradient(model, prepared(model, noise), "conv1", AttributionTarget(2))
     output = network.conv1(noise).detach().requires_grad_()
     score = network.head(network.conv2(output).mean((2, 3)))[0, 2]
     (expected,) = torch.autograd.grad(score, output)
-    np.testing.assert_allclose(found.gradient, expected[0], rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(result.gradient, expected[0], rtol=1e-4, atol=1e-7)
 
 
 def test_nothing_keeps_a_pass_and_its_tensors(tiny: hookviz.Model, noise: Tensor) -> None:
-    made = prepared(tiny, noise)
-    found = GradientPass(tiny, made, AttributionTarget(1), ("conv1",), ignore)
-    found.run(noise)
-    kept = weakref.ref(found)
-    del found
+    model_input = prepared(tiny, noise)
+    result = GradientPass(tiny, model_input, AttributionTarget(1), ("conv1",), ignore)
+    result.run(noise)
+    kept = weakref.ref(result)
+    del result
     assert kept() is None
 
 
@@ -97,18 +99,18 @@ class Rectified(nn.Module):
         self.kind = kind
 
     def forward(self, images: Tensor) -> Tensor:
-        found = images
+        values = images
         for conv, relu in zip(self.convs, self.relus, strict=True):
-            found = conv(found)
+            values = conv(values)
             if self.kind == "F.relu":
-                found = F.relu(found)
+                values = F.relu(values)
             elif self.kind == "F.relu in place":
-                F.relu(found, inplace=True)
+                F.relu(values, inplace=True)
             elif self.kind == "method":
-                found = found.relu_()
+                values = values.relu_()
             else:
-                found = relu(found)
-        scores: Tensor = self.head(found.mean((2, 3)))
+                values = relu(values)
+        scores: Tensor = self.head(values.mean((2, 3)))
         return scores
 
 
@@ -117,17 +119,17 @@ def test_guided_backpropagation_agrees_with_captum(kind: str) -> None:
     import captum.attr  # noqa: PLC0415
 
     model = as_model(seeded(lambda: Rectified(kind)))
-    given = random_input(5)
-    found = input_gradient(model, prepared(model, given), AttributionTarget(3), guided=True)
+    image = random_input(5)
+    result = input_gradient(model, prepared(model, image), AttributionTarget(3), guided=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # captum says that it sets hooks
         theirs = captum.attr.GuidedBackprop(seeded(lambda: Rectified("module")).eval())
-        expected = theirs.attribute(given.clone().requires_grad_(), target=3)
-    np.testing.assert_allclose(found.gradient, expected[0].detach(), rtol=1e-4, atol=1e-8)
-    assert found.guided == 3
-    plain = input_gradient(model, prepared(model, given), AttributionTarget(3))
+        expected = theirs.attribute(image.clone().requires_grad_(), target=3)
+    np.testing.assert_allclose(result.gradient, expected[0].detach(), rtol=1e-4, atol=1e-8)
+    assert result.guided == 3
+    plain = input_gradient(model, prepared(model, image), AttributionTarget(3))
     assert plain.guided == 0
-    assert not np.allclose(plain.gradient, found.gradient)
+    assert not np.allclose(plain.gradient, result.gradient)
 
 
 def test_relu6_is_a_relu_and_tanh_is_none() -> None:
@@ -138,10 +140,10 @@ def test_relu6_is_a_relu_and_tanh_is_none() -> None:
             )
         )
         model = as_model(network)
-        found = input_gradient(
+        result = input_gradient(
             model, prepared(model, random_input(0)), AttributionTarget(1), guided=True
         )
-        assert found.guided == count
+        assert result.guided == count
 
 
 @pytest.mark.parametrize("when", [0.0, 0.6])
@@ -151,31 +153,31 @@ def test_what_progress_raises_ends_the_pass_as_it_is(
     class Cancelled(Exception):  # noqa: N818 - not an error
         pass
 
-    told = []
+    shares = []
 
     def cancel(share: float) -> None:
-        told.append(share)
+        shares.append(share)
         if share > when:
             raise Cancelled
 
     with pytest.raises(Cancelled):
         input_gradient(tiny, prepared(tiny, noise), AttributionTarget(0), progress=cancel)
-    assert when < told[-1] <= when + 0.5
+    assert when < shares[-1] <= when + 0.5
     assert hook_count(tiny.network) == 0
 
 
 def test_progress_grows_to_the_end(tiny: hookviz.Model, noise: Tensor) -> None:
-    told: list[float] = []
-    input_gradient(tiny, prepared(tiny, noise), AttributionTarget(0), progress=told.append)
-    assert told == sorted(told) == [0.25, 0.5, 0.75, 1.0]
+    shares: list[float] = []
+    input_gradient(tiny, prepared(tiny, noise), AttributionTarget(0), progress=shares.append)
+    assert shares == sorted(shares) == [0.25, 0.5, 0.75, 1.0]
 
 
 def test_a_network_that_cannot_be_differentiated_is_refused(noise: Tensor) -> None:
     class Spoilt(Tiny):
         def forward(self, images: Tensor) -> Tensor:
-            found = torch.sigmoid(self.conv2(self.conv1(images)))
-            found += 1  # and sigmoid's gradient is computed from what it put out
-            scores: Tensor = self.head(found.mean((2, 3)))
+            values = torch.sigmoid(self.conv2(self.conv1(images)))
+            values += 1  # and sigmoid's gradient is computed from what it put out
+            scores: Tensor = self.head(values.mean((2, 3)))
             return scores
 
     model = as_model(seeded(Spoilt))

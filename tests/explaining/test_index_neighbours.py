@@ -82,7 +82,9 @@ def test_what_an_index_names_elsewhere_is_not_shown(
     assert len(panel.names) == len(table.features.names)
 
 
-def test_an_index_of_another_model_or_none_at_all_is_told_of(tiny: Model, given: Path) -> None:
+def test_a_panel_says_that_an_index_is_missing_or_of_another_model(
+    tiny: Model, given: Path
+) -> None:
     shapes = hookviz.load_model("shapesnet")
     (panel,), values = neighbours.index_neighbours(shapes, picture())
     assert isinstance(panel, TextPanel)

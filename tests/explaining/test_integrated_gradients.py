@@ -21,22 +21,22 @@ def test_it_agrees_with_captum(baseline: str) -> None:
     import captum.attr  # noqa: PLC0415
 
     model = hookviz.load_model("shapesnet")
-    made = hookviz.prepare(model, picture(), size=64)
-    start = baseline_of(model, made, baseline)
-    found = integrated_gradients(
-        model, made, AttributionTarget(2), start, steps=50, progress=ignore
+    model_input = hookviz.prepare(model, picture(), size=64)
+    start = baseline_of(model, model_input, baseline)
+    result = integrated_gradients(
+        model, model_input, AttributionTarget(2), start, steps=50, progress=ignore
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs, delta = captum.attr.IntegratedGradients(model.network).attribute(
-            made.tensor, start, target=2, n_steps=50, return_convergence_delta=True
+            model_input.tensor, start, target=2, n_steps=50, return_convergence_delta=True
         )
     expected = theirs[0].numpy()
     atol = 1e-5 * np.abs(expected).max()
-    np.testing.assert_allclose(found.attribution, expected, rtol=1e-3, atol=atol)
-    assert np.corrcoef(found.attribution.flat, expected.flat)[0, 1] > 0.9999
-    error = abs(float(delta)) / abs(found.difference)
-    assert found.error == pytest.approx(error, abs=1e-5)
+    np.testing.assert_allclose(result.attribution, expected, rtol=1e-3, atol=atol)
+    assert np.corrcoef(result.attribution.flat, expected.flat)[0, 1] > 0.9999
+    error = abs(float(delta)) / abs(result.difference)
+    assert result.error == pytest.approx(error, abs=1e-5)
 
 
 class Square(nn.Module):
@@ -56,25 +56,25 @@ def test_of_a_sum_of_squares_it_is_exact_at_any_number_of_steps(steps: int) -> N
     # Gauss-Legendre with one point is exact for the straight line that the gradient is.
     model, image = as_model(Square()), random_input(0)
     made, start = hookviz.prepare(model, image), torch.full_like(image, 0.5)
-    found = integrated_gradients(
+    result = integrated_gradients(
         model, made, AttributionTarget(0), start, steps=steps, progress=ignore
     )
-    np.testing.assert_allclose(found.attribution, image[0].square() - 0.25, atol=1e-5)
-    assert found.value == pytest.approx(float(image.square().sum()), rel=1e-6)
-    assert found.start == pytest.approx(0.25 * image.numel(), rel=1e-6)
-    assert found.is_complete
+    np.testing.assert_allclose(result.attribution, image[0].square() - 0.25, atol=1e-5)
+    assert result.value == pytest.approx(float(image.square().sum()), rel=1e-6)
+    assert result.start == pytest.approx(0.25 * image.numel(), rel=1e-6)
+    assert result.is_complete
 
 
 def test_at_the_advised_number_of_steps_a_photograph_is_complete() -> None:
     model = hookviz.load_model("squeezenet")
-    coffee = next(each.path for each in samples() if each.name == "coffee")
-    made = hookviz.prepare(model, coffee, size=96)
-    start = torch.zeros_like(made.tensor)
-    target = int(model.network(made.tensor).argmax())
+    coffee = next(one.path for one in samples() if one.name == "coffee")
+    model_input = hookviz.prepare(model, coffee, size=96)
+    start = torch.zeros_like(model_input.tensor)
+    target = int(model.network(model_input.tensor).argmax())
 
     def at(steps: int) -> IntegratedGradients:
         return integrated_gradients(
-            model, made, AttributionTarget(target), start, steps=steps, progress=ignore
+            model, model_input, AttributionTarget(target), start, steps=steps, progress=ignore
         )
 
     few = at(6)
@@ -89,11 +89,13 @@ def test_without_a_difference_there_is_no_share_of_it() -> None:
         def forward(self, images: Tensor) -> Tensor:
             return super().forward(images).cos() * 0 + 3
 
-    model, made = as_model(seeded(Constant)), None
-    made = hookviz.prepare(model, random_input(0))
-    start = torch.zeros_like(made.tensor)
-    found = integrated_gradients(model, made, AttributionTarget(0), start, steps=3, progress=ignore)
-    assert (found.value, found.start, found.error) == (3, 3, 0)
+    model, model_input = as_model(seeded(Constant)), None
+    model_input = hookviz.prepare(model, random_input(0))
+    start = torch.zeros_like(model_input.tensor)
+    result = integrated_gradients(
+        model, model_input, AttributionTarget(0), start, steps=3, progress=ignore
+    )
+    assert (result.value, result.start, result.error) == (3, 3, 0)
     off = IntegratedGradients(np.ones((1, 2, 2)), 3.0, 3.0, 5)
     assert off.error == float("inf")
     assert off.enough_steps is None
@@ -101,11 +103,11 @@ def test_without_a_difference_there_is_no_share_of_it() -> None:
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_each_point_of_the_way_is_a_fresh_networks(kind: type[Odd]) -> None:
+def test_the_gradient_at_each_point_of_the_path_is_a_fresh_networks(kind: type[Odd]) -> None:
     network, image, steps = seeded(kind), random_input(6), 8
     model = as_model(network)
     start = 0.2 * random_input(7)
-    found = integrated_gradients(
+    result = integrated_gradients(
         *(model, hookviz.prepare(model, image), AttributionTarget(2), start),
         steps=steps,
         progress=ignore,
@@ -113,9 +115,9 @@ def test_each_point_of_the_way_is_a_fresh_networks(kind: type[Odd]) -> None:
     points, weights = np.polynomial.legendre.leggauss(steps)
     total = torch.zeros_like(image)
     for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
-        given = (start + point * (image - start)).requires_grad_()
-        total += weight * torch.autograd.grad(alone(network, given)[0, 2], given)[0]
+        leaf = (start + point * (image - start)).requires_grad_()
+        total += weight * torch.autograd.grad(alone(network, leaf)[0, 2], leaf)[0]
     expected = (total * (image - start))[0]
-    np.testing.assert_allclose(found.attribution, expected, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(result.attribution, expected, rtol=1e-3, atol=1e-6)
     ends = alone(network, torch.cat([image, start]))[:, 2].tolist()
-    assert [found.value, found.start] == pytest.approx(ends, rel=1e-4)
+    assert [result.value, result.start] == pytest.approx(ends, rel=1e-4)

@@ -49,9 +49,9 @@ def test_dead_and_saturated_units_are_counted(noise: Tensor) -> None:
 
 
 def test_progress_goes_call_by_call_and_can_end_it(tiny: Model, noise: Tensor) -> None:
-    told: list[float] = []
-    network_health(tiny, prepare(tiny, noise), "head", told.append)
-    assert told == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+    shares: list[float] = []
+    network_health(tiny, prepare(tiny, noise), "head", shares.append)
+    assert shares == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
 
     def stop(_share: float) -> None:
         raise KeyboardInterrupt
@@ -74,8 +74,8 @@ class Tokens(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         tokens = self.relu(self.linear(self.patches(images).flatten(2).transpose(1, 2)))
-        found = self.attention(tokens, tokens, tokens)[0]
-        scores: Tensor = self.windows(found.reshape(4, 4, 16)).mean((0, 1))[None]
+        values = self.attention(tokens, tokens, tokens)[0]
+        scores: Tensor = self.windows(values.reshape(4, 4, 16)).mean((0, 1))[None]
         return scores
 
 
@@ -87,8 +87,8 @@ def test_units_of_tokens_are_along_the_last_axis(noise: Tensor) -> None:
             assert layer.bias is not None
             layer.bias[4:] = 0
     model = as_model(network)
-    found = network_health(model, prepare(model, noise), "linear").outputs
-    units = {str(output.address): (output.units, output.dead) for output in found}
+    outputs = network_health(model, prepare(model, noise), "linear").outputs
+    units = {str(output.address): (output.units, output.dead) for output in outputs}
     assert units["patches"][0] == 16
     assert units["linear"] == (16, 12)
     assert units["relu"][1] >= 12
@@ -116,15 +116,17 @@ class Around(nn.Module):
         self.conv = nn.Conv2d(3, 4, 3)
 
     def forward(self, images: Tensor) -> Tensor:
-        found: Tensor = self.conv(self.inside(images)["plain"])
-        return found
+        values: Tensor = self.conv(self.inside(images)["plain"])
+        return values
 
 
 @pytest.mark.parametrize(("kind", "count"), [("sparse", 768), ("meta", 0)])
 def test_odd_tensors_are_looked_at_or_left_out(noise: Tensor, kind: str, count: int) -> None:
     model = as_model(seeded(lambda: Around(kind)))
-    found = network_health(model, prepare(model, noise), "conv").outputs
-    by_part = {output.address.path: output for output in found if output.address.layer == "inside"}
+    outputs = network_health(model, prepare(model, noise), "conv").outputs
+    by_part = {
+        output.address.path: output for output in outputs if output.address.layer == "inside"
+    }
     assert by_part[("plain",)].count == 768
     if count:
         assert by_part[("odd",)].count == count

@@ -22,10 +22,10 @@ def test_an_in_place_layer_shows_what_it_wrote_over(tiny: Model, noise: Tensor) 
 
 
 def test_a_later_call_is_another_one(tiny: Model, noise: Tensor) -> None:
-    told: list[float] = []
-    call = layer_io(tiny, prepare(tiny, noise), "relu", 1, told.append)
+    shares: list[float] = []
+    call = layer_io(tiny, prepare(tiny, noise), "relu", 1, shares.append)
     assert call.outputs[0][1].shape == (1, 6, 7, 7)
-    assert told == pytest.approx([0.2, 0.4, 0.6, 0.8])  # the head does not run
+    assert shares == pytest.approx([0.2, 0.4, 0.6, 0.8])  # the head does not run
 
 
 def test_calls_and_layers_that_are_not_there_are_refused(tiny: Model, noise: Tensor) -> None:

@@ -167,8 +167,8 @@ def test_a_norm_with_an_activation_inside_is_named_by_its_own_numbers() -> None:
 
         def forward(self, input: Tensor) -> Tensor:  # noqa: A002
             normed = F.batch_norm(input, self.running_mean, self.running_var, self.weight)
-            found: Tensor = self.act(normed)
-            return found
+            values: Tensor = self.act(normed)
+            return values
 
     model = behind_conv(BatchNormAct(), nn.Identity())
     call = record_layer_call(model, random_input(1), "0")
@@ -188,8 +188,8 @@ class Forked(nn.Module):
         self.way = way
 
     def forward(self, images: Tensor) -> Tensor:
-        found: Tensor = self.conv(images)
-        return self.way(found)
+        values: Tensor = self.conv(images)
+        return self.way(values)
 
 
 def tanh_and_more(found: Tensor) -> Tensor:
@@ -219,8 +219,8 @@ def test_only_what_comes_next_for_certain_is_a_step(
     call = record_layer_call(model, image, "conv")
     assert [step.kind for step in call.steps] == kinds
     with torch.no_grad():
-        found = model.network.get_submodule("conv")(image)
-    assert torch.equal(call.output, found[0])
+        result = model.network.get_submodule("conv")(image)
+    assert torch.equal(call.output, result[0])
 
 
 def test_the_kernel_is_the_one_that_was_used() -> None:
@@ -241,7 +241,7 @@ def test_the_kernel_is_the_one_that_was_used() -> None:
     ):
         model = net_with(build)
         call = record_layer_call(model, image, "conv")
-        assert all(explain_cell(call, *place).agrees for place in every_place(call))
+        assert all(explain_cell(call, *cell).agrees for cell in every_place(call))
         assert torch.equal(call.input, model.network.get_submodule("before")(image)[0].detach())
     call = record_layer_call(net_with(lambda: Same(4, 6, 3)), image, "conv")
     corner = explain_cell(call, 0, 0, 0)
@@ -258,8 +258,8 @@ def test_each_call_of_a_shared_layer_is_its_own() -> None:
             self.conv = nn.Conv2d(3, 3, 3, padding=1)
 
         def forward(self, images: Tensor) -> Tensor:
-            found: Tensor = self.conv(torch.tanh(self.conv(images)))
-            return found
+            values: Tensor = self.conv(torch.tanh(self.conv(images)))
+            return values
 
     model, image = as_model(seeded(Twice)), random_input(2)
     cap = hookviz.capture(model, image)
@@ -283,10 +283,10 @@ def test_what_is_written_over_later_is_kept_as_it_was() -> None:
             self.conv = nn.Conv2d(3, 4, 3)
 
         def forward(self, images: Tensor) -> Tensor:
-            found: Tensor = self.conv(images)
-            positive = F.relu(found)
+            values: Tensor = self.conv(images)
+            positive = F.relu(values)
             images.zero_()
-            found.zero_()
+            values.zero_()
             return positive.mul_(0)
 
     image = random_input(1)
@@ -322,8 +322,8 @@ def test_one_dimensional_convolutions_are_refused() -> None:
             self.conv = nn.Conv1d(3, 2, 3)
 
         def forward(self, images: Tensor) -> Tensor:
-            found: Tensor = self.conv(images.flatten(2))
-            return found
+            values: Tensor = self.conv(images.flatten(2))
+            return values
 
     with pytest.raises(hookviz.SettingError, match="is a Conv1d"):
         record_layer_call(as_model(Line()), random_input(0), "conv")
@@ -356,8 +356,8 @@ def test_several_images_at_once_are_refused() -> None:
             self.conv = nn.Conv2d(3, 4, 3)
 
         def forward(self, images: Tensor) -> Tensor:
-            found: Tensor = self.conv(torch.cat(images.chunk(2, 2)))
-            return found
+            values: Tensor = self.conv(torch.cat(images.chunk(2, 2)))
+            return values
 
     with pytest.raises(hookviz.ModelError, match="run on 2 images at once"):
         record_layer_call(as_model(Tiles()), random_input(0), "conv")
@@ -394,10 +394,10 @@ class Failing(nn.Module):
         self.last = nn.Conv2d(4, 2, 1)
 
     def forward(self, images: Tensor) -> Tensor:
-        found: Tensor = self.pool(self.relu(self.conv(images)))
+        values: Tensor = self.pool(self.relu(self.conv(images)))
         if BROKEN:
             raise RuntimeError("broken behind the pool")
-        last: Tensor = self.last(found)
+        last: Tensor = self.last(values)
         return last
 
 
@@ -438,16 +438,16 @@ def test_records_made_at_once_do_not_mix(tiny: Model) -> None:
     expected = [hookviz.capture(tiny, image, "conv2")["conv2"].values for image in images]
     wrong: list[int] = []
 
-    def work(place: int) -> None:
+    def work(cell: int) -> None:
         for _ in range(15):
-            call = record_layer_call(tiny, images[place], "conv2")
+            call = record_layer_call(tiny, images[cell], "conv2")
             if (
-                not torch.equal(call.output, expected[place])
+                not torch.equal(call.output, expected[cell])
                 or not explain_cell(call, 1, 2, 3).agrees
             ):
-                wrong.append(place)
+                wrong.append(cell)
 
-    threads = [threading.Thread(target=work, args=(place,)) for place in range(4)]
+    threads = [threading.Thread(target=work, args=(cell,)) for cell in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -44,14 +44,14 @@ def test_it_agrees_with_scikit_learns_own_cross_validation(tiny: Model, photos: 
     from sklearn.pipeline import Pipeline  # noqa: PLC0415
     from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
 
-    found = linear_probe(tiny, photos, "conv2", folds=4)
+    result = linear_probe(tiny, photos, "conv2", folds=4)
     files = sorted(photos.rglob("*.png"))
     features = hookviz.extract_features(tiny, {str(file): file for file in files}, "conv2").vectors
     labels = [file.relative_to(photos).parts[0] for file in files]
     # in the order of the classes, which the folds depend on
-    order = sorted(range(len(files)), key=lambda place: (labels[place], files[place]))
+    order = sorted(range(len(files)), key=lambda cell: (labels[cell], files[cell]))
     x, y = features[order].astype(float), np.array(labels)[order]
-    pictures = [files[place].read_bytes() for place in order]
+    pictures = [files[cell].read_bytes() for cell in order]
     groups = [pictures.index(data) for data in pictures]
     split = {
         "groups": groups,
@@ -59,21 +59,21 @@ def test_it_agrees_with_scikit_learns_own_cross_validation(tiny: Model, photos: 
     }
     steps = Pipeline([("scale", StandardScaler()), ("fit", LogisticRegression(max_iter=5000))])
     scores = cross_val_score(steps, x, y, **split)
-    np.testing.assert_allclose(found.accuracies, scores)
-    assert found.accuracy == pytest.approx(scores.mean())
-    assert found.deviation == pytest.approx(scores.std(ddof=1))
+    np.testing.assert_allclose(result.accuracies, scores)
+    assert result.accuracy == pytest.approx(scores.mean())
+    assert result.deviation == pytest.approx(scores.std(ddof=1))
     base = cross_val_score(DummyClassifier(strategy="most_frequent"), x, y, **split)
-    np.testing.assert_allclose(found.baselines, base)
+    np.testing.assert_allclose(result.baselines, base)
     answers = cross_val_predict(steps, x, y, **split)
-    np.testing.assert_array_equal(found.confusion, confusion_matrix(y, answers))
+    np.testing.assert_array_equal(result.confusion, confusion_matrix(y, answers))
     np.testing.assert_allclose(
-        found.by_class, [np.mean(answers[y == name] == name) for name in found.classes]
+        result.by_class, [np.mean(answers[y == name] == name) for name in result.classes]
     )
-    assert found.classes == ("green", "lime", "red")
-    assert (found.counts, found.copies) == ((9, 7, 13), 1)
-    assert len(found.wrong) == int((answers != y).sum())
-    assert found.accuracy > found.baseline
-    assert found.confusion[0, 1] + found.confusion[1, 0] > 0, "these two are hard to tell apart"
+    assert result.classes == ("green", "lime", "red")
+    assert (result.counts, result.copies) == ((9, 7, 13), 1)
+    assert len(result.wrong) == int((answers != y).sum())
+    assert result.accuracy > result.baseline
+    assert result.confusion[0, 1] + result.confusion[1, 0] > 0, "these two are hard to tell apart"
 
 
 def test_random_labels_give_chance() -> None:
@@ -128,12 +128,12 @@ def test_what_can_not_be_learned_from_is_refused(tiny: Model, photos: Path, tmp_
         linear_probe(tiny, photos)
 
 
-def test_a_broken_image_is_left_out_and_told_of(tiny: Model, photos: Path) -> None:
+def test_a_broken_image_is_left_out_and_listed(tiny: Model, photos: Path) -> None:
     broken = photos / "red" / "broken.png"
     broken.write_bytes(b"no image")
-    found = linear_probe(tiny, photos)
-    assert list(found.failed) == [str(broken)]
-    assert sum(found.counts) == 29
+    result = linear_probe(tiny, photos)
+    assert list(result.failed) == [str(broken)]
+    assert sum(result.counts) == 29
 
 
 def test_it_tells_how_far_it_is_and_can_be_ended(tiny: Model, photos: Path) -> None:

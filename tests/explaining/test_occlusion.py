@@ -24,22 +24,24 @@ def test_it_agrees_with_captum(window: int, stride: int) -> None:
 
     model = hookviz.load_model("shapesnet")
     side = 16 if window == 1 else 64
-    made = hookviz.prepare(model, picture(), size=side)
-    baseline = baseline_of(model, made, "blurred" if window == 13 else "zero")
-    found = occlusion(
-        *(model, made, AttributionTarget(2), baseline),
+    model_input = hookviz.prepare(model, picture(), size=side)
+    baseline = baseline_of(model, model_input, "blurred" if window == 13 else "zero")
+    result = occlusion(
+        *(model, model_input, AttributionTarget(2), baseline),
         windows=Windows((side, side), window, stride),
         progress=ignore,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs = captum.attr.Occlusion(model.network).attribute(
-            *(made.tensor, (3, window, window), (3, stride, stride)), baselines=baseline, target=2
+            *(model_input.tensor, (3, window, window), (3, stride, stride)),
+            baselines=baseline,
+            target=2,
         )
     assert (theirs[0, 0] == theirs[0, 1]).all()
     expected = theirs[0, 0].numpy()
     atol = 1e-5 * np.abs(expected).max() + 1e-6
-    np.testing.assert_allclose(found.map, expected, rtol=1e-4, atol=atol)
+    np.testing.assert_allclose(result.map, expected, rtol=1e-4, atol=atol)
 
 
 class Sum(nn.Module):
@@ -56,17 +58,17 @@ class Sum(nn.Module):
 
 def test_of_a_sum_it_is_what_was_hidden() -> None:
     model, image = as_model(Sum()), random_input(0, 16)[..., :12]
-    found = occlusion(
+    result = occlusion(
         *(model, hookviz.prepare(model, image), AttributionTarget(0), torch.ones_like(image)),
         windows=Windows((16, 12), 5, 4),
         progress=ignore,
     )
-    assert found.value == pytest.approx(float(image.sum()), abs=1e-4)
-    assert found.drops.shape == (4, 3)  # rows from 0, 4, 8, 12; columns from 0, 4, 8
+    assert result.value == pytest.approx(float(image.sum()), abs=1e-4)
+    assert result.drops.shape == (4, 3)  # rows from 0, 4, 8, 12; columns from 0, 4, 8
     for row, column in np.ndindex(4, 3):
         part = image[0, :, 4 * row : 4 * row + 5, 4 * column : 4 * column + 5]
-        assert found.drops[row, column] == pytest.approx(float((part - 1).sum()), abs=1e-4)
-    assert found.map[4, 0] == pytest.approx(found.drops[:2, 0].mean(), abs=1e-9)
+        assert result.drops[row, column] == pytest.approx(float((part - 1).sum()), abs=1e-4)
+    assert result.map[4, 0] == pytest.approx(result.drops[:2, 0].mean(), abs=1e-9)
 
 
 def test_windows_cover_every_pixel_and_stay_on_the_input() -> None:
@@ -74,7 +76,7 @@ def test_windows_cover_every_pixel_and_stay_on_the_input() -> None:
         windows = Windows(shape, side, stride)
         covered = np.zeros(shape, bool)
         for position in range(int(np.prod(windows.grid))):
-            top, left, bottom, right = windows.box(position)
+            top, left, bottom, right = windows.boxes[position]
             assert 0 <= top < bottom <= shape[0]
             assert 0 <= left < right <= shape[1]
             covered[top:bottom, left:right] = True
@@ -84,9 +86,9 @@ def test_windows_cover_every_pixel_and_stay_on_the_input() -> None:
 def test_a_channel_falls_as_its_convolution_says() -> None:
     network = seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(inplace=True)))
     model, image = as_model(network), random_input(0)
-    made = hookviz.prepare(model, image)
-    found = occlusion(
-        *(model, made, AttributionTarget(None, "0", 1, (2, 3)), torch.zeros_like(image)),
+    model_input = hookviz.prepare(model, image)
+    result = occlusion(
+        *(model, model_input, AttributionTarget(None, "0", 1, (2, 3)), torch.zeros_like(image)),
         windows=Windows((16, 16), 1, 1),
         progress=ignore,
     )
@@ -94,7 +96,7 @@ def test_a_channel_falls_as_its_convolution_says() -> None:
     assert isinstance(conv, nn.Conv2d)
     expected = np.zeros((16, 16))
     expected[2:5, 3:6] = (conv.weight[1].detach() * image[0, :, 2:5, 3:6]).sum(0)
-    np.testing.assert_allclose(found.map, expected, atol=1e-6)
+    np.testing.assert_allclose(result.map, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ODD)
@@ -102,24 +104,24 @@ def test_a_channel_falls_as_its_convolution_says() -> None:
 def test_each_square_is_hidden_from_a_fresh_network_alone(kind: type[Odd]) -> None:
     network, image = seeded(kind), random_input(6)
     model = as_model(network)
-    found = occlusion(
+    result = occlusion(
         *(model, hookviz.prepare(model, image), AttributionTarget(2), torch.zeros_like(image)),
         windows=Windows((16, 16), 4, 4),
         progress=ignore,
     )
     whole = alone(network, image)[0, 2]
-    assert found.value == pytest.approx(float(whole), rel=1e-4)
+    assert result.value == pytest.approx(float(whole), rel=1e-4)
     for row, column in np.ndindex(4, 4):
         hidden = image.clone()
         hidden[..., 4 * row : 4 * row + 4, 4 * column : 4 * column + 4] = 0
         drop = float(whole - alone(network, hidden)[0, 2])
-        assert found.drops[row, column] == pytest.approx(drop, rel=1e-3, abs=1e-6)
+        assert result.drops[row, column] == pytest.approx(drop, rel=1e-3, abs=1e-6)
 
 
 def test_a_layer_without_a_batch_is_asked_one_image_at_a_time() -> None:
     network = seeded(Unbatched).eval()
     image = random_input(7)
-    found = hookviz.run_lens(
+    result = hookviz.run_lens(
         "occlusion", as_model(network), image, layer=ODD_LAYER, window=8, stride=8, baseline="zero"
     )
 
@@ -132,4 +134,4 @@ def test_a_layer_without_a_batch_is_asked_one_image_at_a_time() -> None:
         hidden = image.clone()
         hidden[..., 8 * row : 8 * row + 8, 8 * column : 8 * column + 8] = 0
         drop = value(image) - value(hidden)
-        assert found.values["drops"][row, column] == pytest.approx(drop, abs=1e-6)
+        assert result.values["drops"][row, column] == pytest.approx(drop, abs=1e-6)

@@ -144,8 +144,8 @@ class Undecided(nn.Module):
         self.conv = nn.Conv2d(3, 4, 1)
 
     def forward(self, images: Tensor) -> Tensor:
-        found: Tensor = self.conv(images)
-        return found if found.mean() > 0 else -found
+        values: Tensor = self.conv(images)
+        return values if values.mean() > 0 else -values
 
 
 def test_code_that_branches_on_values_is_refused() -> None:

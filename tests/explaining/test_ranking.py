@@ -146,15 +146,15 @@ def test_a_change_in_a_sources_channel_changes_that_input_channel_and_no_other(n
 
         network.get_submodule(layer).register_forward_pre_hook(keep)
 
-    found = dict(sources(model))
-    chosen = rng.sample(sorted(found), min(8, len(found)))
+    source_by_layer = dict(sources(model))
+    chosen = rng.sample(sorted(source_by_layer), min(8, len(source_by_layer)))
     for layer in chosen:
         watch(layer)
     with torch.no_grad():
         network(image)
         before = dict(given)
         for layer in chosen:
-            source = network.get_submodule(found[layer])
+            source = network.get_submodule(source_by_layer[layer])
             channel = rng.randrange(before[layer].shape[1])
 
             def raise_one(
@@ -166,7 +166,7 @@ def test_a_change_in_a_sources_channel_changes_that_input_channel_and_no_other(n
             network(image)
             handle.remove()
             changed = (given[layer] != before[layer]).any(dim=(0, 2, 3)).nonzero().flatten()
-            assert changed.tolist() == [channel], (layer, found[layer])
+            assert changed.tolist() == [channel], (layer, source_by_layer[layer])
 
 
 class Joined(nn.Module):
@@ -179,8 +179,8 @@ class Joined(nn.Module):
         self.way = way
 
     def forward(self, images: Tensor) -> Tensor:
-        found: Tensor = self.second(self.way(self.first(images)))
-        return found
+        values: Tensor = self.second(self.way(self.first(images)))
+        return values
 
 
 def written(found: Tensor, view: Callable[[Tensor], Tensor]) -> Tensor:
@@ -230,8 +230,8 @@ def test_calls_of_shared_layers() -> None:
             self.leave = nn.Conv2d(4, 2, 1)
 
         def forward(self, images: Tensor) -> Tensor:
-            found: Tensor = self.leave(self.conv(torch.tanh(self.conv(self.enter(images)))))
-            return found
+            values: Tensor = self.leave(self.conv(torch.tanh(self.conv(self.enter(images)))))
+            return values
 
     model = as_model(Shared())
     assert source_of(model, "conv") is None  # from "enter" first, then from itself

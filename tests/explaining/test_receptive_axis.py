@@ -1,4 +1,4 @@
-"""What goes on for ever, against long maps, cell by cell, and the middle of large images."""
+"""Fields on unbounded images, against long maps, cell by cell, and the middle of large images."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,14 +26,14 @@ CELLS = 6  # in a row, after which the windows of all these networks come again
 
 
 def brute(
-    cells: dict[int, tuple[float, float]], taps: SlidingWindow, count: int
+    cells: dict[int, tuple[float, float]], window: SlidingWindow, count: int
 ) -> list[tuple[float, float]]:
-    """First pixel and the one after the last of cells that are made from `cells` by `taps`."""
-    made = []
-    for places in taps.first(count).tolist():
-        inside = [cells[place] for place in places if place in cells]
-        made.append((min(first for first, _ in inside), max(last for _, last in inside)))
-    return made
+    """Return the first pixel and the one after the last of cells that read `cells` by `window`."""
+    fields = []
+    for indices in window.first(count).tolist():
+        inside = [cells[index] for index in indices if index in cells]
+        fields.append((min(first for first, _ in inside), max(last for _, last in inside)))
+    return fields
 
 
 @pytest.mark.parametrize(
@@ -51,29 +51,29 @@ def brute(
         ],
     ],
 )
-def test_a_line_goes_on_as_a_long_map_does(chain: list[SlidingWindow]) -> None:
-    line: AxisField | None = pixel_axis_field(-2)
-    cells = {place: (float(place), place + 1.0) for place in range(4000)}
-    for taps in chain:
-        assert line is not None
-        line = line.through(taps)
-        count = int(len(cells) * taps.period / taps.step) - 40
-        cells = dict(enumerate(brute(cells, taps, count)))
-    assert line is not None
-    for place in FAR:
-        first, last = line.at(np.array(place))
-        assert (-first, last) == cells[place]
-    assert line.size == max(cells[place][1] - cells[place][0] for place in FAR)
-    assert line.stride == (cells[270][0] - cells[240][0]) / 30
+def test_a_field_goes_on_as_on_a_long_map(chain: list[SlidingWindow]) -> None:
+    field: AxisField | None = pixel_axis_field(-2)
+    cells = {cell: (float(cell), cell + 1.0) for cell in range(4000)}
+    for window in chain:
+        assert field is not None
+        field = field.through(window)
+        count = int(len(cells) * window.period / window.step) - 40
+        cells = dict(enumerate(brute(cells, window, count)))
+    assert field is not None
+    for cell in FAR:
+        first, last = field.at(np.array(cell))
+        assert (-first, last) == cells[cell]
+    assert field.size == max(cells[cell][1] - cells[cell][0] for cell in FAR)
+    assert field.stride == (cells[270][0] - cells[240][0]) / 30
 
 
-def test_windows_name_the_cells_under_them() -> None:
+def test_windows_list_the_cells_that_they_read() -> None:
     assert conv_window(3, 2, 1).first(3).tolist() == [[-1, 0, 1], [1, 2, 3], [3, 4, 5]]
     assert adaptive_pool_window(5, 2).first(2).tolist() == [[0, 1, 2], [2, 3, 4]]
     assert adaptive_pool_window(5, 3).first(3).tolist() == [[0, 1, -1], [1, 2, 3], [3, 4, -1]]
 
 
-def test_lines_go_together_only_where_they_go_on_alike() -> None:
+def test_fields_are_merged_only_where_their_jumps_are_the_same() -> None:
     fine, coarse = pixel_axis_field(-1), pixel_axis_field(-1).through(conv_window(2, 2))
     assert coarse is not None
     again = coarse.through(adaptive_pool_window(1, 2))
@@ -85,11 +85,11 @@ def test_lines_go_together_only_where_they_go_on_alike() -> None:
     assert merge_axis_fields([fine, replace(fine, dim=-2)]) is None
 
 
-def test_a_period_that_is_too_long_is_no_line() -> None:
-    line: AxisField | None = pixel_axis_field(-1)
+def test_a_period_that_is_too_long_is_given_up() -> None:
+    field: AxisField | None = pixel_axis_field(-1)
     for _ in range(4):
-        line = line and line.through(adaptive_pool_window(8, 9))
-    assert line is None
+        field = field and field.through(adaptive_pool_window(8, 9))
+    assert field is None
 
 
 class Function(nn.Module):
@@ -112,9 +112,9 @@ class Halves(nn.Module):
         self.join = nn.Conv2d(6, 3, 3, padding=1)
 
     def forward(self, images: Tensor) -> Tensor:
-        found = self.inner(self.down(images))
-        found = self.up(found, images) if isinstance(self.up, Function) else self.up(found)
-        result: Tensor = self.join(torch.cat([found, images], 1))
+        values = self.inner(self.down(images))
+        values = self.up(values, images) if isinstance(self.up, Function) else self.up(values)
+        result: Tensor = self.join(torch.cat([values, images], 1))
         return result
 
 
@@ -189,13 +189,13 @@ def built(parts: list[nn.Module]) -> nn.Sequential:
     return network
 
 
-def lines(network: nn.Module, axis: int) -> list[tuple[int, int]]:
+def fields_of(network: nn.Module, axis: int) -> list[tuple[int, int]]:
     """The first and the last pixel along an axis that rows, or columns, of a large map see."""
     image = torch.rand(1, 3, LARGE, LARGE, dtype=torch.float64, requires_grad=True)
-    found = network(image)
-    middle, seen = found.shape[axis] // 2 - CELLS // 2, []
-    for place in range(middle, middle + CELLS + 1):
-        value = found.select(axis, place).sum()
+    result = network(image)
+    middle, seen = result.shape[axis] // 2 - CELLS // 2, []
+    for cell in range(middle, middle + CELLS + 1):
+        value = result.select(axis, cell).sum()
         (gradient,) = torch.autograd.grad(value, image, retain_graph=True)
         pixels = gradient.abs().sum([dim for dim in range(4) if dim != axis]).nonzero()
         seen.append((int(pixels.min()), int(pixels.max())))
@@ -232,6 +232,6 @@ def check_sizes(network: nn.Module, side: int) -> None:
     field = receptive_fields(as_model(network), (3, side, side))["1"]
     assert field.size is not None
     for axis in (0, 1):
-        seen = lines(network, axis + 2)
+        seen = fields_of(network, axis + 2)
         assert field.size[axis] == max(last + 1 - first for first, last in seen)
         assert field.stride[axis] == (seen[CELLS][0] - seen[0][0]) / CELLS

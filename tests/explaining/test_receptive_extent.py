@@ -45,7 +45,7 @@ def test_a_union_sees_what_either_sees_and_nothing_of_neither() -> None:
     assert merge_extents([None, pixels], 4) is pixels
     both = merge_extents([pixels, reduce_extents([pixels], 4)], 4)
     assert both is not None
-    assert both.rows is None  # all of an endless image
+    assert both.rows is None  # all of an unbounded image
 
 
 def test_what_depends_on_everything_sees_the_furthest_of_all() -> None:
@@ -58,7 +58,7 @@ def test_what_depends_on_everything_sees_the_furthest_of_all() -> None:
     assert reduce_extents([None], 2) is None
 
 
-def test_a_row_that_is_repeated_has_no_line() -> None:
+def test_a_row_that_is_repeated_has_no_rows_of_an_unbounded_image() -> None:
     row = pixel_extent(torch.empty(1, 3, 1, 4))
     spread = broadcast_extent(row, (1, 3, 1, 4), (1, 3, 5, 4))
     assert spread is not None

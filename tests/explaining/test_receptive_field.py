@@ -24,10 +24,10 @@ class Branches(nn.Module):
         self.double()
 
     def forward(self, images: Tensor) -> Tensor:
-        found = self.relu(self.stem(images))
-        branch = self.dilated(self.relu(self.depthwise(found)))
-        branch += self.shortcut(found)
-        result: Tensor = self.join(torch.cat([branch, found], 1))
+        values = self.relu(self.stem(images))
+        branch = self.dilated(self.relu(self.depthwise(values)))
+        branch += self.shortcut(values)
+        result: Tensor = self.join(torch.cat([branch, values], 1))
         return result
 
 
@@ -125,9 +125,9 @@ def test_no_field_of_the_catalog_is_too_small(of_catalog: hookviz.Model) -> None
     row, column = side // 2 - 3, side // 3
     image = torch.zeros(1, 3, side, side)
     image[0, :, row, column] = torch.nan
-    found = hookviz.capture(model, image, logits=False)
+    captured = hookviz.capture(model, image, logits=False)
     for layer in convs:
-        for cell in found[layer].values.isnan().any(0).nonzero().tolist():
+        for cell in captured[layer].values.isnan().any(0).nonzero().tolist():
             top, left, bottom, right = fields[layer].box(*cell)
             assert top <= row < bottom, (layer, cell)
             assert left <= column < right, (layer, cell)

@@ -21,8 +21,8 @@ class Calls(nn.Module):
         self.inside = _Inside(function)
 
     def forward(self, images: Tensor) -> Tensor:
-        found: Tensor = self.inside(images)
-        return found
+        values: Tensor = self.inside(images)
+        return values
 
 
 class _Inside(nn.Module):
@@ -37,13 +37,13 @@ class _Inside(nn.Module):
 
 def seen_by(model: Model, layer: str, shape: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
     """Which rows and columns of an input each cell depends on: ``(H, rows, columns)`` and so on."""
-    found = []
+    result = []
     for axis in (2, 3):
         images = torch.zeros(shape[axis - 1], *shape, dtype=torch.float64)
-        for place in range(shape[axis - 1]):
-            images[place].select(axis - 1, place).fill_(torch.nan)
-        found.append(torch.stack([_put_out(model, layer, image[None]) for image in images]))
-    return found[0], found[1]
+        for cell in range(shape[axis - 1]):
+            images[cell].select(axis - 1, cell).fill_(torch.nan)
+        result.append(torch.stack([_put_out(model, layer, image[None]) for image in images]))
+    return result[0], result[1]
 
 
 def _put_out(model: Model, layer: str, image: Tensor) -> Tensor:
@@ -91,9 +91,9 @@ def conv(channels: int, kernel: tuple[int, int], given: int = 3, **options: Any)
 
 
 def written_in_part(images: Tensor) -> Tensor:
-    found = images * 2
-    found[:, :, :4] += images.flip(2)[:, :, :4]
-    return found
+    doubled = images * 2
+    doubled[:, :, :4] += images.flip(2)[:, :, :4]
+    return doubled
 
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {

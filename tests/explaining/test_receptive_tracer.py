@@ -44,36 +44,36 @@ class Turned(torch.autograd.Function):
 
 
 def in_thread(function: Callable[[], Tensor]) -> Tensor:
-    found: list[Tensor] = []
+    result: list[Tensor] = []
 
     def run() -> None:
         with torch.no_grad():
-            found.append(function())
+            result.append(function())
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    return found[0]
+    return result[0]
 
 
 def written_unseen(images: Tensor) -> Tensor:
-    found = images * 2
-    turned_over_in_place(found)
-    return found
+    doubled = images * 2
+    turned_over_in_place(doubled)
+    return doubled
 
 
 def written_unseen_beside_a_view(images: Tensor) -> Tensor:
-    found = images * 2
-    view = found[:, :, 1:]
-    turned_over_in_place(found)
+    doubled = images * 2
+    view = doubled[:, :, 1:]
+    turned_over_in_place(doubled)
     view.relu_()
-    return found
+    return doubled
 
 
 def written_in_a_thread(images: Tensor) -> Tensor:
-    found = images * 2
-    in_thread(lambda: found.add_(found.flip(2)))
-    return found
+    doubled = images * 2
+    in_thread(lambda: doubled.add_(doubled.flip(2)))
+    return doubled
 
 
 def drawn_on_a_canvas(images: Tensor) -> Tensor:
@@ -83,25 +83,25 @@ def drawn_on_a_canvas(images: Tensor) -> Tensor:
 
 
 def given_other_values(images: Tensor) -> Tensor:
-    found = images * 2
-    found.data = images.flip(2).data
-    return found
+    doubled = images * 2
+    doubled.data = images.flip(2).data
+    return doubled
 
 
 def given_other_values_unseen(images: Tensor) -> Tensor:
-    found = images * 2
+    doubled = images * 2
 
     def give() -> Tensor:
-        found.data = images.flip(2).data
-        return found
+        doubled.data = images.flip(2).data
+        return doubled
 
     return in_thread(give)
 
 
 def turned_unseen(images: Tensor) -> Tensor:
-    found = images * 2
-    in_thread(lambda: found.transpose_(2, 3))
-    return found
+    doubled = images * 2
+    in_thread(lambda: doubled.transpose_(2, 3))
+    return doubled
 
 
 def through_numbers(images: Tensor) -> Tensor:
@@ -174,8 +174,8 @@ class Constants(nn.Module):
         self.last = nn.Identity()
 
     def forward(self, images: Tensor) -> Tensor:
-        found = self.conv(images - CONSTANT) * self.scale + self.shifts["shift"]
-        result: Tensor = self.last(found + self.places(found))
+        values = self.conv(images - CONSTANT) * self.scale + self.shifts["shift"]
+        result: Tensor = self.last(values + self.places(values))
         return result
 
 

@@ -68,11 +68,11 @@ def test_networks_of_the_catalog(name: str, removed: set[str], side: int) -> Non
     for layer, count in small.removed.items():
         assert small.model.network.get_submodule(layer).out_channels == count  # half of them
     same_in_double(pruned, small, image)
-    numbers = [sum(p.numel() for p in each.network.parameters()) for each in (pruned, small.model)]
+    numbers = [sum(p.numel() for p in one.network.parameters()) for one in (pruned, small.model)]
     assert small.parameters == tuple(numbers)
     assert numbers[1] < 0.8 * numbers[0]
     layers = hookviz.list_layers(small.model, kind="all", input_shape=(3, side, side))
-    assert small.multiply_adds[1] == sum(each.multiply_adds * each.calls for each in layers)
+    assert small.multiply_adds[1] == sum(one.multiply_adds * one.calls for one in layers)
     assert small.multiply_adds[1] < 0.7 * small.multiply_adds[0]
     assert min(small.seconds) > 0
     assert small.difference < 1e-5 * float(pruned.network(image).abs().max())
@@ -192,10 +192,10 @@ def test_what_torch_pruned_itself_can_be_made_smaller() -> None:
 def test_the_model_is_as_it_was(tiny: Model) -> None:
     pruned = hookviz.prune(tiny, 0.5, "channels by L1 norm")
     before = condition(pruned.network)
-    told: list[float] = []
-    hookviz.smaller(pruned, progress=told.append)
+    shares: list[float] = []
+    hookviz.smaller(pruned, progress=shares.append)
     assert condition(pruned.network) == before
-    assert told == sorted(told)
+    assert shares == sorted(shares)
 
     def cancel(share: float) -> None:
         raise KeyboardInterrupt
@@ -240,8 +240,8 @@ class WornOut(OnePass):
     """Its first conv layer's channels go to the second alone; what it counts is behind them."""
 
     def forward(self, images: Tensor) -> Tensor:
-        found = self.conv2(self.conv1(images).relu())
-        scores: Tensor = self.head(self.between(found).relu().mean((2, 3)))
+        values = self.conv2(self.conv1(images).relu())
+        scores: Tensor = self.head(self.between(values).relu().mean((2, 3)))
         return scores
 
 

@@ -43,7 +43,7 @@ def test_nothing_is_left_on_the_model(tiny: Model, noise: Tensor) -> None:
     assert all(parameter.grad is None for parameter in tiny.network.parameters())
 
 
-def test_a_network_without_scores_is_told() -> None:
+def test_a_network_without_scores_is_refused() -> None:
     model = as_model(seeded(lambda: torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3))))
     with pytest.raises(hookviz.ModelError, match="puts out no class scores"):
         weight_gradients(model, prepare(model, random_input(0)), 0)
@@ -88,7 +88,7 @@ def test_complex_weights_have_gradients_and_norms_too(noise: Tensor) -> None:
         assert theirs is not None
         torch.testing.assert_close(gradient, theirs)
         assert gradients.norms[index] == pytest.approx(theirs.abs().square().sum().sqrt().item())
-    every = torch.cat([each.grad.flatten() for each in other.parameters() if each.grad is not None])
+    every = torch.cat([one.grad.flatten() for one in other.parameters() if one.grad is not None])
     assert gradients.total_norm == pytest.approx(every.abs().square().sum().sqrt().item())
     limit = gradients.total_norm / 10
     theirs = other.get_parameter("conv.weight").grad
@@ -114,6 +114,6 @@ def test_the_weights_of_a_script_count_in_the_whole(noise: Tensor) -> None:
     network = seeded(build)
     network[1] = torch.jit.script(network[1])
     model = as_model(network)
-    of_script, of_all = (weight_gradients(each, prepare(each, noise), 1) for each in (model, whole))
+    of_script, of_all = (weight_gradients(one, prepare(one, noise), 1) for one in (model, whole))
     assert list(of_script.by_layer) == ["0", "4"]
     assert of_script.total_norm == pytest.approx(of_all.total_norm, rel=1e-5)

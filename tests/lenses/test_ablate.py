@@ -12,9 +12,22 @@ import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.drawing.panels import GridPanel, TablePanel, TextPanel
 from hookviz.types import Model
+from tests.codegen.script_cases import RESNET, SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import Tiny, as_model, random_input, seeded
 from tests.odd_batches import ODD, Odd, alone, silenced
 from tests.pictures import picture
+
+SCRIPTS = (
+    ScriptCase(),
+    ScriptCase(
+        {"mode": "keep only", "channels": "1, 3-5", "downstream": "stage3.first.conv"},
+        SHAPESNET,
+    ),
+    ScriptCase({"mode": "scale", "channels": "0, 2", "factor": -1.5}, RESNET),
+    ScriptCase({"mode": "threshold", "limit": 0.3}, SHAPESNET),
+    ScriptCase({"mode": "threshold", "limit": 0.1, "channels": "0-9"}, SQUEEZENET),
+)
+
 
 close = partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6)
 

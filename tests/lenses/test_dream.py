@@ -5,8 +5,16 @@ from torch import nn
 import hookviz
 from hookviz.capturing.cache import Budget
 from hookviz.types import Model
+from tests.codegen.script_cases import LEVELS, NETWORKS, SQUEEZENET, ScriptCase
 from tests.networks import Tiny, as_model, random_input, seeded
 from tests.pictures import picture
+
+SCRIPTS = (
+    ScriptCase({"steps": 6}, NETWORKS, 1e-3, LEVELS),
+    ScriptCase(
+        {"steps": 6, "layer": "features.3", "rate": 2.0, "seed": 5}, SQUEEZENET, 1e-3, LEVELS
+    ),
+)
 
 
 def test_the_image_stays_and_the_layer_sees_more(tiny: Model) -> None:

@@ -18,8 +18,16 @@ from hookviz.drawing.panels import (
 )
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model, Pixels
+from tests.codegen.script_cases import CONVNEXT, SQUEEZENET, ScriptCase
 from tests.networks import as_model, random_input, seeded
 from tests.pictures import encoded, picture
+
+SCRIPTS = (
+    ScriptCase(),
+    ScriptCase({"pool": "flat", "images": ("photo.png", "other.png")}, SQUEEZENET),
+    ScriptCase({"layer": "features.1.0.block.3", "images": ("other.png",)}, CONVNEXT),
+)
+NOT_IN_SCRIPT = ("names",)  # the script has the files' own names, and no second one for one twice
 
 
 def panels(result: LensResult, kind: type[Panel]) -> list[Any]:

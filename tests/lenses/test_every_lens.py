@@ -136,7 +136,8 @@ def _growing(subject: Subject, *, switch: bool) -> LensOutput:
 
 def test_a_lens_may_hand_over_what_it_has_so_far() -> None:
     switch = Switch(name="switch", label="Switch", default=True)
-    lens = Lens("growing", "Growing", "What grows?", "It grows.", _growing, (switch,))
+    about = ("growing", "Growing", "What grows?", "It grows.")
+    lens = Lens(*about, _growing, (switch,), script=lambda _facts: ("", {}))
     model = as_model(seeded(Tiny))
     subject = Subject(model, inputs.prepare(model, picture()), None)
     so_far: list[LensResult] = []

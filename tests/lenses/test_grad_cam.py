@@ -13,8 +13,18 @@ import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, TextPanel
 from hookviz.explaining.cam import eigen_cam
 from hookviz.types import Preprocess
+from tests.codegen.script_cases import SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import Tiny, as_model, random_input, seeded
 from tests.pictures import picture
+
+SCRIPTS = (
+    ScriptCase(),
+    ScriptCase({"target": 1, "method": "Grad-CAM++"}, SQUEEZENET),
+    ScriptCase({"target": 1, "method": "LayerCAM"}, SHAPESNET),
+    ScriptCase({"method": "Eigen-CAM"}, SQUEEZENET),
+    ScriptCase({"method": "Score-CAM", "top": 12}, SHAPESNET, 1e-5),  # here a mask at a time
+)
+
 
 METHODS = ("Grad-CAM", "Grad-CAM++", "LayerCAM", "Eigen-CAM", "Score-CAM")
 LAYER = "stage2.second.conv"

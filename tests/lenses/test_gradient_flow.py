@@ -10,7 +10,16 @@ from torch.nn import functional as F
 import hookviz
 from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
 from hookviz.types import Model
+from tests.codegen.script_cases import RESNET, SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import Tiny, as_model, random_input, seeded
+
+SCRIPTS = (
+    ScriptCase(),
+    ScriptCase({"clipping": "by value", "limit": 1e-3, "target": 1}, SQUEEZENET),
+    ScriptCase({"clipping": "by value", "limit": 1e-4, "at": "layer2.0.conv1"}, RESNET),
+    ScriptCase({"clipping": "by norm", "limit": 1e-2, "at": "stage2.first.conv"}, SHAPESNET),
+    ScriptCase({"clipping": "by norm", "limit": 1e-2}, SHAPESNET, 1e-6),  # torch's is in float32
+)
 
 
 class InPlace(nn.Module):

@@ -7,8 +7,17 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, TextPanel
+from tests.codegen.script_cases import RESNET, SHAPESNET, ScriptCase
 from tests.networks import Tiny, as_model, random_input, seeded
 from tests.pictures import picture
+
+SCRIPTS = (
+    ScriptCase({"target": 2}),
+    ScriptCase({"layer": "stage1.first.conv", "of": "stage2.second.conv", "channel": 3}, SHAPESNET),
+    ScriptCase(
+        {"layer": "conv1", "of": "layer2.0.conv1", "channel": 1, "row": 2, "column": 3}, RESNET
+    ),
+)
 
 
 def texts(result: hookviz.LensResult, tone: str) -> str:

@@ -8,7 +8,14 @@ from hookviz.drawing.histogram import BINS
 from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model
+from tests.codegen.script_cases import CONVNEXT, SHAPESNET, ScriptCase
 from tests.networks import Tiny, as_model, random_input, seeded
+
+SCRIPTS = (
+    ScriptCase(),
+    ScriptCase({"layer": "stage2.second.conv"}, SHAPESNET),
+    ScriptCase(networks=CONVNEXT),
+)
 
 
 def texts(result: LensResult) -> tuple[TextPanel, TextPanel]:

@@ -11,7 +11,14 @@ import hookviz
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.panels import GridPanel, TablePanel, TextPanel
 from hookviz.lenses.contract.result import LensResult
+from tests.codegen.script_cases import RESNET, SQUEEZENET, ScriptCase
 from tests.networks import as_model, hook_count, random_input, seeded
+
+SCRIPTS = (
+    ScriptCase(),
+    ScriptCase({"layer": "layer2.1.relu", "call": 1}, RESNET),
+    ScriptCase({"layer": "features.1"}, SQUEEZENET),
+)
 
 
 class Leaf(nn.Module):
@@ -35,8 +42,8 @@ class Around(nn.Module):
         self.use = use
 
     def forward(self, images: Tensor) -> Any:
-        found: Tensor = self.conv(images)
-        return self.use(self.leaf, found)
+        features: Tensor = self.conv(images)
+        return self.use(self.leaf, features)
 
 
 def around(compute: Callable[..., Any], use: Callable[[nn.Module, Tensor], Any]) -> hookviz.Model:
@@ -68,17 +75,17 @@ def test_the_input_is_copied_before_an_in_place_layer_writes_over_it(
 ) -> None:
     result = look(tiny, "relu", call=call)
     weights = dict(tiny.network.named_parameters())
-    given = F.conv2d(random_input(3), weights["conv1.weight"], weights["conv1.bias"], padding=1)
+    values = F.conv2d(random_input(3), weights["conv1.weight"], weights["conv1.bias"], padding=1)
     if call:
-        given = F.conv2d(F.relu(given), weights["conv2.weight"], weights["conv2.bias"], stride=2)
-    given = given.detach()
-    torch.testing.assert_close(torch.tensor(result.values["input"]), given)
-    torch.testing.assert_close(torch.tensor(result.values["output"]), F.relu(given))
+        values = F.conv2d(F.relu(values), weights["conv2.weight"], weights["conv2.bias"], stride=2)
+    values = values.detach()
+    torch.testing.assert_close(torch.tensor(result.values["input"]), values)
+    torch.testing.assert_close(torch.tensor(result.values["output"]), F.relu(values))
     assert "It works in place" in text(result)
     low, *_, zeros = rows(result)["input"][1:]
     assert str(low).startswith("−")
     assert zeros == "0 %"
-    share = float((given < 0).float().mean())
+    share = float((values < 0).float().mean())
     assert f"{100 * share:.1f} % of the values come out changed" in text(result)
     assert rows(result)["output"][1] == "0"
     assert rows(result)["output"][4] == f"{100 * share:.1f} %"
@@ -87,13 +94,13 @@ def test_the_input_is_copied_before_an_in_place_layer_writes_over_it(
 
 def test_a_layer_without_weights_shares_its_colours(tiny: hookviz.Model) -> None:
     before, after = grids(look(tiny, "relu"))
-    given = random_input(3)
+    values = random_input(3)
     weights = dict(tiny.network.named_parameters())
-    given = F.conv2d(given, weights["conv1.weight"], weights["conv1.bias"], padding=1)[0]
-    passed = (given > 0).numpy()
+    values = F.conv2d(values, weights["conv1.weight"], weights["conv1.bias"], padding=1)[0]
+    passed = (values > 0).numpy()
     np.testing.assert_array_equal(before.levels[passed], after.levels[passed])
     assert len(set(after.levels[~passed])) == 1
-    assert before.limits.low[0] == -before.limits.high[0] == -float(given.abs().max())
+    assert before.limits.low[0] == -before.limits.high[0] == -float(values.abs().max())
     own = grids(look(tiny, "relu", scale="own"))[1]
     assert own.limits.low[0] == 0
 
@@ -107,14 +114,14 @@ def test_a_layer_with_weights_has_colours_of_its_own_on_each_side(tiny: hookviz.
 
 
 def test_values_that_are_all_the_same_share_nothing() -> None:
-    model = around(torch.zeros_like, lambda leaf, found: leaf(found))
+    model = around(torch.zeros_like, lambda leaf, features: leaf(features))
     before, after = grids(look(model))
     assert "Every value of this layer is 0" in after.legend
     assert before.limits.high[0] > 0
 
 
 def test_positive_values_run_from_the_lowest_to_the_highest_of_both() -> None:
-    model = around(lambda x: F.max_pool2d(x, 2), lambda leaf, found: leaf(found.exp()))
+    model = around(lambda x: F.max_pool2d(x, 2), lambda leaf, features: leaf(features.exp()))
     result = look(model)
     before, after = grids(result)
     low, high = result.values["input"].min(), result.values["input"].max()
@@ -222,15 +229,15 @@ def test_what_progress_raises_comes_out_as_it_is(tiny: hookviz.Model) -> None:
 
 def test_a_block_takes_in_and_puts_out_what_hooks_on_it_see() -> None:
     model = hookviz.load_model("shapesnet")
-    made = hookviz.prepare(model, random_input(3, 64))
+    model_input = hookviz.prepare(model, random_input(3, 64))
     seen: list[Tensor] = []
     block = model.network.get_submodule("stage2")
     handle = block.register_forward_hook(
         lambda _, inputs, output: seen.extend((inputs[0].clone(), output.clone()))
     )
     with torch.no_grad():
-        model.network(made.tensor)
+        model.network(model_input.tensor)
     handle.remove()
-    result = hookviz.run_lens("inputs", model, made, layer="stage2")
+    result = hookviz.run_lens("inputs", model, model_input, layer="stage2")
     np.testing.assert_array_equal(result.values["input"], seen[0])
     np.testing.assert_array_equal(result.values["output"], seen[1])

@@ -5,8 +5,20 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import TextPanel
+from tests.codegen.script_cases import RESNET, SHAPESNET, ScriptCase
 from tests.networks import as_model, random_input, seeded
 from tests.pictures import picture
+
+SCRIPTS = (  # here a point of the way at a time
+    ScriptCase({"steps": 5}, rounding=1e-5),
+    ScriptCase({"baseline": "grey", "target": 1, "steps": 4}, SHAPESNET, 1e-5),
+    ScriptCase(
+        {"layer": "layer2.0.conv1", "channel": 3, "steps": 4, "baseline": "blurred"},
+        RESNET,
+        1e-5,
+    ),
+)
+NOT_IN_SCRIPT = ("completeness_error",)  # itself a difference of the size of rounding
 
 
 def texts(result: hookviz.LensResult) -> str:
@@ -26,16 +38,16 @@ class Gate(nn.Module):
 
 
 def test_what_the_pixels_add_up_to_is_said() -> None:
-    given = torch.ones(1, 3, 16, 16)
+    image = torch.ones(1, 3, 16, 16)
     model = as_model(Gate())
-    result = hookviz.run_lens("integrated-gradients", model, given, steps=3)
+    result = hookviz.run_lens("integrated-gradients", model, image, steps=3)
     # on the way from 0 to 1 the gradient is 1 above 0.9 alone: none of the three points is there
     assert result.values["attribution"].sum() == 0
     assert float(result.values["completeness_error"]) == pytest.approx(1)
     assert "Not complete" in texts(result)
     assert "About 380 steps should bring that below 1 %" in texts(result)
     assert "Every pixel adds 0" in texts(result)
-    good = hookviz.run_lens("integrated-gradients", model, given, steps=380)
+    good = hookviz.run_lens("integrated-gradients", model, image, steps=380)
     assert float(good.values["completeness_error"]) < 0.01
     assert "Complete: together the pixels add" in texts(good)
     assert "It does not show why" in texts(good)

@@ -4,7 +4,13 @@ import pytest
 import hookviz
 from hookviz.drawing.panels import ImagePanel
 from hookviz.types import Model
+from tests.codegen.script_cases import LEVELS, NETWORKS, RESNET, ScriptCase
 from tests.pictures import picture
+
+SCRIPTS = (
+    ScriptCase({"steps": 6, "layers": 3}, NETWORKS, 1e-3, LEVELS),
+    ScriptCase({"steps": 6, "layer": "layer2", "smooth": 0.5, "seed": 3}, RESNET, 1e-3, LEVELS),
+)
 
 
 def test_layers_from_first_to_last(tiny: Model) -> None:

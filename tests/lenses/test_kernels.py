@@ -13,24 +13,32 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, TablePanel, TextPanel
 from hookviz.lenses.contract.result import LensResult
+from tests.codegen.script_cases import RESNET, SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import as_model, hook_count, random_input, seeded
+
+SCRIPTS = (
+    ScriptCase(),
+    ScriptCase({"show": "norm over inputs", "threshold": 0.3}, RESNET),
+    ScriptCase({"layer": "features.3.squeeze", "threshold": 0.2}, SQUEEZENET),
+    ScriptCase({"layer": "stage1.first.conv", "channel": 4, "threshold": 1.0}, SHAPESNET),
+)
 
 
 class Standardised(nn.Conv2d):
     """Brings its weights to mean 0 and deviation 1 in every pass."""
 
-    def forward(self, given: Tensor) -> Tensor:
+    def forward(self, batch: Tensor) -> Tensor:
         weight = self.weight - self.weight.mean((1, 2, 3), keepdim=True)
         weight /= weight.std((1, 2, 3), keepdim=True)
-        return F.conv2d(given, weight, None, padding=self.padding)
+        return F.conv2d(batch, weight, None, padding=self.padding)
 
 
 def weight_normed() -> nn.Module:
     conv = nn.Conv2d(3, 5, 3, bias=False)
-    made: nn.Module = nn.utils.parametrizations.weight_norm(conv)
+    normed: nn.Module = nn.utils.parametrizations.weight_norm(conv)
     with torch.no_grad():
-        made.get_parameter("parametrizations.weight.original0").mul_(3)
-    return made
+        normed.get_parameter("parametrizations.weight.original0").mul_(3)
+    return normed
 
 
 def weight_normed_by_a_hook() -> nn.Module:
@@ -62,14 +70,14 @@ def impulse_response(module: nn.Module) -> NDArray[np.float32]:
     assert isinstance(module, nn.Conv2d | nn.ConvTranspose2d)
     inputs, groups = module.in_channels, module.groups
     (tall, wide), (down, across) = module.kernel_size, module.dilation
-    found = torch.zeros(module.out_channels, inputs // groups, tall, wide)
+    kernels = torch.zeros(module.out_channels, inputs // groups, tall, wide)
     for channel in range(inputs):
         probe = torch.zeros(1, inputs, 12, 12)
         probe[0, channel, 6, 6] = 1
         with torch.no_grad():
             answer = module(probe)[0]
         own = range(module.out_channels // groups)
-        for k in (channel // (inputs // groups) * len(own) + place for place in own):
+        for k in (channel // (inputs // groups) * len(own) + index for index in own):
             at = answer[k].nonzero()
             top, left = at.min(0).values.tolist()
             if isinstance(module, nn.ConvTranspose2d):
@@ -85,8 +93,8 @@ def impulse_response(module: nn.Module) -> NDArray[np.float32]:
                 seen = answer[
                     k, top : top + tall * down : down, left : left + wide * across : across
                 ].flip(0, 1)
-            found[k, channel % (inputs // groups)] = seen
-    return found.numpy()
+            kernels[k, channel % (inputs // groups)] = seen
+    return kernels.numpy()
 
 
 def shifted(module: nn.Conv2d, channel: int, k: int, row: int, column: int) -> Tensor:
@@ -109,9 +117,9 @@ def look(module: nn.Module, side: int = 16, **chosen: Any) -> LensResult:
 @pytest.mark.parametrize("kind", LAYERS)
 def test_the_kernels_are_what_the_layer_answers_to_single_ones(kind: str) -> None:
     module = seeded(LAYERS[kind])
-    found = look(module).values
-    torch.testing.assert_close(found["kernels"], impulse_response(module), rtol=0, atol=1e-6)
-    np.testing.assert_array_equal(found["shown"], found["kernels"][:, 0])
+    values = look(module).values
+    torch.testing.assert_close(values["kernels"], impulse_response(module), rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(values["shown"], values["kernels"][:, 0])
 
 
 @pytest.mark.parametrize(
@@ -152,8 +160,8 @@ def test_near_duplicates_are_shown_side_by_side(planted: nn.Conv2d) -> None:
     grid = result.panels[-2]
     assert isinstance(grid, GridPanel)
     assert grid.grid.shape == (2, 3, 6)
-    place = result.values["pairs"].tolist().index([0, 3])
-    tile = grid.grid.levels[place].astype(int)
+    index = result.values["pairs"].tolist().index([0, 3])
+    tile = grid.grid.levels[index].astype(int)
     np.testing.assert_allclose(tile[:, :3] + tile[:, 3:], 252, atol=1)  # 126 is zero
     assert len(look(planted, threshold=1 - 1e-9).panels) == 5
     closest = look(seeded(lambda: nn.Conv2d(4, 7, 3)))
@@ -182,8 +190,8 @@ def test_pairs_are_found_in_a_layer_that_is_compared_in_parts() -> None:
     with torch.no_grad():
         conv.weight[1090] = conv.weight[700] * 2
         conv.weight[600] = -conv.weight[3]
-    found = look(conv, threshold=0.99999).values
-    assert sorted(found["pairs"].tolist()) == [[3, 600], [700, 1090]]
+    values = look(conv, threshold=0.99999).values
+    assert sorted(values["pairs"].tolist()) == [[3, 600], [700, 1090]]
 
 
 def test_without_near_duplicates_the_closest_pair_is_named() -> None:
@@ -255,8 +263,8 @@ def test_a_convolution_along_one_axis() -> None:
             self.conv = nn.Conv1d(3, 4, 5)
 
         def forward(self, images: Tensor) -> Tensor:
-            found: Tensor = self.conv(images.flatten(2))
-            return found
+            output: Tensor = self.conv(images.flatten(2))
+            return output
 
     network = seeded(Rows)
     values = hookviz.run_lens("kernels", as_model(network), random_input(0)).values
@@ -266,7 +274,7 @@ def test_a_convolution_along_one_axis() -> None:
 
 
 def test_the_values_are_copies(tiny: hookviz.Model) -> None:
-    found = hookviz.run_lens("kernels", tiny, random_input(0)).values
+    values = hookviz.run_lens("kernels", tiny, random_input(0)).values
     before = tiny.network.get_parameter("conv1.weight").clone()
-    found["kernels"][:] = 7
+    values["kernels"][:] = 7
     torch.testing.assert_close(tiny.network.get_parameter("conv1.weight"), before)

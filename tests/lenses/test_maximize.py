@@ -8,7 +8,57 @@ from hookviz.capturing.cache import Budget
 from hookviz.drawing.panels import ImagePanel
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model
+from tests.codegen.script_cases import (
+    FEW,
+    LEVELS,
+    NETWORKS,
+    RESNET,
+    SHAPESNET,
+    SQUEEZENET,
+    ScriptCase,
+)
 from tests.pictures import picture
+
+SCRIPTS = (
+    ScriptCase(FEW, NETWORKS, 1e-3, LEVELS),
+    ScriptCase(
+        FEW | {"of": "a class", "target": 2, "aim": "both", "beside_random": True},
+        SHAPESNET,
+        1e-3,
+        LEVELS,
+    ),
+    ScriptCase(
+        FEW | {"of": "classes with weights", "weights": "0, 2:-0.5", "space": "MACO"},
+        SQUEEZENET,
+        *(1e-3, LEVELS),
+    ),
+    ScriptCase(
+        FEW
+        | {"of": "channels side by side", "layer": "stage2.second.conv", "channels": "1, 3-5"}
+        | {"penalty": "total variation", "aim": "what silences it", "steady": False},
+        SHAPESNET,
+        *(1e-3, LEVELS),
+    ),
+    ScriptCase(
+        FEW
+        | {"of": "channels with weights", "layer": "layer2.0.conv1", "weights": "12, 80:-1"}
+        | {"row": 2, "column": 3, "pictures": 3, "seed": 7, "penalty": "L2", "strength": 2.0},
+        RESNET,
+        *(1e-3, LEVELS),
+    ),
+    ScriptCase(
+        FEW | {"layer": "head", "row": 0, "column": 0, "space": "MACO", "pictures": 2},
+        SHAPESNET,
+        *(1e-3, LEVELS),
+    ),
+)
+NOT_IN_SCRIPT = (
+    "random_pictures",
+    "random_values",
+    "random_history",
+    "random_noise",
+)  # of other weights
+
 
 SHORT: dict[str, Any] = {"steps": 6, "side": 32}
 

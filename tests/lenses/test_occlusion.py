@@ -7,8 +7,27 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.drawing.panels import GridPanel, ImagePanel, TextPanel
 from hookviz.errors import SettingError
+from tests.codegen.script_cases import SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import as_model, random_input
 from tests.pictures import picture
+
+SCRIPTS = (  # here a square at a time
+    ScriptCase({"window": 20, "stride": 16}, rounding=1e-4),
+    ScriptCase({"baseline": "blurred", "target": 1, "stride": 30}, SHAPESNET, 1e-4),
+    ScriptCase(
+        {
+            "layer": "features.3.expand1x1",
+            "channel": 5,
+            "row": 3,
+            "column": 2,
+            "baseline": "black",
+            "window": 24,
+            "stride": 20,
+        },
+        SQUEEZENET,
+        1e-4,
+    ),
+)
 
 
 def texts(result: hookviz.LensResult) -> str:
@@ -28,9 +47,9 @@ class Corner(nn.Module):
 
 
 def test_what_it_is_least_without_is_said_and_framed() -> None:
-    given = random_input(0)
-    given[0, 0, 2, 12] = 4.0
-    result = hookviz.run_lens("occlusion", as_model(Corner()), given, window=4, stride=4)
+    image = random_input(0)
+    image[0, 0, 2, 12] = 4.0
+    result = hookviz.run_lens("occlusion", as_model(Corner()), image, window=4, stride=4)
     assert (
         "Whole, the score of class 0 is 4.00; it is least, 0, without rows 0 to 3 and columns 12"
         in (texts(result))
@@ -51,9 +70,9 @@ def test_what_it_is_least_without_is_said_and_framed() -> None:
 
 
 def test_a_part_that_only_helps_by_being_hidden() -> None:
-    given = random_input(0)
-    given[0, 0, 2, 12] = -4.0
-    result = hookviz.run_lens("occlusion", as_model(Corner()), given, window=4, stride=4)
+    image = random_input(0)
+    image[0, 0, 2, 12] = -4.0
+    result = hookviz.run_lens("occlusion", as_model(Corner()), image, window=4, stride=4)
     assert "no part makes it less by being hidden" in texts(result)
     assert float(result.values["map"].min()) == -4
 
@@ -62,8 +81,8 @@ def test_the_size_of_the_square_follows_the_input(tiny: hookviz.Model) -> None:
     result = hookviz.run_lens("occlusion", tiny, picture())
     assert (result.chosen["window"], result.chosen["stride"]) == (2, 2)
     large = hookviz.load_model("shapesnet")
-    made = hookviz.prepare(large, picture(), size=140)
-    result = hookviz.run_lens("occlusion", large, made)
+    model_input = hookviz.prepare(large, picture(), size=140)
+    result = hookviz.run_lens("occlusion", large, model_input)
     assert (result.chosen["window"], result.chosen["stride"]) == (20, 14)
 
 
@@ -89,14 +108,14 @@ def test_what_cannot_be_is_refused(tiny: hookviz.Model, chosen: dict[str, Any], 
 
 
 def test_it_tells_how_far_it_is_and_can_be_stopped_at_any_time(tiny: hookviz.Model) -> None:
-    told: list[float] = []
-    hookviz.run_lens("occlusion", tiny, picture(), progress=told.append, window=4)
-    assert told == sorted(told)
+    shares: list[float] = []
+    hookviz.run_lens("occlusion", tiny, picture(), progress=shares.append, window=4)
+    assert shares == sorted(shares)
 
     class Stopped(BaseException):
         pass
 
-    for after in range(0, len(told), 3):
+    for after in range(0, len(shares), 3):
         left = iter(range(after))
 
         def stop(share: float, left: Any = left) -> None:

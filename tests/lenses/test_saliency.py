@@ -10,8 +10,21 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import ImagePanel, TextPanel
+from tests.codegen.script_cases import SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import as_model, random_input, seeded
 from tests.pictures import picture
+
+SCRIPTS = (
+    ScriptCase(),
+    ScriptCase({"method": "input × gradient", "target": 1}, SHAPESNET),
+    ScriptCase({"beside_random": True}, SHAPESNET),
+    ScriptCase({"method": "SmoothGrad", "samples": 3, "noise": 0.2}, SQUEEZENET),
+    ScriptCase({"method": "guided backpropagation"}),
+    ScriptCase({"layer": "features.3.expand1x1", "channel": 5}, SQUEEZENET),
+    ScriptCase({"layer": "stage1.first.conv", "channel": 7, "method": "SmoothGrad"}, SHAPESNET),
+)
+NOT_IN_SCRIPT = ("random_map", "rank_correlation")  # of other weights
+
 
 METHODS = ("gradient", "input × gradient", "SmoothGrad", "guided backpropagation")
 
@@ -29,8 +42,8 @@ def test_it_agrees_with_captum(method: str) -> None:
     import captum.attr  # noqa: PLC0415
 
     model = hookviz.load_model("shapesnet")
-    made = hookviz.prepare(model, picture(), size=64)
-    result = hookviz.run_lens("saliency", model, made, method=method, target=2)
+    model_input = hookviz.prepare(model, picture(), size=64)
+    result = hookviz.run_lens("saliency", model, model_input, method=method, target=2)
     kind = {
         "gradient": captum.attr.Saliency,
         "input × gradient": captum.attr.InputXGradient,
@@ -38,9 +51,9 @@ def test_it_agrees_with_captum(method: str) -> None:
     }[method]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # captum says that it sets hooks
-        given = made.tensor.clone().requires_grad_()
+        image = model_input.tensor.clone().requires_grad_()
         options = {"abs": False} if method == "gradient" else {}
-        theirs = kind(model.network).attribute(given, target=2, **options)[0].detach().numpy()
+        theirs = kind(model.network).attribute(image, target=2, **options)[0].detach().numpy()
     atol = 1e-5 * np.abs(theirs).max()
     np.testing.assert_allclose(result.values["attribution"], theirs, rtol=1e-3, atol=atol)
     expected = theirs.sum(0) if method == "input × gradient" else np.abs(theirs).max(0)
@@ -61,16 +74,16 @@ class Linear(nn.Module):
 
 def test_of_a_linear_network_every_method_gives_the_weights() -> None:
     network = seeded(Linear)
-    given = random_input(1, 8)
+    image = random_input(1, 8)
     weights = network.conv.weight[1].detach()
     for method in METHODS:
-        result = hookviz.run_lens("saliency", as_model(network), given, method=method, target=1)
-        expected = weights * given[0] if method == "input × gradient" else weights
+        result = hookviz.run_lens("saliency", as_model(network), image, method=method, target=1)
+        expected = weights * image[0] if method == "input × gradient" else weights
         np.testing.assert_allclose(result.values["attribution"], expected, rtol=1e-4, atol=1e-7)
-    result = hookviz.run_lens("saliency", as_model(network), given, method="input × gradient")
+    result = hookviz.run_lens("saliency", as_model(network), image, method="input × gradient")
     score, bias = float(result.values["value"]), network.conv.bias
     assert bias is not None
-    top = int(network(given).argmax())
+    top = int(network(image).argmax())
     assert result.values["map"].sum() == pytest.approx(score - float(bias[top].detach()), abs=1e-5)
 
 
@@ -87,33 +100,33 @@ class Step(nn.Module):
 
 
 def test_smoothgrad_is_the_mean_over_noise_of_the_stated_size() -> None:
-    given = torch.full((1, 1, 16, 16), 0.5)
-    given[0, 0, 0, 0] = 2.5  # the input's range is then 2, and the noise 0.25 × 2
+    image = torch.full((1, 1, 16, 16), 0.5)
+    image[0, 0, 0, 0] = 2.5  # the input's range is then 2, and the noise 0.25 × 2
     result = hookviz.run_lens(
         "saliency",
         as_model(Step()),
-        given,
+        image,
         method="SmoothGrad",
         target=0,
         samples=50,
         noise=0.25,
     )
     # P(0.5 + 0.5 z > 0) = Φ(1), with a standard error of 0.0033 over 255 pixels × 50 copies
-    found = result.values["map"].flatten()[1:].mean()
-    assert found == pytest.approx(0.5 * (1 + math.erf(1 / math.sqrt(2))), abs=0.012)
+    mean = result.values["map"].flatten()[1:].mean()
+    assert mean == pytest.approx(0.5 * (1 + math.erf(1 / math.sqrt(2))), abs=0.012)
     still = hookviz.run_lens(
-        "saliency", as_model(Step()), given, method="SmoothGrad", target=0, samples=2, noise=0.0
+        "saliency", as_model(Step()), image, method="SmoothGrad", target=0, samples=2, noise=0.0
     )
     np.testing.assert_array_equal(still.values["map"], np.ones((16, 16)))
 
 
 def test_smoothgrad_tells_and_can_be_cancelled(tiny: hookviz.Model) -> None:
-    told: list[float] = []
+    reported: list[float] = []
     chosen: dict[str, Any] = {"method": "SmoothGrad", "samples": 5}
-    hookviz.run_lens("saliency", tiny, picture(), progress=told.append, **chosen)
-    assert told == sorted(told)
-    assert len(told) == 6 * (4 + 1)  # two conv layers, there and back, and the end of a copy
-    assert told[-1] == 1
+    hookviz.run_lens("saliency", tiny, picture(), progress=reported.append, **chosen)
+    assert reported == sorted(reported)
+    assert len(reported) == 6 * (4 + 1)  # two conv layers, there and back, and the end of a copy
+    assert reported[-1] == 1
 
     class Cancelled(BaseException):
         pass
@@ -193,8 +206,8 @@ def test_grey_inputs_and_networks_without_convolutions() -> None:
             return scores
 
     network = seeded(Perceptron)
-    given = random_input(0, 8)[:, :1]
-    result = hookviz.run_lens("saliency", as_model(network), given, target=2)
+    image = random_input(0, 8)[:, :1]
+    result = hookviz.run_lens("saliency", as_model(network), image, target=2)
     expected = network.head.weight[2].detach().abs().view(8, 8)
     np.testing.assert_allclose(result.values["map"], expected, rtol=1e-6)
 

@@ -9,7 +9,14 @@ from torch import nn
 
 import hookviz
 from hookviz.drawing.panels import TablePanel, TextPanel
+from tests.codegen.script_cases import CONVNEXT, RESNET, ScriptCase
 from tests.networks import as_model, random_input, seeded
+
+SCRIPTS = (
+    ScriptCase(),
+    ScriptCase({"layers": "convolutions"}, RESNET),
+    ScriptCase(networks=CONVNEXT),
+)
 
 
 @pytest.mark.parametrize(

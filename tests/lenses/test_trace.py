@@ -11,8 +11,13 @@ from torch import Tensor, fx, nn
 import hookviz
 from hookviz.drawing.panels import ChartPanel, ImagePanel, TextPanel, TreePanel
 from hookviz.lenses.contract.result import LensResult
+from tests.codegen.script_cases import CONVNEXT, ScriptCase
 from tests.networks import as_model, hook_count, random_input, seeded
 from tests.tally import Tally
+
+SCRIPTS = (ScriptCase(), ScriptCase(networks=CONVNEXT))
+NOT_IN_SCRIPT = ("seconds",)  # no two passes take the same time
+
 
 Edges = list[tuple[int, int]]
 CALL, STEPS, FROM, MILLISECONDS, TIME, MEMORY = 2, 3, 4, 7, 8, 10  # columns of the table
@@ -28,9 +33,9 @@ def edges(result: LensResult) -> Edges:
 
 
 def tree(result: LensResult) -> TreePanel:
-    found = result.panels[1]
-    assert isinstance(found, TreePanel)
-    return found
+    panel = result.panels[1]
+    assert isinstance(panel, TreePanel)
+    return panel
 
 
 def steps(result: LensResult) -> list[tuple[str | int | float, ...]]:
@@ -111,18 +116,18 @@ def by_fx(network: nn.Module) -> tuple[list[str], Edges]:
     """The calls of a network and the edges between them, from torch.fx's symbolic trace."""
     sources: dict[fx.Node, set[int]] = {}
     names: list[str] = []
-    found: Edges = []
+    edges: Edges = []
     for node in Leaves().trace(network).nodes:
         if node.op == "placeholder":
             sources[node] = {0}
             continue
-        given: set[int] = set().union(*(sources[part] for part in node.all_input_nodes))
+        origins: set[int] = set().union(*(sources[part] for part in node.all_input_nodes))
         if node.op == "call_module":
             names.append(str(node.target))
-            found += [(source, len(names)) for source in sorted(given)]
-            given = {len(names)}
-        sources[node] = given
-    return names, found
+            edges += [(source, len(names)) for source in sorted(origins)]
+            origins = {len(names)}
+        sources[node] = origins
+    return names, edges
 
 
 @pytest.mark.parametrize(
@@ -182,12 +187,12 @@ def test_functions_between_layers_join_what_they_are_given(
 
 def test_writing_into_a_tensor_adds_to_where_it_comes_from() -> None:
     def compute(network: Convs, images: Tensor) -> Any:
-        found = network.a(images)
+        features = network.a(images)
         other = network.b(network.a(images))
-        found[:, :2] = other[:, 2:]
+        features[:, :2] = other[:, 2:]
         other += 1
-        sums = torch.empty_like(found)
-        torch.add(found, 1, out=sums)
+        sums = torch.empty_like(features)
+        torch.add(features, 1, out=sums)
         return network.c(sums)
 
     assert edges(look(seeded(lambda: Convs(compute)))) == [(0, 1), (0, 2), (2, 3), (1, 4), (3, 4)]
@@ -198,11 +203,11 @@ SEEN = Tally()  # what a function closes over is copied with its network, and th
 
 def test_an_identity_changes_nothing_of_what_a_pass_computes() -> None:
     def compute(network: Convs, images: Tensor) -> Any:
-        found = network.a(images)
-        again = network.same(found)
+        features = network.a(images)
+        again = network.same(features)
         again += 1  # also seen through the other name
-        SEEN.append(found.clone())
-        return network.b(found)
+        SEEN.append(features.clone())
+        return network.b(features)
 
     model = as_model(seeded(lambda: Convs(compute)))
     hookviz.list_layers(model, input_shape=(3, 16, 16))
@@ -231,10 +236,10 @@ def test_a_slow_layer_is_the_slowest() -> None:
     class Slow(nn.Module):
         passes = Tally()
 
-        def forward(self, given: Tensor) -> Tensor:
+        def forward(self, batch: Tensor) -> Tensor:
             self.passes.append(1)  # one pass is slower than the others: no matter
             time.sleep(0.2 if len(self.passes) == 2 else 0.03)
-            return given + 1
+            return batch + 1
 
     model = as_model(nn.Sequential(nn.Conv2d(3, 2, 1), Slow(), nn.ReLU()))
     hookviz.list_layers(model, input_shape=(3, 16, 16))
@@ -257,9 +262,9 @@ def test_blocks_have_the_cost_of_their_steps_and_their_shapes_are_a_hook_s() -> 
     model = hookviz.load_model("resnet18", "random")
     result = look(model, side=64)
     rows, depths = tree(result).rows, tree(result).depths
-    every = dict(model.network.named_modules())
-    leaves = [name for name, module in every.items() if not any(module.children())]
-    assert {str(row[0]).partition("#")[0] for row in rows} == every.keys() - {""}
+    modules = dict(model.network.named_modules())
+    leaves = [name for name, module in modules.items() if not any(module.children())]
+    assert {str(row[0]).partition("#")[0] for row in rows} == modules.keys() - {""}
     for row, depth in zip(rows, depths, strict=True):
         assert depth == str(row[0]).count(".")
     seen: dict[str, tuple[str, str]] = {}
@@ -271,7 +276,7 @@ def test_blocks_have_the_cost_of_their_steps_and_their_shapes_are_a_hook_s() -> 
         return hook
 
     network = hookviz.load_model("resnet18", "random").network
-    blocks = [name for name in every if name and name not in leaves]
+    blocks = [name for name in modules if name and name not in leaves]
     handles = [network.get_submodule(name).register_forward_hook(keep(name)) for name in blocks]
     with torch.no_grad():
         network(random_input(5, 64))

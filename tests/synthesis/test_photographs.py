@@ -20,13 +20,15 @@ def test_the_factor_has_the_colours_of_the_photographs_in_the_box() -> None:
 
 
 def test_plain_and_back() -> None:
+    colours = photographs.colour_factor()
     given = torch.from_numpy(np.array(picture())).movedim(-1, 0)[None] / 255
-    back = photographs.to_pictures(photographs.to_plain(given))
+    back = photographs.to_pictures(photographs.to_plain(given, colours), colours)
     torch.testing.assert_close(back, given.clamp(0.02, 0.98), rtol=0, atol=1e-4)
     grey = torch.zeros(1, 1, 4, 4)
-    assert torch.equal(photographs.to_pictures(grey), torch.full_like(grey, 0.5))
+    assert torch.equal(photographs.to_pictures(grey, colours), torch.full_like(grey, 0.5))
     shades = torch.linspace(0.1, 0.9, 16).reshape(1, 1, 4, 4)
-    torch.testing.assert_close(photographs.to_pictures(photographs.to_plain(shades)), shades)
+    back = photographs.to_pictures(photographs.to_plain(shades, colours), colours)
+    torch.testing.assert_close(back, shades)
 
 
 def test_low_frequencies_are_the_strong_ones() -> None:

@@ -20,11 +20,11 @@ def backward(network: nn.Module, scale: float = 1.0, seed: int = 0) -> dict[str,
     """The gradients of a loss, by parameter."""
     loss = nn.functional.cross_entropy(network(random_input(seed)) * scale, torch.tensor([2]))
     loss.backward()  # type: ignore[no-untyped-call]
-    found = {}
+    gradients = {}
     for name, parameter in network.named_parameters():
         assert parameter.grad is not None
-        found[name] = parameter.grad
-    return found
+        gradients[name] = parameter.grad
+    return gradients
 
 
 def hooks_on_parameters(network: nn.Module) -> int:
@@ -88,8 +88,10 @@ def test_other_peoples_hooks_stay(network: nn.Module) -> None:
 def test_each_backward_pass_is_clipped_by_itself(network: nn.Module) -> None:
     with clip_gradients(network, 1e-5):
         backward(network)
-        found = backward(network)
-    assert max(float(gradient.abs().max()) for gradient in found.values()) == pytest.approx(2e-5)
+        gradients = backward(network)
+    assert max(float(gradient.abs().max()) for gradient in gradients.values()) == pytest.approx(
+        2e-5
+    )
 
 
 def test_a_parameter_used_twice_is_clipped_once_as_a_whole() -> None:
@@ -188,8 +190,8 @@ def test_what_flows_through_a_layer_is_clipped_and_all_upstream_feels_it(
     assert not torch.equal(clipped, gradient)
     (expected,) = torch.autograd.grad(tensor, network.conv1.weight, clipped)
     with clip_gradients(network, at=at, layers="conv2", **limits):
-        found = backward(network)
-    torch.testing.assert_close(found["conv1.weight"], expected, rtol=1e-5, atol=0)
+        gradients = backward(network)
+    torch.testing.assert_close(gradients["conv1.weight"], expected, rtol=1e-5, atol=0)
 
 
 def test_a_place_that_is_none_is_refused(network: nn.Module) -> None:

@@ -157,8 +157,8 @@ class Norm(nn.LayerNorm):
 
 
 class Turn(nn.Module):
-    def forward(self, given: Tensor) -> Tensor:
-        return given.transpose(1, 2)
+    def forward(self, batch: Tensor) -> Tensor:
+        return batch.transpose(1, 2)
 
 
 VALUES = torch.rand(5, 3, 4, generator=torch.Generator().manual_seed(2)) + 0.5
@@ -166,7 +166,7 @@ MAPS = torch.rand(5, 4, 4, 4, generator=torch.Generator().manual_seed(2)) + 0.5
 
 
 @pytest.mark.parametrize(
-    ("network", "given", "dead"),
+    ("network", "batch", "dead"),
     [
         # Tokens, (N, L, C): the last axis, also where there are as many tokens as channels.
         (nn.Sequential(half_dead(nn.Linear(4, 4)), nn.ReLU()), VALUES, [0.5, 0.5]),
@@ -187,10 +187,10 @@ MAPS = torch.rand(5, 4, 4, 4, generator=torch.Generator().manual_seed(2)) + 0.5
     ],
 )
 def test_dead_units_are_counted_along_the_axis_of_channels(
-    network: nn.Module, given: Tensor, dead: list[float | None]
+    network: nn.Module, batch: Tensor, dead: list[float | None]
 ) -> None:
     with hookviz.record(network) as log:
-        network(given).sum().backward()
+        network(batch).sum().backward()
     assert [row.dead for row in log.rows] == dead
 
 
@@ -208,9 +208,9 @@ def test_a_recurrent_layer_and_attention_have_the_units_of_what_they_put_out_fir
             self.rnn = nn.GRU(4, 6, batch_first=True, bidirectional=True)
             self.attention = nn.MultiheadAttention(12, 1, batch_first=True)
 
-        def forward(self, given: Tensor) -> Tensor:
-            found = self.rnn(given)[0]
-            total: Tensor = self.attention(found, found, found)[0]
+        def forward(self, batch: Tensor) -> Tensor:
+            features = self.rnn(batch)[0]
+            total: Tensor = self.attention(features, features, features)[0]
             return total
 
     network = seeded(Both)
@@ -226,18 +226,18 @@ def test_a_recurrent_layer_and_attention_have_the_units_of_what_they_put_out_fir
 def test_a_validation_is_no_part_of_the_step_before_it(without: Any, *, whole: bool) -> None:
     network = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
     other = copy.deepcopy(network)
-    given = torch.tensor([[1.0, 2.0, 3.0]])
+    batch = torch.tensor([[1.0, 2.0, 3.0]])
     with hookviz.record(network) as log:
         for _ in range(2):
-            network(given).sum().backward()
+            network(batch).sum().backward()
             with without():
-                (network if whole else network[0])(given * 1000)
+                (network if whole else network[0])(batch * 1000)
         with without():
-            network(given * 1000)
-        network(given)
+            network(batch * 1000)
+        network(batch)
         with without():  # before the step's backward pass
-            network(given * 1000)
-    output = other[0](given)
+            network(batch * 1000)
+    output = other[0](batch)
     assert {row.step for row in log.rows} == {0, 1, 2}
     for row in log.rows:
         expected = output if row.layer == "0" else output.relu()
@@ -246,7 +246,7 @@ def test_a_validation_is_no_part_of_the_step_before_it(without: Any, *, whole: b
 
 
 def test_a_validation_in_another_thread_is_no_part_of_the_step() -> None:
-    given = torch.tensor([[1.0, 2.0, 3.0]])
+    batch = torch.tensor([[1.0, 2.0, 3.0]])
 
     class Waits(nn.Module):
         def forward(self, values: Tensor) -> Tensor:
@@ -258,13 +258,13 @@ def test_a_validation_in_another_thread_is_no_part_of_the_step() -> None:
 
     def validate() -> None:
         with torch.no_grad():
-            network(given * 1000)
+            network(batch * 1000)
 
     network = nn.Sequential(nn.Linear(3, 3), Waits(), nn.ReLU())
     with hookviz.record(network, layers="0") as log:
-        network(given).sum().backward()
+        network(batch).sum().backward()
     (row,) = log.rows
-    assert row.mean == pytest.approx(network[0](given).mean().item())
+    assert row.mean == pytest.approx(network[0](batch).mean().item())
 
 
 def test_what_a_training_pass_computes_without_gradients_is_of_the_step() -> None:
@@ -274,22 +274,22 @@ def test_what_a_training_pass_computes_without_gradients_is_of_the_step() -> Non
             self.backbone = nn.Linear(3, 3)
             self.head = nn.Linear(3, 2)
 
-        def forward(self, given: Tensor) -> Tensor:
+        def forward(self, batch: Tensor) -> Tensor:
             with torch.no_grad():
-                found = self.backbone(given)
-            scores: Tensor = self.head(found)
+                features = self.backbone(batch)
+            scores: Tensor = self.head(features)
             return scores
 
     network = seeded(Frozen)
-    given = torch.ones(2, 3)
+    batch = torch.ones(2, 3)
     with hookviz.record(network) as log:
         for _ in range(2):
             with pytest.raises(RuntimeError):
-                network(given[:, :2])
-        network(given).sum().backward()
+                network(batch[:, :2])
+        network(batch).sum().backward()
         with torch.no_grad(), pytest.raises(RuntimeError):
-            network(given[:, :2])
-    assert log.rows[0].mean == pytest.approx(network.backbone(given).mean().item())
+            network(batch[:, :2])
+    assert log.rows[0].mean == pytest.approx(network.backbone(batch).mean().item())
 
 
 def test_a_pass_that_began_before_the_block_ends_as_it_would() -> None:
@@ -298,9 +298,9 @@ def test_a_pass_that_began_before_the_block_ends_as_it_would() -> None:
             super().__init__()
             self.inner = nn.Linear(3, 2)
 
-        def forward(self, given: Tensor) -> Tensor:
+        def forward(self, batch: Tensor) -> Tensor:
             block.__enter__()
-            scores: Tensor = self.inner(given)
+            scores: Tensor = self.inner(batch)
             return scores
 
     network = Opens()

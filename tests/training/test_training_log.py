@@ -101,8 +101,8 @@ def test_a_steady_run_has_nothing_that_stands_out() -> None:
 def test_what_stands_out_is_named_with_its_step(
     values: list[float], kind: str, step: int, usual: float | None
 ) -> None:
-    found = log_of(first=values, last=steady(len(values))).findings()
-    about = [each for each in found if each.layer == "first" and each.kind == kind]
+    findings = log_of(first=values, last=steady(len(values))).findings()
+    about = [finding for finding in findings if finding.layer == "first" and finding.kind == kind]
     assert len(about) == 1
     assert about[0].step == step
     if usual is not None:
@@ -118,8 +118,8 @@ def test_the_z_score_is_that_of_the_formula() -> None:
     for z, count in ((6.05, 1), (5.95, 0)):
         value = 10 ** (float(np.median(logs)) + z * spread / 0.6745)
         assert value > 3 * 10 ** float(np.median(logs))
-        found = log_of(first=[*values, value], other=[value] * 21).findings()
-        assert sum(each.kind == "jump" for each in found) == count
+        findings = log_of(first=[*values, value], other=[value] * 21).findings()
+        assert sum(finding.kind == "jump" for finding in findings) == count
 
 
 def test_every_number_goes_to_a_writer() -> None:
@@ -136,8 +136,8 @@ def test_every_number_goes_to_a_writer() -> None:
 
 
 def test_a_finding_is_a_sentence() -> None:
-    found = TrainingFinding("vanishing", 120, "conv1", "gradient_norm", 3.21e-9, 0.4)
-    assert str(found) == (
+    finding = TrainingFinding("vanishing", 120, "conv1", "gradient_norm", 3.21e-9, 0.4)
+    assert str(finding) == (
         "conv1, step 120: vanishing, norm of the gradient 3.21×10⁻⁹; the largest of that step is "
         "0.400."
     )

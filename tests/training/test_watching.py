@@ -33,15 +33,15 @@ class BadBackward(torch.autograd.Function):
     """The identity, whose gradient is NaN or infinite in one place."""
 
     @staticmethod
-    def forward(ctx: Any, given: Tensor, bad: float) -> Tensor:
+    def forward(ctx: Any, batch: Tensor, bad: float) -> Tensor:
         ctx.bad = bad
-        return given.clone()
+        return batch.clone()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        found = gradients[0].clone()
-        found.view(-1)[0] = ctx.bad
-        return found, None
+        gradient = gradients[0].clone()
+        gradient.view(-1)[0] = ctx.bad
+        return gradient, None
 
 
 class Between(nn.Module):
@@ -49,17 +49,17 @@ class Between(nn.Module):
         super().__init__()
         self.bad = bad
 
-    def forward(self, given: Tensor) -> Tensor:
-        found: Tensor = BadBackward.apply(given, self.bad)
-        return found
+    def forward(self, batch: Tensor) -> Tensor:
+        output: Tensor = BadBackward.apply(batch, self.bad)
+        return output
 
 
 def test_training_is_the_same_as_without(network: Tiny) -> None:
     other = copy.deepcopy(network)
-    with watch(network) as found:
+    with watch(network) as bad_tensors:
         for seed in range(2):
             back(loss_of(network, seed))
-    assert found == []
+    assert bad_tensors == []
     for seed in range(2):
         back(loss_of(other, seed))
     for ours, theirs in zip(network.parameters(), other.parameters(), strict=True):
@@ -76,12 +76,12 @@ def test_a_bad_bias_is_found_where_it_is(network: Tiny, values: list[float], kin
     with watch(network):
         loss_of(network)
         with torch.no_grad():
-            for place, value in enumerate(values):
-                network.conv2.bias[place] = value  # type: ignore[index]
+            for channel, value in enumerate(values):
+                network.conv2.bias[channel] = value  # type: ignore[index]
         with pytest.raises(BadTensorError) as caught:
             loss_of(network)
-    found = BadTensor("conv2", 1, "forward", kind, "output", (1, 6, 7, 7))
-    assert caught.value.found == found
+    bad = BadTensor("conv2", 1, "forward", kind, "output", (1, 6, 7, 7))
+    assert caught.value.found == bad
     assert isinstance(caught.value, hookviz.HookVizError)
     for part in (
         "output of conv2",
@@ -95,13 +95,13 @@ def test_a_bad_bias_is_found_where_it_is(network: Tiny, values: list[float], kin
 
 def test_a_module_that_runs_twice_is_found_by_its_call() -> None:
     class Grows(nn.Module):
-        def forward(self, given: Tensor) -> Tensor:
-            return given * 1e30
+        def forward(self, batch: Tensor) -> Tensor:
+            return batch * 1e30
 
     grows = Grows()
-    with watch(nn.Sequential(grows, nn.Tanh(), grows, grows), record=True) as found:
+    with watch(nn.Sequential(grows, nn.Tanh(), grows, grows), record=True) as bad_tensors:
         nn.Sequential(grows, nn.Tanh(), grows, grows)(torch.ones(1, 3))
-    assert found == [BadTensor("0", 2, "forward", "inf", "output", (1, 3))]
+    assert bad_tensors == [BadTensor("0", 2, "forward", "inf", "output", (1, 3))]
 
 
 @pytest.mark.parametrize(("bad", "kind"), [(torch.nan, "nan"), (-torch.inf, "inf")])
@@ -121,9 +121,9 @@ def test_a_bad_gradient_is_found_at_the_output_it_belongs_to(
 
 def test_in_place_layers_have_the_gradient_of_what_they_overwrite(network: Tiny) -> None:
     chain = nn.Sequential(network.conv1, Between(torch.nan), nn.ReLU(inplace=True))
-    with watch(chain, record=True) as found:
+    with watch(chain, record=True) as bad_tensors:
         back(chain(random_input(0)).sum())
-    assert [(each.layer, each.phase, each.tensor) for each in found] == [
+    assert [(each.layer, each.phase, each.tensor) for each in bad_tensors] == [
         ("0", "backward", "output"),
         ("0", "backward", "weight"),
         ("0", "backward", "bias"),
@@ -148,8 +148,8 @@ def test_what_a_container_computes_by_itself_is_seen() -> None:
             super().__init__()
             self.inner = nn.Identity()
 
-        def forward(self, given: Tensor) -> dict[str, Any]:
-            return {"fine": self.inner(given), "bad": [given.clone(), given.log()], "count": 3}
+        def forward(self, batch: Tensor) -> dict[str, Any]:
+            return {"fine": self.inner(batch), "bad": [batch.clone(), batch.log()], "count": 3}
 
     model = Root()
     with pytest.raises(BadTensorError) as caught, watch(model):
@@ -161,14 +161,14 @@ def test_what_a_container_computes_by_itself_is_seen() -> None:
 def test_recording_goes_on_and_says_each_thing_once(network: Tiny) -> None:
     with torch.no_grad():
         network.conv1.weight[0] = torch.nan
-    with watch(network, record=True) as found:
+    with watch(network, record=True) as bad_tensors:
         for seed in range(3):
             back(loss_of(network, seed))
-    forward = [each.layer for each in found if each.phase == "forward"]
+    forward = [each.layer for each in bad_tensors if each.phase == "forward"]
     assert forward == ["conv1", "relu", "conv2", "head"]  # the model itself gives what head gave
-    assert found[0] == BadTensor("conv1", 0, "forward", "nan", "output", (1, 4, 16, 16))
-    assert len(found) == len({(each.layer, each.phase, each.tensor) for each in found})
-    assert {each.tensor for each in found if each.phase == "backward"} == {
+    assert bad_tensors[0] == BadTensor("conv1", 0, "forward", "nan", "output", (1, 4, 16, 16))
+    assert len(bad_tensors) == len({(each.layer, each.phase, each.tensor) for each in bad_tensors})
+    assert {each.tensor for each in bad_tensors if each.phase == "backward"} == {
         *("output", "weight", "bias")
     }
 
@@ -220,40 +220,40 @@ def test_no_tensor_and_no_handle_is_kept_alive(network: Tiny) -> None:
 
 def test_several_graphs_wait_for_their_backward_pass(network: Tiny) -> None:
     chain = nn.Sequential(network, Between(torch.nan))
-    with watch(chain, record=True) as found:
+    with watch(chain, record=True) as bad_tensors:
         losses = [chain(random_input(seed)).sum() for seed in range(120)]
         back(losses[3])
-    assert [each.call for each in found if each.layer.startswith("0")][:1] == [3]
-    assert found[0].layer == "0.head"
+    assert [each.call for each in bad_tensors if each.layer.startswith("0")][:1] == [3]
+    assert bad_tensors[0].layer == "0.head"
 
 
 def test_whole_numbers_and_empty_tensors_are_fine() -> None:
     class Counts(nn.Module):
-        def forward(self, given: Tensor) -> tuple[Tensor, Tensor]:
-            return given.argmax(1), given[:0]
+        def forward(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+            return batch.argmax(1), batch[:0]
 
     model = Counts()
-    with watch(model) as found, torch.no_grad():
+    with watch(model) as bad_tensors, torch.no_grad():
         model(random_input(0))
-    assert found == []
+    assert bad_tensors == []
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.complex64])
 def test_large_numbers_are_not_bad_and_a_hidden_infinity_is(dtype: torch.dtype) -> None:
     large = torch.finfo(dtype).max
-    given = torch.full((5, 7), large).to(dtype)
+    batch = torch.full((5, 7), large).to(dtype)
     model = nn.Identity()
-    with watch(model, record=True) as found:
-        model(given)  # whose sum overflows
-        assert found == []
-        given[1, 1], given[2, 2] = torch.inf, -torch.inf
-        model(given)
-    assert [each.kind for each in found] == ["inf"]
+    with watch(model, record=True) as bad_tensors:
+        model(batch)  # whose sum overflows
+        assert bad_tensors == []
+        batch[1, 1], batch[2, 2] = torch.inf, -torch.inf
+        model(batch)
+    assert [each.kind for each in bad_tensors] == ["inf"]
 
 
 def traced(layers: nn.Module) -> nn.Module:
-    made: nn.Module = torch.jit.trace(layers, torch.ones(1, 3))  # type: ignore[no-untyped-call]
-    return made
+    program: nn.Module = torch.jit.trace(layers, torch.ones(1, 3))  # type: ignore[no-untyped-call]
+    return program
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning")
@@ -261,26 +261,26 @@ def traced(layers: nn.Module) -> nn.Module:
 def test_a_program_inside_is_watched_as_a_whole(program: Callable[[nn.Module], nn.Module]) -> None:
     inner = seeded(lambda: nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3)))
     network = nn.Sequential(nn.Linear(3, 3), program(inner), nn.Linear(3, 2))
-    given = torch.ones(2, 3)
-    expected = network(given)
+    batch = torch.ones(2, 3)
+    expected = network(batch)
     with watch(network):
-        assert torch.equal(network(given), expected)
-        back(network(given).sum())
+        assert torch.equal(network(batch), expected)
+        back(network(batch).sum())
     with torch.no_grad():
         network.get_parameter("1.0.bias")[0] = torch.inf
-    with watch(network, record=True) as found:
-        network(given)
+    with watch(network, record=True) as bad_tensors:
+        network(batch)
     # Not of 1.0, whose calls torch makes by itself: the first layer that it returns to.
-    assert found[0] == BadTensor("1", 0, "forward", "inf", "output", (2, 3))
+    assert bad_tensors[0] == BadTensor("1", 0, "forward", "inf", "output", (2, 3))
     assert hook_count(network) == 0
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning")
 def test_a_program_is_watched_by_its_output_and_its_gradients() -> None:
     program = torch.jit.script(seeded(lambda: nn.Sequential(nn.Linear(3, 3), nn.ReLU())))
-    with watch(program, record=True) as found:
+    with watch(program, record=True) as bad_tensors:
         back((program(torch.ones(2, 3)) * torch.nan).sum())
-    assert {(each.layer, each.phase, each.tensor) for each in found} == {
+    assert {(each.layer, each.phase, each.tensor) for each in bad_tensors} == {
         ("", "backward", "output"),
         ("0", "backward", "weight"),
         ("0", "backward", "bias"),

@@ -1,4 +1,4 @@
-"""The same picture with random weights beside it, since a pretty picture proves nothing.
+"""Show the same picture with random weights beside it, since a pretty picture proves nothing.
 
 A map that looks much the same for an untrained network shows the image and the architecture, and
 nothing that was learned (Adebayo et al., "Sanity Checks for Saliency Maps", 2018).
@@ -20,7 +20,10 @@ from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import Switch
 from hookviz.models.untrained import untrained
 
-_ALIKE, _APART = 0.5, 0.2  # correlation from which maps are alike, and below which they are not
+_ALIKE, _APART = (
+    0.5,
+    0.2,
+)  # correlation from which maps are alike, and below which they are not
 _MAP = "map"  # what a lens with this switch calls its map among its values, if it has one
 _BESIDE = mark(
     "Beside it is the same for a network that was never trained: what the two "
@@ -31,15 +34,15 @@ _BESIDE = mark(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BesideRandom(Switch):
-    """Whether the lens looks at the untrained network too. Its ``run`` knows nothing of it."""
+    """Switch for looking at the untrained network too; a lens's ``run`` knows nothing of it."""
 
     name: str = "beside_random"
     label: str = mark("Random weights beside it")
     help: str = mark("The same with weights that were never trained: what stays was not learned.")
 
 
-def looked(lens: Lens, subject: Subject, chosen: Mapping[str, Any]) -> LensOutput:
-    """What a lens shows, with the untrained network's picture beside its first, where chosen."""
+def run_beside_random(lens: Lens, subject: Subject, chosen: Mapping[str, Any]) -> LensOutput:
+    """Run a lens and, where chosen, put the untrained network's picture beside its first."""
     switches = {each.name for each in lens.parameters if isinstance(each, BesideRandom)}
     own = {name: value for name, value in chosen.items() if name not in switches}
     if not any(chosen[name] for name in switches):
@@ -71,25 +74,26 @@ def looked(lens: Lens, subject: Subject, chosen: Mapping[str, Any]) -> LensOutpu
     if _MAP not in values:
         random = {f"random_{name}": numbers for name, numbers in theirs.items()}
         return _beside(panels, others, say(_BESIDE), pairs=len(others)), {**values, **random}
-    found = _correlations(values[_MAP], theirs[_MAP])
-    return _beside(panels, others, _says(found)), {**values, "random_map": theirs[_MAP], **found}
+    correlations = _correlations(values[_MAP], theirs[_MAP])
+    values = {**values, "random_map": theirs[_MAP], **correlations}
+    return _beside(panels, others, _says(correlations)), values
 
 
 def _correlations(
     ours: NDArray[np.floating[Any]], theirs: NDArray[np.floating[Any]]
 ) -> dict[str, NDArray[np.float64]]:
-    """How alike both maps are; where they have signs, by the sizes alone as well."""
-    found = {"rank_correlation": np.array(rank_correlation(ours, theirs))}
+    """Return how alike both maps are; where they have signs, by the sizes alone as well."""
+    correlations = {"rank_correlation": np.array(rank_correlation(ours, theirs))}
     if (ours < 0).any() or (theirs < 0).any():
         sizes = rank_correlation(np.abs(ours), np.abs(theirs))
-        found["rank_correlation_of_sizes"] = np.array(sizes)
-    return found
+        correlations["rank_correlation_of_sizes"] = np.array(sizes)
+    return correlations
 
 
 def _beside(
     panels: tuple[Panel, ...], others: tuple[Panel, ...], words: str, *, pairs: int = 1
 ) -> tuple[Panel, ...]:
-    """The panels, with so many of the other's pictures, each behind its own, and words."""
+    """Put the other's first `pairs` pictures each behind its own, and words after them."""
     blanks = [panel for panel in others if isinstance(panel, ImagePanel)][:pairs]
     shown: list[Panel] = []
     last = len(panels)
@@ -104,25 +108,26 @@ def _beside(
     return *shown[:last], TextPanel(words, "note"), *shown[last:]
 
 
-def _says(found: Mapping[str, NDArray[np.float64]]) -> str:
-    alike = float(found["rank_correlation"])
-    if not np.isfinite(alike):
+def _says(correlations: Mapping[str, NDArray[np.float64]]) -> str:
+    correlation = float(correlations["rank_correlation"])
+    if not np.isfinite(correlation):
         return say(
             "With random weights beside it: one of the maps has one value everywhere, so "
             "the two can't be ranked alike or otherwise."
         )
-    by_size = found.get("rank_correlation_of_sizes")
-    written = localised(f"{alike:.2f}").replace("-", "−")
-    told = say(
+    by_size = correlations.get("rank_correlation_of_sizes")
+    written = localised(f"{correlation:.2f}").replace("-", "−")
+    finding = say(
         "The maps of the trained and of an untrained network correlate by {correlation} (Spearman)",
         correlation=written,
     )
-    strongest = alike
+    strongest = correlation
     if by_size is not None and np.isfinite(by_size):
-        told += say(", their sizes by {correlation:.2f}", correlation=float(by_size)).replace(
+        finding += say(", their sizes by {correlation:.2f}", correlation=float(by_size)).replace(
             "-", "−"
         )
-        strongest = max(abs(alike), float(by_size))  # the signs may well be the other way round
+        # the signs may well be the other way round
+        strongest = max(abs(correlation), float(by_size))
     if strongest >= _ALIKE:
         means = say(
             "Much of it was there before any training: it shows the image more than what the "
@@ -136,7 +141,7 @@ def _says(found: Mapping[str, NDArray[np.float64]]) -> str:
         )
     return say(
         "{finding}. {explanation} That it depends on it does not make it right.",
-        finding=told,
+        finding=finding,
         explanation=means,
     )
 

@@ -1,4 +1,4 @@
-"""What a lens is: one way of looking at a run, declared so that every front end can offer it."""
+"""Declare what a lens is: one way of looking at a run, which every front end can offer."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hookviz.capturing import engine
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
+from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.drawing.panels import Panel
 from hookviz.errors import ModelError
 from hookviz.language.naming import class_label
@@ -22,12 +23,12 @@ LensOutput = tuple[tuple[Panel, ...], Mapping[str, NDArray[Any]]]
 
 
 def _keep_to_itself(_output: LensOutput) -> None:
-    """What is done with a partial result where nobody watches."""
+    """Ignore a partial result, which nobody watches."""
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What a lens looks at.
+    """Model and input that a lens looks at, with the session's cache and whom to report to.
 
     Attributes:
         model: the model, which is shared and read-only.
@@ -55,7 +56,7 @@ class Subject:
 
     @cached_property
     def trace(self) -> LayerTrace:
-        """What a pass over this input runs."""
+        """The layers that a pass over this input runs, with their shapes."""
         return input_trace(self.model, self.model_input)
 
     @property
@@ -66,7 +67,7 @@ class Subject:
     def capture(
         self, layers: str | Iterable[str] | None = None, *, logits: bool = False
     ) -> Capture:
-        """What layers put out for this input, from the session's cache where it has it."""
+        """Return what layers put out for this input, from the session's cache where it has it."""
         return engine.capture(self.model, self.model_input, layers, logits=logits, cache=self.cache)
 
     @cached_property
@@ -90,18 +91,18 @@ class Subject:
 
     @property
     def top_class(self) -> int:
-        """The likeliest class's number."""
+        """Number of the likeliest class."""
         assert self.scored.logits is not None
         return int(self.scored.logits.argmax())
 
     def label(self, number: int) -> str:
-        """What a class is called in the language that is spoken."""
+        """Return what a class is called in the language that is spoken."""
         return class_label(number, self.model.categories)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Lens:
-    """A way of looking.
+    """Declaration of a way of looking: its words, its parameters, its run and its script.
 
     Attributes:
         slug: what `run_lens` takes, for example ``"grad-cam"``.
@@ -110,6 +111,7 @@ class Lens:
         sentence: what a student sees by it, in one sentence.
         parameters: what can be chosen.
         run: the work: a subject and one keyword per parameter in, a `LensOutput` out.
+        script: writes the same computation as code for *Copy as code*, from `LensFacts`.
     """
 
     slug: str
@@ -118,3 +120,4 @@ class Lens:
     sentence: str
     run: Callable[..., LensOutput] = field(repr=False)
     parameters: tuple[Parameter, ...] = ()
+    script: Callable[[LensFacts], LensCode] = field(repr=False, kw_only=True)

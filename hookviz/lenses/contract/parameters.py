@@ -1,4 +1,4 @@
-"""What can be chosen about a lens: each kind of parameter checks a value and knows its default.
+"""Declare what can be chosen of a lens: each kind checks a value and knows its default.
 
 Over 300 lines: one small class for each kind, and a front end has a control for each of them.
 """
@@ -27,7 +27,7 @@ _MOST_CHANNELS = 100_000  # that are asked for in one go
 
 
 class LensSubject(Protocol):
-    """What parameters want to know of the subject that a lens is asked about."""
+    """The part of `Subject` that parameters look at to check a value."""
 
     @property
     def model(self) -> Model:
@@ -36,12 +36,12 @@ class LensSubject(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the input, ``(C, H, W)``."""
+        """``(C, H, W)`` of the input."""
         ...
 
     @property
     def trace(self) -> LayerTrace:
-        """What a pass runs."""
+        """The layers that a pass runs, with their shapes."""
         ...
 
     @property
@@ -51,13 +51,13 @@ class LensSubject(Protocol):
 
     @property
     def top_class(self) -> int:
-        """The likeliest class's number."""
+        """Number of the likeliest class."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parameter:
-    """Something to choose.
+    """Parameter of a lens: its name, its words and which values it takes.
 
     Attributes:
         name: its keyword.
@@ -75,14 +75,14 @@ class Parameter:
     rare: bool = False
 
     def matters(self, chosen: Mapping[str, Any]) -> bool:
-        """Whether this makes a difference, by what has been chosen of the others."""
+        """Return whether this makes a difference, by what has been chosen of the others."""
         if self.matters_for is None:
             return True
         name, choices = self.matters_for
         return chosen.get(name) in choices if choices else chosen.get(name) is not None
 
     def resolve(self, value: Any, subject: LensSubject) -> Any:
-        """What the lens gets for a value, which may be text, as a link or a command line has it.
+        """Return what the lens gets for a value, which may be text from a link or a command line.
 
         Args:
             value: what a person chose; None for the default.
@@ -94,7 +94,7 @@ class Parameter:
         raise NotImplementedError
 
     def refuse(self, value: Any, wanted: str) -> SettingError:
-        """The error that names the value and says what this parameter takes: `wanted`, a noun."""
+        """Return the error that names the value and says what this takes: `wanted`, a noun."""
         return SettingError(
             say(
                 "{name}={value} is not {expected}.",
@@ -107,7 +107,7 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LayerChoice(Parameter):
-    """A layer by name.
+    """Choice of a layer by its name.
 
     Attributes:
         kind: ``"conv"`` for conv layers alone, ``"all"`` for every layer without parts, ``"maps"``
@@ -124,7 +124,7 @@ class LayerChoice(Parameter):
     default: str = "last"
 
     def choices(self, trace: LayerTrace) -> tuple[LayerInfo, ...]:
-        """The layers that can be chosen of a network, in order of execution."""
+        """Return the layers that can be chosen of a network, in order of execution."""
         return {
             "conv": trace.convs,
             "all": trace.layers,
@@ -133,7 +133,7 @@ class LayerChoice(Parameter):
         }[self.kind]
 
     def start(self, trace: LayerTrace) -> str:
-        """The default among a network's layers; there has to be one."""
+        """Return the default among a network's layers; there has to be one."""
         offered = {layer.name for layer in self.choices(trace)}
         if self.default == "last conv" and trace.convs:
             offered &= {layer.name for layer in trace.convs}
@@ -156,7 +156,7 @@ class LayerChoice(Parameter):
         return hidden[-1].name if hidden else names[-1]
 
     def resolve(self, value: Any, subject: LensSubject) -> str | None:
-        """The layer's name; None only where the choice is left open.
+        """Return the layer's name; None only where the choice is left open.
 
         Raises:
             UnknownLayerError: a pass runs no layer of that name and kind.
@@ -182,7 +182,7 @@ class LayerChoice(Parameter):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClassChoice(Parameter):
-    """A class by number or by name; the likeliest one by default.
+    """Choice of a class by number or by name; the likeliest one by default.
 
     Attributes:
         optional: whether a network without class scores will do, and get None.
@@ -193,7 +193,7 @@ class ClassChoice(Parameter):
     optional: bool = False
 
     def resolve(self, value: Any, subject: LensSubject) -> int | None:
-        """The class's number; None only where there are no classes and none are needed.
+        """Return the class's number; None only where there are no classes and none are needed.
 
         Raises:
             ModelError: the network puts out no class scores.
@@ -241,14 +241,14 @@ class ClassChoice(Parameter):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WholeNumber(Parameter):
-    """A whole number from `low` to `high`."""
+    """Whole number from `low` to `high`."""
 
     low: int
     high: int
     default: int
 
     def resolve(self, value: Any, subject: LensSubject) -> int:  # noqa: ARG002
-        """The number.
+        """Return the number.
 
         Raises:
             SettingError: the value is no whole number in the range.
@@ -270,7 +270,7 @@ class WholeNumber(Parameter):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChannelChoice(WholeNumber):
-    """One channel by its number; whether the chosen layer has it is for the lens to check."""
+    """Number of one channel; whether the chosen layer has it is for the lens to check."""
 
     name: str = "channel"
     label: str = mark("Channel")
@@ -281,7 +281,7 @@ class ChannelChoice(WholeNumber):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PixelCount(WholeNumber):
-    """A length on the input in pixels; 0, the default, stands for a share of its shorter side."""
+    """Length on the input in pixels; 0, the default, stands for a share of its shorter side."""
 
     share: float
     low: int = 0
@@ -289,7 +289,7 @@ class PixelCount(WholeNumber):
     default: int = 0
 
     def resolve(self, value: Any, subject: LensSubject) -> int:
-        """The number of pixels, from 1.
+        """Return the number of pixels, from 1.
 
         Raises:
             SettingError: the value is no whole number in the range.
@@ -300,14 +300,14 @@ class PixelCount(WholeNumber):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RealNumber(Parameter):
-    """A number from `low` to `high`."""
+    """Real number from `low` to `high`."""
 
     low: float
     high: float
     default: float
 
     def resolve(self, value: Any, subject: LensSubject) -> float:  # noqa: ARG002
-        """The number.
+        """Return the number.
 
         Raises:
             SettingError: the value is no number in the range.
@@ -327,12 +327,12 @@ class RealNumber(Parameter):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OneOf(Parameter):
-    """One of a few words; the first by default."""
+    """Choice among a few words; the first by default."""
 
     choices: tuple[str, ...]
 
     def resolve(self, value: Any, subject: LensSubject) -> str:  # noqa: ARG002
-        """The word.
+        """Return the word.
 
         Raises:
             SettingError: the value is none of the choices.
@@ -346,12 +346,12 @@ class OneOf(Parameter):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Switch(Parameter):
-    """On or off."""
+    """Switch that is on or off."""
 
     default: bool = False
 
     def resolve(self, value: Any, subject: LensSubject) -> bool:  # noqa: ARG002
-        """Whether it is on.
+        """Return whether it is on.
 
         Raises:
             SettingError: the value is neither a truth value nor one of the words for it.
@@ -367,7 +367,7 @@ class Switch(Parameter):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Channels(Parameter):
-    """Some channels: ``"0, 3-7"`` or a sequence of numbers; none by default.
+    """Several channels: ``"0, 3-7"`` or a sequence of numbers; none by default.
 
     Whether the chosen layer has them is for the lens to check.
 
@@ -380,7 +380,7 @@ class Channels(Parameter):
     example: str = "0, 3-7"
 
     def resolve(self, value: Any, subject: LensSubject) -> tuple[int, ...]:  # noqa: ARG002
-        """The channels' numbers in order, each once.
+        """Return the channels' numbers in order, each once.
 
         Raises:
             SettingError: the value is no list of channel numbers, or names too many.
@@ -414,7 +414,7 @@ class MoreImages(Parameter):
     samples: bool = False
 
     def resolve(self, value: Any, subject: LensSubject) -> tuple[Any, ...]:  # noqa: ARG002
-        """The images, unread; one that is no sequence stands for itself."""
+        """Return the images, unread; one that is no sequence stands for itself."""
         if value is None:
             return tuple(str(sample.path) for sample in samples()) if self.samples else ()
         if isinstance(value, str | bytes | PathLike) or not isinstance(value, Iterable):

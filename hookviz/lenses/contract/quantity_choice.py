@@ -1,4 +1,4 @@
-"""What a lens explains: a class's score, or a layer's channel in its place, or one cell of that."""
+"""Offer what a lens explains: a class's score, or a layer's channel in its place, or one cell."""
 
 from hookviz.errors import HookVizError, SettingError
 from hookviz.explaining.attribution_target import AttributionTarget
@@ -11,7 +11,7 @@ from hookviz.wording import times
 def cell_choice(
     matters_for: tuple[str, tuple[str, ...]], *, whose: bool = True, rare: bool = False
 ) -> tuple[WholeNumber, WholeNumber]:
-    """A row and a column, of which `chosen_cell` makes a cell.
+    """Return the parameters for a row and a column, of which `chosen_cell` makes a cell.
 
     Args:
         matters_for: as of every parameter.
@@ -80,7 +80,7 @@ def chosen_quantity(
     row: int,
     column: int,
 ) -> AttributionTarget:
-    """What the values of `QUANTITY` stand for.
+    """Return the quantity that the values of `QUANTITY` stand for.
 
     Raises:
         SettingError: of row and column one is left out.
@@ -94,7 +94,7 @@ def chosen_quantity(
 
 
 def chosen_cell(row: int, column: int) -> tuple[int, int] | None:
-    """The cell of a row and a column, where −1 stands for none.
+    """Return the cell of a row and a column, where −1 stands for none.
 
     Raises:
         SettingError: one of the two is left out.
@@ -111,7 +111,7 @@ def chosen_cell(row: int, column: int) -> tuple[int, int] | None:
 
 
 def check_pixels(subject: Subject) -> None:
-    """See that the input has pixels, for a lens that tells something of each of them.
+    """Refuse an input without pixels, for a lens that tells something of each of them.
 
     Raises:
         HookVizError: it is sound or a volume.
@@ -128,7 +128,7 @@ def check_pixels(subject: Subject) -> None:
 
 
 def first_call_notes(subject: Subject, *layers: str | None) -> list[str]:
-    """A sentence for each of the layers that run more than once in a pass."""
+    """Return a sentence for each of the layers that run more than once in a pass."""
     return [
         say(
             "{name} runs {calls} times in a pass; this is about its first call.",

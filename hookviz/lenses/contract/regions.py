@@ -1,4 +1,4 @@
-"""A region of the picture that a network sees: as text, and laid over the cells of a map."""
+"""Mark a region of the picture that a network sees: as text, and over the cells of a map."""
 
 import re
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _WANTED = mark(
 
 
 class Region(str):
-    """A region as text, which can be laid over the cells of a map.
+    """Region as text, which can be laid over the cells of a map.
 
     ``rect:LEFT,TOP,RIGHT,BOTTOM`` in shares of the input's picture, 0…1 from its top left corner;
     or ``brush:COLUMNSxROWS:RUNS`` of a mask over all of the picture, row by row: how many of its
@@ -42,58 +42,59 @@ class Region(str):
     __slots__ = ()
 
     def cover(self, rows: int, columns: int) -> Floats:
-        """The share of each cell's area that is marked, 0…1, ``(rows, columns)``.
+        """Return the share of each cell's area that is marked, 0…1, ``(rows, columns)``.
 
         The cells are those of a map over the whole picture, all of one size.
 
         Raises:
             SettingError: the text is no region.
         """
-        marks, down, across = self._marks()
-        covered = _overlap(down, rows) @ marks @ _overlap(across, columns).T
-        shares: Floats = np.clip(covered, 0, 1)  # a sum of many shares may end a rounding above 1
-        return shares
+        return covered(*self._marks(), rows, columns)
 
     @property
     def area(self) -> float:
-        """The share of the picture that is marked, 0…1."""
+        """Share of the picture that is marked, 0…1."""
         return float(self.cover(1, 1)[0, 0])
 
     def _marks(self) -> tuple[Floats, Floats, Floats]:
-        """What is marked, 0 or 1, ``(n, m)``, and the edges of its rows and of its columns."""
-        if found := _RECTANGLE.fullmatch(self):
-            left, top, right, bottom = map(float, found.groups())
-            if max(left, top, right, bottom) <= 1:
-                down, across = np.array(sorted((top, bottom))), np.array(sorted((left, right)))
-                return np.ones((1, 1)), down, across
-        elif found := _BRUSH.fullmatch(self[:_MOST_LETTERS]):
-            columns, rows = int(found[1]), int(found[2])
-            runs = [int(run) for run in found[3].split(".")]
-            if 0 < rows * columns <= _MOST_CELLS and sum(runs) <= rows * columns:
-                runs.append(rows * columns - sum(runs))
-                marked = np.arange(len(runs)) % 2
-                marked[-1] = 0
-                marks = np.repeat(marked, runs).reshape(rows, columns).astype(np.float64)
-                return marks, np.linspace(0, 1, rows + 1), np.linspace(0, 1, columns + 1)
+        """Return what is marked, 0 or 1, ``(n, m)``, and the edges of its rows and columns."""
+        if match := _RECTANGLE.fullmatch(self):
+            if max(map(float, match.groups())) <= 1:
+                return rectangle_marks(self)
+        elif match := _BRUSH.fullmatch(self[:_MOST_LETTERS]):
+            cells, runs = int(match[1]) * int(match[2]), map(int, match[3].split("."))
+            if 0 < cells <= _MOST_CELLS and sum(runs) <= cells:
+                return brush_marks(match[0])
         raise SettingError(
             say("{value} is not {expected}.", value=shorten(repr(str(self))), expected=say(_WANTED))
         )
 
 
-NOTHING = Region("rect:0,0,0,0")
-"""The region that marks nothing."""
+def rectangle_marks(text: str) -> tuple[Floats, Floats, Floats]:
+    """Return 1 for what is marked, ``(1, 1)``, and the edges of its rows and of its columns."""
+    left, top, right, bottom = map(float, text.removeprefix("rect:").split(","))
+    return np.ones((1, 1)), np.sort((top, bottom)), np.sort((left, right))
 
 
-def region_of(mask: NDArray[np.bool_]) -> Region:
-    """The region that a mask over all of the picture, ``(H, W)``, marks."""
-    flat = np.concatenate([[False], mask.reshape(-1), [False]])  # the first run is of unmarked ones
-    ends = np.flatnonzero(flat[1:] != flat[:-1])
-    runs = np.diff(np.concatenate([[0], ends])) if len(ends) else np.zeros(1, int)
-    return Region(f"brush:{mask.shape[1]}x{mask.shape[0]}:{'.'.join(map(str, runs))}")
+def brush_marks(text: str) -> tuple[Floats, Floats, Floats]:
+    """Return which cells are marked, 0 or 1, and the edges of their rows and of their columns."""
+    size, written = text.removeprefix("brush:").split(":")
+    columns, rows = map(int, size.split("x"))
+    runs = [int(run) for run in written.split(".")]
+    marks = np.zeros(rows * columns)
+    marks[: sum(runs)] = np.repeat(np.arange(len(runs)) % 2, runs)
+    edges = np.linspace(0, 1, rows + 1), np.linspace(0, 1, columns + 1)
+    return marks.reshape(rows, columns), *edges
 
 
-def _overlap(edges: Floats, count: int) -> Floats:
-    """The share of each of `count` equal parts of 0…1 between each two edges, ``(count, n)``."""
+def covered(marks: Floats, down: Floats, across: Floats, rows: int, columns: int) -> Floats:
+    """Return the share of each cell of a map that is marked, 0…1, ``(rows, columns)``."""
+    shares = overlap(down, rows) @ marks @ overlap(across, columns).T
+    return np.clip(shares, 0, 1)  # a sum of many shares may end a rounding above 1
+
+
+def overlap(edges: Floats, count: int) -> Floats:
+    """Return the share of each of `count` equal parts of 0…1 between each two edges."""
     parts = np.linspace(0, 1, count + 1)
     low = np.maximum(parts[:-1, None], edges[None, :-1])
     high = np.minimum(parts[1:, None], edges[None, 1:])
@@ -101,9 +102,21 @@ def _overlap(edges: Floats, count: int) -> Floats:
     return shares
 
 
+NOTHING = Region("rect:0,0,0,0")
+"""The region that marks nothing."""
+
+
+def region_of(mask: NDArray[np.bool_]) -> Region:
+    """Return the region that a mask over all of the picture, ``(H, W)``, marks."""
+    flat = np.concatenate([[False], mask.reshape(-1), [False]])  # the first run is of unmarked ones
+    ends = np.flatnonzero(flat[1:] != flat[:-1])
+    runs = np.diff(np.concatenate([[0], ends])) if len(ends) else np.zeros(1, int)
+    return Region(f"brush:{mask.shape[1]}x{mask.shape[0]}:{'.'.join(map(str, runs))}")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RegionChoice(Parameter):
-    """A region of the picture as a `Region`, its text, or a mask ``(H, W)`` over all of it.
+    """Choice of a region as a `Region`, its text, or a mask ``(H, W)`` over all of the picture.
 
     Attributes:
         default: the text of what is marked where nothing is chosen.
@@ -114,7 +127,7 @@ class RegionChoice(Parameter):
     default: str = "rect:0.3,0.3,0.7,0.7"
 
     def resolve(self, value: Any, subject: LensSubject) -> Region:  # noqa: ARG002
-        """The region.
+        """Return the region.
 
         Raises:
             SettingError: the value is no region, or marks nothing.

@@ -1,4 +1,4 @@
-"""What a lens found: its panels and the numbers behind them."""
+"""Hold what a lens found: its panels and the numbers behind them."""
 
 import io
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from hookviz.drawing.panels import Panel
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LensResult:
-    """What one lens found.
+    """Result of one run of a lens: panels to show and the numbers behind them.
 
     Attributes:
         lens: its slug.
@@ -31,11 +31,11 @@ class LensResult:
     seconds: float
 
     def npz(self) -> bytes:
-        """The numbers as an NPZ file, which ``numpy.load`` reads."""
+        """Write the numbers as an NPZ file, which ``numpy.load`` reads."""
         file = io.BytesIO()
         np.savez(file, allow_pickle=False, **dict(self.values))
         return file.getvalue()
 
     def _repr_html_(self) -> str:
-        """The panels, for a notebook."""
+        """Return the panels as HTML, for a notebook."""
         return panels_html(self.panels)

@@ -1,4 +1,4 @@
-"""Every lens, by discovery, and how one is run: a module in `hookviz.lenses` has a ``LENS``."""
+"""Find every lens and run one: a module in `hookviz.lenses` has a ``LENS``."""
 
 import pkgutil
 import time
@@ -17,7 +17,7 @@ from hookviz.errors import SettingError, UnknownNameError, nearest_names
 from hookviz.hooking.default_device import with_numbers
 from hookviz.images import reading
 from hookviz.language.saying import say
-from hookviz.lenses.contract.beside_random import looked
+from hookviz.lenses.contract.beside_random import run_beside_random
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import InputImage, Model, ModelInput, Progress, ignore
@@ -28,7 +28,7 @@ QUESTION_WORDS = ("Where", "Which", "What", "How", "Is")
 
 @cache
 def list_lenses() -> tuple[Lens, ...]:
-    """Every lens by its question: where and which, then what, how, and whether all is well.
+    """List every lens by its question: where and which, then what, how, and whether all is well.
 
     >>> [(lens.question, lens.slug) for lens in hookviz.list_lenses()][0]
     ('Where does it look?', 'grad-cam')
@@ -36,16 +36,15 @@ def list_lenses() -> tuple[Lens, ...]:
     folder = import_module("hookviz.lenses")
     names = [info.name for info in pkgutil.iter_modules(folder.__path__) if not info.ispkg]
     lenses = [import_module(f"{folder.__name__}.{name}").LENS for name in names]
-    return tuple(sorted(lenses, key=lambda lens: (_place(lens.question), lens.question)))
+    return tuple(sorted(lenses, key=lambda lens: (_question_order(lens.question), lens.question)))
 
 
-def _place(question: str) -> int:
-    """Where questions of this kind are listed."""
+def _question_order(question: str) -> int:
     return QUESTION_WORDS.index(question.partition(" ")[0])
 
 
 def find_lens(slug: str) -> Lens:
-    """The lens of that slug.
+    """Return the lens of that slug.
 
     Raises:
         UnknownNameError: there is none.
@@ -144,7 +143,7 @@ def look(
     started: float | None = None,
     partial: Callable[[LensResult], object] | None = None,
 ) -> LensResult:
-    """What a lens shows of a subject that is there already, as on the page.
+    """Run a lens on a subject that is there already, as the page does.
 
     Raises:
         HookVizError: as `run_lens` does.
@@ -160,4 +159,4 @@ def look(
     with torch.inference_mode(mode=False):  # the caller's; a lens may want gradients
         for parameter in lens.parameters:
             chosen[parameter.name] = parameter.resolve(parameters.get(parameter.name), subject)
-        return result(looked(lens, subject, chosen))
+        return result(run_beside_random(lens, subject, chosen))

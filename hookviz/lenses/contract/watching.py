@@ -1,4 +1,4 @@
-"""What lenses that climb share: steps and seed to choose, progress told, pictures shown."""
+"""Offer steps and seed for lenses that optimize pictures, and report progress and pictures."""
 
 import time
 from collections.abc import Callable
@@ -18,14 +18,14 @@ def steps_choice(
     high: int = 2048,
     text: str = mark("Passes there and back. More of them go on from those that are done."),
 ) -> WholeNumber:
-    """How many steps a climb has."""
+    """Return the parameter for how many steps an optimization takes."""
     return WholeNumber(
         name="steps", label=say("Steps"), low=1, high=high, default=default, help=text
     )
 
 
 def seed_choice(text: str) -> WholeNumber:
-    """The seed of a climb; `text` says of what."""
+    """Return the parameter for the seed of an optimization; `text` says of what."""
     return WholeNumber(
         name="seed", label=say("Seed"), low=0, high=_LAST_SEED, default=0, help=text, rare=True
     )
@@ -37,7 +37,7 @@ def watched(
     show: Callable[[Optimization], object],
     reporter: ProgressReporter | None = None,
 ) -> Callable[[Optimization], None]:
-    """What an optimization calls after each of `steps`.
+    """Return what an optimization calls after each of `steps`.
 
     Args:
         subject: whose progress is told.

@@ -1,4 +1,4 @@
-"""Channels with what each counts, as a parameter of a lens."""
+"""Declare a parameter for channels with what each counts."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class Weights(Channels):
     example: str = "12, 80:-1"
 
     def resolve(self, value: Any, subject: LensSubject) -> tuple[tuple[int, float], ...]:  # type: ignore[override]
-        """Pairs of number and weight in the order of the numbers, each number once.
+        """Return pairs of number and weight in the order of the numbers, each number once.
 
         Raises:
             SettingError: the value is no list of weights, or names too many.
@@ -39,11 +39,11 @@ class Weights(Channels):
         parts = str(value).split(",")
         weights: dict[int, float] = {}
         for part in parts:
-            found = _PART.fullmatch(part)
-            if found is None or len(parts) > _MOST or int(found[1]) in weights:
+            match = _PART.fullmatch(part)
+            if match is None or len(parts) > _MOST or int(match[1]) in weights:
                 raise self.refuse(value, say(_WANTED))
             try:
-                weights[int(found[1])] = 1.0 if found[2] is None else float(found[2])
+                weights[int(match[1])] = 1.0 if match[2] is None else float(match[2])
             except ValueError:
                 raise self.refuse(value, say(_WANTED)) from None
         return tuple(sorted(weights.items()))

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from hookviz.codegen.lens_script import lens_recipe_of, lens_script
-from hookviz.codegen.script import recipe_of, script
+from hookviz.codegen.lens_script import lens_facts_of, lens_script
+from hookviz.codegen.picture_script import picture_facts_of, picture_script
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.running import find_lens
 from hookviz.models.bundled import BUNDLED
 from hookviz.types import Model
 from hookviz.ui.explorer.channels import Drawing, ExplorerScene
@@ -54,8 +55,8 @@ def _write(drawing: Drawing, scene: ExplorerScene) -> str:
     if drawing.grid is None:
         return ""
     with resources.use_model(scene.choice) as model:
-        return script(
-            recipe_of(
+        return picture_script(
+            picture_facts_of(
                 *(model, _file_name(scene.shown), drawing.grid),
                 size=scene.size,
                 whole=scene.whole,
@@ -68,7 +69,7 @@ def lens_code_menu(result: LensResult, scene: ExplorerScene, model: Model) -> Me
     """Return a menu with what a lens shows as a script, and the files of ours that it reads."""
     if scene.choice.silence is not None:
         return _no_script()
-    recipe = lens_recipe_of(
+    facts = lens_facts_of(
         *(model, _file_name(scene.shown), result.lens, result.chosen, result.values),
         shape=tuple(scene.model_input.tensor.shape[1:]),
         size=scene.size,
@@ -78,7 +79,7 @@ def lens_code_menu(result: LensResult, scene: ExplorerScene, model: Model) -> Me
         "This computes the same numbers without HookViz, and writes them as NPZ: {how}",
         how=say(_WHERE),
     )
-    write = partial(lens_script, recipe)
+    write = partial(lens_script, facts, find_lens(result.lens).script)
     return _menu(lambda: says, write, f"hookviz_{result.lens}.py", scene.shown, model)
 
 

@@ -43,5 +43,6 @@ LENS = Lens(
     question="What grows?",
     sentence="A picture that is painted row by row.",
     run=run,
+    script=lambda _facts: ("", {}),
     parameters=(WholeNumber(name="pause", label="Pause", default=60, low=0, high=2000),),
 )

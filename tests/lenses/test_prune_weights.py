@@ -12,28 +12,55 @@ import hookviz
 from hookviz.drawing.panels import ChartPanel, FilePanel, GridPanel, TablePanel, TextPanel
 from hookviz.explaining.pruning import METHODS, OF_CHANNELS
 from hookviz.types import Model
+from tests.codegen.script_cases import RESNET, SHAPESNET, SQUEEZENET, ScriptCase
 from tests.explaining.test_pruning import pruned_by_torch
 from tests.networks import Tiny, as_model, random_input, seeded
+
+SCRIPTS = (
+    ScriptCase(),
+    ScriptCase({"most": 60, "step": 25, "keep": 70}, SQUEEZENET),
+    ScriptCase({"where": "this layer alone", "layer": "stage1.first.conv"}, SHAPESNET),
+    ScriptCase({"method": "random weights", "seed": 3, "step": 40}, SHAPESNET),
+    ScriptCase({"method": "channels by L1 norm", "step": 40, "keep": 30}, RESNET),
+    ScriptCase(
+        {"method": "channels by L2 norm", "step": 40, "biases": "stay, as in torch.nn.utils.prune"},
+        SHAPESNET,
+    ),
+    ScriptCase({"method": "random channels", "seed": 5, "step": 40}, SQUEEZENET),
+    ScriptCase(
+        {
+            "method": "channels by effect",
+            "where": "this layer alone",
+            "layer": "stage1.first.conv",
+            "step": 40,
+        },
+        SHAPESNET,
+    ),
+)
+NOT_IN_SCRIPT = (  # of the smaller network, which takes HookViz to make
+    *("smaller_logits", "smaller_difference", "parameters", "multiply_adds"),
+    "seconds_of_a_pass",
+)
 
 
 def test_it_agrees_with_pytorchs_own_pruning(tiny: Model, noise: Tensor) -> None:
     result = hookviz.run_lens("prune-weights", tiny, noise)
     np.testing.assert_allclose(result.values["shares"], [*np.arange(0, 0.95, 0.1), 0.95])
-    for place, share in enumerate(result.values["shares"]):
+    for index, share in enumerate(result.values["shares"]):
         other = copy.deepcopy(tiny.network)
         convs = [(other.get_submodule(name), "weight") for name in ("conv1", "conv2")]
         prune.global_unstructured(convs, prune.L1Unstructured, amount=float(share))
         with torch.no_grad():
             logits: Tensor = other(noise)[0]
         masks = torch.cat([conv.get_buffer("weight_mask").flatten() for conv, _ in convs])
-        assert result.values["removed"][place] == pytest.approx(1 - float(masks.mean()))
-        np.testing.assert_allclose(result.values["logits"][place], logits, rtol=1e-5, atol=1e-6)
+        assert result.values["removed"][index] == pytest.approx(1 - float(masks.mean()))
+        np.testing.assert_allclose(result.values["logits"][index], logits, rtol=1e-5, atol=1e-6)
         chances = logits.softmax(0)
-        assert result.values["top"][place] == int(logits.argmax())
-        assert result.values["top_probability"][place] == pytest.approx(float(chances.max()))
+        assert result.values["top"][index] == int(logits.argmax())
+        assert result.values["top_probability"][index] == pytest.approx(float(chances.max()))
         first = result.values["top"][0]
-        assert result.values["probability"][place] == pytest.approx(float(chances[first]))
-        assert result.values["logit"][place] == pytest.approx(float(logits[first]), abs=1e-6)
+        assert result.values["probability"][index] == pytest.approx(float(chances[first]))
+        assert result.values["logit"][index] == pytest.approx(float(logits[first]), abs=1e-6)
 
 
 def test_the_steps_can_be_chosen(tiny: Model, noise: Tensor) -> None:
@@ -95,11 +122,11 @@ def test_equal_weights_go_together(noise: Tensor) -> None:
 
 
 def test_progress_grows_and_what_it_raises_comes_out(tiny: Model, noise: Tensor) -> None:
-    told: list[float] = []
-    hookviz.run_lens("prune-weights", tiny, noise, progress=told.append)
-    assert told == sorted(told)
-    assert len(told) == (11 + 1) * 5  # and once more at the share to keep
-    assert told[-1] == 1
+    reported: list[float] = []
+    hookviz.run_lens("prune-weights", tiny, noise, progress=reported.append)
+    assert reported == sorted(reported)
+    assert len(reported) == (11 + 1) * 5  # and once more at the share to keep
+    assert reported[-1] == 1
 
     def cancel(share: float) -> None:
         if share > 0.5:
@@ -135,7 +162,7 @@ def test_every_method_does_what_torch_does(
     )
     shares = [*result.values["shares"], result.values["kept_share"]]
     logits = [*result.values["logits"], result.values["kept_logits"]]
-    for share, found in zip(shares, logits, strict=True):
+    for share, scores in zip(shares, logits, strict=True):
         other = copy.deepcopy(tiny.network)
         for name, mask in pruned_by_torch(other, method, float(share), 4).items():
             conv = other.get_submodule(name)
@@ -143,7 +170,7 @@ def test_every_method_does_what_torch_does(
             if method in OF_CHANNELS and biases == "go too":
                 stays = mask.flatten(1).any(1)
                 prune.custom_from_mask(conv, "bias", stays)  # type: ignore[no-untyped-call]
-        np.testing.assert_allclose(found, other(noise)[0], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(scores, other(noise)[0], rtol=1e-5, atol=1e-6)
 
 
 def test_the_maps_are_those_of_the_pruned_network() -> None:
@@ -224,11 +251,11 @@ def test_one_layer_alone_can_be_pruned(tiny: Model, noise: Tensor) -> None:
 
 
 def test_by_effect_it_tells_how_far_it_is_and_can_be_stopped(tiny: Model, noise: Tensor) -> None:
-    told: list[float] = []
+    reported: list[float] = []
     chosen: dict[str, Any] = {"method": "channels by effect", "step": 50}
-    hookviz.run_lens("prune-weights", tiny, noise, progress=told.append, **chosen)
-    assert told == sorted(told)
-    assert told[-1] == 1
+    hookviz.run_lens("prune-weights", tiny, noise, progress=reported.append, **chosen)
+    assert reported == sorted(reported)
+    assert reported[-1] == 1
     for moment in (0.3, 0.8, 0.99):
 
         def cancel(share: float, moment: float = moment) -> None:

@@ -1,29 +1,29 @@
-"""Effective receptive field: how much of what a cell could see it really makes use of."""
+"""Show how much of what a cell could see it really makes use of."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.capturing.features import named
-from hookviz.capturing.inputs import prepare
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import FORWARD, batches, constants, file_of, in_order
+from hookviz.codegen.sources import source_of
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.framing import on_input
 from hookviz.drawing.grid import coloured
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
-from hookviz.errors import HookVizError, SettingError, shorten
+from hookviz.errors import HookVizError
 from hookviz.explaining.attribution import input_gradient
 from hookviz.explaining.attribution_target import AttributionTarget, map_shape
 from hookviz.explaining.effective_field import MASS, strongest, weights_of_pixels
 from hookviz.explaining.receptive_field import Box, receptive_fields
-from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
-from hookviz.lenses.contract.more_images import prepared_alike
+from hookviz.lenses.contract.more_images import left_out, over_images
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, WholeNumber
 from hookviz.lenses.contract.quantity_choice import check_pixels, chosen_cell, first_call_notes
-from hookviz.types import ModelInput
+from hookviz.types import ModelInput, Progress
 from hookviz.wording import number, percent, times
 
 Floats = NDArray[np.float64]
@@ -47,7 +47,7 @@ def run(
     images: tuple[Any, ...],
     count: int,
 ) -> LensOutput:
-    """The mean of ``Σ_c |∂q/∂x_c|`` over images, for each pixel x of the input (Luo et al., 2016).
+    """Return the mean of ``Σ_c |∂q/∂x_c|`` over images, for each pixel x (Luo et al., 2016).
 
     q is one cell of the layer's map, or the mean of all channels there where `channel` is −1; the
     middle cell where row and column are. The image looked at comes first, `count` images in all;
@@ -64,8 +64,14 @@ def run(
     rows, columns = map_shape(subject.model, subject.model_input, layer)[1:]
     cell = chosen_cell(row, column) or (rows // 2, columns // 2)
     quantity = AttributionTarget(None, layer, None if channel < 0 else channel, cell)
-    seen = _each_image(subject, quantity, images, count)
-    total = np.mean([seen.weights[name] for name in seen.weights], axis=0)
+
+    def compute(model_input: ModelInput, _image: Any, progress: Progress) -> Floats:
+        _check_shape(subject, model_input)
+        gradient = input_gradient(subject.model, model_input, quantity, progress=progress)
+        return weights_of_pixels(gradient.gradient)
+
+    weights, reasons = over_images(subject, images, compute, count)
+    total = np.mean(list(weights.values()), axis=0)
     known = receptive_fields(subject.model, subject.shape).get(layer)  # of its first call
     box = known.box(*cell) if known else (0, 0, subject.shape[1], subject.shape[2])
     chosen = strongest(total)
@@ -77,16 +83,13 @@ def run(
         "pixels": np.array(chosen.sum()),
         "share": np.array(share),
         "cell": np.array(cell),
-        "images": np.array(len(seen.weights)),
+        "images": np.array(len(weights)),
     }
     what = quantity.describe(subject.model)
     panels: list[Panel] = [
-        TextPanel(_says(what, total, box, float(share), len(seen.weights))),
+        TextPanel(_says(what, total, box, float(share), len(weights))),
         *(TextPanel(note, "note") for note in first_call_notes(subject, layer)),
-        *(
-            TextPanel(say("{name} is left out: {reason}", name=shorten(name), reason=why), "bad")
-            for name, why in seen.out.items()
-        ),
+        *left_out(reasons),
     ]
     if total.any():
         panels += _pictures(subject, total, chosen, box, what)
@@ -94,47 +97,15 @@ def run(
     return tuple(panels), values
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Seen:
-    """Per image |gradient|, ``(H, W)``; and why others are left out."""
-
-    weights: dict[str, Floats] = field(default_factory=dict)
-    out: dict[str, str] = field(default_factory=dict)
-
-
-def _each_image(
-    subject: Subject, quantity: AttributionTarget, images: tuple[Any, ...], count: int
-) -> _Seen:
-    first = subject.image if subject.image is not None else subject.model_input
-    # One more than are wanted: the image looked at may be among the others.
-    listed = dict(list(named([first, *images]).items())[: count + 1])
-    reporter = ProgressReporter(subject.progress, 1 + len(listed))
-    inputs = prepared_alike(subject, listed, reporter)
-    seen, digests = _Seen(), set[str]()
-    for name, made in inputs.items():
-        try:
-            if not isinstance(made, ModelInput):
-                made = prepare(subject.model, made)  # noqa: PLW2901 - to say why it can't be
-            if made.tensor.shape[1:] != subject.shape:
-                raise HookVizError(
-                    say(
-                        "it becomes an input of {new_shape}, and the one looked at is {shape}.",
-                        new_shape=times(made.tensor.shape[1:]),
-                        shape=times(subject.shape),
-                    )
-                )
-            if made.digest not in digests and len(digests) < count:
-                gradient = input_gradient(subject.model, made, quantity, progress=reporter.within)
-                seen.weights[name] = weights_of_pixels(gradient.gradient)
-            digests.add(made.digest)
-        except SettingError:
-            raise
-        except HookVizError as error:
-            if reporter.was_ended_by(error) or not seen.weights:
-                raise
-            seen.out[name] = str(error)
-        reporter.step()
-    return seen
+def _check_shape(subject: Subject, model_input: ModelInput) -> None:
+    if model_input.tensor.shape[1:] != subject.shape:
+        raise HookVizError(
+            say(
+                "it becomes an input of {new_shape}, and the one looked at is {first_shape}.",
+                new_shape=times(model_input.tensor.shape[1:]),
+                first_shape=times(subject.shape),
+            )
+        )
 
 
 def _says(what: str, total: Floats, box: Box, share: float, images: int) -> str:
@@ -216,6 +187,53 @@ def _pictures(
     )
 
 
+def script(facts: LensFacts) -> LensCode:
+    """Write code for the mean |gradient| of a cell over images: a pass there and back for each."""
+    chosen = facts.chosen
+    comments = {"layer": "whose cell it is"}
+    comments |= {"channel": ""} if chosen["channel"] >= 0 else {}
+    comments |= {"row": "", "column": ""} if chosen["row"] >= 0 else {}
+    files = [file_of(name) for name in named(chosen["images"])][: chosen["count"]]
+    lines = in_order(
+        constants(facts, **comments, count="images at most"),
+        FORWARD,
+        _GRADIENT_AT.format(
+            cell="(ROW, COLUMN)" if chosen["row"] >= 0 else _MIDDLE,
+            channel="maps[CHANNEL]" if chosen["channel"] >= 0 else "maps.mean(0)",
+        ),
+        source_of(weights_of_pixels, strongest),
+        batches(files if chosen["count"] > 1 else ()),
+        _MEAN,
+    )
+    return lines, {
+        "map": "mean",
+        "pixels": "strongest(mean).sum()",
+        "cell": "np.array(cell)",
+        "images": "len(used)",
+    }
+
+
+_MIDDLE = "(maps.shape[1] // 2, maps.shape[2] // 2)  # the middle one"
+_GRADIENT_AT = '''
+
+def gradient_at(images):
+    """The gradient at the input of one cell of what the layer puts out, and which cell it is."""
+    images = images.clone().requires_grad_()
+    maps = forward(images, LAYER)[1][LAYER][0]
+    cell = {cell}
+    (gradient,) = torch.autograd.grad({channel}[cell], images)
+    return gradient[0].numpy(), cell
+
+'''
+_MEAN = """\
+mean = np.zeros(batch.shape[2:])
+used = list(batches.values())[:COUNT]
+for each in used:
+    gradient, cell = gradient_at(each)
+    mean += weights_of_pixels(gradient) / len(used)
+# Which pixels the cell could see at most, HookViz follows through the network's windows."""
+
+
 LENS = Lens(
     slug="effective-receptive-field",
     title=mark("Effective receptive field"),
@@ -224,6 +242,7 @@ LENS = Lens(
         "Which pixels move one cell of a layer, over many images, of all that it could see."
     ),
     run=run,
+    script=script,
     parameters=(
         LayerChoice(kind="any", default="last map", help=mark("Whose cell it is.")),
         WholeNumber(

@@ -1,20 +1,43 @@
-"""The part of a script that captures the layer and draws its channels."""
+"""Write the channels on the screen as a PyTorch script that draws the same without HookViz.
 
-from hookviz.codegen.facts import Recipe
-from hookviz.codegen.wording import picture_file, quoted
+>>> code = picture_script(picture_facts_of(model, "cat.jpg", grid))  # doctest: +SKIP
+"""
+
+from hookviz.codegen.assembling import assembled
+from hookviz.codegen.facts import PictureFacts, picture_facts_of
+from hookviz.codegen.wording import file_name, quoted
 from hookviz.drawing.colormaps import LEVELS
 
+__all__ = ["PictureFacts", "picture_facts_of", "picture_script"]
 _MAP_SIDE = 512  # pixels that one channel's map is magnified to at most
 
 
-def _capture(recipe: Recipe) -> str:
-    """Makes ``maps``, what the layer put out for the image."""
-    path, call = recipe.address.path, recipe.address.call
+def picture_script(facts: PictureFacts) -> str:
+    """Write Python that draws the picture with PyTorch, torchvision, NumPy, matplotlib and Pillow.
+
+    It reads the image, and weights that are no download, from the folder where it runs, and writes
+    ``MODEL-LAYER.png`` there, and ``MODEL-LAYER-channel-K.png`` where there is a channel. On the
+    CPU its pixels are those of `Grid.png`, for images that are RGB or grey, in sRGB and opaque.
+    Values that are not finite end it, since it has no colours for them. What only the person has,
+    such as their own network's code, it leaves to be filled in, and says so when it is run.
+    """
+    shown = f"{facts.top} channels" if facts.top else "all channels"
+    head = (
+        f"# HookViz's picture of {shown} of layer {quoted(str(facts.address))} in the network\n"
+        f"# {quoted(facts.model)} for the image {quoted(facts.image)}, drawn without HookViz."
+    )
+    parts = (_capture(facts), _choice(facts), _colours(facts), _mosaic(facts), _channel(facts))
+    return assembled(head, facts, parts)
+
+
+def _capture(facts: PictureFacts) -> str:
+    """Write ``maps``, what the layer put out for the image."""
+    path, call = facts.address.path, facts.address.call
     which = "its first call" if call == 0 else f"its call {call}, counted from 0,"
     keys = ", ".join(map(quoted, path)) + ("," if len(path) == 1 else "")
     return _CAPTURE.format(
         part=_PART.format(keys=keys) if path else "",
-        layer=quoted(recipe.address.layer),
+        layer=quoted(facts.address.layer),
         call=call,
         which=which,
     )
@@ -47,14 +70,14 @@ _PART = """\
 """
 
 
-def _choice(recipe: Recipe) -> str:
-    """Makes ``order``, the numbers of the channels to draw, and ``shown``, their maps."""
-    if _is_plain(recipe):
+def _choice(facts: PictureFacts) -> str:
+    """Write ``order``, the numbers of the channels to draw, and ``shown``, their maps."""
+    if _is_plain(facts):
         return ""
-    top = f"[:{recipe.top}]" if recipe.top else ""
-    if recipe.sort == "index":
+    top = f"[:{facts.top}]" if facts.top else ""
+    if facts.sort == "index":
         return f"order = np.arange(len(maps)){top}  # the first channels\nshown = maps[order]"
-    what, key = _SORTS[recipe.sort]
+    what, key = _SORTS[facts.sort]
     return f"""\
 # Channels in order: the highest {what} first, equal ones as they come.
 rows = maps.reshape(len(maps), -1).astype(np.float64)
@@ -62,9 +85,9 @@ order = np.argsort(-{key}, kind="stable"){top}
 shown = maps[order]"""
 
 
-def _is_plain(recipe: Recipe) -> bool:
-    """Whether all channels are drawn in the layer's own order."""
-    return recipe.sort == "index" and recipe.top is None
+def _is_plain(facts: PictureFacts) -> bool:
+    """Return whether all channels are drawn in the layer's own order."""
+    return facts.sort == "index" and facts.top is None
 
 
 _SORTS = {
@@ -75,12 +98,12 @@ _SORTS = {
 }
 
 
-def _colours(recipe: Recipe) -> str:
-    """Makes ``levels``, the colour step of each value, and ``colours``, the colour of each step."""
-    levels = _LEVELS_EACH if recipe.scale == "channel" else _LEVELS
-    return "\n".join((_SCALES[recipe.scale], levels, _COLOURS)).format(
-        shown="maps" if _is_plain(recipe) else "shown",
-        colormap=quoted(recipe.colormap),
+def _colours(facts: PictureFacts) -> str:
+    """Write ``levels``, the colour step of each value, and ``colours``, the colour of each."""
+    levels = _LEVELS_EACH if facts.scale == "channel" else _LEVELS
+    return "\n".join((_SCALES[facts.scale], levels, _COLOURS)).format(
+        shown="maps" if _is_plain(facts) else "shown",
+        colormap=quoted(facts.colormap),
         n=LEVELS,
         last=LEVELS - 1,
     )
@@ -128,10 +151,10 @@ _COLOURS = """\
 colours = matplotlib.colormaps[{colormap}].resampled({n})(np.arange({n}), bytes=True)  # RGBA"""
 
 
-def _mosaic(recipe: Recipe) -> str:
-    """Writes the picture of all maps."""
+def _mosaic(facts: PictureFacts) -> str:
+    """Write code that saves the picture of all maps."""
     return _MOSAIC.format(
-        columns=recipe.columns, cell=recipe.magnification, gap=recipe.gap, file=picture_file(recipe)
+        columns=facts.columns, cell=facts.magnification, gap=facts.gap, file=_file(facts)
     )
 
 
@@ -145,27 +168,27 @@ count, height, width, _ = tiles.shape
 down, across = height + GAP, width + GAP
 rows = -(-count // COLUMNS)  # rounded up
 picture = np.zeros((rows * down - GAP, COLUMNS * across - GAP, 4), np.uint8)
-for place, tile in enumerate(tiles):
-    row, column = divmod(place, COLUMNS)
+for index, tile in enumerate(tiles):
+    row, column = divmod(index, COLUMNS)
     top, left = row * down, column * across
     picture[top : top + height, left : left + width] = tile
 Image.fromarray(picture).save({file})
 print(f"{{count}} of {{len(maps)}} channels of {{maps.shape[1]}}×{{maps.shape[2]}} values")"""
 
 
-def _channel(recipe: Recipe) -> str:
-    """Writes the picture of the one channel, if any."""
-    if recipe.channel is None:
+def _channel(facts: PictureFacts) -> str:
+    """Write code that saves the picture of the one channel, if any."""
+    if facts.channel is None:
         return ""
-    plain = _is_plain(recipe)
-    levels = f"levels[{recipe.channel}]" if plain else f"levels[order == {recipe.channel}][0]"
+    plain = _is_plain(facts)
+    levels = f"levels[{facts.channel}]" if plain else f"levels[order == {facts.channel}][0]"
     return f"""\
-# Channel {recipe.channel} alone, magnified in whole steps to {_MAP_SIDE} pixels at most.
+# Channel {facts.channel} alone, magnified in whole steps to {_MAP_SIDE} pixels at most.
 tile = colours[{levels}]
 cell = max(1, {_MAP_SIDE} // max(tile.shape[:2]))
 tile = tile.repeat(cell, axis=0).repeat(cell, axis=1)
-Image.fromarray(tile).save({picture_file(recipe, f"-channel-{recipe.channel}")})"""
+Image.fromarray(tile).save({_file(facts, f"-channel-{facts.channel}")})"""
 
 
-PARTS = (_capture, _choice, _colours, _mosaic, _channel)
-"""What they write, in this order: each takes a `Recipe` and gives lines of code."""
+def _file(facts: PictureFacts, suffix: str = "") -> str:
+    return quoted(file_name(f"{facts.model}-{facts.address}{suffix}", "png"))

@@ -11,9 +11,16 @@ from hookviz.drawing.panels import ChartPanel, GridPanel, TablePanel, TextPanel
 from hookviz.explaining import channel_ablation
 from hookviz.hooking import replicas
 from hookviz.types import Model
+from tests.codegen.script_cases import RESNET, SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import as_model, random_input, seeded
 from tests.odd_batches import ODD, Counter, Odd, alone, silenced
 from tests.tally import Tally
+
+SCRIPTS = (  # here a pass for each channel
+    ScriptCase({"layer": "stage1.first.conv"}, SHAPESNET, 1e-5),
+    ScriptCase({"layer": "features.6.squeeze"}, SQUEEZENET, 1e-5),
+    ScriptCase({"layer": "layer1.0.conv2"}, RESNET, 1e-4),  # of scores that are larger by far
+)
 
 
 class Counted(nn.Module):

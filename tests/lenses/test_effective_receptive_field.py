@@ -12,8 +12,17 @@ import hookviz
 from hookviz.drawing.panels import ImagePanel, TextPanel
 from hookviz.errors import SettingError
 from hookviz.images.samples import samples
+from tests.codegen.script_cases import SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import Tiny, as_model, random_input, seeded
 from tests.pictures import picture
+
+SCRIPTS = (
+    ScriptCase({"images": ("other.png",)}, rounding=1e-6),
+    ScriptCase({"layer": "stage2", "channel": 3, "images": ()}, SHAPESNET, 1e-6),
+    ScriptCase({"layer": "features.3", "row": 2, "column": 3, "count": 1}, SQUEEZENET, 1e-6),
+)
+# what a cell could see takes HookViz to follow through the network's windows
+NOT_IN_SCRIPT = ("box", "share")
 
 
 def photos() -> list[Path]:

@@ -1,46 +1,45 @@
-"""How many conv weights can go before the prediction does, and what is left of the maps then.
+"""Show how many conv weights can be removed before the prediction changes.
 
 By six methods, weight by weight or channel by channel, without training afterwards; which go is
 said in `hookviz.explaining.pruning`. At one share of them the maps of a layer are shown before and
 after, and the weights can be kept; of whole channels there is a really smaller network.
 
-Over 300 lines: what is pruned, what is shown of it and what is said know each other closely.
+Over 300 lines: its script writes each of the six methods, with the batch norms behind a channel.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
 
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import SCORES_WITHOUT, constants, in_order
+from hookviz.codegen.sources import source_of
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
-from hookviz.explaining.channel_ablation import channel_effects
-from hookviz.explaining.pruned_network import Norms, apply_masks, following_norms, pruned_model
-from hookviz.explaining.pruning import METHODS, OF_CHANNELS, RANDOM, Pruning
-from hookviz.explaining.scoring import class_scores
+from hookviz.explaining.pruned_network import PruningPlan, plan_pruning
+from hookviz.explaining.pruning import (
+    METHODS,
+    OF_CHANNELS,
+    RANDOM,
+    Pruning,
+    without_random,
+    without_random_channels,
+    without_smallest,
+    without_smallest_channels,
+)
+from hookviz.explaining.pruning_passes import PruningPasses, Values
 from hookviz.explaining.smaller_network import smaller
-from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.hooking.plain_tensors import plain
 from hookviz.language.saying import localised, mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
 from hookviz.models.checkpoints.writing import SUFFIX, weights_bytes
 from hookviz.types import Model
 from hookviz.wording import number
-
-Values = dict[str, NDArray[Any]]
-
-
-def _look_away(_call: hooks.Call) -> None: ...
-
 
 _HEAD = (
     mark("removed (%)"),
@@ -70,27 +69,6 @@ _FIRST = {
 }
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Recipe:
-    """What makes the pruned network of a model again, without keeping it."""
-
-    layers: tuple[str, ...]
-    method: str
-    seed: int
-    effects: Mapping[str, Tensor] | None
-    norms: Norms | None
-
-    def pruning(self, network: nn.Module) -> Pruning:
-        """What goes at any share."""
-        return Pruning(network, self.layers, self.method, seed=self.seed, effects=self.effects)
-
-    def file(self, share: float, model: Model) -> bytes:
-        """The pruned network's weights, as safetensors."""
-        masks = self.pruning(model.network).masks(share)
-        network = apply_masks(model.network, masks, self.norms)
-        return weights_bytes(pruned_model(model, network, self.method, share))
-
-
 def run(
     subject: Subject,
     *,
@@ -103,7 +81,7 @@ def run(
     keep: float,
     layer: str,
 ) -> LensOutput:
-    """The prediction at growing shares of pruned weights, and one share of them to keep.
+    """Show the prediction at growing shares of pruned weights, and the weights at one share.
 
     At share s, ``round(s · n)`` of n weights, or of the channels of every layer, are set to 0, the
     same ones as by `torch.nn.utils.prune`. Of the smallest weights, equal ones go together, so it
@@ -130,16 +108,29 @@ def run(
                 model=subject.model.title,
             )
         )
-    recipe = _recipe(subject, layer if where == _HERE else "", method, seed, whole=biases == _GOES)
+    names = (layer,) if where == _HERE else tuple(conv.name for conv in subject.convs)
+    plan = plan_pruning(
+        *(subject.model, names, method),
+        seed=seed,
+        shape=subject.shape,
+        model_input=subject.model_input,
+        keep_biases=biases == _STAYS,
+        progress=lambda share: subject.progress(_MEASURING * share),
+    )
     shares = np.array([*np.arange(0, most, step), most]) / 100
-    passes = _Passes(subject, recipe, len(shares) + 1)
-    values = _over_shares(passes, shares, first)
-    kept = _kept(passes, keep / 100, layer)
-    panels = _panels(subject, values, first, passes.pruning, recipe)
+    begun = _MEASURING if plan.effects else 0.0
+    ends = begun + (1 - begun) * (_SMALLER if plan.norms is not None else 1)
+    passes = PruningPasses(
+        *(subject.model, subject.model_input, plan, len(shares) + 1),
+        progress=lambda share: subject.progress(begun + (ends - begun) * share),
+    )
+    values = passes.over_shares(shares, first)
+    kept = passes.kept(keep / 100, layer, subject.capture(layer)[layer].values.numpy())
+    panels = _panels(subject, values, first, passes.pruning, plan)
     if "after" in kept:
         panels += before_and_after(layer, kept["before"], kept["after"], say(_UNMOVED))
-    if recipe.norms is not None:
-        table, figures = _smaller(passes, keep / 100)
+    if plan.norms is not None:
+        table, figures = _smaller(subject, plan.pruned(subject.model, keep / 100), keep / 100, ends)
         panels, kept = (*panels, table), kept | figures
     place = say("in {layer}", layer=layer) if where == _HERE else say("in every conv layer")
     said = say(
@@ -150,115 +141,18 @@ def run(
     )
     stem = re.sub(r"[^\w.-]", "-", subject.model.name)
     file = FilePanel(
-        say("The pruned weights"), f"{stem}-pruned{SUFFIX}", partial(recipe.file, keep / 100), said
+        say("The pruned weights"), f"{stem}-pruned{SUFFIX}", partial(_file, plan, keep / 100), said
     )
     return (*panels, file), values | kept
 
 
-def _recipe(subject: Subject, layer: str, method: str, seed: int, *, whole: bool) -> _Recipe:
-    """What is pruned of all layers, or of one alone, with the effects measured and norms found."""
-    network = subject.model.network
-    names = (layer,) if layer else tuple(conv.name for conv in subject.convs)
-    effects = norms = None
-    if method == "channels by effect":
-        names = tuple(Pruning(network, names, OF_CHANNELS[0]).weights)
-        effects = channel_effects(
-            subject.model,
-            subject.model_input,
-            names,
-            lambda share: subject.progress(_MEASURING * share),
-        )
-    if method in OF_CHANNELS and whole:
-        norms = following_norms(subject.model, subject.shape)
-    return _Recipe(names, method, seed, effects, norms)
+def _file(plan: PruningPlan, share: float, model: Model) -> bytes:
+    """Return the pruned network's weights as a safetensors file."""
+    return weights_bytes(plan.pruned(model, share))
 
 
-class _Passes:
-    """Passes of the network with a share of its weights at 0."""
-
-    def __init__(self, subject: Subject, recipe: _Recipe, count: int) -> None:
-        """Get ready for `count` of them."""
-        self.subject = subject
-        self.recipe = recipe
-        self.pruning = recipe.pruning(subject.model.network)
-        self._calls = {info.name: info.calls for info in subject.trace.layers}
-        begun = _MEASURING if recipe.effects else 0.0
-        ends = _SMALLER if recipe.norms is not None else 1.0
-        self._reporter = ProgressReporter(
-            lambda share: subject.progress(begun + (1 - begun) * ends * share),
-            count * sum(self._calls.values()),
-        )
-
-    def network(self, share: float) -> tuple[nn.Module, float]:
-        """The pruned network, and which share of the weights is gone."""
-        masks = self.pruning.masks(share)
-        stays = sum(int(mask.sum()) for mask in masks.values())
-        made = apply_masks(self.subject.model.network, masks, self.recipe.norms)
-        return made, (self.pruning.count - stays) / self.pruning.count
-
-    def scores(self, network: nn.Module, see: Callable[[hooks.Call], None] = _look_away) -> Tensor:
-        """The class scores, ``(1, classes)``, while `see` is shown every call."""
-
-        def tell(call: hooks.Call) -> None:
-            see(call)
-            self._reporter.step()
-
-        subject = self.subject
-        with torch.no_grad(), hooks.observe(network, self._calls, tell):
-            scores = class_scores(
-                subject.model, network, subject.model_input.tensor, self._reporter
-            )
-        return scores.to("cpu", torch.float32)
-
-
-def _over_shares(passes: _Passes, shares: NDArray[np.float64], first: int) -> Values:
-    logits, removed = [], []
-    for share in shares:
-        network, gone = passes.network(float(share))
-        removed.append(gone)
-        logits.append(passes.scores(network))
-    scores = torch.cat(logits)
-    chances = scores.softmax(1)
-    return {
-        "shares": shares,
-        "removed": np.array(removed),
-        "logits": scores.numpy(),
-        "top": scores.argmax(1).numpy(),
-        "top_probability": chances.max(1).values.numpy(),
-        "logit": scores[:, first].numpy(),
-        "probability": chances[:, first].numpy(),
-    }
-
-
-def _kept(passes: _Passes, share: float, layer: str) -> Values:
-    """The scores at the share to keep, and the layer's maps before and after."""
-    maps: list[NDArray[np.float32]] = []
-
-    def see(call: hooks.Call) -> None:
-        if call.layer == layer and not call.index:  # a copy, since an in-place layer can come next
-            output = plain(call.output)
-            assert output is not None  # a convolution's
-            maps.append(output.to("cpu", torch.float32, copy=True).numpy())
-
-    network, gone = passes.network(share)
-    scores = passes.scores(network, see)
-    kept: Values = {
-        "kept_share": np.array(share),
-        "kept_removed": np.array(gone),
-        "kept_logits": scores[0].numpy(),
-    }
-    before = passes.subject.capture(layer)[layer].values.numpy()
-    if before.ndim == 3 and maps and maps[0].size == before.size:
-        kept |= {"before": before, "after": maps[0].reshape(before.shape)}
-    return kept
-
-
-def _smaller(passes: _Passes, share: float) -> tuple[Panel, Values]:
-    """The network without the channels that are gone, as a row of a table, or why there is none."""
-    subject = passes.subject
-    network, _ = passes.network(share)
-    pruned = pruned_model(subject.model, network, passes.recipe.method, share)
-    begun = (_MEASURING + (1 - _MEASURING) * _SMALLER) if passes.recipe.effects else _SMALLER
+def _smaller(subject: Subject, pruned: Model, share: float, begun: float) -> tuple[Panel, Values]:
+    """Make the network without its removed channels; return a table of sizes, or why not."""
     try:
         small = smaller(
             pruned,
@@ -307,7 +201,7 @@ def _smaller(passes: _Passes, share: float) -> tuple[Panel, Values]:
 
 
 def _panels(
-    subject: Subject, values: Values, first: int, pruning: Pruning, recipe: _Recipe
+    subject: Subject, values: Values, first: int, pruning: Pruning, plan: PruningPlan
 ) -> tuple[Panel, ...]:
     label, top, count = subject.label(first), values["top"], pruning.count
     percents = [localised(f"{100 * share:.4g}") for share in values["shares"]]
@@ -342,13 +236,13 @@ def _panels(
                 model=subject.model.title,
                 count=count,
                 layer_count=layers,
-                method=say(_FIRST[recipe.method]),
+                method=say(_FIRST[plan.method]),
                 result=end,
             )
         ),
         "note" if len(other) else "plain",
     )
-    what = say("channels of each layer") if recipe.method in OF_CHANNELS else say("conv weights")
+    what = say("channels of each layer") if plan.method in OF_CHANNELS else say("conv weights")
     chart = ChartPanel(
         say("Probability while weights are removed"),
         tuple(percents),
@@ -375,6 +269,150 @@ def _panels(
     return says, chart, TablePanel(say("At every share"), head, rows)
 
 
+def script(facts: LensFacts) -> LensCode:
+    """Write the scores at growing shares of pruned weights, and maps at the share to keep."""
+    method = facts.chosen["method"]
+    asked = constants(facts, most="percent of the weights", step="percent", keep="percent")
+    lines = [asked, constants(facts, layer="whose maps are kept")]
+    if method in RANDOM:
+        lines.append(constants(facts, seed="of what is drawn"))
+    of_channels = method in OF_CHANNELS
+    goes = of_channels and facts.chosen["biases"] == "go too"
+    kinds = "(nn.Conv1d, nn.Conv2d, nn.Conv3d)" if of_channels else "nn.modules.conv._ConvNd"
+    lines.append((_NOTE_NORMS if goes else _NOTE).format(kinds=kinds) + _UNIQUE)
+    if facts.chosen["where"] == "this layer alone":
+        lines.append("convs = [model.get_submodule(LAYER)]")
+    function = _function(method)
+    arguments = "share, torch.Generator().manual_seed(SEED)" if method in RANDOM else "sizes, share"
+    stays = f"{function.__name__}(whole, {arguments})"
+    lines += [_WHOLE, _SIZES_OF.get(method, ""), source_of(function), _SHIFTS if goes else ""]
+    lines += [_PRUNE.format(stays=stays, write=_WITH_SHIFTS if goes else _WEIGHTS)]
+    return in_order(*lines), {
+        "shares": "shares",
+        "removed": "np.array(removed[:-1])",
+        "logits": "logits.numpy()",
+        "top": "logits.argmax(1).numpy()",
+        "top_probability": "chances.max(1).values.numpy()",
+        "logit": "logits[:, first].numpy()",
+        "probability": "chances[:, first].numpy()",
+        "kept_share": "np.array(KEEP / 100)",
+        "kept_removed": "np.array(removed[-1])",
+        "kept_logits": "scores[-1][0].numpy()",
+    } | {
+        name: f"maps[{index}][0].numpy()"
+        for name, index in (("before", 0), ("after", -1))
+        if name in facts.values
+    }
+
+
+def _function(method: str) -> Callable[..., Any]:
+    """Return the function by which the method chooses what stays."""
+    if method in OF_CHANNELS:
+        return without_random_channels if method in RANDOM else without_smallest_channels
+    return without_random if method in RANDOM else without_smallest
+
+
+_NOTE = """\
+convs = []
+
+
+def note(module, inputs, output):
+    if isinstance(module, {kinds}):
+        convs.append(module)  # those that run, in the order in which they do
+"""
+_NOTE_NORMS = '''\
+convs, norms, origins = [], {{}}, {{}}
+# What these put out is 0 in a channel in which they are given 0.
+KEEP_ZERO = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.SiLU, nn.GELU, nn.Hardswish, nn.Tanh)
+KEEP_ZERO += (nn.Identity, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Dropout)
+
+
+def note(module, inputs, output):
+    """The convolutions that run, and the batch norms that are given what one of them puts out."""
+    conv, _, version = origins.get(id(inputs[0]), (None, None, None))
+    if inputs[0]._version != version:
+        conv = None  # something was written over it, such as a shortcut's sum
+    if isinstance(module, {kinds}):
+        convs.append(module)
+        origins[id(output)] = module, output, output._version
+    elif isinstance(module, nn.modules.batchnorm._BatchNorm):
+        norms.setdefault(module, set()).add(conv)
+    elif isinstance(module, KEEP_ZERO):
+        origins[id(output)] = conv, output, output._version
+'''
+_UNIQUE = """
+
+for module in model.modules():
+    if not any(module.children()):
+        module.register_forward_hook(note)
+with torch.no_grad():
+    first = model(batch)[0].argmax().item()  # what the whole network predicts
+for module in model.modules():
+    module._forward_hooks.clear()
+# Those with weights of their own, each weight once, whichever layers share it.
+own = [conv for conv in convs if isinstance(conv.weight, nn.Parameter)]
+convs = [c for at, c in enumerate(own) if all(c.weight is not o.weight for o in own[:at])]"""
+_WHOLE = "whole = [conv.weight.detach().clone() for conv in convs]"
+
+_BY_NORM = "sizes = [torch.linalg.vector_norm(weight.flatten(1), {}, 1) for weight in whole]"
+_SIZES_OF = {
+    "smallest weights": (
+        "sizes = np.sort(torch.cat([weight.abs().flatten() for weight in whole]).numpy())"
+    ),
+    "channels by L1 norm": _BY_NORM.format(1),
+    "channels by L2 norm": _BY_NORM.format(2),
+    "channels by effect": SCORES_WITHOUT
+    + """\
+# How far all scores move without a channel: a pass for each.
+sizes = []
+for conv in convs:
+    moved = [(scores_without(conv, c) - before).norm() for c in range(conv.out_channels)]
+    sizes.append(torch.stack(moved))
+""",
+}
+"""What the method ranks by, in a script."""
+
+_SHIFTS = """
+def shifts(conv):
+    \"\"\"What makes something of a channel of zeros: its bias, and the batch norm behind it.\"\"\"
+    tensors = [conv.bias]
+    for norm in [norm for norm, sources in norms.items() if sources == {conv}]:
+        tensors += [norm.weight, norm.bias] if norm.affine else [norm.running_mean]
+    return [(tensor, tensor.detach().clone()) for tensor in tensors if tensor is not None]
+
+
+others = [shifts(conv) for conv in convs]
+"""
+_PRUNE = """\
+shares = np.array([*np.arange(0, MOST, STEP), MOST]) / 100
+removed, scores, maps = [], [], []
+
+
+def keep_map(module, inputs, output):
+    maps.append(output.clone())  # a copy: the next layer may work in place
+
+
+model.get_submodule(LAYER).register_forward_hook(keep_map)
+for share in (*shares.tolist(), KEEP / 100):
+    stays = {stays}
+    count = sum(mask.numel() for mask in stays)
+    removed.append((count - sum(mask.sum().item() for mask in stays)) / count)
+    with torch.no_grad():
+{write}
+        scores.append(model(batch))
+logits = torch.cat(scores[:-1])  # before the softmax, (shares, classes)
+chances = logits.softmax(1)"""
+
+_WEIGHTS = """\
+        for conv, weight, mask in zip(convs, whole, stays, strict=True):
+            conv.weight.copy_(weight.masked_fill(~mask, 0))"""
+_WITH_SHIFTS = """\
+        for conv, weight, mask, with_it in zip(convs, whole, stays, others, strict=True):
+            conv.weight.copy_(weight.masked_fill(~mask, 0))
+            for tensor, values in with_it:
+                tensor.copy_(values.masked_fill(~mask.flatten(1).any(1), 0))"""
+
+
 LENS = Lens(
     slug="prune-weights",
     title=mark("Prune weights"),
@@ -383,6 +421,7 @@ LENS = Lens(
         "How many conv weights, or channels, can be set to 0 before the prediction changes."
     ),
     run=run,
+    script=script,
     parameters=(
         OneOf(
             name="method",

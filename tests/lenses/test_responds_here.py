@@ -8,7 +8,15 @@ import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, TablePanel, TextPanel
 from hookviz.images.samples import samples
 from hookviz.types import Model
+from tests.codegen.script_cases import SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import as_model, random_input, seeded
+
+SCRIPTS = (
+    ScriptCase(),
+    ScriptCase({"layer": "stage2", "region": "brush:6x4:3.2.4.6.1.3"}, SHAPESNET),
+    ScriptCase({"layer": "features.3", "region": "rect:0.5,0.9,0.13,0.21"}, SQUEEZENET),
+)
+
 
 SLUG = "responds-here"
 
@@ -18,8 +26,8 @@ def scores(maps: NDArray[np.float32], marked: NDArray[np.bool_]) -> NDArray[np.f
     down, across = marked.shape[0] // maps.shape[1], marked.shape[1] // maps.shape[2]
     pixels = maps.repeat(down, 1).repeat(across, 2).astype(np.float64)
     inside, outside = pixels[:, marked].mean(1), pixels[:, ~marked].mean(1)
-    found: NDArray[np.float64] = (inside - outside) / maps.astype(np.float64).std((1, 2))
-    return found
+    score: NDArray[np.float64] = (inside - outside) / maps.astype(np.float64).std((1, 2))
+    return score
 
 
 @pytest.mark.parametrize("layer", ["stem.first.conv", "stage1", "stage2.relu", "stage3.relu_out"])
@@ -47,8 +55,8 @@ def test_the_score_is_the_correlation_with_the_mark() -> None:
     maps = hookviz.capture(model, random_input(4)).activations[0].values.numpy()
     share = marked.mean()
     expected = [np.corrcoef(values.ravel(), marked.ravel())[0, 1] for values in maps]
-    found = result.values["score"] * np.sqrt(share * (1 - share))
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    correlations = result.values["score"] * np.sqrt(share * (1 - share))
+    np.testing.assert_allclose(correlations, expected, rtol=1e-6)
 
 
 class Colours(nn.Module):
@@ -64,8 +72,8 @@ class Colours(nn.Module):
             self.conv.bias.copy_(torch.tensor([0.0, 0, 0, 0.1]))  # type: ignore[union-attr]
 
     def forward(self, images: Tensor) -> Tensor:
-        found: Tensor = self.relu(self.conv(images)).mean((2, 3))
-        return found
+        scores: Tensor = self.relu(self.conv(images)).mean((2, 3))
+        return scores
 
 
 @pytest.fixture

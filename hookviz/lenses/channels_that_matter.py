@@ -1,4 +1,4 @@
-"""Which single channel of a layer matters most to a class: each one switched off by itself.
+"""Find which channel of a layer matters most to a class: each is switched off by itself.
 
 Leave-one-out occlusion of units, as in Zhou et al., "Revisiting the Importance of Individual Units
 in CNNs via Ablation" (2018); many of them in one pass, see `hookviz.explaining.channel_ablation`.
@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import SCORES_WITHOUT, constants, in_order, target
 from hookviz.drawing.chosen_channels import with_channels
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
@@ -35,7 +37,7 @@ _HEAD = (
 
 
 def run(subject: Subject, *, layer: str, target: int) -> LensOutput:
-    """The change in the class's score and probability without each channel.
+    """Return how the class's score and probability change without each channel.
 
     A channel is switched off by writing 0 at the convolution's own output, each time that the layer
     runs: Δc = score(channel c at 0) − score. A negative Δ says that the channel speaks for the
@@ -70,7 +72,7 @@ def run(subject: Subject, *, layer: str, target: int) -> LensOutput:
         )
     passes = ChannelAblation(subject.model, subject.model_input, info)
     after = passes.scores_without_each(before, ProgressReporter(subject.progress))
-    changes = _Changes(
+    changes = _ScoreChanges(
         scores=(after[:, target] - before[target]).numpy(),
         chances=(after.softmax(1)[:, target] - before.softmax(0)[target]).numpy(),
         logit=float(before[target]),
@@ -88,8 +90,8 @@ def run(subject: Subject, *, layer: str, target: int) -> LensOutput:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Changes:
-    """Per channel, ``(C,)``, what the score and the probability change by; and both before.
+class _ScoreChanges:
+    """Changes of the score and the probability without each channel, ``(C,)``, and both before.
 
     Changes of the score up to `least` are rounding.
     """
@@ -107,7 +109,7 @@ def _panels(
     info: LayerInfo,
     target: int,
     maps: NDArray[np.float32],
-    changes: _Changes,
+    changes: _ScoreChanges,
 ) -> tuple[Panel, ...]:
     label = subject.label(target)
     scores = changes.scores
@@ -174,6 +176,31 @@ def _panels(
     return TextPanel(says), chart, grid, table
 
 
+def script(facts: LensFacts) -> LensCode:
+    """Write code for what the class's score and probability change by without each channel."""
+    lines = [
+        constants(facts, layer="whose channels are switched off"),
+        target(facts),
+        SCORES_WITHOUT,
+    ]
+    lines.append(_CHANGES)
+    return in_order(*lines), {
+        "logit_change": "np.array(logit_change)",
+        "probability_change": "np.array(probability_change)",
+        "logit": "before[TARGET].item()",
+        "probability": "before.softmax(0)[TARGET].item()",
+    }
+
+
+_CHANGES = """\
+logit_change, probability_change = [], []
+layer = model.get_submodule(LAYER)
+for channel in range(layer.out_channels):  # a pass for each
+    after = scores_without(layer, channel)
+    logit_change.append((after - before)[TARGET].item())
+    probability_change.append((after.softmax(0) - before.softmax(0))[TARGET].item())"""
+
+
 LENS = Lens(
     slug="channels-that-matter",
     title=mark("Channels that matter"),
@@ -182,5 +209,6 @@ LENS = Lens(
         "Which single channel of a layer a class needs most: each is switched off by itself."
     ),
     run=run,
+    script=script,
     parameters=(LayerChoice(), ClassChoice()),
 )

@@ -1,11 +1,14 @@
-"""Which channels of a layer answer to a region of the picture, more than to the rest of it."""
+"""Show which channels of a layer answer to a region of the picture more than to the rest."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import FORWARD, constants, in_order
+from hookviz.codegen.sources import source_of
 from hookviz.drawing.chosen_channels import with_channels
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
@@ -15,10 +18,18 @@ from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice
-from hookviz.lenses.contract.regions import Region, RegionChoice
+from hookviz.lenses.contract.regions import (
+    Region,
+    RegionChoice,
+    brush_marks,
+    covered,
+    overlap,
+    rectangle_marks,
+)
 from hookviz.wording import number, percent, times
 
 Floats = NDArray[np.float64]
+Values = Mapping[str, NDArray[Any]]
 _MOST, _LEAST = 12, 4  # channels that are shown: of the highest scores, and of the lowest
 _HEAD = (
     mark("channel"),
@@ -31,7 +42,7 @@ _HEAD = (
 
 
 def run(subject: Subject, *, layer: str, region: Region) -> LensOutput:
-    """Each channel's mean inside of the region against its mean outside.
+    """Compare each channel's mean inside of the region with its mean outside.
 
     A cell (i, j) of a map stands for an equal part of the input's area, and w(i, j), 0…1, is the
     share of that part that is marked; a region smaller than a cell weighs that cell alone. Of a
@@ -43,7 +54,7 @@ def run(subject: Subject, *, layer: str, region: Region) -> LensOutput:
         score     = (inside − outside) / deviation,  0 where every cell has one value
 
     Channels are ranked by the score. It means the same for layers of any size and sign, which a
-    ratio does not; inside / outside is told beside it where no value of the channel is below 0.
+    ratio does not; inside / outside is shown beside it where no value of the channel is below 0.
     With whole cells, a share p of them marked, score · √(p (1 − p)) is Pearson's correlation of the
     map with the mark (the point-biserial one; Tate, "Correlation between a discrete and a
     continuous variable", 1954), so that |score| ≤ 1 / √(p (1 − p)). Only finite values count; a
@@ -65,13 +76,13 @@ def run(subject: Subject, *, layer: str, region: Region) -> LensOutput:
             )
         )
     weights = region.cover(*maps.shape[1:])
-    found = _compare(maps, weights)
-    ranking = found.ranking
+    inside, outside, deviation, score = inside_and_outside(maps, weights)
+    ranking = highest_first(score)
     values = {
-        "inside": found.inside,
-        "outside": found.outside,
-        "deviation": found.deviation,
-        "score": found.score,
+        "inside": inside,
+        "outside": outside,
+        "deviation": deviation,
+        "score": score,
         "weights": weights,
         "ranking": ranking,
     }
@@ -83,29 +94,12 @@ def run(subject: Subject, *, layer: str, region: Region) -> LensOutput:
         return (TextPanel(says, "bad"),), values
     shown = [*ranking[:_MOST], *ranking[_MOST:][-_LEAST:]]
     channels = [int(channel) for channel in shown]
-    first = TextPanel(_says(layer, found, weights, channels[0]))
-    return (first, *_panels(subject, layer, maps, found, channels)), values
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Compared:
-    """Numbers per channel, float64, ``(C,)``; `ratio` is NaN where it means nothing."""
-
-    inside: Floats
-    outside: Floats
-    deviation: Floats
-    score: Floats
-    ratio: Floats
-
-    @property
-    def ranking(self) -> NDArray[np.intp]:
-        """The channels that have a score, the highest first, equal ones by number."""
-        order = np.argsort(-self.score, kind="stable")
-        return order[np.isfinite(self.score[order])]
+    first = TextPanel(_says(layer, maps, values, channels[0]))
+    return (first, *_panels(subject, layer, maps, values, channels)), values
 
 
 def _maps(subject: Subject, layer: str) -> NDArray[np.float32]:
-    """The first maps that the layer puts out, ``(C, H, W)``."""
+    """Return the first maps that the layer puts out, ``(C, H, W)``."""
     address = str(subject.trace.map_outputs[layer][0])
     maps: NDArray[np.float32] = subject.capture(layer)[address].values.numpy()
     if maps.ndim != 3 or len(subject.shape) != 3:
@@ -131,30 +125,44 @@ def _maps(subject: Subject, layer: str) -> NDArray[np.float32]:
     return maps
 
 
-def _compare(maps: NDArray[np.float32], weights: Floats) -> _Compared:
-    """The numbers of every channel: channel by channel, so that the float64 copies stay small."""
-    rows = np.full((5, len(maps)), np.nan)
-    for channel, values in enumerate(maps):
+def inside_and_outside(maps: NDArray[np.float32], weights: Floats) -> Floats:
+    """Return each channel's mean inside, mean outside, deviation and score, ``(4, C)``.
+
+    The score is the difference of the means in the channel's deviations. A channel without finite
+    values on either side has NaN.
+    """
+    numbers = np.full((4, len(maps)), np.nan)
+    for channel, values in enumerate(maps):  # one by one, so that the float64 copies stay small
         finite = np.isfinite(values)
         inner, wide = weights[finite], values[finite].astype(np.float64)
-        if not (inner.sum() > 0 and (1 - inner).sum() > 0):
-            continue
-        inside, outside = np.average(wide, weights=inner), np.average(wide, weights=1 - inner)
-        varies = wide.min() < wide.max()  # the mean of equal numbers may be off by a rounding
-        deviation = wide.std() if varies else 0.0
-        score = (inside - outside) / deviation if deviation > 0 else 0.0
-        ratio = np.nan
-        if wide.min() >= 0 and inside > 0:
-            ratio = inside / outside if outside > 0 else np.inf
-        rows[:, channel] = inside, outside, deviation, score, ratio
-    return _Compared(*rows)
+        if inner.sum() > 0 and (1 - inner).sum() > 0:
+            inside, outside = np.average(wide, weights=inner), np.average(wide, weights=1 - inner)
+            varies = wide.min() < wide.max()  # the mean of equal numbers may be off by a rounding
+            deviation = wide.std() if varies else 0.0
+            score = (inside - outside) / deviation if deviation > 0 else 0.0
+            numbers[:, channel] = inside, outside, deviation, score
+    return numbers
+
+
+def highest_first(score: Floats) -> NDArray[np.intp]:
+    """Return the channels that have a score, the highest first, equal ones by number."""
+    order = np.argsort(-score, kind="stable")
+    return order[np.isfinite(score[order])]
+
+
+def _ratio(maps: NDArray[np.float32], values: Values, channel: int) -> float:
+    """Return inside / outside; NaN where a value of the channel is below 0, or none above."""
+    inside, outside = values["inside"][channel], values["outside"][channel]
+    if maps[channel][np.isfinite(maps[channel])].min() < 0 or not inside > 0:
+        return np.nan
+    return float(inside / outside) if outside > 0 else np.inf
 
 
 def _panels(
     subject: Subject,
     layer: str,
     maps: NDArray[np.float32],
-    found: _Compared,
+    values: Values,
     shown: Sequence[int],
 ) -> tuple[Panel, ...]:
     scale = "symmetric" if np.nanmin(maps) < 0 else "layer"
@@ -164,7 +172,7 @@ def _panels(
     chart = ChartPanel(
         say("Channels that answer more inside than outside"),
         tuple(map(str, shown)),
-        {say("inside − outside"): found.score[shown]},
+        {say("inside − outside"): values["score"][shown]},
         unit=say("inside − outside, in the channel's own deviations"),
         caption=say("The {count} highest", count=min(_MOST, len(shown)))
         + (
@@ -182,12 +190,13 @@ def _panels(
     maps_panel = GridPanel(
         say("What these channels put out"), grid, say("In the same order."), layer=layer
     )
-    table = TablePanel(say("In numbers"), _HEAD, tuple(_row(found, channel) for channel in shown))
-    return chart, maps_panel, table
+    rows = tuple(_row(maps, values, channel) for channel in shown)
+    return chart, maps_panel, TablePanel(say("In numbers"), _HEAD, rows)
 
 
-def _says(layer: str, found: _Compared, weights: Floats, first: int) -> str:
-    """Which channel answers most, and how much is marked."""
+def _says(layer: str, maps: NDArray[np.float32], values: Values, first: int) -> str:
+    """Say which channel answers most, and how much of the picture is marked."""
+    weights, score = values["weights"], values["score"]
     marked = say(
         "{share} of the picture is marked, which is ", share=percent(float(weights.mean()))
     )
@@ -197,19 +206,19 @@ def _says(layer: str, found: _Compared, weights: Floats, first: int) -> str:
         shape=times(weights.shape),
         layer=layer,
     )
-    left_out = int((~np.isfinite(found.score)).sum())
+    left_out = int((~np.isfinite(score)).sum())
     if left_out:
         marked += say(
             " {count:,} channels are left out: they have no finite value on one side.",
             count=left_out,
         )
-    if not found.score[first] > 0:
+    if not score[first] > 0:
         return say(
             "No channel of {layer} answers more inside of the region than outside. {region}",
             layer=layer,
             region=marked,
         )
-    ratio = found.ratio[first]
+    ratio = _ratio(maps, values, first)
     more = say(", {ratio} times as much", ratio=number(ratio)) if np.isfinite(ratio) else ""
     more = say(", and nothing at all outside") if np.isinf(ratio) else more
     return say(
@@ -217,22 +226,49 @@ def _says(layer: str, found: _Compared, weights: Floats, first: int) -> str:
         "{outside_mean} outside, {deviations} of its deviations more{ratio}. {region}",
         channel=first,
         layer=layer,
-        inside_mean=number(found.inside[first]),
-        outside_mean=number(found.outside[first]),
-        deviations=number(found.score[first]),
+        inside_mean=number(values["inside"][first]),
+        outside_mean=number(values["outside"][first]),
+        deviations=number(score[first]),
         ratio=more,
         region=marked,
     )
 
 
-def _row(found: _Compared, channel: int) -> tuple[str | int, ...]:
-    ratio = found.ratio[channel]
-    inside, outside = found.inside[channel], found.outside[channel]
+def _row(maps: NDArray[np.float32], values: Values, channel: int) -> tuple[str | int, ...]:
+    ratio = _ratio(maps, values, channel)
+    inside, outside = values["inside"][channel], values["outside"][channel]
     return (
         channel,
-        *map(number, (inside - outside, found.score[channel], inside, outside)),
+        *map(number, (inside - outside, values["score"][channel], inside, outside)),
         "–" if np.isnan(ratio) else number(ratio),
     )
+
+
+def script(facts: LensFacts) -> LensCode:
+    """Write each channel's mean inside of the region against its mean outside."""
+    rectangle = str(facts.chosen["region"]).startswith("rect:")
+    says, marks = (
+        ("left, top, right, bottom, as shares", rectangle_marks)
+        if rectangle
+        else ("runs of cells, unmarked and marked in turn", brush_marks)
+    )
+    functions = source_of(marks, overlap, covered, inside_and_outside, highest_first)
+    lines = in_order(
+        constants(facts, layer="", region=says),
+        FORWARD,
+        functions,
+        _COMPARE.format(marks=marks.__name__),
+    )
+    names = ("inside", "outside", "deviation", "score", "weights", "ranking")
+    return lines, {name: name for name in names}
+
+
+_COMPARE = """
+with torch.no_grad():
+    maps = forward(batch, LAYER)[1][LAYER][0].numpy()  # of the layer's first call, (C, H, W)
+weights = covered(*{marks}(REGION), *maps.shape[1:])
+inside, outside, deviation, score = inside_and_outside(maps, weights)
+ranking = highest_first(score)"""
 
 
 LENS = Lens(
@@ -243,6 +279,7 @@ LENS = Lens(
         "Which channels of a layer answer more to the part that is marked than to the rest."
     ),
     run=run,
+    script=script,
     parameters=(
         LayerChoice(kind="maps", default="last map", help=mark("Early layers know where.")),
         RegionChoice(help=mark("Drag over the picture, or paint; arrow keys move a rectangle.")),

@@ -18,8 +18,8 @@ from torch import Tensor
 from torchvision import models
 
 import hookviz
-from hookviz.codegen.facts import Recipe, recipe_of
-from hookviz.codegen.script import script
+from hookviz.codegen.facts import PictureFacts, picture_facts_of
+from hookviz.codegen.picture_script import picture_script
 from hookviz.models import catalog, shapesnet
 from hookviz.models.bundled import BUNDLED
 from hookviz.settings import ASSETS
@@ -334,7 +334,7 @@ class Made:
     """What a case's script left behind, and the grid that it should look like."""
 
     grid: hookviz.Grid
-    recipe: Recipe
+    facts: PictureFacts
     code: str
     folder: Path
 
@@ -373,7 +373,7 @@ def made(run: Callable[[Path], None], tmp_path_factory: pytest.TempPathFactory) 
     """Every case, its script run."""
     done = {}
     for name, case in CASES.items():
-        folder = tmp_path_factory.mktemp("recipe")
+        folder = tmp_path_factory.mktemp("facts")
         for network in BUNDLED.values():
             (folder / network.weights_file.name).symlink_to(network.weights_file)
         image = case.image()
@@ -384,8 +384,8 @@ def made(run: Callable[[Path], None], tmp_path_factory: pytest.TempPathFactory) 
             model, folder / case.name, case.layer.split("#")[0].split("[")[0], **case.seen
         )
         grid = hookviz.make_grid(captured[case.layer], **case.drawn)
-        facts = recipe_of(model, case.name, grid, channel=case.channel, **case.seen)
-        code = script(facts)
+        facts = picture_facts_of(model, case.name, grid, channel=case.channel, **case.seen)
+        code = picture_script(facts)
         filled_in = code
         for function, body in case.filled_in.items():
             filled_in = re.sub(rf"    raise SystemExit\(.*{function}.*", body, filled_in)
@@ -462,8 +462,8 @@ def test_a_script_stops_at_values_that_have_no_colour(
     "name", ['a""" + boom() + """.png', "a'\"\\\n#\r\x00.png", "ünï 😀\u202e.png", "{x}.png"]
 )
 def test_a_name_stays_a_name(made: dict[str, Made], name: str) -> None:
-    facts = replace(made["a checkpoint"].recipe, image=name, weights=name)
-    tree = ast.parse(script(facts))
+    facts = replace(made["a checkpoint"].facts, image=name, weights=name)
+    tree = ast.parse(picture_script(facts))
     constants = {
         target.id: node.value.value
         for node in tree.body
@@ -479,8 +479,8 @@ def test_a_model_of_timm(made: dict[str, Made]) -> None:
     pytest.importorskip("timm")
     model = hookviz.load_model("timm/resnet18", "random")
     captured = hookviz.capture(model, picture(), "conv1", size=32)
-    facts = recipe_of(model, "photo.png", hookviz.make_grid(captured["conv1"]), size=32)
-    code = script(facts)
+    facts = picture_facts_of(model, "photo.png", hookviz.make_grid(captured["conv1"]), size=32)
+    code = picture_script(facts)
     seed = code.index("torch.manual_seed(0)")
     assert seed < code.index('model = timm.create_model("resnet18").eval()')
     assert "import timm" in code
@@ -490,10 +490,10 @@ def test_a_model_of_timm(made: dict[str, Made]) -> None:
 def test_bare_numbers_have_no_recipe(tiny: Model) -> None:
     grid = hookviz.make_grid(torch.rand(3, 4, 4))
     with pytest.raises(hookviz.HookVizError, match="bare numbers"):
-        recipe_of(tiny, "photo.png", grid)
+        picture_facts_of(tiny, "photo.png", grid)
 
 
 def test_a_channel_that_is_not_shown_has_no_recipe(tiny: Model, noise: Tensor) -> None:
     grid = hookviz.make_grid(hookviz.capture(tiny, noise, "conv1")["conv1"], top=2)
     with pytest.raises(hookviz.HookVizError, match=r"Channel 3 .*2 of 4 shown"):
-        recipe_of(tiny, "photo.png", grid, channel=3)
+        picture_facts_of(tiny, "photo.png", grid, channel=3)

@@ -1,0 +1,99 @@
+"""Run a network with growing shares of its weights pruned, and keep the scores and maps."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from hookviz.capturing.layer_trace import input_trace
+from hookviz.explaining.pruned_network import PruningPlan, apply_masks
+from hookviz.explaining.scoring import class_scores
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import ProgressReporter
+from hookviz.hooking.plain_tensors import plain
+from hookviz.types import Model, ModelInput, Progress
+
+Values = dict[str, NDArray[Any]]
+
+
+def _ignore_call(_call: hooks.Call) -> None: ...
+
+
+class PruningPasses:
+    """Forward passes of a model with a share of its weights set to 0."""
+
+    def __init__(
+        self,
+        model: Model,
+        model_input: ModelInput,
+        plan: PruningPlan,
+        count: int,
+        progress: Progress,
+    ) -> None:
+        """Prepare to report the progress of `count` passes."""
+        self.pruning = plan.pruning(model.network)
+        self._model, self._model_input, self._plan = model, model_input, plan
+        self._calls = {info.name: info.calls for info in input_trace(model, model_input).layers}
+        self._reporter = ProgressReporter(progress, count * sum(self._calls.values()))
+
+    def over_shares(self, shares: NDArray[np.float64], first: int) -> Values:
+        """Return scores, predictions and the probability of class `first`, one per share."""
+        logits, removed = [], []
+        for share in shares:
+            network, gone = self._network(float(share))
+            removed.append(gone)
+            logits.append(self._scores(network))
+        scores = torch.cat(logits)
+        chances = scores.softmax(1)
+        return {
+            "shares": shares,
+            "removed": np.array(removed),
+            "logits": scores.numpy(),
+            "top": scores.argmax(1).numpy(),
+            "top_probability": chances.max(1).values.numpy(),
+            "logit": scores[:, first].numpy(),
+            "probability": chances[:, first].numpy(),
+        }
+
+    def kept(self, share: float, layer: str, before: NDArray[np.float32]) -> Values:
+        """Return the scores at one share, and the layer's maps `before` and after."""
+        maps: list[NDArray[np.float32]] = []
+
+        def see(call: hooks.Call) -> None:
+            if call.layer == layer and not call.index:  # a copy: an in-place layer can come next
+                output = plain(call.output)
+                assert output is not None  # a convolution's
+                maps.append(output.to("cpu", torch.float32, copy=True).numpy())
+
+        network, gone = self._network(share)
+        kept: Values = {
+            "kept_share": np.array(share),
+            "kept_removed": np.array(gone),
+            "kept_logits": self._scores(network, see)[0].numpy(),
+        }
+        if before.ndim == 3 and maps and maps[0].size == before.size:
+            kept |= {"before": before, "after": maps[0].reshape(before.shape)}
+        return kept
+
+    def _network(self, share: float) -> tuple[nn.Module, float]:
+        """Return the network pruned by a share, and the share of its weights that is 0 then."""
+        masks = self.pruning.masks(share)
+        stays = sum(int(mask.sum()) for mask in masks.values())
+        network = apply_masks(self._model.network, masks, self._plan.norms)
+        return network, (self.pruning.count - stays) / self.pruning.count
+
+    def _scores(
+        self, network: nn.Module, see: Callable[[hooks.Call], None] = _ignore_call
+    ) -> Tensor:
+        """Return the class scores, ``(1, classes)``, and call `see` for every layer call."""
+
+        def report(call: hooks.Call) -> None:
+            see(call)
+            self._reporter.step()
+
+        with torch.no_grad(), hooks.observe(network, self._calls, report):
+            scores = class_scores(self._model, network, self._model_input.tensor, self._reporter)
+        return scores.to("cpu", torch.float32)
