@@ -3,10 +3,9 @@
 from collections.abc import Container
 
 from hookviz.capturing.layer_trace import LayerTrace
-from hookviz.language.saying import mark
 from hookviz.types import Address
 
-IDLE = (mark("Dropout"), "Dropout2d", mark("Identity"))
+IDLE = ("Dropout", "Dropout2d", "Identity")
 """Kinds of layers that pass on what they are given, outside of training."""
 
 

@@ -83,7 +83,7 @@ _READERS: tuple[tuple[re.Pattern[bytes], type[ImageFile]], ...] = (
     (re.compile(rb".{4}ftyp.{,48}avi[fs]", re.DOTALL), AvifImageFile),
 )
 _RELATIVES: tuple[tuple[re.Pattern[bytes], str], ...] = (
-    (re.compile(rb"\Z"), "empty (0 bytes)"),
+    (re.compile(rb"\Z"), mark("empty (0 bytes)")),
     (re.compile(rb".{4}ftyp(hei|hev|mif1|msf1)", re.DOTALL), mark("a HEIC photo")),
     (re.compile(rb"\0\0\0\x0cjP {2}|\xff\x4f\xff\x51"), mark("a JPEG 2000 image")),
     (re.compile(rb"\0\0\0\x0cJXL |\xff\x0a"), mark("a JPEG XL image")),
@@ -102,12 +102,12 @@ def find_reader(head: bytes, name: str) -> type[ImageFile]:
     for pattern, reader in _READERS:
         if pattern.match(head):
             return reader
-    what = next((what for pattern, what in _RELATIVES if pattern.match(head)), say("no image"))
+    kind = next((kind for pattern, kind in _RELATIVES if pattern.match(head)), mark("no image"))
     raise ImageError(
         say(
             "{name!r} is {kind}; HookViz reads {formats}.",
             name=shorten(name),
-            kind=what,
+            kind=say(kind),
             formats=say(FORMATS),
         )
     )

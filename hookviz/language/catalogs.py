@@ -102,6 +102,17 @@ def signs(language: str) -> tuple[str, str]:
     return latin.get("decimal", "."), latin.get("group", ",")
 
 
+def is_unspaced(language: str) -> bool:
+    """Return whether words run together in a language, as in Chinese, or with particles in Korean.
+
+    A line may break between any two signs then, and a word is not found by its edges.
+
+    >>> is_unspaced("zh_CN"), is_unspaced("de")
+    (True, False)
+    """
+    return language.partition("_")[0] in {"zh", "ja", "ko"}
+
+
 @cache
 def own_name(language: str) -> str:
     """What a language calls itself: ``"简体中文"``."""

@@ -8,6 +8,7 @@ import re
 from functools import cache
 from html import escape
 
+from hookviz.language import catalogs
 from hookviz.language.saying import mark, say
 from hookviz.language.speaking import current, speaking
 from hookviz.ui.state import plain
@@ -93,8 +94,6 @@ _WRITTEN = {
 }
 """How a word is written on the page, where not as it stands: in each language a pattern."""
 
-_WITHOUT_SPACES = ("zh", "ja")
-
 
 def term(word: str, written: str | None = None) -> str:
     """HTML for a word that is explained where it stands, for Markdown that allows it.
@@ -145,7 +144,7 @@ def _patterns(language: str) -> tuple[list[str], re.Pattern[str]]:
         words = sorted(WORDS, key=lambda word: len(say(word)), reverse=True)
         groups = [f"({_written(word)})" for word in words]
     # Chinese has nothing between two words; what is Latin in it still ends where letters do.
-    edge = "[A-Za-z]" if language.partition("_")[0] in _WITHOUT_SPACES else r"\w"
+    edge = "[A-Za-z]" if catalogs.is_unspaced(language) else r"\w"
     either = "|".join(groups)
     return words, re.compile(rf"(?<!{edge})(?:{either})(?!{edge})", re.IGNORECASE)
 
