@@ -117,7 +117,7 @@ def test_the_library_imports_without_streamlit() -> None:
 
 SHOWN_ELSEWHERE = {
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
-    "classroom/asking ui/classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
+    "classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
     "ui/classroom/membership ui/components/class_bars ui/lessons/class_question",
     "every way that ends there is gone in synthesis/test_maximizing.py": "synthesis/zero_gradient",
     "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": ""
@@ -126,7 +126,7 @@ SHOWN_ELSEWHERE = {
     "ui/explorer/own_picture",
     "lenses that climb are watched in lenses/test_maximize.py": "lenses/contract/watching",
     "declarations, of which every other test is a use": "atlas/answers drawing/panels "
-    "live/subject lenses/contract/lens lenses/contract/result",
+    "lenses/contract/lens lenses/contract/result",
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""
     "lessons/lesson lessons/part lessons/faults",
     "its marks and fonts are printed in lessons/test_sheet.py": "lessons/sheet_text",
@@ -138,7 +138,7 @@ SHOWN_ELSEWHERE = {
     "ui/lessons/class_bars ui/lessons/picked_channel "
     + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name)),
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
-    "atlas/test_making.py": "atlas/cut_patches atlas/cutting atlas/part_folder atlas/patch_file",
+    "atlas/test_making.py": "atlas/cutting atlas/part_folder atlas/patch_file",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
     "drawing/colours drawing/figures drawing/grid_page drawing/layout drawing/legend "
     "drawing/palette",
@@ -160,13 +160,12 @@ SHOWN_ELSEWHERE = {
     "ui/serving/resumption",
     "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
     "run on every kind of layer and network in lenses/test_verify.py and "
-    "capturing/test_odd_networks.py": "explaining/double_precision explaining/recomputation",
+    "capturing/test_odd_networks.py": "explaining/rounding explaining/recomputation",
     "the pass of capture and capture_batch, which capturing/test_engine.py and test_batch.py look "
     "into": "capturing/recorded_pass",
     "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
         "models/fetching/timing models/torchvision_models"
     ),
-    "its every way is taken in lenses/test_important.py": "explaining/without_channels",
     "one call, which capturing/test_engine.py and lenses/test_verify.py count": (
         "hooking/forward_pass"
     ),
@@ -184,7 +183,7 @@ SHOWN_ELSEWHERE = {
     "ui/components/walk "
     "ui/components/why "
     "ui/explorer/channel_grid ui/explorer/channel_pair ui/explorer/comparison "
-    "ui/explorer/atlas_choice ui/explorer/atlas_menu ui/serving/uploads "
+    "ui/explorer/atlas_choice ui/explorer/atlas_menu "
     "ui/explorer/top_activations ui/explorer/file_menu ui/menu "
     "ui/explorer/patch_tiles ui/explorer/pin_button "
     "ui/explorer/grid_files ui/explorer/kernel_view "

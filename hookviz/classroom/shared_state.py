@@ -1,4 +1,4 @@
-"""What of a teacher's view is shared: the known choices of the page's link, and no photograph."""
+"""Decide what of a teacher's view is shared: known choices of the link, and no photograph."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -30,7 +30,7 @@ _PHOTOGRAPHS = ("Upload", "Camera", "Live")
 
 @dataclass(frozen=True, slots=True)
 class SharedState:
-    """What the teacher looks at.
+    """What the teacher looks at, as pupils' screens get it.
 
     Attributes:
         query: the link's choices, in order, as a query string.
@@ -43,13 +43,13 @@ class SharedState:
 
 @cache
 def known_choices() -> frozenset[str]:
-    """Every choice of a link that is shared: the page's own, and each lens's parameters."""
+    """List the link's choices that are shared: the page's own, and each lens's parameters."""
     lenses = {f"{lens.slug}-{each.name}" for lens in list_lenses() for each in lens.parameters}
     return CHOICES | lenses
 
 
 def read_state(query: str) -> SharedState:
-    """What is shared of a link's query string.
+    """Read what is shared of a link's query string.
 
     What is of the teacher alone, and what is no choice of the page, is left out.
 

@@ -1,4 +1,4 @@
-"""What a layer is, in the field's words: for the line under its name and for the tree."""
+"""Write a layer's facts as text: for the line under its name and for the tree."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from hookviz.wording import times
 
 
 def facts(layer: LayerInfo, field: ReceptiveField | None) -> str:
-    """One line: kernel, stride, dilation, groups, channels, weights, work and receptive field."""
+    """Write kernel, stride, dilation, groups, channels, weights, work and field in one line."""
     channels, *sides = layer.output_shape
     taken = (
         localised(f"{layer.input_shape[0]:,}") + " → "
@@ -50,7 +50,7 @@ def _convolution(layer: LayerInfo) -> list[str]:
 
 
 def kernel_text(layer: LayerInfo) -> str:
-    """Kernel, stride and dilation in a few signs, ``"3×3 /2"``; the kind of other layers."""
+    """Write kernel, stride and dilation in a few signs, ``"3×3 /2"``; the kind of other layers."""
     if not layer.kernel_size:
         return layer.kind
     stride = f" /{_once(layer.stride)}" if set(layer.stride) != {1} else ""
@@ -66,7 +66,7 @@ def kernel_text(layer: LayerInfo) -> str:
 
 
 def field_text(field: ReceptiveField | None) -> str:
-    """How far a cell sees: ``"sees 35 px"``."""
+    """Write a receptive field's size: ``"sees 35 px"``."""
     if field is None:
         return say("sees an unknown part")
     if field.size is None:
@@ -75,7 +75,7 @@ def field_text(field: ReceptiveField | None) -> str:
 
 
 def amount(count: int) -> str:
-    """A count for people: ``"36.9 k"``."""
+    """Write a count with a unit: ``"36.9 k"``."""
     for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if count >= size:
             return localised(f"{count / size:.3g} {unit}")

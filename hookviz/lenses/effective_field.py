@@ -14,7 +14,7 @@ from hookviz.drawing.grid import coloured
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError, SettingError, shorten
 from hookviz.explaining.attribution import input_gradient
-from hookviz.explaining.backward import Quantity, check_maps
+from hookviz.explaining.attribution_target import AttributionTarget, map_shape
 from hookviz.explaining.effective_field import MASS, strongest, weights_of_pixels
 from hookviz.explaining.receptive_field import Box, receptive_fields
 from hookviz.hooking.forward_pass import ProgressReporter
@@ -61,9 +61,9 @@ def run(
         HookVizError: no gradient gets to the input, or the input is no image.
     """
     check_pixels(subject)
-    rows, columns = check_maps(subject.model, subject.model_input, layer)[1:]
+    rows, columns = map_shape(subject.model, subject.model_input, layer)[1:]
     cell = chosen_cell(row, column) or (rows // 2, columns // 2)
-    quantity = Quantity(None, layer, None if channel < 0 else channel, cell)
+    quantity = AttributionTarget(None, layer, None if channel < 0 else channel, cell)
     seen = _each_image(subject, quantity, images, count)
     total = np.mean([seen.weights[name] for name in seen.weights], axis=0)
     known = receptive_fields(subject.model, subject.shape).get(layer)  # of its first call
@@ -79,7 +79,7 @@ def run(
         "cell": np.array(cell),
         "images": np.array(len(seen.weights)),
     }
-    what = quantity.says(subject.model)
+    what = quantity.describe(subject.model)
     panels: list[Panel] = [
         TextPanel(_says(what, total, box, float(share), len(seen.weights))),
         *(TextPanel(note, "note") for note in first_call_notes(subject, layer)),
@@ -102,7 +102,9 @@ class _Seen:
     out: dict[str, str] = field(default_factory=dict)
 
 
-def _each_image(subject: Subject, quantity: Quantity, images: tuple[Any, ...], count: int) -> _Seen:
+def _each_image(
+    subject: Subject, quantity: AttributionTarget, images: tuple[Any, ...], count: int
+) -> _Seen:
     first = subject.image if subject.image is not None else subject.model_input
     # One more than are wanted: the image looked at may be among the others.
     listed = dict(list(named([first, *images]).items())[: count + 1])

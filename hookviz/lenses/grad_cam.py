@@ -14,8 +14,8 @@ from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError
-from hookviz.explaining.attribution import layer_gradient, working_layer
-from hookviz.explaining.backward import Quantity, check_maps
+from hookviz.explaining.attribution import last_layer_with_gradient, layer_gradient
+from hookviz.explaining.attribution_target import AttributionTarget, map_shape
 from hookviz.explaining.cam import Numbers, eigen_cam, grad_cam, grad_cam_plus_plus, layer_cam
 from hookviz.explaining.score_cam import score_cam
 from hookviz.language.saying import mark, say
@@ -38,7 +38,7 @@ class _Cam:
 
 def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _Cam:
     if method in ("Eigen-CAM", "Score-CAM"):
-        channels, *_ = check_maps(subject.model, subject.model_input, layer)
+        channels, *_ = map_shape(subject.model, subject.model_input, layer)
         values = subject.capture(layer, logits=True)[layer].values
         if values.ndim != 3:
             raise HookVizError(
@@ -67,11 +67,11 @@ def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _C
             progress=subject.progress,
         )
         return _Cam(signed, weights, (tried,) if top < channels else ())
-    quantity = Quantity(target)
+    quantity = AttributionTarget(target)
     gradient = layer_gradient(subject.model, subject.model_input, layer, quantity, subject.progress)
     notes: tuple[str, ...] = ()
     if not gradient.gradient.any():
-        other = working_layer(subject.model, subject.model_input, quantity, but=layer)
+        other = last_layer_with_gradient(subject.model, subject.model_input, quantity, but=layer)
         hint = say(" At {layer!r} it is not.", layer=other) if other else ""
         notes = (say("The gradient is zero everywhere at this layer.{hint}", hint=hint),)
     if method == "LayerCAM":

@@ -4,8 +4,8 @@ import numpy as np
 
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
-from hookviz.explaining.attribution import layer_gradient, working_layer
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.attribution import last_layer_with_gradient, layer_gradient
+from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, WholeNumber
@@ -41,12 +41,12 @@ def run(
     if of is None and target is None:
         subject.scored  # noqa: B018 - says that there are no scores
     cell = chosen_cell(row, column)
-    quantity = Quantity(target, of, channel, cell) if of else Quantity(target)
+    quantity = AttributionTarget(target, of, channel, cell) if of else AttributionTarget(target)
     result = layer_gradient(subject.model, subject.model_input, layer, quantity, subject.progress)
     gradient = result.gradient
     largest = np.abs(gradient).max((1, 2))
     norm = float(np.sqrt(np.square(gradient, dtype=np.float64).sum()))
-    what = quantity.says(subject.model)
+    what = quantity.describe(subject.model)
     about = say(
         "How {quantity} ({quantity_value} here) would change with every value of {layer}: red "
         "would raise it, blue would lower it. The gradient's norm is {norm}, its "
@@ -88,12 +88,12 @@ def run(
     }
 
 
-def _notes(subject: Subject, layer: str, quantity: Quantity, norm: float) -> list[str]:
+def _notes(subject: Subject, layer: str, quantity: AttributionTarget, norm: float) -> list[str]:
     notes = first_call_notes(subject, layer, quantity.layer)
     if quantity.layer == layer:
         notes.append(say("A layer's gradient of itself says nothing new; choose an earlier layer."))
     elif norm == 0:
-        other = working_layer(subject.model, subject.model_input, quantity, but=layer)
+        other = last_layer_with_gradient(subject.model, subject.model_input, quantity, but=layer)
         hint = say(" At {layer} it is not.", layer=other) if other else ""
         notes.append(
             say(

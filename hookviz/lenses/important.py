@@ -1,7 +1,7 @@
 """Which single channel of a layer matters most to a class: each one switched off by itself.
 
 Leave-one-out occlusion of units, as in Zhou et al., "Revisiting the Importance of Individual Units
-in CNNs via Ablation" (2018); many of them in one pass, see `hookviz.explaining.without_channels`.
+in CNNs via Ablation" (2018); many of them in one pass, see `hookviz.explaining.channel_ablation`.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from hookviz.drawing.chosen_channels import with_channels
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError
-from hookviz.explaining.apart import rounding
-from hookviz.explaining.without_channels import PassesWithout
+from hookviz.explaining.batch_independence import batch_tolerance
+from hookviz.explaining.channel_ablation import ChannelAblation
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
@@ -68,14 +68,14 @@ def run(subject: Subject, *, layer: str, target: int) -> LensOutput:
                 model=subject.model.title,
             )
         )
-    passes = PassesWithout(subject.model, subject.model_input, info)
-    after = passes.every_channel(before, ProgressReporter(subject.progress))
+    passes = ChannelAblation(subject.model, subject.model_input, info)
+    after = passes.scores_without_each(before, ProgressReporter(subject.progress))
     changes = _Changes(
         scores=(after[:, target] - before[target]).numpy(),
         chances=(after.softmax(1)[:, target] - before.softmax(0)[target]).numpy(),
         logit=float(before[target]),
         chance=float(before.softmax(0)[target]),
-        least=rounding(subject.model.network, before),
+        least=batch_tolerance(subject.model.network, before),
         flips=int((after.argmax(1) != before.argmax()).sum()),
     )
     values = {

@@ -12,7 +12,7 @@ from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.scales import Limits, quantise
 from hookviz.errors import HookVizError
-from hookviz.explaining.call_tensors import CallTensors, Copies, call_tensors
+from hookviz.explaining.layer_io import Copies, LayerIO, layer_io
 from hookviz.explaining.tensor_maps import tensor_maps
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
@@ -63,7 +63,7 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
         HookVizError: the layer took in and put out nothing that can be drawn.
     """
     info = next(info for info in subject.trace.every if info.name == layer)
-    tensors = call_tensors(subject.model, subject.model_input, layer, call, subject.progress)
+    tensors = layer_io(subject.model, subject.model_input, layer, call, subject.progress)
     module = subject.model.network.get_submodule(layer)
     ratio = subject.shape[-2] / subject.shape[-1]
     given = {
@@ -192,7 +192,7 @@ def _row(part: _Part) -> tuple[str | int | float, ...]:
 
 
 def _says(
-    info: LayerInfo, tensors: CallTensors, before: Sequence[_Part], after: Sequence[_Part]
+    info: LayerInfo, tensors: LayerIO, before: Sequence[_Part], after: Sequence[_Part]
 ) -> str:
     takes, gives = (
         " and ".join(times(part.shape) or say("one number") for part in side) or say("no tensor")

@@ -5,7 +5,7 @@ import numpy as np
 from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.baselines import BASELINES, baseline_of
 from hookviz.explaining.integrated_gradients import IntegratedGradients, integrated_gradients
 from hookviz.language.saying import mark, say
@@ -80,7 +80,7 @@ def run(
         "start": np.array(found.start),
         "completeness_error": np.array(found.error),
     }
-    what = quantity.says(subject.model)
+    what = quantity.describe(subject.model)
     end = heat.color_limit(shown, _BRIGHT)
     colours = coloured(shown, "RdBu_r", low=-end, high=end)
     words = say("Integrated gradients of {quantity}", quantity=what)
@@ -189,7 +189,7 @@ def _completeness(found: IntegratedGradients) -> TextPanel:
     )
 
 
-def _notes(subject: Subject, quantity: Quantity, found: IntegratedGradients) -> list[str]:
+def _notes(subject: Subject, quantity: AttributionTarget, found: IntegratedGradients) -> list[str]:
     notes = first_call_notes(subject, quantity.layer)
     if not found.attribution.any():
         notes.append(say("Every pixel adds 0: on the whole way no small change of one changes it."))

@@ -7,7 +7,7 @@ from hookviz.drawing.framing import on_input
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.errors import SettingError
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.baselines import BASELINES, baseline_of
 from hookviz.explaining.occlusion import Occlusion, Windows, occlusion
 from hookviz.explaining.receptive_field import Box
@@ -94,9 +94,9 @@ def _windows(subject: Subject, window: int, stride: int) -> Windows:
 
 
 def _panels(
-    subject: Subject, quantity: Quantity, windows: Windows, found: Occlusion
+    subject: Subject, quantity: AttributionTarget, windows: Windows, found: Occlusion
 ) -> tuple[Panel, ...]:
-    what = quantity.says(subject.model)
+    what = quantity.describe(subject.model)
     end = heat.color_limit(found.map)
     colours = coloured(found.map, "RdBu_r", low=-end, high=end)
     drops = np.nan_to_num(found.drops, nan=0.0, posinf=0.0, neginf=0.0)

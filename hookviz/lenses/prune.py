@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
-from hookviz.explaining.channel_effects import channel_effects
-from hookviz.explaining.pruned_network import Norms, as_model, norms_behind, without
+from hookviz.explaining.channel_ablation import channel_effects
+from hookviz.explaining.pruned_network import Norms, apply_masks, following_norms, pruned_model
 from hookviz.explaining.pruning import METHODS, OF_CHANNELS, RANDOM, Pruning
 from hookviz.explaining.scoring import class_scores
 from hookviz.explaining.smaller_network import smaller
@@ -87,8 +87,8 @@ class _Recipe:
     def file(self, share: float, model: Model) -> bytes:
         """The pruned network's weights, as safetensors."""
         masks = self.pruning(model.network).masks(share)
-        network = without(model.network, masks, self.norms)
-        return weights_bytes(as_model(model, network, self.method, share))
+        network = apply_masks(model.network, masks, self.norms)
+        return weights_bytes(pruned_model(model, network, self.method, share))
 
 
 def run(
@@ -169,7 +169,7 @@ def _recipe(subject: Subject, layer: str, method: str, seed: int, *, whole: bool
             lambda share: subject.progress(_MEASURING * share),
         )
     if method in OF_CHANNELS and whole:
-        norms = norms_behind(subject.model, subject.shape)
+        norms = following_norms(subject.model, subject.shape)
     return _Recipe(names, method, seed, effects, norms)
 
 
@@ -193,7 +193,7 @@ class _Passes:
         """The pruned network, and which share of the weights is gone."""
         masks = self.pruning.masks(share)
         stays = sum(int(mask.sum()) for mask in masks.values())
-        made = without(self.subject.model.network, masks, self.recipe.norms)
+        made = apply_masks(self.subject.model.network, masks, self.recipe.norms)
         return made, (self.pruning.count - stays) / self.pruning.count
 
     def scores(self, network: nn.Module, see: Callable[[hooks.Call], None] = _look_away) -> Tensor:
@@ -257,7 +257,7 @@ def _smaller(passes: _Passes, share: float) -> tuple[Panel, Values]:
     """The network without the channels that are gone, as a row of a table, or why there is none."""
     subject = passes.subject
     network, _ = passes.network(share)
-    pruned = as_model(subject.model, network, passes.recipe.method, share)
+    pruned = pruned_model(subject.model, network, passes.recipe.method, share)
     begun = (_MEASURING + (1 - _MEASURING) * _SMALLER) if passes.recipe.effects else _SMALLER
     try:
         small = smaller(

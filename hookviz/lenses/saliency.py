@@ -7,7 +7,7 @@ from hookviz.drawing import heat, overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution import Gradient, input_gradient
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
@@ -63,7 +63,7 @@ def run(
     check_pixels(subject)
     if layer is None and target is None:
         subject.scored  # noqa: B018 - says that there are no scores
-    quantity = Quantity(target, layer, channel) if layer else Quantity(target)
+    quantity = AttributionTarget(target, layer, channel) if layer else AttributionTarget(target)
     if method == "SmoothGrad":
         result = _smooth(subject, quantity, samples, noise)
     else:
@@ -81,7 +81,7 @@ def run(
     colours = coloured(
         shown, "RdBu_r" if signed else "inferno", low=-end if signed else 0.0, high=end
     )
-    what = quantity.says(subject.model)
+    what = quantity.describe(subject.model)
     words = say("{method} of {quantity}", method=say(method), quantity=what)
     panels: list[Panel] = [
         TextPanel(
@@ -116,7 +116,7 @@ def run(
     return tuple(panels), values
 
 
-def _smooth(subject: Subject, quantity: Quantity, samples: int, noise: float) -> Gradient:
+def _smooth(subject: Subject, quantity: AttributionTarget, samples: int, noise: float) -> Gradient:
     """The mean of the gradients at noisy copies of the input, with q of the input itself."""
     source = torch.Generator().manual_seed(_SEED)
     image = subject.model_input.tensor
@@ -140,7 +140,9 @@ def _smooth(subject: Subject, quantity: Quantity, samples: int, noise: float) ->
     return Gradient(clean.output, mean, clean.value, clean.guided)
 
 
-def _notes(subject: Subject, method: str, quantity: Quantity, result: Gradient) -> list[str]:
+def _notes(
+    subject: Subject, method: str, quantity: AttributionTarget, result: Gradient
+) -> list[str]:
     notes = first_call_notes(subject, quantity.layer)
     if method == "guided backpropagation":
         notes.append(
@@ -153,7 +155,7 @@ def _notes(subject: Subject, method: str, quantity: Quantity, result: Gradient) 
             else say(
                 "No ReLU lies between {quantity} and the input of {model}, so this is the plain "
                 "gradient.",
-                quantity=quantity.says(subject.model),
+                quantity=quantity.describe(subject.model),
                 model=subject.model.title,
             )
         )

@@ -1,6 +1,6 @@
 """The forward pass as a story: every call of a layer in order, where its input came from, its cost.
 
-How tensors are followed, and calls timed, is in `hookviz.explaining.data_flow`.
+How tensors are followed, and calls timed, is in `hookviz.explaining.execution_trace`.
 """
 
 import statistics
@@ -11,7 +11,13 @@ import numpy as np
 
 from hookviz.drawing.arc_diagram import arc_diagram
 from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TextPanel, TreePanel
-from hookviz.explaining.data_flow import IMAGE, BlockCall, DataFlow, LayerStep, data_flow
+from hookviz.explaining.execution_trace import (
+    IMAGE,
+    BlockCall,
+    ExecutionTrace,
+    LayerStep,
+    trace_execution,
+)
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.wording import number, percent
@@ -46,7 +52,7 @@ def run(subject: Subject) -> LensOutput:
         ModelError: the network can't take this input.
         HookVizError: it runs no layer.
     """
-    flow = data_flow(subject.model, subject.model_input, subject.progress)
+    flow = trace_execution(subject.model, subject.model_input, subject.progress)
     steps = flow.steps
     seconds = np.array([statistics.median(step.seconds or [np.nan]) for step in steps])
     nbytes = np.array([step.nbytes for step in steps])
@@ -98,7 +104,9 @@ def _chart(
     return ChartPanel(title, tuple(str(step.address) for step in steps), {unit: values}, unit=unit)
 
 
-def _tree(flow: DataFlow, seconds: np.ndarray[Any, Any], nbytes: np.ndarray[Any, Any]) -> TreePanel:
+def _tree(
+    flow: ExecutionTrace, seconds: np.ndarray[Any, Any], nbytes: np.ndarray[Any, Any]
+) -> TreePanel:
     """The calls under those of the blocks that they ran in."""
     calls = list(_in_order(flow))
     return TreePanel(
@@ -127,7 +135,7 @@ def _tree(flow: DataFlow, seconds: np.ndarray[Any, Any], nbytes: np.ndarray[Any,
     )
 
 
-def _in_order(flow: DataFlow) -> Iterator[tuple[LayerStep | BlockCall, range]]:
+def _in_order(flow: ExecutionTrace) -> Iterator[tuple[LayerStep | BlockCall, range]]:
     """All calls, a block's before those inside, each with where its steps stand in `flow.steps`."""
     blocks = list(flow.blocks)
     for at, step in enumerate((*flow.steps, None)):

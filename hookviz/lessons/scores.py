@@ -8,8 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hookviz.explaining.channel_ablation import ChannelAblation
 from hookviz.explaining.scoring import class_scores
-from hookviz.explaining.without_channels import PassesWithout
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.language.naming import class_label
@@ -87,8 +87,8 @@ def scores_without_each(scene: Scene, layer: LayerInfo) -> Floats:
 
 def _without_each(scene: Scene, layer: LayerInfo) -> Floats:
     before = own_scores(scene)
-    passes = PassesWithout(scene.model, scene.model_input, layer)
-    after: Floats = passes.every_channel(
+    passes = ChannelAblation(scene.model, scene.model_input, layer)
+    after: Floats = passes.scores_without_each(
         torch.from_numpy(before.scores), ProgressReporter(None)
     ).numpy()
     return after

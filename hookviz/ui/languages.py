@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import streamlit as st
 from starlette.requests import HTTPConnection
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from hookviz.language import catalogs
 from hookviz.language.catalogs import ENGLISH, languages
 from hookviz.language.speaking import ask_where_silent, speak
+from hookviz.ui import streamlit_internals
 from hookviz.ui.link import go
 
 PARAMETER = "lang"
@@ -109,7 +109,7 @@ def kept_choices() -> dict[str, str]:
 
 def _of_session() -> str | None:
     """The language of the session whose run this thread carries out: of a part that runs alone."""
-    if get_script_run_ctx(suppress_warning=True) is None:
+    if streamlit_internals.session_id() is None:
         return None
     spoken: str | None = st.session_state.get(_KEY)
     return spoken

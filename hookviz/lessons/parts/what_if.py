@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hookviz.drawing.statistics import Levels
-from hookviz.explaining.fooling import fooled
+from hookviz.explaining.adversarial import adversarial_input
 from hookviz.images.repainting import check_repaints, repainted
 from hookviz.language.saying import mark, say
 from hookviz.lessons.checks import choice, whole
@@ -80,7 +80,7 @@ def changed_input(scene: Scene, change: str, amount: int) -> ModelInput:
 
 
 def _fooled(scene: Scene, levels: int) -> ModelInput:
-    return fooled(scene.model, scene.model_input, own_scores(scene).best, levels)
+    return adversarial_input(scene.model, scene.model_input, own_scores(scene).best, levels)
 
 
 def _shifted(picture: Pixels, amount: int) -> Pixels:

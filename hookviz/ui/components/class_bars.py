@@ -14,7 +14,7 @@ def _follower() -> Any:
     return st.components.v2.component(
         "hookviz_follower",
         css=source("class_bar.css"),
-        js=script("class_wire.js", "class_follower.js"),
+        js=script("class_follower.js"),
     )
 
 
@@ -23,7 +23,7 @@ def _teacher() -> Any:
     return st.components.v2.component(
         "hookviz_teacher",
         css=source("class_bar.css"),
-        js=script("class_wire.js", "class_teacher.js"),
+        js=script("class_teacher.js"),
     )
 
 

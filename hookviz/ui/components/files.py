@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,8 @@ from hookviz.language.speaking import current
 
 _FOLDER = Path(__file__).parent
 _EXPORT = "export default function"
+_NAMED = re.compile(r"^export (?!default)", re.MULTILINE)
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
 
 
 def source(name: str) -> str:
@@ -18,14 +21,27 @@ def source(name: str) -> str:
     return (_FOLDER / name).read_text("utf-8")
 
 
-def script(*names: str) -> str:
-    """A component's JavaScript, of one file or more, with what all of them share before it.
+def script(name: str) -> str:
+    """Bundle a component's module and those that it imports into one script without imports.
 
-    A browser may have it before the page's head, whose colours and words it draws with; `afterHead`
-    in ``shared.js`` has it wait for that.
+    Each module stands after those that it imports, and ``shared.js``'s `afterHead` waits for the
+    page's head, whose colours and words a component draws with.
     """
-    joined = "".join(map(source, ("shared.js", *names)))
-    return joined.replace(_EXPORT, "const draw = function") + "\nexport default afterHead(draw);\n"
+    modules: dict[str, str] = {}
+    _collect("shared.js", modules)
+    _collect(name, modules)
+    joined = "".join(modules.values()).replace(_EXPORT, "const draw = function")
+    return joined + "\nexport default afterHead(draw);\n"
+
+
+def _collect(name: str, modules: dict[str, str]) -> None:
+    """Add a module's text without its imports and exports, behind the modules that it imports."""
+    if name in modules:
+        return
+    text = source(name)
+    for imported in _IMPORT.findall(text):
+        _collect(imported, modules)
+    modules[name] = _NAMED.sub("", _IMPORT.sub("", text))
 
 
 def data_url(picture: bytes, kind: str = "png") -> str:

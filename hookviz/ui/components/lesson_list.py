@@ -17,7 +17,7 @@ def _component() -> Any:
     return st.components.v2.component(
         "hookviz_lesson_list",
         css=source("lesson_list.css"),
-        js=script("progress.js", "lesson_list.js"),
+        js=script("lesson_list.js"),
     )
 
 

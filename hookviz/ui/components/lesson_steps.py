@@ -16,7 +16,7 @@ def _component() -> Any:
     return st.components.v2.component(
         "hookviz_lesson_steps",
         css=source("lesson_steps.css"),
-        js=script("progress.js", "lesson_steps.js"),
+        js=script("lesson_steps.js"),
     )
 
 

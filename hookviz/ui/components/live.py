@@ -8,27 +8,10 @@ import streamlit as st
 
 from hookviz.ui.components.files import packed, script, source
 
-_PARTS = (
-    "tiles.js",
-    "tiling.js",
-    "live_words.js",
-    "live_frame.js",
-    "live_source.js",
-    "live_animation.js",
-    "live_player.js",
-    "live_link.js",
-    "live_keys.js",
-    "live_shots.js",
-    "live_wire.js",
-    "live_paint.js",
-    "live_screen.js",
-    "live.js",
-)
-
 
 @cache
 def _component() -> Any:
-    return st.components.v2.component("hookviz_live", css=source("live.css"), js=script(*_PARTS))
+    return st.components.v2.component("hookviz_live", css=source("live.css"), js=script("live.js"))
 
 
 def live(

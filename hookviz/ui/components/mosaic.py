@@ -18,7 +18,7 @@ def _component() -> Any:
     return st.components.v2.component(
         "hookviz_mosaic",
         css=source("mosaic.css"),
-        js=script("mosaic_parts.js", "tiles.js", "tiling.js", "mosaic.js"),
+        js=script("mosaic.js"),
     )
 
 

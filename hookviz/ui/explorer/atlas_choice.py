@@ -12,8 +12,9 @@ from hookviz.language.saying import say
 from hookviz.serving.session_atlases import SessionAtlases
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import Model
-from hookviz.ui.serving import resources, uploads
+from hookviz.ui.serving import resources
 from hookviz.ui.serving.turns import session
+from hookviz.ui.streamlit_internals import forget_upload, uploaded_bytes
 
 # Keys of session_state that no widget has can't be set from outside.
 _OTHERS, _FILES = "_others-atlas", "_own-atlas-files"
@@ -56,7 +57,7 @@ def make_own(
     use_model: Callable[[], AbstractContextManager[Model]], digest: str, files: Sequence[File]
 ) -> None:
     """Begin an atlas of uploaded files, of the model of that digest; what is gone is left aside."""
-    listed = [(name, file, uploads.uploaded(file)) for name, file in files]
+    listed = [(name, file, uploaded_bytes(file)) for name, file in files]
     there = [(name, file, data) for name, file, data in listed if data is not None]
     if not there:
         st.toast(say("These files are not here any more: upload them again."), duration="long")
@@ -75,7 +76,7 @@ def drop_own(digest: str) -> None:
     st.session_state[_FILES] = files
     kept = {file for numbers in files.values() for file in numbers.values()}
     for file in set(gone.values()) - kept:
-        uploads.forget(file)
+        forget_upload(file)
 
 
 def files_before(digest: str) -> list[File]:
@@ -88,7 +89,7 @@ def files_before(digest: str) -> list[File]:
 def own_file(digest: str, image: AtlasImage) -> bytes | None:
     """The file of an image in the session's atlas of the model of that digest, if it is there."""
     file = _files().get(digest, {}).get(image.name)
-    return None if file is None else uploads.uploaded(file)
+    return None if file is None else uploaded_bytes(file)
 
 
 def _files() -> Mapping[str, Mapping[str, str]]:

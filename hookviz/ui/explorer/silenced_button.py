@@ -4,7 +4,7 @@ import streamlit as st
 
 from hookviz.drawing.panels import GridPanel
 from hookviz.errors import HookVizError
-from hookviz.explaining.channel_mask import ChannelMask, new_bytes
+from hookviz.explaining.channel_mask import ChannelMask, copied_bytes
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Address, Model
@@ -52,7 +52,7 @@ def _why_not(scene: Scene, silence: ChannelMask, model: Model) -> str:
             channels=before.words,
         )
     try:
-        new_bytes(model, silence)
+        copied_bytes(model, silence)
     except HookVizError as error:
         return str(error)
     return ""

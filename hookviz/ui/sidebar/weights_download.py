@@ -1,13 +1,13 @@
 """The first use of pretrained weights: asked for, with progress, and what works without them."""
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from hookviz.language.saying import say
 from hookviz.models import catalog
 from hookviz.models.fetching import downloads
 from hookviz.types import ModelSpec
 from hookviz.ui.state import ALL_FAMILIES, choose, plain
+from hookviz.ui.streamlit_internals import session_id
 
 _LOOK = 0.5  # seconds between two looks at how far a download is
 _MOST_OFFERS = 3  # other models whose weights are here
@@ -56,19 +56,13 @@ def _session_downloads() -> dict[str, downloads.Download | None]:
     return own
 
 
-def _session_id() -> str | None:
-    """Who waits for a download, for `downloads`."""
-    context = get_script_run_ctx()
-    return context.session_id if context else None
-
-
 @st.fragment(run_every=_LOOK)
 def _watch(spec: ModelSpec, download: downloads.Download) -> None:
     if download.finished:
         if download.error is None:
             _forget(spec.name)  # should the file vanish again, it is downloaded again
         st.rerun()
-    download.watch(_session_id())
+    download.watch(session_id())
     progress = download.progress
     st.progress(
         progress.share or 0.0,
@@ -82,14 +76,14 @@ def _watch(spec: ModelSpec, download: downloads.Download) -> None:
         say("Everybody on this server gets them from this one download. It happens only once.")
     )
     if st.button(say("Cancel"), icon=":material/close:"):
-        download.cancel(_session_id())
+        download.cancel(session_id())
         _session_downloads()[spec.name] = None
         st.rerun()
 
 
 def _begin(spec: ModelSpec) -> None:
     url, path = catalog.weights_url(spec.name), catalog.weights_path(spec.name)
-    _session_downloads()[spec.name] = downloads.start(url, path, who=_session_id())
+    _session_downloads()[spec.name] = downloads.start(url, path, who=session_id())
 
 
 def _offer(spec: ModelSpec, why: str = "") -> None:

@@ -6,7 +6,7 @@ import torch
 
 import hookviz
 from hookviz.errors import HookVizError
-from hookviz.explaining.channel_mask import read_channel_mask, silenced
+from hookviz.explaining.channel_mask import mask_channels, read_channel_mask
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import Scene
 from hookviz.lessons.parts.what_if import (
@@ -31,7 +31,7 @@ def test_without_channels_is_what_the_silenced_network_says() -> None:
     assert link["layer"] == facts["layer"] == layer_of(scene, "middle").name
     silence = read_channel_mask(link["silenced"])
     assert len(silence.channels) == facts["amount"] == 9
-    said = hookviz.capture(silenced(scene.model, silence), scene.model_input).predictions(20)
+    said = hookviz.capture(mask_channels(scene.model, silence), scene.model_input).predictions(20)
     assert facts["after_chance"] == percent(dict(said)[str(facts["label"])])
     assert facts["after_label"] == said[0][0]
 
@@ -42,7 +42,7 @@ def test_those_that_matter_most_are_found_by_switching_each_off() -> None:
     count = layer_of(scene, "first").output_shape[0]
     scores = []
     for channel in range(count):
-        without = silenced(scene.model, read_channel_mask(f"{link['layer']}:{channel}"))
+        without = mask_channels(scene.model, read_channel_mask(f"{link['layer']}:{channel}"))
         logits = hookviz.capture(without, scene.model_input).logits
         assert logits is not None
         scores.append(float(logits[3]))  # the star
