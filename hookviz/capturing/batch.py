@@ -1,4 +1,4 @@
-"""Several images in one pass, and a `Capture` for each of them."""
+"""Capture several images in one pass, with a `Capture` for each of them."""
 
 import hashlib
 import time
@@ -32,7 +32,7 @@ def capture_batch(
     inputs: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Capture, ...]:
-    """What the named layers put out for each of several images that go through together.
+    """Capture several images in one pass: what the named layers put out for each of them.
 
     One pass, in which the network sees them as one batch, and one `Capture` an image, as `capture`
     gives it; numbers can differ from those of single passes by rounding, and more where a network
@@ -101,7 +101,7 @@ def capture_batch(
 
 
 class _Passes:
-    """The pass over the batch, and those over another number of its images.
+    """The pass over the batch, and further ones over other numbers of its images.
 
     Attributes:
         found: what the batch gave.
@@ -129,7 +129,7 @@ class _Passes:
 
     @property
     def scores(self) -> Tensor | None:
-        """The class scores, ``(N, classes)``; None where the network puts out something else."""
+        """Class scores, ``(N, classes)``; None where the network puts out something else."""
         scores = self.found.logits
         beside = None if self._beside is None else self._beside.logits
         if scores is None or beside is None or scores.shape[-1] != beside.shape[-1]:
@@ -139,7 +139,7 @@ class _Passes:
     def by_image(
         self, parts: Iterable[Activation], *, of_inputs: bool = False
     ) -> list[list[Activation]]:
-        """Of each image its own of what the layers put out, or were given.
+        """Return for each image its own part of what the layers put out, or were given.
 
         Raises:
             ModelError: something has no part for each.
@@ -152,7 +152,7 @@ class _Passes:
         return listed
 
     def _over(self, images: Tensor, begun: float, done: float = 1.0) -> Found:
-        """A pass, before which `begun` of all is done and after which `done` is."""
+        """Run a pass over the inputs, which takes the progress from `begun` to `done`."""
         self.count += 1
         return run(
             *(self._model, replace(self._batch, tensor=images), self._seen, self._wanted),
@@ -166,7 +166,7 @@ class _Passes:
         self._reporter.share(begun + share * (done - begun))
 
     def _of_another_size(self) -> tuple[int, Found | None]:
-        """How many images, of which the last is the batch's, and what they gave.
+        """Return what a pass over fewer or more images recorded, and how many they were.
 
         That one, or for a network that takes no single image, one more or as many again.
         """
@@ -201,7 +201,7 @@ class _Passes:
         return found
 
     def _is_for_all(self, part: Activation, beside: Tensor, of_inputs: bool) -> bool:
-        """Whether it is the same whatever the images are, and however many."""
+        """Return whether a tensor is the same whatever the images are, and however many."""
         if not _are_equal(part.values, beside):
             return False
         if self._elsewhere is None:
@@ -211,7 +211,7 @@ class _Passes:
 
     @cached_property
     def _elsewhere(self) -> Found | None:
-        """What other images gave, in which no number of the batch's is the largest, or the mean."""
+        """What a pass over other images recorded, which tells a statistic of the batch apart."""
         other = self._batch.tensor[:1].repeat(self._others, *(1,) * (self._batch.tensor.ndim - 1))
         try:
             return self._over(other / 2, 1.0)
@@ -222,7 +222,7 @@ class _Passes:
 
 
 def _at(found: Found | None, address: Address, of_inputs: bool) -> Tensor | None:
-    """What a pass gave at an address, if it came there."""
+    """Return what a pass recorded at an address; None where it did not come there."""
     if found is None:
         return None
     parts = found.inputs if of_inputs else found.by_layer[address.layer]

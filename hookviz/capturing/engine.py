@@ -1,4 +1,4 @@
-"""One run: a model, an image and layers in; a `Capture` out."""
+"""Capture what layers put out: a model, an image and layers in; a `Capture` out."""
 
 import time
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ def capture(
     cache: ByteCache | None = None,
     progress: Progress | None = None,
 ) -> Capture:
-    """What the named layers put out for one image.
+    """Capture what the named layers put out for one image.
 
     The hooks sit on a private replica of the network and are removed on every way out, so any
     number of captures can run at once on one model.
@@ -102,7 +102,7 @@ def is_cached(
     *,
     logits: bool = True,
 ) -> bool:
-    """Whether `capture` would find all of it in `cache` now, and run nothing.
+    """Return whether `capture` would find all of it in `cache` now, and run nothing.
 
     Raises:
         UnknownLayerError: the model has no layer of that name.
@@ -115,13 +115,13 @@ def is_cached(
 
 @dataclass(frozen=True, slots=True)
 class _Shelf:
-    """The place in a session's cache of one input in one model with certain weights."""
+    """Entries in a session's cache for one input in one model with certain weights."""
 
     cache: ByteCache
     key: tuple[str, str, str]
 
     def look_up(self, wanted: tuple[str, ...], *, logits: bool) -> Found | None:
-        """Everything wanted, or None where any of it is missing."""
+        """Return everything wanted, or None where any of it is missing."""
         by_layer = {}
         for name in wanted:
             parts = self.cache.get((*self.key, name))
@@ -132,7 +132,7 @@ class _Shelf:
         return None if scores is None else Found(by_layer, scores[0], complete=logits)
 
     def worth_keeping(self, seen: LayerTrace, wanted: tuple[str, ...]) -> tuple[str, ...]:
-        """Beside the wanted layers what is likely to be asked for next, where the cache has room.
+        """Return the wanted layers, and those likely to be asked for next that there is room for.
 
         The conv layers; where another layer is wanted, all that put out maps, in half the cache.
         """

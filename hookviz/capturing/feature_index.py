@@ -1,4 +1,4 @@
-"""An index of images by their vectors: loaded from a file, and asked what is like another image."""
+"""Load an index of images by their vectors, and find those that are like another image."""
 
 import os
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from hookviz.types import Model, ModelInput, Progress, ignore
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FeatureIndex:
-    """Vectors of images to find those that are like another one.
+    """Vectors of images, loaded from a file, to find those that are like another image.
 
     `Features.save` writes it, and `load` reads it; ``FeatureIndex(features)`` needs no file.
 
@@ -42,7 +42,7 @@ class FeatureIndex:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "FeatureIndex":
-        """The index in a file that `Features.save` or ``hookviz features -o`` wrote.
+        """Load the index in a file that `Features.save` or ``hookviz features -o`` wrote.
 
         Nothing in the file is executed, and no image that it names is opened.
 
@@ -78,7 +78,7 @@ class FeatureIndex:
     def nearest(
         self, model: Model, image: Any, count: int = 10, *, progress: Progress = ignore
     ) -> tuple[tuple[str, float], ...]:
-        """The `count` images most similar to another one, by their names, best first.
+        """Return the `count` images most similar to another one, by their names, best first.
 
         Its vector is made as those of the index were. The number is the cosine of the angle between
         the two, from -1 to 1; of equal ones the first in the index comes first.
@@ -103,7 +103,7 @@ class FeatureIndex:
     def similarity(
         self, model: Model, image: Any, *, progress: Progress = ignore
     ) -> NDArray[np.float64]:
-        """How similar each image of the index is to another one, ``(N,)``, in the index's order.
+        """Return how similar each image is to another one, ``(N,)``, in the index's order.
 
         Raises:
             HookVizError: as `nearest` does.
@@ -118,7 +118,7 @@ class FeatureIndex:
         return made.similarity_to(asked.vectors[0])
 
     def check(self, model: Model) -> None:
-        """Nothing, where a model is the one that the vectors were made with.
+        """Refuse a model that is not the one that the vectors were made with.
 
         Raises:
             HookVizError: its weights are others, or it makes its inputs in another way.
@@ -152,7 +152,7 @@ class FeatureIndex:
             )
 
     def picture(self, place: int) -> Path | None:
-        """Where the image at a place of the index is, if it is there.
+        """Return where the image at a place of the index is; None where it is not there.
 
         Never outside of the folder that the index lies in, whatever the file says, by whichever
         links.
@@ -169,5 +169,5 @@ class FeatureIndex:
 
 
 def ranked(shares: NDArray[np.float64]) -> list[int]:
-    """Places, the most similar first; of equal ones the first comes first."""
+    """Return the places, the most similar first; of equal ones the first comes first."""
     return [int(place) for place in np.argsort(-shares, kind="stable")]

@@ -1,4 +1,4 @@
-"""What a layer makes of each image as one vector, to tell how alike images are to the network."""
+"""Compute one vector per image from a layer, to tell how alike images are to the network."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def features(
     progress: Progress = ignore,
     engine: str | Engine = "local",
 ) -> Features:
-    """One vector per image from a layer's output, of its first call.
+    """Compute one vector per image from a layer's output, of its first call.
 
     The passes end at the layer. An image that can't be read, or that the network can't take, is
     left out and told in `Features.failed`; the others go on.
@@ -124,7 +124,7 @@ def features(
 
 @dataclass(frozen=True)
 class VectorWork:
-    """Makes a vector of each image of a shard, or says why there is none.
+    """Worker that makes a vector of each image of a shard, or says why there is none.
 
     Attributes:
         model: from `load_model` or `wrap`.
@@ -143,13 +143,13 @@ class VectorWork:
     needs: Needs = field(default_factory=Needs)
 
     def names(self, shard: ImageShard) -> tuple[str, ...]:
-        """What the images of a shard are called."""
+        """Return the names of a shard's images."""
         return shard.names
 
     def __call__(
         self, shard: ImageShard, tell: Tell
     ) -> dict[str, NDArray[np.float32] | HookVizError]:
-        """The vector of each image, by its name."""
+        """Return the vector of each image, or why there is none, by its name."""
         count, left_out = len(shard.names), 0
         reporter = ProgressReporter(lambda share: tell(count * share, left_out), count)
         found: dict[str, NDArray[np.float32] | HookVizError] = {}
@@ -178,7 +178,7 @@ class VectorWork:
 def _layer_of_first(
     model: Model, images: Mapping[str, Any], layer: str | None, size: int | None, *, whole: bool
 ) -> str | None:
-    """The layer, or the last conv layer as the first image that can be read shows it."""
+    """Return the layer, or the last conv layer that the first readable image shows."""
     for image in images.values() if layer is None else ():
         try:
             made = inputs.prepare(model, image, size=size, whole=whole)
@@ -189,13 +189,13 @@ def _layer_of_first(
 
 
 def steps(model: Model) -> str:
-    """How the model's inputs are made of images, as JSON; empty for a function of one's own."""
+    """Return how the model's inputs are made of images, as JSON; empty for a custom function."""
     made = model.preprocess
     return json.dumps(asdict(made), sort_keys=True) if isinstance(made, Preprocess) else ""
 
 
 def named(images: Iterable[Any]) -> dict[str, Any]:
-    """The images by their names: of files, or ``"image 3"``; a name's second use gets a number."""
+    """Name the images: by their files, or ``"image 3"``; a name's second use gets a number."""
     found: dict[str, Any] = {}
     if isinstance(
         images, str | bytes | os.PathLike | Image.Image | InputImage | ModelInput | ImageUrl
@@ -248,7 +248,7 @@ def _last_conv(model: Model, shape: tuple[int, ...]) -> str:
 def vector(
     activation: Activation, module: nn.Module, ratio: float, pool: str = "mean"
 ) -> NDArray[np.float32]:
-    """The values as one vector, ``(D,)``: of ``(C, …)``, or ``(…, C)`` where channels are last.
+    """Return the values as one vector, ``(D,)``: of ``(C, …)``, or ``(…, C)`` channels last.
 
     Args:
         activation: what the layer put out.

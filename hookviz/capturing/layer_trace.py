@@ -1,4 +1,4 @@
-"""What one forward pass of a network runs: its layers in order of execution, with their shapes.
+"""Trace which layers a forward pass runs: in order of execution, with their shapes.
 
 Over 300 lines: the pass that is looked at and all that is remembered of it.
 """
@@ -31,7 +31,7 @@ _MOST_TRACES = 8  # input shapes, and inputs, per network that are remembered
 
 @dataclass(frozen=True, eq=False)
 class LayerTrace:
-    """One network at one input shape.
+    """Layers that a network runs at one input shape, in order of execution, with their shapes.
 
     Attributes:
         calls: how often each module runs, containers included, by name in order of first return.
@@ -73,7 +73,7 @@ class LayerTrace:
 
     @cached_property
     def hidden(self) -> tuple[LayerInfo, ...]:
-        """The layers before the first one whose channels are the classes themselves.
+        """Layers before the first one whose channels are the classes themselves.
 
         Such a layer is a convolution with a channel per class, and nothing that has weights or
         another number of channels runs after it: the scores are its maps, pooled.
@@ -87,7 +87,7 @@ class LayerTrace:
 
     @cached_property
     def turns(self) -> Mapping[tuple[str, int], int]:
-        """When each call returned, by layer and call: 0 for the first; in this order."""
+        """Turn at which each call returned, by layer and call: 0 for the first; in this order."""
         counts: Counter[str] = Counter()
         turns = {}
         for turn, name in enumerate(self.sequence):
@@ -106,7 +106,7 @@ _lock = threading.Lock()
 def list_layers(
     model: Model, *, kind: str = "conv", input_shape: Sequence[int] | None = None
 ) -> tuple[LayerInfo, ...]:
-    """The layers that one forward pass runs, in order of execution, with their shapes.
+    """List the layers that one forward pass runs, in order of execution, with their shapes.
 
     Args:
         model: from `load_model` or `wrap`.
@@ -134,7 +134,7 @@ def list_layers(
 
 
 def layer_trace(model: Model, shape: tuple[int, ...]) -> LayerTrace:
-    """What a pass over an input of `shape`, ``(C, H, W)``, runs; remembered per network.
+    """Trace a pass over an input of `shape`, ``(C, H, W)``; remembered per network.
 
     The pass is made without data, on torch's meta device, which takes milliseconds for the
     largest model. A person's own code, and a network whose path depends on values, is run on zeros
@@ -154,7 +154,7 @@ def layer_trace(model: Model, shape: tuple[int, ...]) -> LayerTrace:
 
 
 def steps_after(trace: LayerTrace, layer: str) -> tuple[Address, ...]:
-    """The calls of other layers between a conv layer's first call and the next conv layer's.
+    """Return the calls of layers between a conv layer's first call and the next conv layer's.
 
     Those that put out maps, ``(C, H, W)``, of as many channels: batch norm, activation, pooling,
     dropout, as the pass runs them. What a network computes between modules, such as the sum with a
@@ -178,7 +178,7 @@ def steps_after(trace: LayerTrace, layer: str) -> tuple[Address, ...]:
 
 
 def input_trace(model: Model, model_input: ModelInput) -> LayerTrace:
-    """What a pass over this very input runs.
+    """Trace a pass over this very input.
 
     It is `layer_trace` of the input's shape, but for a network whose path may depend on
     values: that is run once on the input itself.
@@ -212,7 +212,7 @@ def _remember(
 
 
 def _pass_in_general(network: nn.Module, images: Tensor) -> LayerTrace:
-    """A pass over an input without an image in it, and whether any image will take its way."""
+    """Trace a pass without an image, and tell whether every image runs the same layers."""
     watched = purity.Purity(network)
     if images.is_meta:
         with watched:

@@ -1,4 +1,4 @@
-"""How the tensors of a pass lie: whether with a batch, and with the channels first or last.
+"""Follow how the tensors of a pass lie: with or without a batch, channels first or last.
 
 Told by the layers that take them one way by definition, and followed through those that keep it, as
 an activation does and a dropout.
@@ -20,7 +20,7 @@ _POOLING = (
 
 
 class Layout(NamedTuple):
-    """How one tensor lies.
+    """How one tensor lies: whether with a batch, and where its channels are.
 
     Attributes:
         batch: whether its first dimension is the batch; there is none otherwise.
@@ -32,14 +32,14 @@ class Layout(NamedTuple):
 
 
 class Layouts:
-    """The layouts of a pass's tensors, as far as its layers tell them."""
+    """Layouts of a pass's tensors, as far as its layers tell them."""
 
     def __init__(self) -> None:
         self._known = TensorMarks[Layout]()
         self._newest: dict[tuple[int, ...], Layout] = {}  # of tensors of this shape
 
     def of(self, tensor: Tensor) -> Layout | None:
-        """What is known of a tensor; None where nothing is.
+        """Return what is known of a tensor; None where nothing is.
 
         One that no call has put out, such as the sum with a shortcut, lies as the newest of its
         shape does, unless all its sides are alike.
@@ -50,12 +50,12 @@ class Layouts:
         return known
 
     def take(self, tensor: Tensor, layout: Layout) -> None:
-        """Know a tensor's layout from here on."""
+        """Remember a tensor's layout."""
         self._known[tensor] = layout
         self._newest[tuple(tensor.shape)] = layout
 
     def follow(self, module: nn.Module, taken: Tensor | None, given: Tensor) -> Layout | None:
-        """Take in a call: what it was given first, and one tensor that it put out."""
+        """Derive the layout of a call's output from what it was given first."""
         before = None if taken is None else self.of(taken)
         layout = _by_definition(module, given, before)
         if layout is None:
@@ -70,13 +70,13 @@ class Layouts:
 
 
 def is_unbatched(tensor: Tensor, module: nn.Module) -> bool:
-    """Whether a convolution or a pooling takes or gives this tensor as one without a batch."""
+    """Return whether a convolution or pooling takes or gives this tensor without a batch."""
     dimensions = _dimensions(module)
     return bool(dimensions) and tensor.ndim == dimensions + 1
 
 
 def _dimensions(module: nn.Module) -> int:
-    """Over how many dimensions a convolution or a pooling goes, 2 for images; 0 for others."""
+    """Return the dimensions that a convolution or pooling works over, 2 for images, else 0."""
     if isinstance(module, _ConvNd):
         return len(module.kernel_size)
     if not isinstance(module, _POOLING):
@@ -98,7 +98,7 @@ def _by_definition(module: nn.Module, given: Tensor, before: Layout | None) -> L
 
 
 def _kept(module: nn.Module, taken: Tensor, given: Tensor, before: Layout) -> Layout | None:
-    """The layout behind a module that is no layer with a layout of its own."""
+    """Return the layout behind a module that is no layer with a layout of its own."""
     if taken.ndim < int(before.batch) + 1:
         return None
     kind = type(module)
@@ -117,7 +117,7 @@ def _kept(module: nn.Module, taken: Tensor, given: Tensor, before: Layout) -> La
 
 
 def _moved(taken: Tensor, given: Tensor, before: Layout) -> Layout | None:
-    """The layout of the same numbers in another order, where the count of channels tells it."""
+    """Return the layout of the same numbers in another order, where the channel count tells it."""
     channels = taken.shape[-1 if before.last else int(before.batch)]
     first = int(before.batch)
     places = [place for place in range(first, given.ndim) if given.shape[place] == channels]

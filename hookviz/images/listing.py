@@ -1,4 +1,4 @@
-"""Which image files a folder, a pattern or a name stands for."""
+"""Expand folders, patterns and names to image files."""
 
 import glob
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ ImageFile = Path | ImageUrl
 
 
 def expand(arguments: Iterable[str], *, inside: bool = False) -> tuple[ImageFile, ...]:
-    """The files that arguments name, each once: a file, a folder's images, or a pattern's.
+    """Expand arguments to files, each once: a file, a folder's images, or a pattern's.
 
     A URL names a file or a folder in the same way, but no pattern.
 
