@@ -118,25 +118,23 @@ def test_the_library_imports_without_streamlit() -> None:
 SHOWN_ELSEWHERE = {
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
     "classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
-    "ui/classroom/membership ui/components/class_bars ui/lessons/class_question",
+    "ui/classroom/membership ui/components/class_bars",
     "every way that ends there is gone in synthesis/test_maximizing.py": "synthesis/zero_gradient",
     "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": ""
-    "ui/explorer/silenced_button",
+    "ui/explorer/compare_buttons",
     "a picture grows, is stopped, kept and linked in a browser in e2e/test_own_picture.py": ""
     "ui/explorer/own_picture",
     "lenses that climb are watched in lenses/test_maximize.py": "lenses/contract/watching",
     "declarations, of which every other test is a use": "atlas/answers drawing/panels "
     "lenses/contract/lens lenses/contract/result",
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""
-    "lessons/lesson lessons/part lessons/faults",
+    "lessons/lesson lessons/lesson_error",
     "its marks and fonts are printed in lessons/test_sheet.py": "lessons/sheet_text",
     "every lesson is gone through in a browser in e2e/test_lessons.py": "ui/components/lesson_list "
     "ui/components/lesson_steps ui/components/question ui/components/pixels "
-    "ui/components/kernel_editor ui/lessons/lesson_list "
-    "ui/lessons/lesson_scene ui/lessons/live_part ui/lessons/sheet_menu "
-    "ui/lessons/maps ui/lessons/picks "
-    "ui/lessons/class_bars ui/lessons/picked_channel "
-    + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name)),
+    "ui/components/kernel_editor ui/lessons/lesson_scene ui/lessons/live_part "
+    "ui/lessons/sheet_menu ui/lessons/maps ui/lessons/picks ui/lessons/class_bars "
+    + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name) and "hook_code" not in name),
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
     "atlas/test_making.py": "atlas/cutting atlas/part_folder atlas/patch_file",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
@@ -185,10 +183,10 @@ SHOWN_ELSEWHERE = {
     "ui/explorer/channel_grid ui/explorer/channel_pair ui/explorer/comparison "
     "ui/explorer/atlas_choice ui/explorer/atlas_menu "
     "ui/explorer/top_activations ui/explorer/file_menu ui/menu "
-    "ui/explorer/patch_tiles ui/explorer/pin_button "
+    "ui/explorer/patch_tiles "
     "ui/explorer/grid_files ui/explorer/kernel_view "
     "ui/explorer/layer_capture ui/explorer/layer_choice ui/explorer/layer_header "
-    "ui/explorer/layer_thumbnails ui/explorer/layer_tree ui/explorer/predictions "
+    "ui/explorer/layer_tree ui/explorer/predictions "
     "ui/explorer/copy_as_code ui/explorer/share ui/explorer/trail ui/explorer/view_choice "
     "ui/lenses/lens_result ui/lenses/lens_run ui/sidebar/image_choice ui/sidebar/input_choice "
     "ui/sidebar/weights_download ui/sidebar/weights_upload",

@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 import numpy as np
-from PIL import Image
 
 from hookviz.capturing.inputs import prepare
 from hookviz.cli.options import input_options, load, model_options
@@ -25,6 +24,7 @@ from hookviz.drawing.panels import (
     TextPanel,
     TreePanel,
 )
+from hookviz.drawing.pictures import encode_png
 from hookviz.errors import SettingError
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.result import LensResult
@@ -186,11 +186,11 @@ def _write(result: LensResult, folder: Path, model: Model) -> list[Path]:
         if isinstance(panel, GridPanel):
             path.write_bytes(panel.grid.png())
         elif isinstance(panel, ImagePanel):
-            Image.fromarray(panel.picture).save(path)
+            path.write_bytes(encode_png(panel.picture))
         elif isinstance(panel, PicturesPanel):
-            Image.fromarray(panel.strip()).save(path)
+            path.write_bytes(encode_png(panel.strip()))
         elif isinstance(panel, MapsPanel):
-            Image.fromarray(panel.sheet()).save(path)
+            path.write_bytes(encode_png(panel.sheet()))
         elif isinstance(panel, ChartPanel):
             path.write_bytes(chart_png(panel))
         else:

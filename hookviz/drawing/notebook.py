@@ -1,10 +1,7 @@
 """Panels as HTML, for a notebook that shows what a lens found."""
 
-import io
 from collections.abc import Callable, Iterable
 from typing import Any
-
-from PIL import Image
 
 from hookviz import markup
 from hookviz.drawing.charts import chart_png
@@ -20,7 +17,7 @@ from hookviz.drawing.panels import (
     TextPanel,
     TreePanel,
 )
-from hookviz.types import Pixels
+from hookviz.drawing.pictures import encode_png
 
 _INK = "#7f7f7f"  # read on a white notebook and on a dark one: which it is nobody tells us
 _MOST_ROWS = 30  # that are not folded away
@@ -42,25 +39,19 @@ def _grid(panel: GridPanel) -> str:
 
 
 def _image(panel: ImagePanel) -> str:
-    return _titled(panel.title, markup.image(_png(panel.picture), panel.alt), panel.caption)
+    return _titled(panel.title, markup.image(encode_png(panel.picture), panel.alt), panel.caption)
 
 
 def _pictures(panel: PicturesPanel) -> str:
     said = [f"{name} ({note})" for name, note in zip(panel.names, panel.notes, strict=True)]
-    picture = markup.image(_png(panel.strip()), ", ".join(said))
+    picture = markup.image(encode_png(panel.strip()), ", ".join(said))
     return _titled(panel.title, picture + markup.element("p", ", ".join(said)), panel.caption)
-
-
-def _png(picture: Pixels) -> bytes:
-    file = io.BytesIO()
-    Image.fromarray(picture).save(file, "PNG")
-    return file.getvalue()
 
 
 def _maps(panel: MapsPanel) -> str:
     names = ", ".join(f"{each.name} ({each.says})" for each in panel.maps)
     caption = f"Row by row: {names}. {panel.caption}"
-    return _titled(panel.title, markup.image(_png(panel.sheet()), panel.alt), caption)
+    return _titled(panel.title, markup.image(encode_png(panel.sheet()), panel.alt), caption)
 
 
 def _table(panel: TablePanel) -> str:

@@ -2,9 +2,9 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 from torch import Tensor
 
+from hookviz.drawing.pictures import Resampling, fit_size, resize
 from hookviz.errors import SettingError
 from hookviz.language.saying import say
 from hookviz.types import Crop, InputImage, ModelInput, Pixels
@@ -37,10 +37,7 @@ def overlay(
 
 def shrunk(image: Pixels, side: int) -> Pixels:
     """The image, ``(H, W, 3)``, with `side` pixels along its longer side, or grown to that."""
-    height, width = image.shape[:2]
-    scale = side / max(height, width)
-    size = max(1, round(width * scale)), max(1, round(height * scale))
-    return np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BILINEAR))
+    return resize(image, fit_size(image, side), Resampling.BILINEAR)
 
 
 def laid_over(

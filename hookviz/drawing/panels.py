@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from hookviz.drawing.grid import Grid
+from hookviz.drawing.pictures import Resampling, resize
 from hookviz.language.saying import mark, say
 from hookviz.types import Model, Pixels
 
@@ -247,9 +247,8 @@ class MapsPanel:
 
 def _square(picture: Pixels, side: int) -> Pixels:
     """The picture as a square of `side` pixels; what is small stays in sharp blocks."""
-    method = Image.Resampling.NEAREST if max(picture.shape) < side else Image.Resampling.BILINEAR
-    square: Pixels = np.asarray(Image.fromarray(picture).resize((side, side), method))
-    return square
+    method = Resampling.NEAREST if max(picture.shape) < side else Resampling.BILINEAR
+    return resize(picture, (side, side), method)
 
 
 Panel = (

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from torch import Tensor
 
+from hookviz.drawing.pictures import resize
 from hookviz.images.samples import samples
 
 _SIDE = 256  # pixels to which each photograph is cropped
@@ -64,9 +65,8 @@ def to_pictures(plain: Tensor) -> Tensor:
 
 def _resized(photograph: NDArray[np.float64], size: int) -> Tensor:
     """Resize to ``(3, size, size)`` in 0…1."""
-    whole = Image.fromarray(np.uint8(np.rint(photograph * 255)))
-    small = np.asarray(whole.resize((size, size)), np.float32) / 255
-    return torch.from_numpy(small).movedim(-1, 0)
+    small = resize(np.rint(photograph * 255).astype(np.uint8), (size, size))
+    return torch.from_numpy(small.astype(np.float32) / 255).movedim(-1, 0)
 
 
 @cache

@@ -1,12 +1,14 @@
-"""Streamlit components in plain JavaScript, each in a file of its own beside this one."""
+"""Read the components' JavaScript and CSS beside this file, and pack the data they are given."""
 
-import base64
 import json
 import re
 import struct
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import streamlit as st
 
 from hookviz.language.speaking import current
 
@@ -17,7 +19,7 @@ _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
 
 
 def source(name: str) -> str:
-    """The text of a component's file."""
+    """Return the text of a component's file."""
     return (_FOLDER / name).read_text("utf-8")
 
 
@@ -44,13 +46,16 @@ def _collect(name: str, modules: dict[str, str]) -> None:
     modules[name] = _NAMED.sub("", _IMPORT.sub("", text))
 
 
-def data_url(picture: bytes, kind: str = "png") -> str:
-    """An image file as a URL that a component's data can carry."""
-    return f"data:image/{kind};base64," + base64.b64encode(picture).decode()
+@cache
+def component(name: str, *, js: str = "", css: str = "") -> Any:
+    """Register a Streamlit component once, of ``NAME.js`` and ``NAME.css`` or the files named."""
+    return st.components.v2.component(
+        f"hookviz_{name}", css=source(css or f"{name}.css"), js=script(js or f"{name}.js")
+    )
 
 
 def packed(facts: Mapping[str, Any], picture: bytes = b"") -> bytes:
-    """A component's data: the length of a text, that text in JSON, and a picture if there is one.
+    """Pack a component's data: the length of a text, that text in JSON, and a picture if any.
 
     As bytes, since Streamlit writes a dictionary as JSON twice and looks through it for tables.
     ``unpacked`` in ``shared.js`` reads it.
@@ -61,13 +66,13 @@ def packed(facts: Mapping[str, Any], picture: bytes = b"") -> bytes:
 
 
 def unpack_picture(data: bytes) -> bytes:
-    """The picture in what `packed` made."""
+    """Return the picture in what `packed` made."""
     (length,) = struct.unpack_from("<I", data)
     return data[4 + length :]
 
 
 def unpack_facts(data: bytes) -> dict[str, Any]:
-    """The facts in what `packed` made."""
+    """Return the facts in what `packed` made."""
     (length,) = struct.unpack_from("<I", data)
     facts: dict[str, Any] = json.loads(data[4 : 4 + length])
     return facts

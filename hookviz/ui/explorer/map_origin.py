@@ -1,4 +1,4 @@
-"""Where a channel's map comes from: a cell's sum at once, and below it kernel, walk or numbers."""
+"""Explain where a channel's map comes from: a cell's sum, then kernel, walk or numbers."""
 
 import streamlit as st
 
@@ -33,9 +33,10 @@ def show_origin(
     *,
     channel: int,
 ) -> None:
-    """The sum that made the chosen cell, then one more way of looking at the channel, as chosen.
+    """Show the sum that made the chosen cell, then one more way of looking at the channel.
 
-    Says so where the layer is no plain convolution, and of any other what it does to its input.
+    Where the layer is no plain convolution, a sentence says so; of a layer without a kernel, what
+    it does to its input.
     """
     if not layer.kernel_size:
         st.info(plain(describe_layer(model, layer)), icon=":material/arrow_forward:")

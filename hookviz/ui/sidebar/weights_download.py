@@ -1,4 +1,4 @@
-"""The first use of pretrained weights: asked for, with progress, and what works without them."""
+"""Offer the download of pretrained weights at first use, with progress, and what works without."""
 
 import streamlit as st
 
@@ -33,7 +33,7 @@ def wait_for_weights(spec: ModelSpec) -> None:
 
 
 def may_load(spec: ModelSpec) -> bool:
-    """Whether a model whose weights timm may have to download may be loaded; asks where not yet."""
+    """Return whether a model may be loaded whose weights timm may download; ask where not yet."""
     allowed: set[str] = st.session_state.setdefault("_allowed-downloads", set())
     if spec.name in allowed:
         return True
@@ -51,7 +51,7 @@ def may_load(spec: ModelSpec) -> bool:
 
 
 def _session_downloads() -> dict[str, downloads.Download | None]:
-    """The session's downloads by model; None for one that was cancelled here."""
+    """Return the session's downloads by model; None for one that was cancelled here."""
     own: dict[str, downloads.Download | None] = st.session_state.setdefault("downloads", {})
     return own
 
@@ -87,7 +87,7 @@ def _begin(spec: ModelSpec) -> None:
 
 
 def _offer(spec: ModelSpec, why: str = "") -> None:
-    """That the weights are not here, why if it was tried, and in one click what works now."""
+    """Say that the weights are not here, why if it was tried, and offer what works now."""
     size = say("{megabytes:,.0f} MB", megabytes=spec.download_bytes / 1e6)
     text = say(
         "The pretrained weights of {model} ({size}) are not on this machine. {reason}",

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from hookviz.errors import LessonError
-from hookviz.lessons.values import Value, read_values
+from hookviz.lessons.blocks import Value, read_question, read_values
+from hookviz.lessons.lesson import Answer
 
 FILE = Path("01-a.md")
 
@@ -23,3 +24,14 @@ def test_values_are_the_text_as_written_with_its_line() -> None:
 def test_anything_else_is_told_with_its_line(text: str) -> None:
     with pytest.raises(LessonError, match=r"^01-a\.md, line (3|4): "):
         read_values(text, FILE, 3)
+
+
+def test_words_and_reasons_of_a_question_may_take_several_lines() -> None:
+    text = "Why\nis it?\n\n- [X] a {mean:.2f}\n  because\n\n  of **b**\n* [ ] c\n\tno\n"
+    question = read_question(text, FILE, 4)
+    assert question.words == "Why is it?"
+    assert question.line == 4
+    assert question.answers == (
+        Answer("a {mean:.2f}", True, "because of **b**"),
+        Answer("c", False, "no"),
+    )

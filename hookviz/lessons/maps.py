@@ -1,18 +1,17 @@
-"""What live parts look at: the maps of a layer, its channels, and how alike two maps are.
+"""Capture the maps that live parts look at, choose channels of them, and correlate two maps.
 
 A map is ``(H, W)``, float32; a layer's maps are ``(C, H, W)``.
 """
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from hookviz.capturing import engine
 from hookviz.drawing.dimensions import middle_maps
 from hookviz.drawing.statistics import channel_stats, order
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
-from hookviz.lessons.part import Scene
+from hookviz.lessons.part import LessonScene
 from hookviz.types import Address
 
 Map = NDArray[np.float32]
@@ -21,8 +20,8 @@ STRONGEST = "strongest"
 """What a lesson writes for the channel with the highest value of all."""
 
 
-def maps_of(scene: Scene, address: Address | str) -> Map:
-    """What a layer put out for the lesson's image, ``(C, H, W)``; of a volume its middle slice.
+def maps_of(scene: LessonScene, address: Address | str) -> Map:
+    """Return a layer's maps of the lesson's image, ``(C, H, W)``; of a volume its middle slice.
 
     Raises:
         HookVizError: it puts out no maps.
@@ -38,13 +37,13 @@ def maps_of(scene: Scene, address: Address | str) -> Map:
 
 
 def strongest_first(maps: Map, count: int | None = None) -> list[int]:
-    """The channels of ``(C, H, W)`` by their highest value, the highest first."""
+    """Return the channels of ``(C, H, W)`` by their highest value, the highest first."""
     channels: list[int] = order(channel_stats(maps), "max", count).tolist()
     return channels
 
 
 def channel_of(maps: Map, asked: str) -> int:
-    """The channel of ``(C, H, W)`` that a lesson asks for: a number, or `STRONGEST`.
+    """Return the channel of ``(C, H, W)`` that a lesson asks for: a number, or `STRONGEST`.
 
     A number that a smaller layer has not got stands for its last channel, so that a lesson goes on
     with any model.
@@ -53,21 +52,14 @@ def channel_of(maps: Map, asked: str) -> int:
 
 
 def check_channel(value: str) -> str:
-    """What is wrong with a lesson's channel, in words, or nothing."""
+    """Return what is wrong with a lesson's channel, in words; empty where it is one."""
     if value == STRONGEST or (value.isascii() and value.isdecimal() and len(value) < 7):
         return ""
     return say("A channel's number works here, or {keyword}.", keyword=STRONGEST)
 
 
-def resized(values: Map, size: tuple[int, int]) -> Map:
-    """A map on another number of rows and columns; each cell the mean of what it covers."""
-    rows, columns = size
-    image = Image.fromarray(np.ascontiguousarray(values, np.float32))
-    return np.asarray(image.resize((columns, rows), Image.Resampling.BOX))
-
-
 def correlation(one: Map, other: Map) -> float:
-    """Pearson's correlation of two maps of one size, cell against cell; 0 where one is flat."""
+    """Return Pearson's correlation of two maps of one size, cell by cell; 0 where one is flat."""
     a, b = (values.astype(np.float64).ravel() - values.mean() for values in (one, other))
     length = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / length if length > 0 else 0.0

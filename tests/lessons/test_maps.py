@@ -5,12 +5,11 @@ import pytest
 
 import hookviz
 from hookviz.errors import HookVizError
-from hookviz.lessons.looking import (
+from hookviz.lessons.maps import (
     channel_of,
     check_channel,
     correlation,
     maps_of,
-    resized,
     strongest_first,
 )
 from tests.lessons.parts.scenes import star
@@ -51,9 +50,3 @@ def test_correlation_is_numpys() -> None:
     assert correlation(one, other) == pytest.approx(expected, abs=1e-6)
     assert correlation(one, -one) == pytest.approx(-1)
     assert correlation(one, np.full_like(one, 0.1)) == pytest.approx(0, abs=1e-3)
-
-
-def test_a_map_on_fewer_cells_has_the_means_of_what_they_cover() -> None:
-    values = np.arange(48, dtype=np.float32).reshape(6, 8)
-    expected = values.reshape(3, 2, 4, 2).mean((1, 3))
-    np.testing.assert_allclose(resized(values, (3, 4)), expected, rtol=1e-6)

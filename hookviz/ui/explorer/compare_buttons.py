@@ -1,4 +1,4 @@
-"""From channels that a lens has switched off to the network without them beside the whole one."""
+"""Show the buttons that pin what is on the screen as A, to hold what is looked at next against."""
 
 import streamlit as st
 
@@ -8,7 +8,7 @@ from hookviz.explaining.channel_mask import ChannelMask, copied_bytes
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Address, Model
-from hookviz.ui.explorer.channels import Scene
+from hookviz.ui.explorer.channels import Drawing, ExplorerScene
 from hookviz.ui.explorer.pinned_view import pin
 from hookviz.ui.link import go
 from hookviz.ui.state import SILENCED, choose
@@ -16,10 +16,30 @@ from hookviz.ui.state import SILENCED, choose
 _LENS, _MODE = "ablate", mark("switch off")
 
 
-def offer_silenced(result: LensResult, scene: Scene, model: Model) -> None:
-    """A button that pins the network as it is as A, and looks at the one without the channels, B.
+def offer_pin(drawing: Drawing, scene: ExplorerScene) -> None:
+    """Show a button that pins the drawing as A, as it is when the button is pressed."""
+    st.button(
+        say("Compare"),
+        icon=":material/compare:",
+        on_click=_pin,
+        args=(drawing, scene),
+        help=say("Keep this as A: the image, model or layer that you choose next is B"),
+        key="hv-pin",
+        disabled=drawing.grid is None,
+    )
 
-    Only where the lens has switched channels off: other edits are no state of a network.
+
+def _pin(drawing: Drawing, scene: ExplorerScene) -> None:
+    if drawing.grid is not None and drawing.grid.address is not None:
+        address = drawing.grid.address
+        pin(scene.shown, scene.choice, address, size=scene.size, whole=scene.whole)
+
+
+def offer_silenced(result: LensResult, scene: ExplorerScene, model: Model) -> None:
+    """Show a button that pins the network as A, and looks at the one without the channels, B.
+
+    It is there only where the lens has switched channels off: other edits are no state of a
+    network.
     """
     if result.lens != _LENS or result.chosen["mode"] != _MODE:
         return
@@ -38,13 +58,13 @@ def offer_silenced(result: LensResult, scene: Scene, model: Model) -> None:
 
 
 def _watched(result: LensResult) -> str:
-    """The layer that the lens shows last: what comes of the edit, not the edit itself."""
+    """Return the layer that the lens shows last: what comes of the edit, not the edit itself."""
     layers = [panel.layer for panel in result.panels if isinstance(panel, GridPanel)]
     return layers[-1] if layers else ""
 
 
-def _why_not(scene: Scene, silence: ChannelMask, model: Model) -> str:
-    """Why there is no such network; empty where there is one."""
+def _why_not(scene: ExplorerScene, silence: ChannelMask, model: Model) -> str:
+    """Say why there is no such network; empty where there is one."""
     before = scene.choice.silence
     if before is not None:
         return say(
@@ -58,7 +78,7 @@ def _why_not(scene: Scene, silence: ChannelMask, model: Model) -> str:
     return ""
 
 
-def _compare(scene: Scene, silence: ChannelMask, layer: str) -> None:
+def _compare(scene: ExplorerScene, silence: ChannelMask, layer: str) -> None:
     pin(scene.shown, scene.choice, Address(layer), size=scene.size, whole=scene.whole)
     choose(layer=layer)
     first = next((conv.name for conv in scene.trace.convs), None)

@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 
 from hookviz.lessons.scripts import read_script, script_names
-from hookviz.ui.lessons.script_html import script_html
+from hookviz.ui.lessons.parts.hook_code import script_html
 
 
 @pytest.mark.parametrize("name", script_names())
