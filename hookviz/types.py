@@ -1,7 +1,7 @@
 """Define the frozen dataclasses that travel between modules; they hold data and derive from it.
 
-Over 300 lines: they name each other, and whoever looks for what a room
-hands to the next finds it here.
+Over 300 lines: a capture holds the input, addresses and activations, and whoever looks for what one
+package hands to the next finds all of it here.
 """
 
 import re

@@ -60,7 +60,7 @@ class FeatureIndex:
                 say("{file!r} doesn't say how its vectors were made.", file=shorten(file.name))
             )
         check_finite(table.names, table.vectors)
-        found = Features(
+        vectors = Features(
             model=about.get("model", ""),
             weights=about.get("weights", ""),
             digest=about.get("digest", ""),
@@ -73,7 +73,7 @@ class FeatureIndex:
             whole=about.get("whole") == "True",
             preprocess=about.get("preprocess", ""),
         )
-        return cls(found, file.parent.resolve(), table.paths)
+        return cls(vectors, file.parent.resolve(), table.paths)
 
     def nearest(
         self, model: Model, image: Any, count: int = 10, *, progress: Progress = ignore
@@ -109,13 +109,13 @@ class FeatureIndex:
             HookVizError: as `nearest` does.
         """
         self.check(model)
-        made = self.features
-        options: dict[str, Any] = {"size": made.size, "whole": made.whole}
+        own = self.features
+        options: dict[str, Any] = {"size": own.size, "whole": own.whole}
         if isinstance(image, ModelInput):
             options = {}
-        asked = features(model, [image], made.layer, made.pool, progress=progress, **options)
+        asked = features(model, [image], own.layer, own.pool, progress=progress, **options)
         check_finite(asked.names, asked.vectors)
-        return made.similarity_to(asked.vectors[0])
+        return own.similarity_to(asked.vectors[0])
 
     def check(self, model: Model) -> None:
         """Refuse a model that is not the one that the vectors were made with.
@@ -123,24 +123,26 @@ class FeatureIndex:
         Raises:
             HookVizError: its weights are others, or it makes its inputs in another way.
         """
-        made = self.features
+        own = self.features
         about = say(
-            "{model} ({weights} weights)", model=shorten(made.model), weights=shorten(made.weights)
+            "{model} ({weights} weights)",
+            model=shorten(own.model),
+            weights=shorten(own.weights),
         )
-        if model.digest != made.digest:
+        if model.digest != own.digest:
             raise HookVizError(
                 say(
                     "The index was made with {index_model}, digest {index_digest}, and this is "
                     "{model} ({weights} weights), digest {model_digest}: vectors of two networks "
                     "can't be compared. Load those weights, or make the index anew.",
                     index_model=about,
-                    index_digest=shorten(made.digest[:12]),
+                    index_digest=shorten(own.digest[:12]),
                     model=model.title,
                     weights=model.weights,
                     model_digest=model.digest[:12],
                 )
             )
-        if steps(model) != made.preprocess:
+        if steps(model) != own.preprocess:
             raise HookVizError(
                 say(
                     "The index was made with {index_model}, whose inputs were made of images in "

@@ -67,8 +67,8 @@ class Features:
         NaN.
         """
         unit = _unit(self.vectors)
-        found: NDArray[np.float64] = np.clip(unit @ unit.T, -1, 1)
-        return found
+        cosines: NDArray[np.float64] = np.clip(unit @ unit.T, -1, 1)
+        return cosines
 
     def similarity_to(self, vector: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
         """Return the cosine of the angle between each vector and another one, ``(N,)``.
@@ -88,13 +88,13 @@ class Features:
                     expected_length=size,
                 )
             )
-        found = np.empty(count)
+        cosines = np.empty(count)
         one = _unit(np.asarray(vector)[None])[0]
         rows = max(1, _AT_ONCE // size)
         for start in range(0, count, rows):
             # summed row by row, where a matrix product would round by a row's place in it
-            found[start : start + rows] = (_unit(self.vectors[start : start + rows]) * one).sum(1)
-        return np.clip(found, -1, 1)
+            cosines[start : start + rows] = (_unit(self.vectors[start : start + rows]) * one).sum(1)
+        return np.clip(cosines, -1, 1)
 
     def nearest(self, count: int = 1) -> dict[str, tuple[tuple[str, float], ...]]:
         """Return for each image the `count` others most similar to it, with the similarity.
@@ -112,12 +112,12 @@ class Features:
         """
         if count < 1:
             raise HookVizError(say("count={count} is not a whole number above 0.", count=count))
-        found = {}
+        neighbours = {}
         for place, (name, row) in enumerate(zip(self.names, self._rows(), strict=True)):
             order = np.argsort(-row, kind="stable")
             best = order[order != place][:count]
-            found[name] = tuple((self.names[other], float(row[other])) for other in best)
-        return found
+            neighbours[name] = tuple((self.names[other], float(row[other])) for other in best)
+        return neighbours
 
     def _rows(self) -> Iterator[NDArray[np.float64]]:
         """Yield `similarity` row by row: the whole takes gigabytes for 10,000 images."""
@@ -162,9 +162,9 @@ class Features:
 
         >>> import tempfile
         >>> model = hookviz.load_model("shapesnet")
-        >>> found = hookviz.extract_features(model, ["assets/samples/dots.jpg"])
+        >>> features = hookviz.extract_features(model, ["assets/samples/dots.jpg"])
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     found.save(f"{folder}/index.parquet")
+        ...     features.save(f"{folder}/index.parquet")
         ...     hookviz.FeatureIndex.load(f"{folder}/index.parquet").features.names
         ('dots.jpg',)
         """

@@ -79,22 +79,22 @@ def features(
     first = _layer_of_first(model, listed, layer, size, whole=whole)
     needs = needs_of([model], listed.values())
     work = VectorWork(model, first, pool, size, whole=whole, needs=needs)
-    found: dict[str, NDArray[np.float32]] = {}
+    vectors: dict[str, NDArray[np.float32]] = {}
     failed: dict[str, HookVizError] = {}
 
     def tell(done: float, _left_out: int) -> None:
         progress(min(1.0, done / len(listed)))
 
-    for vectors in engine_of(engine)(work, image_shards(listed, _SHARD), tell):
-        for name, made_of in vectors.items():
+    for outcomes in engine_of(engine)(work, image_shards(listed, _SHARD), tell):
+        for name, outcome in outcomes.items():
             try:
-                if isinstance(made_of, HookVizError):
-                    raise made_of
-                _check_length(made_of, found, pool)
-                found[name] = made_of
+                if isinstance(outcome, HookVizError):
+                    raise outcome
+                _check_length(outcome, vectors, pool)
+                vectors[name] = outcome
             except HookVizError as error:
                 failed[name] = error
-    if not found:
+    if not vectors:
         name, reason = next(iter(failed.items()))
         if len(failed) == 1:
             raise reason
@@ -104,7 +104,7 @@ def features(
     # A network may have refused the first image at first, and given features of it all the same.
     last = work.layer or _layer_of_first(model, listed, layer, size, whole=whole)
     assert last is not None
-    stacked = np.stack(list(found.values()))
+    stacked = np.stack(list(vectors.values()))
     stacked.setflags(write=False)
     return Features(
         model=model.name,
@@ -112,13 +112,13 @@ def features(
         digest=model.digest,
         layer=last,
         pool=pool,
-        names=tuple(found),
+        names=tuple(vectors),
         vectors=stacked,
         failed={name: str(error) for name, error in failed.items()},
         size=size,
         whole=whole,
         preprocess=steps(model),
-        files=tuple(_file(listed[name]) for name in found),
+        files=tuple(_file(listed[name]) for name in vectors),
     )
 
 
@@ -152,24 +152,24 @@ class VectorWork:
         """Return the vector of each image, or why there is none, by its name."""
         count, left_out = len(shard.names), 0
         reporter = ProgressReporter(lambda share: tell(count * share, left_out), count)
-        found: dict[str, NDArray[np.float32] | HookVizError] = {}
+        outcomes: dict[str, NDArray[np.float32] | HookVizError] = {}
         for name, image in zip(shard.names, shard.images, strict=True):
             try:
-                found[name] = self._vector(image, reporter)
+                outcomes[name] = self._vector(image, reporter)
             except HookVizError as error:
                 if reporter.was_ended_by(error):
                     raise
-                found[name] = error
+                outcomes[name] = error
                 left_out += 1
             reporter.step()
-        return found
+        return outcomes
 
     def _vector(self, image: Any, reporter: ProgressReporter) -> NDArray[np.float32]:
-        made = inputs.prepare(self.model, image, size=self.size, whole=self.whole)
-        shape = made.tensor.shape
+        model_input = inputs.prepare(self.model, image, size=self.size, whole=self.whole)
+        shape = model_input.tensor.shape
         layer = self.layer or _last_conv(self.model, tuple(shape[1:]))
         captured = capturing.capture(
-            self.model, made, layer, logits=False, progress=reporter.within
+            self.model, model_input, layer, logits=False, progress=reporter.within
         )
         module = self.model.network.get_submodule(layer)
         return vector(captured.calls(layer)[0], module, shape[-2] / shape[-1], self.pool)
@@ -181,8 +181,8 @@ def _layer_of_first(
     """Return the layer, or the last conv layer that the first readable image shows."""
     for image in images.values() if layer is None else ():
         try:
-            made = inputs.prepare(model, image, size=size, whole=whole)
-            return _last_conv(model, tuple(made.tensor.shape[1:]))
+            model_input = inputs.prepare(model, image, size=size, whole=whole)
+            return _last_conv(model, tuple(model_input.tensor.shape[1:]))
         except HookVizError:  # it is told in its turn
             continue
     return layer
@@ -190,13 +190,15 @@ def _layer_of_first(
 
 def steps(model: Model) -> str:
     """Return how the model's inputs are made of images, as JSON; empty for a custom function."""
-    made = model.preprocess
-    return json.dumps(asdict(made), sort_keys=True) if isinstance(made, Preprocess) else ""
+    preprocess = model.preprocess
+    return (
+        json.dumps(asdict(preprocess), sort_keys=True) if isinstance(preprocess, Preprocess) else ""
+    )
 
 
 def named(images: Iterable[Any]) -> dict[str, Any]:
     """Name the images: by their files, or ``"image 3"``; a name's second use gets a number."""
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     if isinstance(
         images, str | bytes | os.PathLike | Image.Image | InputImage | ModelInput | ImageUrl
     ):
@@ -212,11 +214,11 @@ def named(images: Iterable[Any]) -> dict[str, Any]:
     uses: Counter[str] = Counter()
     for place, image in enumerate(images, start=1):
         plain = name = _name(image) or say("image {index}", index=place)
-        while name in found:  # from the last number on: 100,000 can have one name
+        while name in by_name:  # from the last number on: 100,000 can have one name
             uses[plain] += 1
             name = f"{plain} ({uses[plain] + 1})"
-        found[name] = image
-    return found
+        by_name[name] = image
+    return by_name
 
 
 def _name(image: Any) -> str:
@@ -236,8 +238,8 @@ def _file(image: Any) -> str:
 
 
 def _last_conv(model: Model, shape: tuple[int, ...]) -> str:
-    found = layer_trace(model, shape)
-    layers = found.convs or found.layers
+    trace = layer_trace(model, shape)
+    layers = trace.convs or trace.layers
     if not layers:
         raise HookVizError(
             say("{model} has no layer whose output could be a vector.", model=model.title)
@@ -272,10 +274,10 @@ def vector(
 
 
 def _check_length(
-    vector: NDArray[np.float32], found: Mapping[str, NDArray[np.float32]], pool: str
+    vector: NDArray[np.float32], vectors: Mapping[str, NDArray[np.float32]], pool: str
 ) -> None:
     """Refuse a vector of another length than those before."""
-    expected = next(iter(found.values()), vector)
+    expected = next(iter(vectors.values()), vector)
     if len(vector) != len(expected):
         hint = say('pool="mean" takes inputs of any size.') if pool == "flat" else ""
         raise HookVizError(

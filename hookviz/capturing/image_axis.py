@@ -30,8 +30,8 @@ def parts_by_image(
         return _along_what_grows(many, images, other, others)
     if many.ndim == other.ndim + 1 and others == 1:  # a network that drops a batch of one
         axes = [a for a in range(many.ndim) if many.shape[a] == images]
-        found = [many.unbind(a) for a in axes]
-        return _the_one_with(other, [parts for parts in found if parts[0].shape == other.shape])
+        ways = [many.unbind(a) for a in axes]
+        return _the_one_with(other, [parts for parts in ways if parts[0].shape == other.shape])
     return None
 
 
@@ -64,11 +64,11 @@ def _orders(tensor: Tensor, axis: int, images: int) -> Iterator[tuple[Tensor, ..
     yield tensor.reshape(*before, -1, images, *after).unbind(axis + 1)
 
 
-def _the_one_with(last: Tensor, found: list[tuple[Tensor, ...]]) -> tuple[Tensor, ...] | None:
+def _the_one_with(last: Tensor, ways: list[tuple[Tensor, ...]]) -> tuple[Tensor, ...] | None:
     """Return the only way to take a tensor apart, or the one of several that ends in `last`."""
-    if len(found) == 1:
-        return found[0]
-    return next((parts for parts in found if _is_near(parts[-1], last)), None)
+    if len(ways) == 1:
+        return ways[0]
+    return next((parts for parts in ways if _is_near(parts[-1], last)), None)
 
 
 def _is_near(one: Tensor, other: Tensor) -> bool:

@@ -1,11 +1,8 @@
-"""Trace which layers a forward pass runs: in order of execution, with their shapes.
-
-Over 300 lines: the pass that is looked at and all that is remembered of it.
-"""
+"""Trace which layers a forward pass runs: in order of execution, with their shapes."""
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,12 +15,11 @@ from torch.utils.weak import WeakIdKeyDictionary
 from hookviz.capturing import layers
 from hookviz.capturing.layouts import Layouts
 from hookviz.capturing.returned_call import Outputs, ReturnedCall, check_same_way, returned_call
-from hookviz.errors import ModelError, one_of
+from hookviz.errors import ModelError
 from hookviz.hooking import hooks, purity
 from hookviz.hooking.default_device import numbers
-from hookviz.hooking.forward_pass import forward_pass, own_shape, pass_without_data, private_replica
+from hookviz.hooking.forward_pass import forward_pass, pass_without_data, private_replica
 from hookviz.hooking.torch_functions import not_followed
-from hookviz.language.saying import say
 from hookviz.types import Address, LayerInfo, Model, ModelInput
 
 _MOST_TRACES = 8  # input shapes, and inputs, per network that are remembered
@@ -96,41 +92,8 @@ class LayerTrace:
         return turns
 
 
-KINDS = ("conv", "maps", "all")
-"""What `list_layers` can list."""
-
 _traces: MutableMapping[nn.Module, dict[tuple[int, ...] | str, LayerTrace]] = WeakIdKeyDictionary()
 _lock = threading.Lock()
-
-
-def list_layers(
-    model: Model, *, kind: str = "conv", input_shape: Sequence[int] | None = None
-) -> tuple[LayerInfo, ...]:
-    """List the layers that one forward pass runs, in order of execution, with their shapes.
-
-    Args:
-        model: from `load_model` or `wrap`.
-        kind: ``"conv"`` for convolution layers, ``"all"`` for every layer without parts, ``"maps"``
-            for whatever puts out maps, ``(C, H, W)``: layers, and blocks of them, such as
-            ``layer1``, which stand before their parts and count all their parameters.
-        input_shape: ``(C, H, W)`` of the input; the model's own input shape by default.
-
-    Raises:
-        ModelError: the network can't take an input of that shape.
-        SettingError: `kind` is none of the three.
-
-    >>> model = hookviz.load_model("shapesnet")
-    >>> layer = hookviz.list_layers(model)[0]
-    >>> layer.name, layer.input_shape, layer.output_shape  # (C, H, W) each
-    ('stem.first.conv', (3, 128, 128), (32, 64, 64))
-    >>> len(hookviz.list_layers(model)), len(hookviz.list_layers(model, kind="all"))
-    (10, 30)
-    >>> [layer.name for layer in hookviz.list_layers(model, kind="maps")][:3]
-    ['stem', 'stem.first', 'stem.first.conv']
-    """
-    one_of(say("kind of layers"), kind, KINDS)
-    found = layer_trace(model, tuple(input_shape or own_shape(model)))
-    return {"conv": found.convs, "maps": found.maps, "all": found.layers}[kind]
 
 
 def layer_trace(model: Model, shape: tuple[int, ...]) -> LayerTrace:

@@ -159,18 +159,18 @@ def numbered(listed: Iterable[LayerInfo], calls: Mapping[str, int]) -> tuple[Lay
     name, and the second too where one container, such as ``features``, holds more than half of
     the network and would say nothing.
     """
-    every = tuple(listed)
-    sizes = Counter(map(_first, every))
+    layers = tuple(listed)
+    sizes = Counter(map(_first, layers))
     return tuple(
         replace(
             layer,
             index=index,
             calls=calls[layer.name],
             stage=".".join(
-                layer.name.split(".")[: 2 if sizes[_first(layer)] > len(every) / 2 else 1]
+                layer.name.split(".")[: 2 if sizes[_first(layer)] > len(layers) / 2 else 1]
             ),
         )
-        for index, layer in enumerate(every)
+        for index, layer in enumerate(layers)
     )
 
 

@@ -54,18 +54,20 @@ class Layouts:
         self._known[tensor] = layout
         self._newest[tuple(tensor.shape)] = layout
 
-    def follow(self, module: nn.Module, taken: Tensor | None, given: Tensor) -> Layout | None:
+    def follow(
+        self, module: nn.Module, tensor_in: Tensor | None, tensor_out: Tensor
+    ) -> Layout | None:
         """Derive the layout of a call's output from what it was given first."""
-        before = None if taken is None else self.of(taken)
-        layout = _by_definition(module, given, before)
+        before = None if tensor_in is None else self.of(tensor_in)
+        layout = _by_definition(module, tensor_out, before)
         if layout is None:
-            layout = self._known.get(given)  # a block returns what a layer in it did
-        if layout is None and before is not None and taken is not None:
-            layout = _kept(module, taken, given, before)
+            layout = self._known.get(tensor_out)  # a block returns what a layer in it did
+        if layout is None and before is not None and tensor_in is not None:
+            layout = _kept(module, tensor_in, tensor_out, before)
         if layout is None:
-            layout = self.of(given)
+            layout = self.of(tensor_out)
         if layout is not None:
-            self.take(given, layout)
+            self.take(tensor_out, layout)
         return layout
 
 
@@ -86,9 +88,9 @@ def _dimensions(module: nn.Module) -> int:
     return int(sign) if sign.isdigit() else 0
 
 
-def _by_definition(module: nn.Module, given: Tensor, before: Layout | None) -> Layout | None:
+def _by_definition(module: nn.Module, tensor_out: Tensor, before: Layout | None) -> Layout | None:
     if _dimensions(module):
-        return Layout(not is_unbatched(given, module), last=False)
+        return Layout(not is_unbatched(tensor_out, module), last=False)
     batch = before is None or before.batch
     if isinstance(module, layers.CHANNELS_FIRST):
         return Layout(batch, last=False)
@@ -97,30 +99,34 @@ def _by_definition(module: nn.Module, given: Tensor, before: Layout | None) -> L
     return None
 
 
-def _kept(module: nn.Module, taken: Tensor, given: Tensor, before: Layout) -> Layout | None:
+def _kept(
+    module: nn.Module, tensor_in: Tensor, tensor_out: Tensor, before: Layout
+) -> Layout | None:
     """Return the layout behind a module that is no layer with a layout of its own."""
-    if taken.ndim < int(before.batch) + 1:
+    if tensor_in.ndim < int(before.batch) + 1:
         return None
     kind = type(module)
     if kind.__name__ == "Permute" and kind.__module__ == "torchvision.ops.misc":
         order: Any = module.dims
-        channels = taken.ndim - 1 if before.last else int(before.batch)
-        place = [each % taken.ndim for each in order].index(channels)
-        if place in (int(before.batch), taken.ndim - 1):
-            return before._replace(last=place == taken.ndim - 1)
+        channels = tensor_in.ndim - 1 if before.last else int(before.batch)
+        place = [each % tensor_in.ndim for each in order].index(channels)
+        if place in (int(before.batch), tensor_in.ndim - 1):
+            return before._replace(last=place == tensor_in.ndim - 1)
         return None
-    if given.shape == taken.shape:
+    if tensor_out.shape == tensor_in.shape:
         return before
-    if given.numel() == taken.numel() and not any(True for _ in module.parameters()):
-        return _moved(taken, given, before)
+    if tensor_out.numel() == tensor_in.numel() and not any(True for _ in module.parameters()):
+        return _moved(tensor_in, tensor_out, before)
     return None
 
 
-def _moved(taken: Tensor, given: Tensor, before: Layout) -> Layout | None:
+def _moved(tensor_in: Tensor, tensor_out: Tensor, before: Layout) -> Layout | None:
     """Return the layout of the same numbers in another order, where the channel count tells it."""
-    channels = taken.shape[-1 if before.last else int(before.batch)]
+    channels = tensor_in.shape[-1 if before.last else int(before.batch)]
     first = int(before.batch)
-    places = [place for place in range(first, given.ndim) if given.shape[place] == channels]
-    if len(places) == 1 and places[0] in (first, given.ndim - 1):
+    places = [
+        place for place in range(first, tensor_out.ndim) if tensor_out.shape[place] == channels
+    ]
+    if len(places) == 1 and places[0] in (first, tensor_out.ndim - 1):
         return before._replace(last=places[0] != first)
     return None

@@ -18,7 +18,7 @@ from hookviz.types import Activation, Model, ModelInput, Progress
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Found:
+class Recording:
     """Recorded activations of each layer, and the class scores; None where there are none.
 
     With several images in the input, all of it has the batch as its first dimension.
@@ -80,7 +80,7 @@ def in_order(seen: LayerTrace, activations: Iterable[Activation]) -> tuple[Activ
 
 def run(
     model: Model,
-    made: ModelInput,
+    model_input: ModelInput,
     seen: LayerTrace,
     names: tuple[str, ...],
     *,
@@ -89,12 +89,12 @@ def run(
     inputs: bool = False,
     whole: bool = False,
     needed: tuple[str, ...] | None = None,
-) -> Found:
+) -> Recording:
     """Run one forward pass, and a second one where the network overwrote a recorded tensor.
 
     Args:
         model: whose network runs.
-        made: its input.
+        model_input: its input.
         seen: what a pass over it runs.
         names: the layers to record.
         stop_early: end the pass with the last of them.
@@ -112,11 +112,11 @@ def run(
     if not (seen.is_pure and purity.is_known_code(model.network)):
         copies = names  # version counters may miss a write
     watch = _Watch(seen, names, copies, stop_early, progress, inputs=inputs)
-    output = _forward(model, made, watch)
+    output = _forward(model, model_input, watch)
     spoiled = watch.recorder.overwritten_layers()
     if spoiled:
         watch = _Watch(seen, names, seen.overwritten | spoiled, stop_early, progress, inputs=inputs)
-        output = _forward(model, made, watch)
+        output = _forward(model, model_input, watch)
     by_layer: dict[str, tuple[Activation, ...]] = {}
     for record in watch.recorder.records:
         at = record.address
@@ -139,8 +139,8 @@ def run(
         return without_batch(values)
 
     taken = (Activation(record.address, given(record)) for record in watch.inputs.records)
-    scores = _as_scores(output, len(made.tensor))
-    return Found(by_layer, scores, output is not None, tuple(taken))
+    scores = _as_scores(output, len(model_input.tensor))
+    return Recording(by_layer, scores, output is not None, tuple(taken))
 
 
 def _nothing_to_look_at(model: Model, seen: LayerTrace, name: str, *, on_meta: bool) -> ModelError:
@@ -204,14 +204,14 @@ class _Watch:
             raise hooks.StopForward
 
 
-def _forward(model: Model, made: ModelInput, watch: _Watch) -> Any:
+def _forward(model: Model, model_input: ModelInput, watch: _Watch) -> Any:
     """Return the network's output; None where the pass was ended after its last wanted layer."""
     with (
         private_replica(model) as replica,
         hooks.before(replica, watch.taking, watch.take),
         hooks.observe(replica, watch.layers, watch.see),
     ):
-        return forward_pass(model, replica, made.tensor, watch.reporter)
+        return forward_pass(model, replica, model_input.tensor, watch.reporter)
 
 
 def without_batch(values: Tensor) -> Tensor:

@@ -49,13 +49,13 @@ class ChannelAxes:
         if axis is None:
             axis = self._marks.get(output)
         if axis is None and isinstance(module, Permute):
-            given = call.inputs[0] if call.inputs else None
-            before = self._marks.get(given) if isinstance(given, Tensor) else None
+            first_input = call.inputs[0] if call.inputs else None
+            before = self._marks.get(first_input) if isinstance(first_input, Tensor) else None
             axis = None if before is None else list(module.dims).index(before)
         if axis is None and isinstance(module, _PER_NUMBER):
-            given = call.inputs[0] if call.inputs else None
-            if isinstance(given, Tensor) and tuple(given.shape) == shape:
-                axis = self._marks.get(given)
+            first_input = call.inputs[0] if call.inputs else None
+            if isinstance(first_input, Tensor) and tuple(first_input.shape) == shape:
+                axis = self._marks.get(first_input)
         if axis is None and self._last is not None:
             last, at = self._last
             beside = shape[1:] if at else shape  # no code puts channels where images were

@@ -3,7 +3,7 @@
 Pillow decodes; this file keeps it within the pixel limit, and puts right what it leaves to its
 caller: orientation, depth, colour space and transparency. `formats` says which formats it may try.
 
-Over 300 lines: its sentences for people stand whole, with a line for each fact.
+Over 300 lines: each refusal stands beside the step that it guards, where its order can be checked.
 """
 
 import hashlib

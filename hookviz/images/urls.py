@@ -19,9 +19,9 @@ from hookviz.language.saying import say
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
-def is_url(given: object) -> bool:
+def is_url(image: object) -> bool:
     """Return whether it is a URL, ``scheme://…``, as text or as an `ImageUrl`."""
-    return isinstance(given, ImageUrl) or (isinstance(given, str) and bool(_URL.match(given)))
+    return isinstance(image, ImageUrl) or (isinstance(image, str) and bool(_URL.match(image)))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -100,12 +100,12 @@ def expand_url(url: str, *, inside: bool = False) -> tuple[tuple[str, ImageUrl],
     top = path.rstrip("/")
     query = f"?{parts.query}" if parts.query else ""
     base = f"{parts.scheme}://{parts.netloc}{quote(unquote(parts.path).rstrip('/'))}"
-    found = []
+    urls = []
     for info in listed:
         within = info.path.removeprefix(top).lstrip("/")
         if info.type == fs.FileType.File and PurePosixPath(within).suffix.casefold() in SUFFIXES:
-            found.append((within, ImageUrl(f"{base}/{quote(within)}{query}")))
-    if not found:
+            urls.append((within, ImageUrl(f"{base}/{quote(within)}{query}")))
+    if not urls:
         raise ImageError(
             say(
                 "The folder {url!r} gives no image, a file that ends in {suffixes}.",
@@ -113,7 +113,7 @@ def expand_url(url: str, *, inside: bool = False) -> tuple[tuple[str, ImageUrl],
                 suffixes=", ".join(sorted(SUFFIXES)),
             )
         )
-    return tuple(sorted(found))
+    return tuple(sorted(urls))
 
 
 def _located(url: str) -> tuple[Any, str]:

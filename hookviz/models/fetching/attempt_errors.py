@@ -6,11 +6,13 @@ import ssl
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import requests
 import urllib3.exceptions
 
+from hookviz.errors import WeightsError
 from hookviz.language.saying import mark, say
 from hookviz.models.fetching.timing import Timing
 
@@ -118,6 +120,18 @@ def _refusal(status: int, redirected_to: str) -> str:
     phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else say("no known status")
     fault = say(_REFUSALS.get(status, _OWN_FAULT if status >= _SERVER_FAULT else _NOT_SENT))
     return f"{sender} {fault} ({status} {phrase})"
+
+
+def folder_error(title: str, path: Path, error: OSError) -> WeightsError:
+    """Return the error for a file that the disk could not keep."""
+    return WeightsError(
+        say(
+            "{title} can't be kept in the folder {folder}: {reason}.",
+            title=title,
+            folder=path.parent,
+            reason=error.strerror or error,
+        )
+    )
 
 
 def _host(url: str) -> str:

@@ -23,6 +23,7 @@ from pathlib import Path
 from hookviz.errors import WeightsError
 from hookviz.language.saying import say
 from hookviz.language.speaking import current, speak
+from hookviz.models.fetching.attempt_errors import folder_error
 from hookviz.models.fetching.progress import Meter, Report, TransferStatus
 from hookviz.models.fetching.timing import Timing
 from hookviz.models.fetching.transfers import Transfer, hash_in_name
@@ -82,7 +83,7 @@ def start(
             try:
                 download = Download(url, path, timing)
             except OSError as error:
-                raise _folder_error(path.name, path, error) from error
+                raise folder_error(path.name, path, error) from error
             if not download.existed:
                 thread = threading.Thread(
                     target=download._run, name=f"download {path.name}", daemon=True
@@ -214,9 +215,8 @@ class Download:
     def _stop(self) -> None:
         """Ends it as cancelled; the caller holds the lock."""
         self.cancelled = True
-        self._settle(
-            WeightsError(say("The download of {title} was cancelled.", title=self.progress.title))
-        )
+        title = self.progress.title
+        self._settle(WeightsError(say("The download of {title} was cancelled.", title=title)))
         if self._transfer is not None:
             self._transfer.interrupt()
         self._remove_part()
@@ -272,7 +272,7 @@ class Download:
         except OSError as error:  # of the disk: the network's are WeightsErrors by now
             if error.errno == errno.ENOSPC and self._part.exists():
                 error.strerror = say("only {size} were free there", size=byte_size(self._room()))
-            raise _folder_error(self.progress.title, self.path, error) from error
+            raise folder_error(self.progress.title, self.path, error) from error
 
     def _room(self) -> int:
         """Bytes that the folder has for this file, with those that it has already."""
@@ -282,17 +282,6 @@ class Download:
         # Windows keeps a file that is open; the transfer's thread comes here again when it ends
         with suppress(OSError):
             self._part.unlink(missing_ok=True)
-
-
-def _folder_error(title: str, path: Path, error: OSError) -> WeightsError:
-    return WeightsError(
-        say(
-            "{title} can't be kept in the folder {folder}: {reason}.",
-            title=title,
-            folder=path.parent,
-            reason=error.strerror or error,
-        )
-    )
 
 
 def _sweep(path: Path) -> None:

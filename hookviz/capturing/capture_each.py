@@ -64,9 +64,9 @@ def capture_each(
     def tell(done: float, _left_out: int) -> None:
         progress(min(1.0, done / len(listed)))
 
-    found = engine_of(engine)(work, image_shards(listed, 1), tell)
-    with closing(found):
-        yield from found
+    outcomes = engine_of(engine)(work, image_shards(listed, 1), tell)
+    with closing(outcomes):
+        yield from outcomes
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -109,12 +109,12 @@ class CaptureWork:
                 logits=self.logits,
                 progress=reporter.within,
             )
-            found = cap if self.then is None else self.then(cap)
+            outcome = cap if self.then is None else self.then(cap)
         except (UnknownNameError, SettingError):
             raise  # the same would happen with every image
         except (HookVizError, OSError) as error:
             if reporter.was_ended_by(error):
                 raise
-            found = error if isinstance(error, HookVizError) else ImageError(f"{name}: {error}")
+            outcome = error if isinstance(error, HookVizError) else ImageError(f"{name}: {error}")
         reporter.step()
-        return name, found
+        return name, outcome

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scripts import languages
-from tests.language.marks import Graph
+from scripts.marks import Graph
 
 _SENTENCES = "KINDS = ((b'%PDF', mark('a PDF document')),)\n"
 
