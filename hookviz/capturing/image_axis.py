@@ -30,8 +30,8 @@ def parts_by_image(
         return _along_what_grows(many, images, other, others)
     if many.ndim == other.ndim + 1 and others == 1:  # a network that drops a batch of one
         axes = [a for a in range(many.ndim) if many.shape[a] == images]
-        ways = [many.unbind(a) for a in axes]
-        return _the_one_with(other, [parts for parts in ways if parts[0].shape == other.shape])
+        splits = [many.unbind(a) for a in axes]
+        return _the_one_with(other, [parts for parts in splits if parts[0].shape == other.shape])
     return None
 
 
@@ -50,8 +50,8 @@ def _along_what_grows(
     if of_each == 1:
         return many.chunk(images, axis)
     last = list(_orders(other, axis, others))
-    ways = zip(_orders(many, axis, images), last, strict=True)
-    fit = [parts for parts, beside in ways if _is_near(parts[-1], beside[-1])]
+    splits = zip(_orders(many, axis, images), last, strict=True)
+    fit = [parts for parts, beside in splits if _is_near(parts[-1], beside[-1])]
     if len(fit) > 1 and not all(map(torch.equal, *fit)):
         return None  # the last image is as near in one order as in the other
     return fit[0] if fit else None
@@ -64,11 +64,11 @@ def _orders(tensor: Tensor, axis: int, images: int) -> Iterator[tuple[Tensor, ..
     yield tensor.reshape(*before, -1, images, *after).unbind(axis + 1)
 
 
-def _the_one_with(last: Tensor, ways: list[tuple[Tensor, ...]]) -> tuple[Tensor, ...] | None:
+def _the_one_with(last: Tensor, splits: list[tuple[Tensor, ...]]) -> tuple[Tensor, ...] | None:
     """Return the only way to take a tensor apart, or the one of several that ends in `last`."""
-    if len(ways) == 1:
-        return ways[0]
-    return next((parts for parts in ways if _is_near(parts[-1], last)), None)
+    if len(splits) == 1:
+        return splits[0]
+    return next((parts for parts in splits if _is_near(parts[-1], last)), None)
 
 
 def _is_near(one: Tensor, other: Tensor) -> bool:

@@ -99,7 +99,7 @@ def lens(
 
 
 def _echo(result: LensResult, *, as_json: bool) -> None:
-    """What a lens found: its numbers, or what can be said of its panels."""
+    """Print a lens's result: its numbers as JSON, or its panels as text."""
     if as_json:
         values = {key: np.asarray(value).tolist() for key, value in result.values.items()}
         echo_json({"lens": result.lens, "chosen": dict(result.chosen), "values": values})
@@ -109,7 +109,7 @@ def _echo(result: LensResult, *, as_json: bool) -> None:
 
 
 def _script(result: LensResult, model: Model, image: str, *, size: int | None, whole: bool) -> str:
-    """What the lens did, as a script without HookViz."""
+    """Write what the lens did as a script without HookViz."""
     model_input = prepare(model, image, size=size, whole=whole)
     recipe = lens_recipe_of(
         *(model, path_of(image).name, result.lens, result.chosen, result.values),
@@ -128,7 +128,7 @@ def _parameter(text: str) -> tuple[str, str]:
 
 
 def _about(lens: Lens) -> str:
-    """What a lens does and takes."""
+    """Describe a lens and its parameters."""
     lines = [f"{lens.question} {lens.title}: {lens.sentence}"]
     if lens.parameters:
         rows = [(parameter.name, parameter.label, parameter.help) for parameter in lens.parameters]
@@ -137,7 +137,7 @@ def _about(lens: Lens) -> str:
 
 
 def _as_data(lens: Lens) -> dict[str, Any]:
-    """What a lens does and takes, for a program."""
+    """Describe a lens and its parameters for a program."""
     return {
         "lens": lens.slug,
         "title": lens.title,
@@ -170,7 +170,7 @@ def _text(cell: str | float) -> str:
 
 
 def _write(result: LensResult, folder: Path, model: Model) -> list[Path]:
-    """Every panel as a file, in order, and the numbers; what was written."""
+    """Write every panel as a file, and the numbers; return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for number, panel in enumerate(result.panels):

@@ -1,4 +1,4 @@
-"""Plain text and JSON for the terminal."""
+"""Format plain tables and JSON for the terminal."""
 
 import json
 import math
@@ -9,7 +9,7 @@ import click
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str] = ()) -> str:
-    """Rows under their headings in columns two spaces apart; the columns `right` end flush."""
+    """Lay out rows under headings, columns two spaces apart; those in `right` are right-aligned."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = []
     for row in (head, *rows):
@@ -43,7 +43,7 @@ def _plain(data: Any) -> Any:
 
 
 def _text(text: str) -> str:
-    """`text` without the half letters that stand for a file name's bytes.
+    """Replace the surrogates that stand for a file name's undecodable bytes.
 
     Where the locale is C these are all bytes of "é" too, and together they are a letter after all.
     """
