@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from hookviz.atlas.making import AtlasProgress, make_atlas
     from hookviz.atlas.reading import read_atlas
     from hookviz.capturing.batch import capture_batch
-    from hookviz.capturing.each import capture_each
+    from hookviz.capturing.capture_each import capture_each
     from hookviz.capturing.engine import capture
     from hookviz.capturing.feature_index import FeatureIndex
     from hookviz.capturing.feature_vectors import Features
     from hookviz.capturing.features import features as extract_features
     from hookviz.capturing.inputs import prepare
-    from hookviz.capturing.layer_trace import list_layers
+    from hookviz.capturing.list_layers import list_layers
     from hookviz.comparing.captures import Comparison, LayerComparison, compare
     from hookviz.comparing.channels import ChannelComparison
     from hookviz.comparing.matches import ChannelMatches
@@ -178,13 +178,13 @@ _HOMES = {
     "atlas.making": ("AtlasProgress", "make_atlas"),
     "atlas.reading": ("read_atlas",),
     "capturing.batch": ("capture_batch",),
-    "capturing.each": ("capture_each",),
+    "capturing.capture_each": ("capture_each",),
     "capturing.engine": ("capture",),
     "capturing.feature_index": ("FeatureIndex",),
     "capturing.feature_vectors": ("Features",),
     "capturing.features": ("extract_features",),
     "capturing.inputs": ("prepare",),
-    "capturing.layer_trace": ("list_layers",),
+    "capturing.list_layers": ("list_layers",),
     "comparing.captures": ("Comparison", "LayerComparison", "compare"),
     "comparing.channels": ("ChannelComparison",),
     "comparing.matches": ("ChannelMatches",),

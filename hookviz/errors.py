@@ -1,7 +1,8 @@
-"""The errors that a person can cause, as one tree with `HookVizError` at the root.
+"""Define the errors that a person can cause, as one tree with `HookVizError` at the root.
 
 Every message names what was given, what is wrong with it, and the nearest thing that works, so
-the screen and the command line can show it as it stands. This file imports nothing of HookViz.
+the screen and the command line can show it as it stands. Of HookViz it imports
+`hookviz.language` alone, in which the messages are said.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,15 +13,15 @@ from hookviz.language.saying import say
 
 
 class HookVizError(Exception):
-    """Something a person gave can't be used; ``str(error)`` is a sentence fit for the screen."""
+    """Raised when something a person gave can't be used; ``str(error)`` is fit for the screen."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As it is, for another process: what it was made of may not be what it says."""
+        """Pickle class, message and attributes: the constructor may take other arguments."""
         return _again, (type(self), self.args, dict(vars(self)))
 
 
 class UnknownNameError(HookVizError):
-    """A name that is not among those that exist.
+    """Raised for a name that is not among those that exist.
 
     Attributes:
         kind: what was looked for, for example ``"layer"``.
@@ -80,7 +81,7 @@ class EngineError(HookVizError):
 
 
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
-    """Up to `count` of the `known` names that resemble `name`, best first, whatever the case.
+    """Return up to `count` of the `known` names that resemble `name`, best first.
 
     Never `name` itself, which is no help to whoever has just tried it.
     """
@@ -92,7 +93,7 @@ def nearest_names(name: str, known: Iterable[str], count: int = 3) -> tuple[str,
 
 
 def one_of(kind: str, given: object, known: Iterable[str]) -> str:
-    """`given`, where it is among the `known` names.
+    """Return `given` if it is among the `known` names; refuse it otherwise.
 
     Raises:
         SettingError: it is not; the message has the nearest names and all choices.
@@ -114,7 +115,7 @@ def one_of(kind: str, given: object, known: Iterable[str]) -> str:
 
 
 def shorten(text: str, limit: int = 80) -> str:
-    """`text` in at most `limit` characters, its middle left out where it is longer."""
+    """Return `text` in at most `limit` characters, its middle left out where it is longer."""
     if len(text) <= limit:
         return text
     half = (limit - 1) // 2

@@ -1,4 +1,4 @@
-"""HTML fragments for notebooks, with everything that they are given escaped."""
+"""Build HTML fragments for notebooks; everything that they are given is escaped."""
 
 import base64
 from collections.abc import Sequence
@@ -8,20 +8,20 @@ _NUMBER = ' style="text-align: right"'
 
 
 def element(tag: str, text: str, style: str = "") -> str:
-    """A text in an element, ``<p>NaN &lt; 3</p>``."""
+    """Return a text in an element, escaped: ``<p>NaN &lt; 3</p>``."""
     styled = f' style="{escape(style)}"' if style else ""
     return f"<{tag}{styled}>{escape(text)}</{tag}>"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str | int | float]]) -> str:
-    """Rows under their headings; numbers end flush, and have 6 significant digits at most."""
+    """Return rows under their headings; numbers end flush, with 6 significant digits at most."""
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     headings = "".join(element("th", name) for name in head)
     return f"<table><thead><tr>{headings}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def image(png: bytes, alt: str) -> str:
-    """A PNG inside the HTML itself, in its own size or as wide as there is room."""
+    """Return a PNG inside the HTML itself, in its own size or as wide as there is room."""
     return (
         f'<img src="{data_url(png)}" alt="{escape(alt)}" '
         'style="max-width: 100%; image-rendering: pixelated"/>'
@@ -34,7 +34,7 @@ def data_url(picture: bytes, kind: str = "png") -> str:
 
 
 def details(summary: str, html: str, *, is_open: bool) -> str:
-    """`html`, which is markup already, under a line of text that folds it away."""
+    """Return `html`, which is markup already, under a line of text that folds it away."""
     state = ' open=""' if is_open else ""
     return f"<details{state}>{element('summary', summary)}{html}</details>"
 

@@ -1,4 +1,4 @@
-"""Paths as people write them."""
+"""Read paths as people write them, and tell what is wrong with one."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from hookviz.language.saying import say
 
 
 def path_of(given: str | os.PathLike[str]) -> Path:
-    """The path that was given, with the home folder in place of ``~`` or ``~user``.
+    """Return the path, with the home folder in place of ``~`` or ``~user``.
 
     A shell puts it in by itself, but not in ``--out=~/maps``, in quotes or in a notebook. Where
     there is no such user the path stays as it was written.
@@ -20,7 +20,7 @@ def path_of(given: str | os.PathLike[str]) -> Path:
 
 
 def fault_of(path: Path) -> str:
-    """What a path is that is no ordinary file, to follow "it is"; empty for one, and for nothing.
+    """Return why a path is no ordinary file, to follow "it is"; empty if it is one, or missing.
 
     To open a named pipe waits for whoever writes into it, and a device can go on for ever.
 

@@ -1,4 +1,4 @@
-"""Every `HOOKVIZ_*` environment variable, typed, checked and documented in one place."""
+"""Read, check and document every `HOOKVIZ_*` environment variable."""
 
 import os
 import re
@@ -22,13 +22,13 @@ ASSETS = next(
 
 
 def _none_of(meaning: str) -> Any:
-    """A number that may be 0, and what 0 stands for."""
+    """Return a field for a number that may be 0, and what 0 stands for."""
     return field(default=0, metadata={"zero": meaning})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What whoever starts HookViz can choose; each is read from ``HOOKVIZ_`` + its name.
+    """Settings of a process, each read from ``HOOKVIZ_`` + its name in capitals.
 
     Attributes:
         max_pixels: images that decode to more pixels than this are refused.
@@ -103,12 +103,12 @@ class Settings:
 
     @property
     def server_number(self) -> int | None:
-        """Which of several servers this is, from 0; None where it is the only one."""
+        """Number of this server among several, from 0; None where it is the only one."""
         return self.server if self.processes > 1 else None
 
 
 def host_names(hosts: str) -> list[str]:
-    """The names in a list with commas; none where any name will do.
+    """Return the names in a list with commas; none where any name will do.
 
     What a proxy calls its site will do as well: a scheme and a port are left aside, and an address
     without a name, such as ``:80``, is any.
@@ -134,7 +134,7 @@ def host_names(hosts: str) -> list[str]:
 
 
 def read_settings(environment: Mapping[str, str], limit: int | None = None) -> Settings:
-    """The settings that `environment` asks for, with defaults for what it leaves out.
+    """Read the settings from `environment`, with defaults for what it leaves out.
 
     Megabytes that are left to HookViz follow from the memory that there is, `limit` in bytes.
 
@@ -188,7 +188,7 @@ def _checked(chosen: Settings) -> Settings:
 
 
 def _with_memory(chosen: Settings, limit: int | None) -> Settings:
-    """The shares of the memory that nobody chose. What they leave is for Python and for runs."""
+    """Divide the memory among the bounds that nobody set, leaving some for Python and runs."""
     if chosen.cache_mb and chosen.models_mb:
         return chosen
     there = (limit or memory.own_memory(chosen.memory_mb, chosen.processes).limit) // MEGABYTE
@@ -211,5 +211,5 @@ _HOST = re.compile(
 
 @cache
 def settings() -> Settings:
-    """The settings of this process, read from its environment once."""
+    """Return the settings of this process, read from its environment once."""
     return read_settings(os.environ)

@@ -1,7 +1,7 @@
-"""The frozen dataclasses that travel between modules; they hold data and derive from it.
+"""Define the frozen dataclasses that travel between modules; they hold data and derive from it.
 
-Over 300 lines: they name each other, and whoever looks for what a room
-hands to the next finds it here.
+Over 300 lines: a capture holds the input, addresses and activations, and whoever looks for what one
+package hands to the next finds all of it here.
 """
 
 import re
@@ -29,12 +29,12 @@ Progress = Callable[[float], None]
 
 
 def ignore(_share: float) -> None:
-    """A `Progress` that nobody looks at."""
+    """Do nothing with the progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """One row of the catalog: what is known about a model before it is loaded.
+    """Row of the catalog: what is known about a model before it is loaded.
 
     Attributes:
         name: what `load_model` takes, for example ``"resnet34"``.
@@ -81,13 +81,13 @@ class Preprocess:
 
     @property
     def channels(self) -> int:
-        """How many input channels the model takes: 3 for RGB, 1 for greyscale."""
+        """Number of input channels that the model takes: 3 for RGB, 1 for greyscale."""
         return len(self.mean)
 
 
 @dataclass(frozen=True, slots=True)
 class InputImage:
-    """An image as a person gave it, decoded and upright.
+    """Image as a person gave it, decoded and upright.
 
     Attributes:
         pixels: read-only RGB, uint8, ``(H, W, 3)``.
@@ -112,7 +112,7 @@ class InputImage:
 
 @dataclass(frozen=True, slots=True)
 class Crop:
-    """The part of the original image that a model's input shows.
+    """Part of the original image that a model's input shows.
 
     The input's ``(height, width)`` pixels cover the rectangle from (left, top) to (right, bottom),
     measured in pixels of the original image from its top left corner. The rectangle can
@@ -130,7 +130,7 @@ class Crop:
 
 @dataclass(frozen=True, slots=True)
 class ModelInput:
-    """An image made ready for one model.
+    """Image made ready for one model.
 
     Attributes:
         tensor: what the network gets, float32 on the CPU, ``(1, C, H, W)``; float64 where the
@@ -149,7 +149,7 @@ class ModelInput:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A network ready to be looked at: frozen, in eval mode, and never changed by HookViz.
+    """Network ready to be looked at: frozen, in eval mode, and never changed by HookViz.
 
     Attributes:
         name: catalog name, or a name given by `wrap`.
@@ -179,7 +179,7 @@ class Model:
 
 @dataclass(frozen=True, order=True, slots=True)
 class Address:
-    r"""Where an activation was recorded: which layer, which of its calls, which of its outputs.
+    r"""Address of an activation: which layer, which of its calls, which of its outputs.
 
     Written ``layer``, ``layer#1`` for the second call, and ``layer[0]`` or ``layer#1[mask]`` for
     one part of a tuple, list or dict. A ``#``, ``[``, ``]`` or ``\`` in a name itself is written
@@ -191,14 +191,13 @@ class Address:
     path: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """The written form."""
         call = f"#{self.call}" if self.call else ""
         path = "".join(f"[{_plainly(key)}]" for key in self.path)
         return f"{_plainly(self.layer)}{call}{path}"
 
     @classmethod
     def read(cls, text: str) -> "Address":
-        """The address that is written so; of any other text the layer of that name.
+        """Read a written address; any other text stands for the layer of that name.
 
         >>> from hookviz.types import Address
         >>> Address.read("layer#1[mask]")
@@ -218,7 +217,7 @@ _ADDRESS = re.compile(rf"({_SIGN}*)(?:#([0-9]{{1,9}}))?((?:\[{_SIGN}*\])*)", re.
 
 
 def _plainly(name: str) -> str:
-    """A name with a backslash before the signs that mean something in an address."""
+    """Return a name with a backslash before the signs that mean something in an address."""
     return re.sub(r"([\\#\[\]])", r"\\\1", name)
 
 
@@ -228,7 +227,7 @@ def _as_it_is(written: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LayerInfo:
-    """One layer of a model as plain data, as it was on one forward pass.
+    """Layer of a model as plain data, as it was on one forward pass.
 
     Attributes:
         name: the module's dotted path, for example ``"layer1.0.conv1"``.
@@ -262,7 +261,7 @@ class LayerInfo:
 
     @property
     def multiply_adds(self) -> int:
-        """Multiplications of one call, each with its addition; adding a bias counts as one more.
+        """Number of multiply-adds of one call; adding a bias counts as one more.
 
         A convolution uses its kernel, ``C_in · C_out / groups · kernel`` numbers, once at each cell
         of its output (a transposed one at each cell of its input), and its bias once at each cell
@@ -283,7 +282,7 @@ class LayerInfo:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Activation:
-    """What one call of one layer put out for one image.
+    """Tensor that one call of one layer put out for one image.
 
     Attributes:
         address: the layer, the call and the part of the output.
@@ -303,13 +302,13 @@ class Activation:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that the values take."""
+        """Number of bytes of memory that the values take."""
         return self.values.nelement() * self.values.element_size()
 
 
 @dataclass(frozen=True, eq=False)
 class Capture(Mapping[str, Activation]):
-    """The activations of one image in one model, by written address.
+    """Activations of one image in one model, by written address.
 
     ``capture["conv1"]`` is the layer's first call; iterating gives written addresses in order of
     execution.
@@ -342,7 +341,7 @@ class Capture(Mapping[str, Activation]):
 
     @property
     def input(self) -> Tensor:
-        """What the network saw: float32 on the CPU, ``(1, C, H, W)``."""
+        """Input that the network saw: float32 on the CPU, ``(1, C, H, W)``."""
         return self.model_input.tensor
 
     @cached_property
@@ -350,7 +349,7 @@ class Capture(Mapping[str, Activation]):
         return {str(activation.address): activation for activation in self.activations}
 
     def __getitem__(self, address: str) -> Activation:
-        """The activation at a written address, or what the layer of that name put out first.
+        """Return the activation at a written address, or the first that a layer put out.
 
         Raises:
             UnknownLayerError: nothing was recorded there; also a `KeyError`, so that ``in`` and
@@ -368,11 +367,11 @@ class Capture(Mapping[str, Activation]):
         return len(self._by_address)
 
     def calls(self, layer: str) -> tuple[Activation, ...]:
-        """Every recorded activation of `layer`, all calls and all parts of nested outputs."""
+        """Return every recorded activation of `layer`: all calls, all parts of nested outputs."""
         return tuple(found for found in self.activations if found.layer == layer)
 
     def inputs(self, layer: str) -> tuple[Activation, ...]:
-        """Every tensor that `layer` was given, all calls and all arguments.
+        """Return every tensor that `layer` was given, all calls and all arguments.
 
         Raises:
             UnknownLayerError: none was recorded; ``capture(…, inputs=True)`` records them.
@@ -391,7 +390,7 @@ class Capture(Mapping[str, Activation]):
         return taken
 
     def likeliest(self, count: int = 5) -> tuple[tuple[int, float], ...]:
-        """The numbers of the `count` likeliest classes with their probabilities (softmax).
+        """Return the numbers of the `count` likeliest classes with their probabilities (softmax).
 
         Raises:
             HookVizError: the run kept no class scores.
@@ -415,7 +414,7 @@ class Capture(Mapping[str, Activation]):
         return tuple(zip(top.indices.tolist(), top.values.tolist(), strict=True))
 
     def predictions(self, count: int = 5) -> tuple[tuple[str, float], ...]:
-        """The `count` likeliest classes, as the weights call them, with their probabilities.
+        """Return the `count` likeliest classes, as the weights call them, with probabilities.
 
         Raises:
             HookVizError: the run kept no class scores.
@@ -432,7 +431,7 @@ class Capture(Mapping[str, Activation]):
         )
 
     def _repr_html_(self) -> str:
-        """The model, the likeliest classes and what was recorded, for a notebook."""
+        """Return the model, the likeliest classes and what was recorded, for a notebook."""
         seen = say(
             "{weights} weights, input {shape}",
             weights=self.weights,
@@ -451,7 +450,7 @@ class Capture(Mapping[str, Activation]):
 
 
 class _MissingActivationError(UnknownLayerError, KeyError):
-    """An `UnknownLayerError` that a mapping may raise."""
+    """`UnknownLayerError` that is a `KeyError`, too, so that a mapping may raise it."""
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would show the quoted representation

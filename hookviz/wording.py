@@ -1,4 +1,4 @@
-"""Numbers, shapes and sizes as people write them."""
+"""Write numbers, shapes and sizes as people do."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,12 +15,12 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def times(shape: Sequence[int]) -> str:
-    """A shape as people write it: ``"64×112×112"``."""
+    """Write a shape as people do: ``"64×112×112"``."""
     return "×".join(map(str, shape))
 
 
 def number(value: float) -> str:
-    """`value` as people write it, to 3 significant digits: ``−1.32``, ``12,300``, ``4.1×10⁻⁵``."""
+    """Write `value` to 3 significant digits: ``−1.32``, ``12,300``, ``4.1×10⁻⁵``."""
     if not isfinite(value):
         return "NaN" if isnan(value) else ("∞" if value > 0 else "−∞")
     if value == 0:
@@ -36,7 +36,7 @@ def number(value: float) -> str:
 
 
 def read_numbers(parts: Iterable[Any], most: int) -> tuple[int, ...] | None:
-    """What ``"0"``, ``7`` and ``"3-5"`` stand for, in order, each once: ``(0, 3, 4, 5, 7)``.
+    """Read what ``"0"``, ``7`` and ``"3-5"`` stand for, sorted, each once: ``(0, 3, 4, 5, 7)``.
 
     None where a part is no number and no span, or where more than `most` are asked for.
     """
@@ -56,7 +56,7 @@ def read_numbers(parts: Iterable[Any], most: int) -> tuple[int, ...] | None:
 
 
 def numbers_listed(numbers: Iterable[int]) -> str:
-    """Numbers as `read_numbers` reads them, split at the commas: ``"0,3-5,7"``."""
+    """Write numbers as `read_numbers` reads them, split at the commas: ``"0,3-5,7"``."""
     spans: list[str] = []
     for _, run in groupby(enumerate(sorted(set(numbers))), lambda pair: pair[1] - pair[0]):
         span = [value for _, value in run]
@@ -65,7 +65,7 @@ def numbers_listed(numbers: Iterable[int]) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as people read it: ``"55.8 %"``, ``"< 0.1 %"``."""
+    """Write a share as people do: ``"55.8 %"``, ``"< 0.1 %"``."""
     if not isfinite(share):
         return number(share)
     least = 100 * _LEAST_SHARE
@@ -75,7 +75,7 @@ def percent(share: float) -> str:
 
 
 def byte_size(count: float) -> str:
-    """A number of bytes in decimal units: ``"44.7 MB"``, ``"12.0 kB"``, ``"7 bytes"``."""
+    """Write a number of bytes in decimal units: ``"44.7 MB"``, ``"12.0 kB"``, ``"7 bytes"``."""
     for unit, size in _BYTES:
         if count >= size:
             return say("{size:.1f} {unit}", size=count / size, unit=unit)
@@ -83,7 +83,7 @@ def byte_size(count: float) -> str:
 
 
 def bytes_of(received: int, total: int) -> str:
-    """How many bytes of how many, ``"12.3 of 87.3 MB"``.
+    """Write how many bytes of the total have come: ``"12.3 of 87.3 MB"``.
 
     Gigabytes are counted in megabytes, so that a digit moves while one looks.
     """
@@ -99,12 +99,12 @@ def bytes_of(received: int, total: int) -> str:
 
 
 def memory_size(count: float) -> str:
-    """Memory in the megabytes of the ``HOOKVIZ_*_MB`` settings, 1024² bytes: ``"2,460 MB"``."""
+    """Write memory in the megabytes of the ``HOOKVIZ_*_MB`` settings, 1024² bytes each."""
     return say("{count:,.0f} MB", count=count / 1024 / 1024)
 
 
 def time_left(share: float, seconds: float) -> str:
-    """How long a run takes that has done `share` of its work in so many `seconds`.
+    """Estimate how long a run still takes that has done `share` of its work in `seconds`.
 
     ``"about 40 s left"``, ``"about 3 min left"``; empty at the very start, and for the last second.
     """

@@ -36,7 +36,7 @@ Said = tuple[str, str | tuple[str, ...]]
 
 
 def said() -> Iterator[Said]:
-    """All that is said, file by file."""
+    """Yield all that is said, file by file."""
     for file in sorted(PACKAGE.rglob("*.py")):
         yield from _called(file, "python")
     for file in sorted(PACKAGE.rglob("*.js")):
@@ -52,7 +52,7 @@ def said() -> Iterator[Said]:
 
 
 def catalog_of(language: str) -> Catalog:
-    """All messages, with the translations that the language's file has of them."""
+    """Return all messages, with the translations that the language's file has of them."""
     catalog = Catalog(locale=language, project="HookViz", charset="utf-8", fuzzy=False)
     catalog.header_comment = _HEADER.format(name=catalogs.own_name(language))
     file = FOLDER / f"{language}.po"
@@ -66,7 +66,7 @@ def catalog_of(language: str) -> Catalog:
 
 
 def written(catalog: Catalog) -> bytes:
-    """A catalog as its file has it."""
+    """Return a catalog as its file's bytes."""
     file = io.BytesIO()
     write_po(file, catalog, width=100, include_lineno=False, sort_output=True, omit_header=False)
     lines = file.getvalue().decode().splitlines()
@@ -90,7 +90,7 @@ def _called(file: Path, kind: str) -> Iterator[Said]:
 
 
 def _framed(file: Path) -> Iterator[Said]:
-    """What the HTML in a script says by itself; `inLanguage` in ``shared.js`` translates it."""
+    """Yield what HTML in a script says by itself; `inLanguage` in ``shared.js`` translates it."""
     place = file.relative_to(ROOT).as_posix()
     for html in _FRAME.findall(file.read_text("utf-8")):
         for text in _Spoken(html).texts:
@@ -98,7 +98,7 @@ def _framed(file: Path) -> Iterator[Said]:
 
 
 class _Spoken(HTMLParser):
-    """The texts and the spoken attributes of some HTML, without what a script fills in."""
+    """Parser for the texts and spoken attributes of HTML, without what a script fills in."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""One recorded run: what layers put out for an image, kept in a session's cache, and exported.
+"""Record what layers put out for an image, keep it in a session's cache, and export it.
 
 Drawing and explaining what was recorded belongs to the rooms above. Imports models, images,
 hooking and the top files.

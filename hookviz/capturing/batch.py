@@ -1,4 +1,4 @@
-"""Several images in one pass, and a `Capture` for each of them."""
+"""Capture several images in one pass, with a `Capture` for each of them."""
 
 import hashlib
 import time
@@ -13,7 +13,7 @@ from torch import Tensor
 from hookviz.capturing.image_axis import parts_by_image
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
-from hookviz.capturing.recorded_pass import Found, in_order, run, wanted_layers, without_batch
+from hookviz.capturing.recorded_pass import Recording, in_order, run, wanted_layers, without_batch
 from hookviz.errors import ImageError, ModelError
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import ProgressReporter
@@ -32,7 +32,7 @@ def capture_batch(
     inputs: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Capture, ...]:
-    """What the named layers put out for each of several images that go through together.
+    """Capture several images in one pass: what the named layers put out for each of them.
 
     One pass, in which the network sees them as one batch, and one `Capture` an image, as `capture`
     gives it; numbers can differ from those of single passes by rounding, and more where a network
@@ -59,28 +59,30 @@ def capture_batch(
     (4, torch.Size([32, 32, 32]))
     """
     started = time.perf_counter()
-    made = [prepare(model, image, size=size) for image in images]
-    shapes = {tuple(each.tensor.shape) for each in made}
+    model_inputs = [prepare(model, image, size=size) for image in images]
+    shapes = {tuple(each.tensor.shape) for each in model_inputs}
     if len(shapes) != 1:
         raise ImageError(
             say(
                 "The images make inputs of {shapes}; in one pass all have to be of one size.",
                 shapes=" and ".join(map(times, sorted(shapes))),
             )
-            if made
+            if model_inputs
             else say("There is no image in the batch; give one or more.")
         )
     batch = ModelInput(
-        torch.cat([each.tensor for each in made]),
+        torch.cat([each.tensor for each in model_inputs]),
         None,
         None,
-        hashlib.sha256("".join(each.digest for each in made).encode()).hexdigest(),
+        hashlib.sha256("".join(each.digest for each in model_inputs).encode()).hexdigest(),
     )
     seen = input_trace(model, batch)
     wanted = wanted_layers(model, seen, layers)
     passes = _Passes(model, batch, seen, wanted, inputs=inputs, progress=progress)
-    activations = passes.by_image(part for name in wanted for part in passes.found.by_layer[name])
-    taken = passes.by_image(passes.found.inputs, of_inputs=True)
+    activations = passes.by_image(
+        part for name in wanted for part in passes.recording.by_layer[name]
+    )
+    taken = passes.by_image(passes.recording.inputs, of_inputs=True)
     scores = passes.scores
     seconds = time.perf_counter() - started
     return tuple(
@@ -96,15 +98,15 @@ def capture_batch(
             forward_passes=passes.count,
             layer_inputs=in_order(seen, taken[number]),
         )
-        for number, each in enumerate(made)
+        for number, each in enumerate(model_inputs)
     )
 
 
 class _Passes:
-    """The pass over the batch, and those over another number of its images.
+    """The pass over the batch, and further ones over other numbers of its images.
 
     Attributes:
-        found: what the batch gave.
+        recording: what the batch gave.
         count: how many passes there were.
     """
 
@@ -124,13 +126,13 @@ class _Passes:
         self._reporter = ProgressReporter(progress)
         self._told = progress is not None
         self._images = images = len(batch.tensor)
-        self.found = self._over(batch.tensor, 0, images / (images + (images > 1)))
-        self._others, self._beside = self._of_another_size() if images > 1 else (1, self.found)
+        self.recording = self._over(batch.tensor, 0, images / (images + (images > 1)))
+        self._others, self._beside = self._of_another_size() if images > 1 else (1, self.recording)
 
     @property
     def scores(self) -> Tensor | None:
-        """The class scores, ``(N, classes)``; None where the network puts out something else."""
-        scores = self.found.logits
+        """Class scores, ``(N, classes)``; None where the network puts out something else."""
+        scores = self.recording.logits
         beside = None if self._beside is None else self._beside.logits
         if scores is None or beside is None or scores.shape[-1] != beside.shape[-1]:
             return None
@@ -139,7 +141,7 @@ class _Passes:
     def by_image(
         self, parts: Iterable[Activation], *, of_inputs: bool = False
     ) -> list[list[Activation]]:
-        """Of each image its own of what the layers put out, or were given.
+        """Return for each image its own part of what the layers put out, or were given.
 
         Raises:
             ModelError: something has no part for each.
@@ -151,8 +153,8 @@ class _Passes:
                 own.append(replace(part, values=kept))
         return listed
 
-    def _over(self, images: Tensor, begun: float, done: float = 1.0) -> Found:
-        """A pass, before which `begun` of all is done and after which `done` is."""
+    def _over(self, images: Tensor, begun: float, done: float = 1.0) -> Recording:
+        """Run a pass over the inputs, which takes the progress from `begun` to `done`."""
         self.count += 1
         return run(
             *(self._model, replace(self._batch, tensor=images), self._seen, self._wanted),
@@ -165,8 +167,8 @@ class _Passes:
     def _tell(self, begun: float, done: float, share: float) -> None:
         self._reporter.share(begun + share * (done - begun))
 
-    def _of_another_size(self) -> tuple[int, Found | None]:
-        """How many images, of which the last is the batch's, and what they gave.
+    def _of_another_size(self) -> tuple[int, Recording | None]:
+        """Return what a pass over fewer or more images recorded, and how many they were.
 
         That one, or for a network that takes no single image, one more or as many again.
         """
@@ -183,12 +185,12 @@ class _Passes:
         if self._images == 1:
             return (part.values,)
         beside = _at(self._beside, part.address, of_inputs)
-        found = None
+        own = None
         if beside is not None:
-            found = parts_by_image(part.values, self._images, beside, self._others)
-            if found is None and self._is_for_all(part, beside, of_inputs):
-                found = (part.values,) * self._images
-        if found is None:
+            own = parts_by_image(part.values, self._images, beside, self._others)
+            if own is None and self._is_for_all(part, beside, of_inputs):
+                own = (part.values,) * self._images
+        if own is None:
             raise ModelError(
                 say(
                     "{address} has {shape} for {images} images together, and so no part for "
@@ -198,10 +200,10 @@ class _Passes:
                     images=self._images,
                 )
             )
-        return found
+        return own
 
     def _is_for_all(self, part: Activation, beside: Tensor, of_inputs: bool) -> bool:
-        """Whether it is the same whatever the images are, and however many."""
+        """Return whether a tensor is the same whatever the images are, and however many."""
         if not _are_equal(part.values, beside):
             return False
         if self._elsewhere is None:
@@ -210,8 +212,8 @@ class _Passes:
         return elsewhere is not None and _are_equal(elsewhere, beside)
 
     @cached_property
-    def _elsewhere(self) -> Found | None:
-        """What other images gave, in which no number of the batch's is the largest, or the mean."""
+    def _elsewhere(self) -> Recording | None:
+        """What a pass over other images recorded, which tells a statistic of the batch apart."""
         other = self._batch.tensor[:1].repeat(self._others, *(1,) * (self._batch.tensor.ndim - 1))
         try:
             return self._over(other / 2, 1.0)
@@ -221,11 +223,11 @@ class _Passes:
             return None
 
 
-def _at(found: Found | None, address: Address, of_inputs: bool) -> Tensor | None:
-    """What a pass gave at an address, if it came there."""
-    if found is None:
+def _at(recording: Recording | None, address: Address, of_inputs: bool) -> Tensor | None:
+    """Return what a pass recorded at an address; None where it did not come there."""
+    if recording is None:
         return None
-    parts = found.inputs if of_inputs else found.by_layer[address.layer]
+    parts = recording.inputs if of_inputs else recording.by_layer[address.layer]
     return next((part.values for part in parts if part.address == address), None)
 
 

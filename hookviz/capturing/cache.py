@@ -1,4 +1,4 @@
-"""Caches bounded in bytes: one per session, and one bound over all sessions of the process."""
+"""Keep values in per-session LRU caches bounded in bytes, with a bound over all sessions."""
 
 import threading
 import weakref
@@ -12,7 +12,7 @@ _Entry = tuple[Any, int]  # a value and its bytes
 
 
 class Budget:
-    """Bytes that all the caches made from it may hold together.
+    """Bound in bytes over all the caches made from it, least recently used out first.
 
     Past the limit the entry that nobody has used for longest goes, whoever's it is. One lock
     guards all of a budget's caches, so sessions may live in threads of their own.
@@ -35,7 +35,7 @@ class Budget:
             return int(self._all.currsize)
 
     def give_back(self, size: int) -> int:
-        """Drop what nobody has used for longest until `size` bytes went; the bytes that did."""
+        """Drop the least recently used until `size` bytes went; return the bytes that did."""
         with self._lock:
             before = self._all.currsize
             while self._all and before - self._all.currsize < size:
@@ -43,12 +43,12 @@ class Budget:
             return int(before - self._all.currsize)
 
     def cache(self, limit: int) -> "ByteCache":
-        """A new, empty cache of at most `limit` bytes under this budget."""
+        """Return a new, empty cache of at most `limit` bytes under this budget."""
         return ByteCache(limit, next(self._numbers), self._all, self._lock)
 
 
 class ByteCache:
-    """One session's values by key, least recently used out first, never more than its bytes."""
+    """Per-session LRU cache of values by key, bounded in bytes."""
 
     def __init__(self, limit: int, number: int, shared: "_Shared", lock: threading.RLock) -> None:
         self._own = _Own(limit, number, shared)
@@ -70,7 +70,7 @@ class ByteCache:
             return int(self._own.currsize)
 
     def get(self, key: Hashable) -> Any | None:
-        """The value kept under `key`, now the most recently used; None where there is none."""
+        """Return the value kept under `key`, now the most recently used; None if it is missing."""
         with self._lock:
             entry = self._own.get(key)
             if entry is None:
@@ -79,7 +79,7 @@ class ByteCache:
             return entry[0]
 
     def put(self, key: Hashable, value: Any, size: int) -> bool:
-        """Keep `value`, which takes `size` bytes; False where it is larger than the bound."""
+        """Keep `value`, which takes `size` bytes; return False if it is larger than the bound."""
         with self._lock:
             self._own.pop(key, None)
             if size > self.limit:
@@ -89,7 +89,7 @@ class ByteCache:
             return True
 
     def hand_over(self, other: "ByteCache", first: tuple[Hashable, ...]) -> None:
-        """Have `other` keep too what is kept under the keys that begin with `first`."""
+        """Have `other` keep what is kept here under the keys that begin with `first`, too."""
         with self._lock:
             entries = [
                 (key, *self._own[key])
@@ -100,12 +100,12 @@ class ByteCache:
             other.put(key, value, size)
 
     def drop(self, key: Hashable) -> None:
-        """Give the bytes of one value back, if it is there."""
+        """Drop one value, if it is there, and give its bytes back."""
         with self._lock:
             self._own.pop(key, None)
 
     def clear(self) -> None:
-        """Give every byte back."""
+        """Drop everything, and give every byte back."""
         _empty(self._own, self._lock)
 
     def __len__(self) -> int:
@@ -124,7 +124,7 @@ def _size(entry: _Entry) -> int:
 
 
 class _Own(LRUCache[Hashable, _Entry]):
-    """A session's entries; what leaves here leaves the process-wide list too."""
+    """Entries of one session; an evicted one leaves the process-wide list too."""
 
     def __init__(self, limit: int, number: int, shared: "_Shared") -> None:
         super().__init__(limit, getsizeof=_size)
@@ -137,7 +137,7 @@ class _Own(LRUCache[Hashable, _Entry]):
 
 
 class _Shared(LRUCache[tuple[int, Hashable], _Entry]):
-    """Every session's entries in order of use; what is pushed out here leaves its session too."""
+    """Entries of every session in order of use; an evicted one leaves its session too."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit, getsizeof=_size)

@@ -1,4 +1,4 @@
-"""One run: a model, an image and layers in; a `Capture` out."""
+"""Capture what layers put out: a model, an image and layers in; a `Capture` out."""
 
 import time
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from typing import Any
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
-from hookviz.capturing.recorded_pass import Found, in_order, run, wanted_layers
+from hookviz.capturing.recorded_pass import Recording, in_order, run, wanted_layers
 from hookviz.hooking.default_device import with_numbers
 from hookviz.types import Capture, Model, ModelInput, Progress
 
@@ -28,7 +28,7 @@ def capture(
     cache: ByteCache | None = None,
     progress: Progress | None = None,
 ) -> Capture:
-    """What the named layers put out for one image.
+    """Capture what the named layers put out for one image.
 
     The hooks sit on a private replica of the network and are removed on every way out, so any
     number of captures can run at once on one model.
@@ -61,67 +61,71 @@ def capture(
     ['stem.first.conv', 'stage1.first.conv']
     """
     started = time.perf_counter()
-    made = prepare(model, image, size=size, whole=whole)
-    seen = input_trace(model, made)
+    model_input = prepare(model, image, size=size, whole=whole)
+    seen = input_trace(model, model_input)
     wanted = wanted_layers(model, seen, layers)
-    shelf = _Shelf(cache, (model.name, model.digest, made.digest)) if cache is not None else None
-    found = shelf.look_up(wanted, logits=logits) if shelf and not inputs else None
+    entries = (
+        _CacheEntries(cache, (model.name, model.digest, model_input.digest))
+        if cache is not None
+        else None
+    )
+    recording = entries.look_up(wanted, logits=logits) if entries and not inputs else None
     passes = 0
-    if found is None:
-        record = shelf.worth_keeping(seen, wanted) if shelf and not inputs else wanted
+    if recording is None:
+        record = entries.worth_keeping(seen, wanted) if entries and not inputs else wanted
         early = not logits
-        found = run(
-            *(model, made, seen, record),
+        recording = run(
+            *(model, model_input, seen, record),
             stop_early=early,
             progress=progress,
             inputs=inputs,
             needed=wanted,
         )
         passes = 1
-        if shelf:
-            shelf.keep(found)
+        if entries:
+            entries.keep(recording)
     return Capture(
         model=model.name,
         digest=model.digest,
         weights=model.weights,
-        model_input=made,
-        activations=in_order(seen, (part for name in wanted for part in found.by_layer[name])),
-        logits=found.logits if logits else None,
+        model_input=model_input,
+        activations=in_order(seen, (part for name in wanted for part in recording.by_layer[name])),
+        logits=recording.logits if logits else None,
         categories=model.categories,
         seconds=time.perf_counter() - started,
         forward_passes=passes,
-        layer_inputs=in_order(seen, found.inputs),
+        layer_inputs=in_order(seen, recording.inputs),
     )
 
 
 def is_cached(
     model: Model,
-    made: ModelInput,
+    model_input: ModelInput,
     layers: str | Iterable[str] | None,
     cache: ByteCache,
     *,
     logits: bool = True,
 ) -> bool:
-    """Whether `capture` would find all of it in `cache` now, and run nothing.
+    """Return whether `capture` would find all of it in `cache` now, and run nothing.
 
     Raises:
         UnknownLayerError: the model has no layer of that name.
         ModelError: the network can't take this input, or a layer is not run.
     """
-    wanted = wanted_layers(model, input_trace(model, made), layers)
-    shelf = _Shelf(cache, (model.name, model.digest, made.digest))
-    return shelf.look_up(wanted, logits=logits) is not None
+    wanted = wanted_layers(model, input_trace(model, model_input), layers)
+    entries = _CacheEntries(cache, (model.name, model.digest, model_input.digest))
+    return entries.look_up(wanted, logits=logits) is not None
 
 
 @dataclass(frozen=True, slots=True)
-class _Shelf:
-    """The place in a session's cache of one input in one model with certain weights."""
+class _CacheEntries:
+    """Entries in a session's cache for one input in one model with certain weights."""
 
     cache: ByteCache
     key: tuple[str, str, str]
 
-    def look_up(self, wanted: tuple[str, ...], *, logits: bool) -> Found | None:
-        """Everything wanted, or None where any of it is missing."""
+    def look_up(self, wanted: tuple[str, ...], *, logits: bool) -> Recording | None:
+        """Return everything wanted, or None where any of it is missing."""
         by_layer = {}
         for name in wanted:
             parts = self.cache.get((*self.key, name))
@@ -129,10 +133,10 @@ class _Shelf:
                 return None
             by_layer[name] = parts
         scores = self.cache.get((*self.key, _SCORES)) if logits else (None,)
-        return None if scores is None else Found(by_layer, scores[0], complete=logits)
+        return None if scores is None else Recording(by_layer, scores[0], complete=logits)
 
     def worth_keeping(self, seen: LayerTrace, wanted: tuple[str, ...]) -> tuple[str, ...]:
-        """Beside the wanted layers what is likely to be asked for next, where the cache has room.
+        """Return the wanted layers, and those likely to be asked for next that there is room for.
 
         The conv layers; where another layer is wanted, all that put out maps, in half the cache.
         """
@@ -145,10 +149,10 @@ class _Shelf:
                 return tuple(name for name in seen.calls if name in every)
         return wanted
 
-    def keep(self, found: Found) -> None:
+    def keep(self, recording: Recording) -> None:
         """Put in what fits; an activation larger than the cache is shown and not kept."""
-        if found.complete:
-            size = found.logits.nbytes if found.logits is not None else 0
-            self.cache.put((*self.key, _SCORES), (found.logits,), size)
-        for name, parts in found.by_layer.items():
+        if recording.complete:
+            size = recording.logits.nbytes if recording.logits is not None else 0
+            self.cache.put((*self.key, _SCORES), (recording.logits,), size)
+        for name, parts in recording.by_layer.items():
             self.cache.put((*self.key, name), parts, sum(part.nbytes for part in parts))

@@ -1,4 +1,4 @@
-"""Captures as a file of numbers: one image's, or several images' together."""
+"""Write captures as files of numbers, of one image or of several together."""
 
 import io
 import json
@@ -16,7 +16,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def npz(capture: Capture) -> bytes:
-    """An NPZ file with every activation under its written address, and the input.
+    """Return an NPZ file with every activation under its written address, and the input.
 
     ``numpy.load`` reads it. The arrays are float32: ``(C, H, W)`` for a conv layer and
     ``(1, C, H, W)`` for the one called ``input``, unless a layer has that name.
@@ -25,7 +25,7 @@ def npz(capture: Capture) -> bytes:
 
 
 def safetensors(capture: Capture) -> bytes:
-    """A safetensors file with the arrays that `npz` has, uncompressed.
+    """Return a safetensors file with the arrays that `npz` has, uncompressed.
 
     ``safetensors.torch.load`` reads it. Its metadata say the model, the weights and their digest.
     """
@@ -33,7 +33,7 @@ def safetensors(capture: Capture) -> bytes:
 
 
 def npz_together(captures: Mapping[str, Capture]) -> bytes:
-    """An NPZ file with the arrays of several images of one size, by what these are called.
+    """Return an NPZ file with the arrays of several images of one size, by their names.
 
     As `npz` has them, with the images along a first dimension of their own, ``(N, C, H, W)``, and
     ``input`` too; ``images`` is which is which, N texts, unless a layer has that name.
@@ -42,7 +42,7 @@ def npz_together(captures: Mapping[str, Capture]) -> bytes:
 
 
 def safetensors_together(captures: Mapping[str, Capture]) -> bytes:
-    """A safetensors file with the arrays that `npz_together` has, but for the names.
+    """Return a safetensors file with the arrays that `npz_together` has, but for the names.
 
     Those are in the metadata under ``images``, as a list in JSON.
     """

@@ -1,4 +1,4 @@
-"""Vectors of images in a Parquet file: how it is written, and read with nothing in it believed.
+"""Write vectors of images to a Parquet file, and read one without trusting anything in it.
 
 The numbers stand in it as they are, neither compressed nor coded, so a file is never smaller than
 what it holds: how much memory reading it takes is known before it is read.
@@ -27,7 +27,7 @@ _FLOAT_BYTES = 4
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Table:
-    """What such a file holds.
+    """Names, paths and vectors that a Parquet file holds, and how they were made.
 
     Attributes:
         names: what the images are called, ``(N,)``.
@@ -48,7 +48,7 @@ def written(
     vectors: NDArray[np.float32],
     about: Mapping[str, Any],
 ) -> bytes:
-    """The bytes of a Parquet file with the columns ``name``, ``path`` and ``vector``.
+    """Return a Parquet file with the columns ``name``, ``path`` and ``vector``, as bytes.
 
     Raises:
         HookVizError: pyarrow is not installed.
@@ -71,7 +71,7 @@ def written(
 
 
 def read(path: Path) -> Table:
-    """What a file holds that `written` wrote.
+    """Read a file that `written` wrote.
 
     Raises:
         HookVizError: there is no such file, it is no index or one of a newer HookViz, it is
@@ -101,7 +101,7 @@ _ANEW = "Make the index anew: hookviz features photos/ -o index.parquet."
 
 
 def _check_ends(path: Path, name: str) -> None:
-    """Nothing, where a file begins and ends as Parquet files do."""
+    """Refuse a file that does not begin and end as Parquet files do."""
     if not path.is_file():
         fault = fault_of(path)
         known = path.parent.glob("*.parquet") if path.parent.is_dir() else ()
@@ -136,7 +136,7 @@ def _check_mark(about: Mapping[str, str], name: str) -> None:
 
 
 def _shape(file: Any, pa: Any, path: Path, name: str) -> tuple[int, int]:
-    """How many vectors of how many numbers a file holds, which it has room for."""
+    """Return how many vectors of how many numbers a file holds, which it must have room for."""
     schema, metadata = file.schema_arrow, file.metadata
     kinds = dict(zip(schema.names, schema.types, strict=True))
     kind = kinds.get("vector")
@@ -193,7 +193,7 @@ def _table(file: Any, shape: tuple[int, int], about: Mapping[str, str]) -> Table
 
 
 def _texts(column: Any) -> list[str]:
-    """The texts of a column, one object for all that are equal: few bytes can stand for many."""
+    """Return the texts of a column, one object for equal ones: few bytes can stand for many."""
     known = [str(text or "") for text in column.dictionary.to_pylist()]
     if any(len(text) > _LONGEST for text in known):
         raise ValueError(f"a name of more than {_LONGEST:,} letters")
@@ -201,7 +201,7 @@ def _texts(column: Any) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """A name as UTF-8 can hold it: a file's can have bytes that are no text."""
+    """Return a name that UTF-8 can hold: a file's can have bytes that are no text."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

@@ -1,4 +1,4 @@
-"""An index of images by their vectors: loaded from a file, and asked what is like another image."""
+"""Load an index of images by their vectors, and find those that are like another image."""
 
 import os
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from hookviz.types import Model, ModelInput, Progress, ignore
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FeatureIndex:
-    """Vectors of images to find those that are like another one.
+    """Vectors of images, loaded from a file, to find those that are like another image.
 
     `Features.save` writes it, and `load` reads it; ``FeatureIndex(features)`` needs no file.
 
@@ -42,7 +42,7 @@ class FeatureIndex:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "FeatureIndex":
-        """The index in a file that `Features.save` or ``hookviz features -o`` wrote.
+        """Load the index in a file that `Features.save` or ``hookviz features -o`` wrote.
 
         Nothing in the file is executed, and no image that it names is opened.
 
@@ -60,7 +60,7 @@ class FeatureIndex:
                 say("{file!r} doesn't say how its vectors were made.", file=shorten(file.name))
             )
         check_finite(table.names, table.vectors)
-        found = Features(
+        vectors = Features(
             model=about.get("model", ""),
             weights=about.get("weights", ""),
             digest=about.get("digest", ""),
@@ -73,12 +73,12 @@ class FeatureIndex:
             whole=about.get("whole") == "True",
             preprocess=about.get("preprocess", ""),
         )
-        return cls(found, file.parent.resolve(), table.paths)
+        return cls(vectors, file.parent.resolve(), table.paths)
 
     def nearest(
         self, model: Model, image: Any, count: int = 10, *, progress: Progress = ignore
     ) -> tuple[tuple[str, float], ...]:
-        """The `count` images most similar to another one, by their names, best first.
+        """Return the `count` images most similar to another one, by their names, best first.
 
         Its vector is made as those of the index were. The number is the cosine of the angle between
         the two, from -1 to 1; of equal ones the first in the index comes first.
@@ -103,44 +103,46 @@ class FeatureIndex:
     def similarity(
         self, model: Model, image: Any, *, progress: Progress = ignore
     ) -> NDArray[np.float64]:
-        """How similar each image of the index is to another one, ``(N,)``, in the index's order.
+        """Return how similar each image is to another one, ``(N,)``, in the index's order.
 
         Raises:
             HookVizError: as `nearest` does.
         """
         self.check(model)
-        made = self.features
-        options: dict[str, Any] = {"size": made.size, "whole": made.whole}
+        own = self.features
+        options: dict[str, Any] = {"size": own.size, "whole": own.whole}
         if isinstance(image, ModelInput):
             options = {}
-        asked = features(model, [image], made.layer, made.pool, progress=progress, **options)
+        asked = features(model, [image], own.layer, own.pool, progress=progress, **options)
         check_finite(asked.names, asked.vectors)
-        return made.similarity_to(asked.vectors[0])
+        return own.similarity_to(asked.vectors[0])
 
     def check(self, model: Model) -> None:
-        """Nothing, where a model is the one that the vectors were made with.
+        """Refuse a model that is not the one that the vectors were made with.
 
         Raises:
             HookVizError: its weights are others, or it makes its inputs in another way.
         """
-        made = self.features
+        own = self.features
         about = say(
-            "{model} ({weights} weights)", model=shorten(made.model), weights=shorten(made.weights)
+            "{model} ({weights} weights)",
+            model=shorten(own.model),
+            weights=shorten(own.weights),
         )
-        if model.digest != made.digest:
+        if model.digest != own.digest:
             raise HookVizError(
                 say(
                     "The index was made with {index_model}, digest {index_digest}, and this is "
                     "{model} ({weights} weights), digest {model_digest}: vectors of two networks "
                     "can't be compared. Load those weights, or make the index anew.",
                     index_model=about,
-                    index_digest=shorten(made.digest[:12]),
+                    index_digest=shorten(own.digest[:12]),
                     model=model.title,
                     weights=model.weights,
                     model_digest=model.digest[:12],
                 )
             )
-        if steps(model) != made.preprocess:
+        if steps(model) != own.preprocess:
             raise HookVizError(
                 say(
                     "The index was made with {index_model}, whose inputs were made of images in "
@@ -152,7 +154,7 @@ class FeatureIndex:
             )
 
     def picture(self, place: int) -> Path | None:
-        """Where the image at a place of the index is, if it is there.
+        """Return where the image at a place of the index is; None where it is not there.
 
         Never outside of the folder that the index lies in, whatever the file says, by whichever
         links.
@@ -169,5 +171,5 @@ class FeatureIndex:
 
 
 def ranked(shares: NDArray[np.float64]) -> list[int]:
-    """Places, the most similar first; of equal ones the first comes first."""
+    """Return the places, the most similar first; of equal ones the first comes first."""
     return [int(place) for place in np.argsort(-shares, kind="stable")]

@@ -1,4 +1,4 @@
-"""Vectors of images, all from one layer of one model: how alike they are, and a file of them."""
+"""Compare images by vectors from one layer of one model, and write the vectors to a file."""
 
 import io
 import os
@@ -28,7 +28,7 @@ POOLS = {
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """One vector per image, all from one layer of one model.
+    """Vectors of images, one each, all from one layer of one model.
 
     Attributes:
         model: the model's name.
@@ -60,7 +60,7 @@ class Features:
     files: tuple[str, ...] = field(default=(), repr=False)
 
     def similarity(self) -> NDArray[np.float64]:
-        """The cosine of the angle between any two vectors, ``(N, N)``: x·y / (‖x‖ ‖y‖).
+        """Return the cosine of the angle between any two vectors, ``(N, N)``: x·y / (‖x‖ ‖y‖).
 
         1 is the same direction, 0 a right angle, -1 the opposite direction. A vector of zeros has
         no direction: it has 0 with all, itself included. One with a NaN or an infinite value has
@@ -71,7 +71,7 @@ class Features:
         return cosines
 
     def similarity_to(self, vector: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-        """The cosine of the angle between each vector and another one, ``(N,)``, as `similarity`.
+        """Return the cosine of the angle between each vector and another one, ``(N,)``.
 
         Equal vectors have equal numbers, to the last digit, whatever their place.
 
@@ -88,17 +88,17 @@ class Features:
                     expected_length=size,
                 )
             )
-        found = np.empty(count)
+        cosines = np.empty(count)
         one = unit_vectors(np.asarray(vector)[None])[0]
         rows = max(1, _AT_ONCE // size)
         for start in range(0, count, rows):
             # summed row by row, where a matrix product would round by a row's place in it
             unit = unit_vectors(self.vectors[start : start + rows])
-            found[start : start + rows] = (unit * one).sum(1)
-        return np.clip(found, -1, 1)
+            cosines[start : start + rows] = (unit * one).sum(1)
+        return np.clip(cosines, -1, 1)
 
     def nearest(self, count: int = 1) -> dict[str, tuple[tuple[str, float], ...]]:
-        """For each image the `count` others most similar to it, with the similarity, best first.
+        """Return for each image the `count` others most similar to it, with the similarity.
 
         Equal ones come in the images' own order, and those without a number last.
 
@@ -113,21 +113,21 @@ class Features:
         """
         if count < 1:
             raise HookVizError(say("count={count} is not a whole number above 0.", count=count))
-        found = {}
+        neighbours = {}
         for place, (name, row) in enumerate(zip(self.names, self._rows(), strict=True)):
             order = np.argsort(-row, kind="stable")
             best = order[order != place][:count]
-            found[name] = tuple((self.names[other], float(row[other])) for other in best)
-        return found
+            neighbours[name] = tuple((self.names[other], float(row[other])) for other in best)
+        return neighbours
 
     def _rows(self) -> Iterator[NDArray[np.float64]]:
-        """`similarity` row by row: all of it takes gigabytes where there are 10,000 images."""
+        """Yield `similarity` row by row: the whole takes gigabytes for 10,000 images."""
         unit = unit_vectors(self.vectors)
         for start in range(0, len(unit), _ROWS):
             yield from np.clip(unit[start : start + _ROWS] @ unit.T, -1, 1)
 
     def npz(self) -> bytes:
-        """An NPZ file with ``names`` and ``vectors``, and with where they come from.
+        """Return an NPZ file with ``names`` and ``vectors``, and with where they come from.
 
         ``numpy.load`` reads it; ``layer``, ``model``, ``weights``, ``digest`` and ``pool`` are
         texts.
@@ -138,7 +138,7 @@ class Features:
         return buffer.getvalue()
 
     def parquet(self, folder: str | os.PathLike[str] | None = None) -> bytes:
-        """A Parquet file with a row per image: ``name``, ``path``, ``vector`` of D float32 numbers.
+        """Return a Parquet file with a row per image: ``name``, ``path``, ``vector`` (D × float32).
 
         ``path`` leads to the image from `folder`, the one that the file is going to lie in; it is
         empty for what lies elsewhere, or was no file. The model, its weights and everything that
@@ -163,9 +163,9 @@ class Features:
 
         >>> import tempfile
         >>> model = hookviz.load_model("shapesnet")
-        >>> found = hookviz.extract_features(model, ["assets/samples/dots.jpg"])
+        >>> features = hookviz.extract_features(model, ["assets/samples/dots.jpg"])
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     found.save(f"{folder}/index.parquet")
+        ...     features.save(f"{folder}/index.parquet")
         ...     hookviz.FeatureIndex.load(f"{folder}/index.parquet").features.names
         ('dots.jpg',)
         """
@@ -188,7 +188,7 @@ class Features:
 
 
 def check_suffix(path: Path) -> str:
-    """What a file of vectors ends in, in small letters.
+    """Return what a file of vectors ends in, in small letters; refuse any other ending.
 
     Raises:
         SettingError: neither ``.npz`` nor ``.parquet``.
@@ -206,7 +206,7 @@ def check_suffix(path: Path) -> str:
 
 
 def check_finite(names: Sequence[str], vectors: NDArray[np.float32]) -> None:
-    """Nothing, where every number is finite.
+    """Refuse vectors with numbers that are not finite.
 
     Raises:
         HookVizError: some are not; it names the first of those images.
@@ -236,7 +236,7 @@ def unit_vectors(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 
 
 def _from(folder: str | os.PathLike[str] | None, file: str) -> str:
-    """The way to a file from a folder that it is in, with ``/``; empty for any other."""
+    """Return the path to a file from a folder that it is in, with ``/``; empty for any other."""
     if folder is None or not file:
         return ""
     real, top = Path(file).resolve(), Path(folder).resolve()

@@ -1,4 +1,4 @@
-"""What a layer makes of each image as one vector, to tell how alike images are to the network."""
+"""Compute one vector per image from a layer, to tell how alike images are to the network."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def features(
     progress: Progress = ignore,
     engine: str | Engine = "local",
 ) -> Features:
-    """One vector per image from a layer's output, of its first call.
+    """Compute one vector per image from a layer's output, of its first call.
 
     The passes end at the layer. An image that can't be read, or that the network can't take, is
     left out and told in `Features.failed`; the others go on.
@@ -79,22 +79,22 @@ def features(
     first = _layer_of_first(model, listed, layer, size, whole=whole)
     needs = needs_of([model], listed.values())
     work = VectorWork(model, first, pool, size, whole=whole, needs=needs)
-    found: dict[str, NDArray[np.float32]] = {}
+    vectors: dict[str, NDArray[np.float32]] = {}
     failed: dict[str, HookVizError] = {}
 
     def tell(done: float, _left_out: int) -> None:
         progress(min(1.0, done / len(listed)))
 
-    for vectors in engine_of(engine)(work, image_shards(listed, _SHARD), tell):
-        for name, made_of in vectors.items():
+    for outcomes in engine_of(engine)(work, image_shards(listed, _SHARD), tell):
+        for name, outcome in outcomes.items():
             try:
-                if isinstance(made_of, HookVizError):
-                    raise made_of
-                _check_length(made_of, found, pool)
-                found[name] = made_of
+                if isinstance(outcome, HookVizError):
+                    raise outcome
+                _check_length(outcome, vectors, pool)
+                vectors[name] = outcome
             except HookVizError as error:
                 failed[name] = error
-    if not found:
+    if not vectors:
         name, reason = next(iter(failed.items()))
         if len(failed) == 1:
             raise reason
@@ -104,7 +104,7 @@ def features(
     # A network may have refused the first image at first, and given features of it all the same.
     last = work.layer or _layer_of_first(model, listed, layer, size, whole=whole)
     assert last is not None
-    stacked = np.stack(list(found.values()))
+    stacked = np.stack(list(vectors.values()))
     stacked.setflags(write=False)
     return Features(
         model=model.name,
@@ -112,19 +112,19 @@ def features(
         digest=model.digest,
         layer=last,
         pool=pool,
-        names=tuple(found),
+        names=tuple(vectors),
         vectors=stacked,
         failed={name: str(error) for name, error in failed.items()},
         size=size,
         whole=whole,
         preprocess=steps(model),
-        files=tuple(_file(listed[name]) for name in found),
+        files=tuple(_file(listed[name]) for name in vectors),
     )
 
 
 @dataclass(frozen=True)
 class VectorWork:
-    """Makes a vector of each image of a shard, or says why there is none.
+    """Worker that makes a vector of each image of a shard, or says why there is none.
 
     Attributes:
         model: from `load_model` or `wrap`.
@@ -143,33 +143,33 @@ class VectorWork:
     needs: Needs = field(default_factory=Needs)
 
     def names(self, shard: ImageShard) -> tuple[str, ...]:
-        """What the images of a shard are called."""
+        """Return the names of a shard's images."""
         return shard.names
 
     def __call__(
         self, shard: ImageShard, report: ReportImages
     ) -> dict[str, NDArray[np.float32] | HookVizError]:
-        """The vector of each image, by its name."""
+        """Return the vector of each image, or why there is none, by its name."""
         count, left_out = len(shard.names), 0
         reporter = ProgressReporter(lambda share: report(count * share, left_out), count)
-        found: dict[str, NDArray[np.float32] | HookVizError] = {}
+        outcomes: dict[str, NDArray[np.float32] | HookVizError] = {}
         for name, image in zip(shard.names, shard.images, strict=True):
             try:
-                found[name] = self._vector(image, reporter)
+                outcomes[name] = self._vector(image, reporter)
             except HookVizError as error:
                 if reporter.was_ended_by(error):
                     raise
-                found[name] = error
+                outcomes[name] = error
                 left_out += 1
             reporter.step()
-        return found
+        return outcomes
 
     def _vector(self, image: Any, reporter: ProgressReporter) -> NDArray[np.float32]:
-        made = inputs.prepare(self.model, image, size=self.size, whole=self.whole)
-        shape = made.tensor.shape
+        model_input = inputs.prepare(self.model, image, size=self.size, whole=self.whole)
+        shape = model_input.tensor.shape
         layer = self.layer or _last_conv(self.model, tuple(shape[1:]))
         captured = capturing.capture(
-            self.model, made, layer, logits=False, progress=reporter.within
+            self.model, model_input, layer, logits=False, progress=reporter.within
         )
         module = self.model.network.get_submodule(layer)
         return vector(captured.calls(layer)[0], module, shape[-2] / shape[-1], self.pool)
@@ -178,25 +178,27 @@ class VectorWork:
 def _layer_of_first(
     model: Model, images: Mapping[str, Any], layer: str | None, size: int | None, *, whole: bool
 ) -> str | None:
-    """The layer, or the last conv layer as the first image that can be read shows it."""
+    """Return the layer, or the last conv layer that the first readable image shows."""
     for image in images.values() if layer is None else ():
         try:
-            made = inputs.prepare(model, image, size=size, whole=whole)
-            return _last_conv(model, tuple(made.tensor.shape[1:]))
+            model_input = inputs.prepare(model, image, size=size, whole=whole)
+            return _last_conv(model, tuple(model_input.tensor.shape[1:]))
         except HookVizError:  # it is told in its turn
             continue
     return layer
 
 
 def steps(model: Model) -> str:
-    """How the model's inputs are made of images, as JSON; empty for a function of one's own."""
-    made = model.preprocess
-    return json.dumps(asdict(made), sort_keys=True) if isinstance(made, Preprocess) else ""
+    """Return how the model's inputs are made of images, as JSON; empty for a custom function."""
+    preprocess = model.preprocess
+    return (
+        json.dumps(asdict(preprocess), sort_keys=True) if isinstance(preprocess, Preprocess) else ""
+    )
 
 
 def named(images: Iterable[Any]) -> dict[str, Any]:
-    """The images by their names: of files, or ``"image 3"``; a name's second use gets a number."""
-    found: dict[str, Any] = {}
+    """Name the images: by their files, or ``"image 3"``; a name's second use gets a number."""
+    by_name: dict[str, Any] = {}
     if isinstance(
         images, str | bytes | os.PathLike | Image.Image | InputImage | ModelInput | ImageUrl
     ):
@@ -212,11 +214,11 @@ def named(images: Iterable[Any]) -> dict[str, Any]:
     uses: Counter[str] = Counter()
     for place, image in enumerate(images, start=1):
         plain = name = _name(image) or say("image {index}", index=place)
-        while name in found:  # from the last number on: 100,000 can have one name
+        while name in by_name:  # from the last number on: 100,000 can have one name
             uses[plain] += 1
             name = f"{plain} ({uses[plain] + 1})"
-        found[name] = image
-    return found
+        by_name[name] = image
+    return by_name
 
 
 def _name(image: Any) -> str:
@@ -236,8 +238,8 @@ def _file(image: Any) -> str:
 
 
 def _last_conv(model: Model, shape: tuple[int, ...]) -> str:
-    found = layer_trace(model, shape)
-    layers = found.convs or found.layers
+    trace = layer_trace(model, shape)
+    layers = trace.convs or trace.layers
     if not layers:
         raise HookVizError(
             say("{model} has no layer whose output could be a vector.", model=model.title)
@@ -248,7 +250,7 @@ def _last_conv(model: Model, shape: tuple[int, ...]) -> str:
 def vector(
     activation: Activation, module: nn.Module, ratio: float, pool: str = "mean"
 ) -> NDArray[np.float32]:
-    """The values as one vector, ``(D,)``: of ``(C, …)``, or ``(…, C)`` where channels are last.
+    """Return the values as one vector, ``(D,)``: of ``(C, …)``, or ``(…, C)`` channels last.
 
     Args:
         activation: what the layer put out.
@@ -277,10 +279,10 @@ def channel_means(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _check_length(
-    vector: NDArray[np.float32], found: Mapping[str, NDArray[np.float32]], pool: str
+    vector: NDArray[np.float32], vectors: Mapping[str, NDArray[np.float32]], pool: str
 ) -> None:
     """Refuse a vector of another length than those before."""
-    expected = next(iter(found.values()), vector)
+    expected = next(iter(vectors.values()), vector)
     if len(vector) != len(expected):
         hint = say('pool="mean" takes inputs of any size.') if pool == "flat" else ""
         raise HookVizError(

@@ -1,4 +1,4 @@
-"""Images by name in shards, for work that takes one image after another."""
+"""Divide images into shards, for work that takes one image after another."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _MOST_FOLDERS = 64  # of which one file each is looked for where the work is don
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ImageShard:
-    """Images that stand one after another among all.
+    """Images that stand one after another among all, with their names.
 
     Attributes:
         names: what they are called.
@@ -29,7 +29,7 @@ class ImageShard:
 
 
 def image_shards(images: Mapping[str, Any], size: int) -> Iterator[ImageShard]:
-    """The images by name in shards of `size`, in their order."""
+    """Divide the images, by name, into shards of `size`, in their order."""
     rest = iter(images.items())
     while some := tuple(islice(rest, size)):
         names, each = zip(*some, strict=True)
@@ -37,7 +37,7 @@ def image_shards(images: Mapping[str, Any], size: int) -> Iterator[ImageShard]:
 
 
 def needs_of(models: Sequence[Model], images: Iterable[Any]) -> Needs:
-    """What a process needs that takes `images` through `models`.
+    """Return what a process needs that takes `images` through `models`.
 
     It has to see a file of each folder that is seen here, of the first folders: an empty folder is
     what a disk that is not mounted looks like.

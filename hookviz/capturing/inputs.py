@@ -1,4 +1,4 @@
-"""What is given to look at, made into the input that a model takes."""
+"""Turn an image, a tensor or a prepared input into the input that a model takes."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _FORMS = {2: "C, L", 4: "C, D, H, W"}  # of sound and of volumes, by their dimen
 def prepare(
     model: Model, image: Any, *, size: int | None = None, whole: bool = False
 ) -> ModelInput:
-    """The input that `capture` gives the network for `image`.
+    """Return the input that `capture` gives the network for `image`.
 
     Args:
         model: whose preprocessing is used.

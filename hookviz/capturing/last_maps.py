@@ -1,17 +1,16 @@
-"""Which module puts out a network's last maps: those that its scores are read off."""
+"""Find the module that puts out a network's last maps: those that the scores are read off."""
 
 from collections.abc import Container
 
 from hookviz.capturing.layer_trace import LayerTrace
-from hookviz.language.saying import mark
 from hookviz.types import Address
 
-IDLE = (mark("Dropout"), "Dropout2d", mark("Identity"))
+IDLE = ("Dropout", "Dropout2d", "Identity")
 """Kinds of layers that pass on what they are given, outside of training."""
 
 
 def last_maps(trace: LayerTrace, among: Container[str]) -> str | None:
-    """The module whose maps of several cells a pass has last, before the classes' own maps.
+    """Return the module that puts out the last maps of several cells, before the classes' own.
 
     What a network computes between modules, such as the sum with a shortcut or several maps put
     together, shows in what a block puts out: there it is the block, of a ResNet ``layer4.1`` and of
@@ -52,7 +51,7 @@ def last_maps(trace: LayerTrace, among: Container[str]) -> str | None:
 
 
 def _turn_of_classes(trace: LayerTrace) -> int:
-    """At which turn the maps of the classes themselves return; past all where there are none."""
+    """Return at which turn the classes' own maps return; past all where there are none."""
     if len(trace.hidden) == len(trace.layers):
         return len(trace.sequence)
     return trace.turns[trace.layers[len(trace.hidden)].name, 0]

@@ -1,11 +1,8 @@
-"""What one forward pass of a network runs: its layers in order of execution, with their shapes.
-
-Over 300 lines: the pass that is looked at and all that is remembered of it.
-"""
+"""Trace which layers a forward pass runs: in order of execution, with their shapes."""
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,12 +15,11 @@ from torch.utils.weak import WeakIdKeyDictionary
 from hookviz.capturing import layers
 from hookviz.capturing.layouts import Layouts
 from hookviz.capturing.returned_call import Outputs, ReturnedCall, check_same_way, returned_call
-from hookviz.errors import ModelError, one_of
+from hookviz.errors import ModelError
 from hookviz.hooking import hooks, purity
 from hookviz.hooking.default_device import numbers
-from hookviz.hooking.forward_pass import forward_pass, own_shape, pass_without_data, private_replica
+from hookviz.hooking.forward_pass import forward_pass, pass_without_data, private_replica
 from hookviz.hooking.torch_functions import not_followed
-from hookviz.language.saying import say
 from hookviz.types import Address, LayerInfo, Model, ModelInput
 
 _MOST_TRACES = 8  # input shapes, and inputs, per network that are remembered
@@ -31,7 +27,7 @@ _MOST_TRACES = 8  # input shapes, and inputs, per network that are remembered
 
 @dataclass(frozen=True, eq=False)
 class LayerTrace:
-    """One network at one input shape.
+    """Layers that a network runs at one input shape, in order of execution, with their shapes.
 
     Attributes:
         calls: how often each module runs, containers included, by name in order of first return.
@@ -73,7 +69,7 @@ class LayerTrace:
 
     @cached_property
     def hidden(self) -> tuple[LayerInfo, ...]:
-        """The layers before the first one whose channels are the classes themselves.
+        """Layers before the first one whose channels are the classes themselves.
 
         Such a layer is a convolution with a channel per class, and nothing that has weights or
         another number of channels runs after it: the scores are its maps, pooled.
@@ -87,7 +83,7 @@ class LayerTrace:
 
     @cached_property
     def turns(self) -> Mapping[tuple[str, int], int]:
-        """When each call returned, by layer and call: 0 for the first; in this order."""
+        """Turn at which each call returned, by layer and call: 0 for the first; in this order."""
         counts: Counter[str] = Counter()
         turns = {}
         for turn, name in enumerate(self.sequence):
@@ -96,45 +92,12 @@ class LayerTrace:
         return turns
 
 
-KINDS = ("conv", "maps", "all")
-"""What `list_layers` can list."""
-
 _traces: MutableMapping[nn.Module, dict[tuple[int, ...] | str, LayerTrace]] = WeakIdKeyDictionary()
 _lock = threading.Lock()
 
 
-def list_layers(
-    model: Model, *, kind: str = "conv", input_shape: Sequence[int] | None = None
-) -> tuple[LayerInfo, ...]:
-    """The layers that one forward pass runs, in order of execution, with their shapes.
-
-    Args:
-        model: from `load_model` or `wrap`.
-        kind: ``"conv"`` for convolution layers, ``"all"`` for every layer without parts, ``"maps"``
-            for whatever puts out maps, ``(C, H, W)``: layers, and blocks of them, such as
-            ``layer1``, which stand before their parts and count all their parameters.
-        input_shape: ``(C, H, W)`` of the input; the model's own input shape by default.
-
-    Raises:
-        ModelError: the network can't take an input of that shape.
-        SettingError: `kind` is none of the three.
-
-    >>> model = hookviz.load_model("shapesnet")
-    >>> layer = hookviz.list_layers(model)[0]
-    >>> layer.name, layer.input_shape, layer.output_shape  # (C, H, W) each
-    ('stem.first.conv', (3, 128, 128), (32, 64, 64))
-    >>> len(hookviz.list_layers(model)), len(hookviz.list_layers(model, kind="all"))
-    (10, 30)
-    >>> [layer.name for layer in hookviz.list_layers(model, kind="maps")][:3]
-    ['stem', 'stem.first', 'stem.first.conv']
-    """
-    one_of(say("kind of layers"), kind, KINDS)
-    found = layer_trace(model, tuple(input_shape or own_shape(model)))
-    return {"conv": found.convs, "maps": found.maps, "all": found.layers}[kind]
-
-
 def layer_trace(model: Model, shape: tuple[int, ...]) -> LayerTrace:
-    """What a pass over an input of `shape`, ``(C, H, W)``, runs; remembered per network.
+    """Trace a pass over an input of `shape`, ``(C, H, W)``; remembered per network.
 
     The pass is made without data, on torch's meta device, which takes milliseconds for the
     largest model. A person's own code, and a network whose path depends on values, is run on zeros
@@ -154,7 +117,7 @@ def layer_trace(model: Model, shape: tuple[int, ...]) -> LayerTrace:
 
 
 def steps_after(trace: LayerTrace, layer: str) -> tuple[Address, ...]:
-    """The calls of other layers between a conv layer's first call and the next conv layer's.
+    """Return the calls of layers between a conv layer's first call and the next conv layer's.
 
     Those that put out maps, ``(C, H, W)``, of as many channels: batch norm, activation, pooling,
     dropout, as the pass runs them. What a network computes between modules, such as the sum with a
@@ -178,7 +141,7 @@ def steps_after(trace: LayerTrace, layer: str) -> tuple[Address, ...]:
 
 
 def input_trace(model: Model, model_input: ModelInput) -> LayerTrace:
-    """What a pass over this very input runs.
+    """Trace a pass over this very input.
 
     It is `layer_trace` of the input's shape, but for a network whose path may depend on
     values: that is run once on the input itself.
@@ -212,7 +175,7 @@ def _remember(
 
 
 def _pass_in_general(network: nn.Module, images: Tensor) -> LayerTrace:
-    """A pass over an input without an image in it, and whether any image will take its way."""
+    """Trace a pass without an image, and tell whether every image runs the same layers."""
     watched = purity.Purity(network)
     if images.is_meta:
         with watched:

@@ -1,4 +1,4 @@
-"""A model's layers as plain data, never the modules themselves."""
+"""Describe a model's layers as plain data, never the modules themselves."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -15,14 +15,14 @@ from hookviz.types import LayerInfo
 
 
 def conv_names(network: nn.Module) -> frozenset[str]:
-    """Names of every convolution layer, transposed ones included."""
+    """Return the names of every convolution layer, transposed ones included."""
     return frozenset(
         name for name, module in network.named_modules() if isinstance(module, _ConvNd)
     )
 
 
 def leaf_names(network: nn.Module) -> frozenset[str]:
-    """Names of the modules that a person would call layers.
+    """Return the names of the modules that a person would call layers.
 
     Modules without modules inside, modules that hold weights of their own beside others (as a batch
     norm with its activation inside), and convolutions. What lies inside a convolution or a
@@ -38,7 +38,7 @@ def leaf_names(network: nn.Module) -> frozenset[str]:
 
 
 def names_outside_of_layers(network: nn.Module) -> frozenset[str]:
-    """Names of layers and of blocks of them, not of what lies inside a convolution and its like."""
+    """Return names of layers and blocks, not of what lies inside a convolution and its like."""
     modules = {name: module for name, module in network.named_modules() if name}
     whole = {name for name, module in modules.items() if _is_whole(module)}
     return frozenset(
@@ -58,7 +58,7 @@ def _holds_numbers(module: nn.Module) -> bool:
 
 
 def parameter_counts(network: nn.Module, listed: Collection[str]) -> Counter[str]:
-    """How many numbers each listed layer learned: its own, and those of parts that are not listed.
+    """Count the parameters of each listed layer: its own, and those of parts not listed.
 
     Numbers outside of all listed layers are counted under ``""``. A tensor that two layers share
     counts for both.
@@ -72,12 +72,12 @@ def parameter_counts(network: nn.Module, listed: Collection[str]) -> Counter[str
 
 
 def parameters_inside(module: nn.Module) -> int:
-    """How many numbers a layer or a block learned, all parts of it together, each tensor once."""
+    """Count the parameters of a layer or a block with all its parts, each tensor once."""
     return sum(parameter.numel() for parameter in module.parameters())
 
 
 def channels_last(shape: tuple[int, ...], module: nn.Module, ratio: float) -> bool:
-    """Whether the last dimension is the channels, as linear layers and transformers have it.
+    """Return whether the last dimension is the channels, as linear layers have it.
 
     Where the layer doesn't tell, the two dimensions whose proportion is nearer to `ratio`, the
     input's height / width, are taken to be the rows and columns.
@@ -100,7 +100,7 @@ CHANNELS_FIRST = (
 
 
 def computes_along_the_last(module: nn.Module) -> bool:
-    """Whether it is a linear layer or a layer norm of one dimension, which is the channels then."""
+    """Return whether it is a linear layer or a layer norm over the last dimension alone."""
     if isinstance(module, nn.LayerNorm) and len(module.normalized_shape) > 1:
         return False
     forward = getattr(type(module), "forward", None)  # which the class of a script has not
@@ -108,7 +108,7 @@ def computes_along_the_last(module: nn.Module) -> bool:
 
 
 def in_order_of_beginning(returned: Iterable[str]) -> Mapping[str, int]:
-    """When each module begins among all, from their names in order of return: blocks first.
+    """Order modules as they begin, from their names in order of return: blocks first.
 
     A block begins with the first of its parts that does.
     """
@@ -128,7 +128,7 @@ def describe(
     output_shape: tuple[int, ...],
     parameters: int,
 ) -> LayerInfo:
-    """One layer as plain data; the shapes are those of its first call, without the batch."""
+    """Describe one layer as plain data, by the shapes of its first call without the batch."""
     info = LayerInfo(
         name=name,
         kind=type(module).__name__,
@@ -153,24 +153,24 @@ def describe(
 
 
 def numbered(listed: Iterable[LayerInfo], calls: Mapping[str, int]) -> tuple[LayerInfo, ...]:
-    """The layers with their index in this list, their number of calls, and their stage.
+    """Number the layers in this list, and add their number of calls and their stage.
 
     A stage is the part of the network that a person would name: the first part of the dotted
     name, and the second too where one container, such as ``features``, holds more than half of
     the network and would say nothing.
     """
-    every = tuple(listed)
-    sizes = Counter(map(_first, every))
+    layers = tuple(listed)
+    sizes = Counter(map(_first, layers))
     return tuple(
         replace(
             layer,
             index=index,
             calls=calls[layer.name],
             stage=".".join(
-                layer.name.split(".")[: 2 if sizes[_first(layer)] > len(every) / 2 else 1]
+                layer.name.split(".")[: 2 if sizes[_first(layer)] > len(layers) / 2 else 1]
             ),
         )
-        for index, layer in enumerate(every)
+        for index, layer in enumerate(layers)
     )
 
 

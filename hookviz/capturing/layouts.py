@@ -1,4 +1,4 @@
-"""How the tensors of a pass lie: whether with a batch, and with the channels first or last.
+"""Follow how the tensors of a pass lie: with or without a batch, channels first or last.
 
 Told by the layers that take them one way by definition, and followed through those that keep it, as
 an activation does and a dropout.
@@ -20,7 +20,7 @@ _POOLING = (
 
 
 class Layout(NamedTuple):
-    """How one tensor lies.
+    """How one tensor lies: whether with a batch, and where its channels are.
 
     Attributes:
         batch: whether its first dimension is the batch; there is none otherwise.
@@ -32,14 +32,14 @@ class Layout(NamedTuple):
 
 
 class Layouts:
-    """The layouts of a pass's tensors, as far as its layers tell them."""
+    """Layouts of a pass's tensors, as far as its layers tell them."""
 
     def __init__(self) -> None:
         self._known = TensorMarks[Layout]()
         self._newest: dict[tuple[int, ...], Layout] = {}  # of tensors of this shape
 
     def of(self, tensor: Tensor) -> Layout | None:
-        """What is known of a tensor; None where nothing is.
+        """Return what is known of a tensor; None where nothing is.
 
         One that no call has put out, such as the sum with a shortcut, lies as the newest of its
         shape does, unless all its sides are alike.
@@ -50,33 +50,35 @@ class Layouts:
         return known
 
     def take(self, tensor: Tensor, layout: Layout) -> None:
-        """Know a tensor's layout from here on."""
+        """Remember a tensor's layout."""
         self._known[tensor] = layout
         self._newest[tuple(tensor.shape)] = layout
 
-    def follow(self, module: nn.Module, taken: Tensor | None, given: Tensor) -> Layout | None:
-        """Take in a call: what it was given first, and one tensor that it put out."""
-        before = None if taken is None else self.of(taken)
-        layout = _by_definition(module, given, before)
+    def follow(
+        self, module: nn.Module, tensor_in: Tensor | None, tensor_out: Tensor
+    ) -> Layout | None:
+        """Derive the layout of a call's output from what it was given first."""
+        before = None if tensor_in is None else self.of(tensor_in)
+        layout = _by_definition(module, tensor_out, before)
         if layout is None:
-            layout = self._known.get(given)  # a block returns what a layer in it did
-        if layout is None and before is not None and taken is not None:
-            layout = _kept(module, taken, given, before)
+            layout = self._known.get(tensor_out)  # a block returns what a layer in it did
+        if layout is None and before is not None and tensor_in is not None:
+            layout = _kept(module, tensor_in, tensor_out, before)
         if layout is None:
-            layout = self.of(given)
+            layout = self.of(tensor_out)
         if layout is not None:
-            self.take(given, layout)
+            self.take(tensor_out, layout)
         return layout
 
 
 def is_unbatched(tensor: Tensor, module: nn.Module) -> bool:
-    """Whether a convolution or a pooling takes or gives this tensor as one without a batch."""
+    """Return whether a convolution or pooling takes or gives this tensor without a batch."""
     dimensions = _dimensions(module)
     return bool(dimensions) and tensor.ndim == dimensions + 1
 
 
 def _dimensions(module: nn.Module) -> int:
-    """Over how many dimensions a convolution or a pooling goes, 2 for images; 0 for others."""
+    """Return the dimensions that a convolution or pooling works over, 2 for images, else 0."""
     if isinstance(module, _ConvNd):
         return len(module.kernel_size)
     if not isinstance(module, _POOLING):
@@ -86,9 +88,9 @@ def _dimensions(module: nn.Module) -> int:
     return int(sign) if sign.isdigit() else 0
 
 
-def _by_definition(module: nn.Module, given: Tensor, before: Layout | None) -> Layout | None:
+def _by_definition(module: nn.Module, tensor_out: Tensor, before: Layout | None) -> Layout | None:
     if _dimensions(module):
-        return Layout(not is_unbatched(given, module), last=False)
+        return Layout(not is_unbatched(tensor_out, module), last=False)
     batch = before is None or before.batch
     if isinstance(module, layers.CHANNELS_FIRST):
         return Layout(batch, last=False)
@@ -97,30 +99,34 @@ def _by_definition(module: nn.Module, given: Tensor, before: Layout | None) -> L
     return None
 
 
-def _kept(module: nn.Module, taken: Tensor, given: Tensor, before: Layout) -> Layout | None:
-    """The layout behind a module that is no layer with a layout of its own."""
-    if taken.ndim < int(before.batch) + 1:
+def _kept(
+    module: nn.Module, tensor_in: Tensor, tensor_out: Tensor, before: Layout
+) -> Layout | None:
+    """Return the layout behind a module that is no layer with a layout of its own."""
+    if tensor_in.ndim < int(before.batch) + 1:
         return None
     kind = type(module)
     if kind.__name__ == "Permute" and kind.__module__ == "torchvision.ops.misc":
         order: Any = module.dims
-        channels = taken.ndim - 1 if before.last else int(before.batch)
-        place = [each % taken.ndim for each in order].index(channels)
-        if place in (int(before.batch), taken.ndim - 1):
-            return before._replace(last=place == taken.ndim - 1)
+        channels = tensor_in.ndim - 1 if before.last else int(before.batch)
+        place = [each % tensor_in.ndim for each in order].index(channels)
+        if place in (int(before.batch), tensor_in.ndim - 1):
+            return before._replace(last=place == tensor_in.ndim - 1)
         return None
-    if given.shape == taken.shape:
+    if tensor_out.shape == tensor_in.shape:
         return before
-    if given.numel() == taken.numel() and not any(True for _ in module.parameters()):
-        return _moved(taken, given, before)
+    if tensor_out.numel() == tensor_in.numel() and not any(True for _ in module.parameters()):
+        return _moved(tensor_in, tensor_out, before)
     return None
 
 
-def _moved(taken: Tensor, given: Tensor, before: Layout) -> Layout | None:
-    """The layout of the same numbers in another order, where the count of channels tells it."""
-    channels = taken.shape[-1 if before.last else int(before.batch)]
+def _moved(tensor_in: Tensor, tensor_out: Tensor, before: Layout) -> Layout | None:
+    """Return the layout of the same numbers in another order, where the channel count tells it."""
+    channels = tensor_in.shape[-1 if before.last else int(before.batch)]
     first = int(before.batch)
-    places = [place for place in range(first, given.ndim) if given.shape[place] == channels]
-    if len(places) == 1 and places[0] in (first, given.ndim - 1):
+    places = [
+        place for place in range(first, tensor_out.ndim) if tensor_out.shape[place] == channels
+    ]
+    if len(places) == 1 and places[0] in (first, tensor_out.ndim - 1):
         return before._replace(last=places[0] != first)
     return None

@@ -1,4 +1,4 @@
-"""Which layers put out ordinary tensors, that a pass can be changed at or gone back through."""
+"""Refuse layers whose outputs are no ordinary tensors, or have no values."""
 
 from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.errors import ModelError
@@ -7,7 +7,7 @@ from hookviz.types import Model
 
 
 def check_ordinary(model: Model, trace: LayerTrace, layer: str) -> None:
-    """Nothing, where what a layer puts out is an ordinary tensor.
+    """Refuse a layer that does not put out an ordinary tensor, which a pass can be changed at.
 
     Raises:
         ModelError: it is sparse, quantised, nested or under `torch.vmap`; a layer is named whose
@@ -31,7 +31,7 @@ def check_ordinary(model: Model, trace: LayerTrace, layer: str) -> None:
 
 
 def without_values(model: Model, layer: str | None) -> ModelError:
-    """The error for a layer that puts out a shape alone."""
+    """Return the error for a layer that puts out a shape alone."""
     return ModelError(
         say(
             "Layer {name!r} of {model} puts out a tensor on the meta device, which has a shape and "

@@ -1,4 +1,4 @@
-"""One pass that keeps what the wanted layers are given and put out."""
+"""Run one pass that records what the wanted layers are given and put out."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -18,8 +18,8 @@ from hookviz.types import Activation, Model, ModelInput, Progress
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Found:
-    """Every activation of each layer, and the class scores; None where there are none.
+class Recording:
+    """Recorded activations of each layer, and the class scores; None where there are none.
 
     With several images in the input, all of it has the batch as its first dimension.
     """
@@ -33,7 +33,7 @@ class Found:
 def wanted_layers(
     model: Model, seen: LayerTrace, layers: str | Iterable[str] | None
 ) -> tuple[str, ...]:
-    """The layers asked for, once each, in order of execution."""
+    """Return the layers asked for, once each, in order of execution."""
     if layers is None:
         return tuple(layer.name for layer in seen.convs)
     listed: Any = layers if isinstance(layers, Iterable) else [layers]
@@ -66,7 +66,7 @@ def wanted_layers(
 
 
 def in_order(seen: LayerTrace, activations: Iterable[Activation]) -> tuple[Activation, ...]:
-    """In the order in which the calls returned; calls that the trace did not see come last."""
+    """Sort activations by when their calls returned; calls that the trace did not see come last."""
     last = len(seen.turns)
     return tuple(
         sorted(
@@ -80,7 +80,7 @@ def in_order(seen: LayerTrace, activations: Iterable[Activation]) -> tuple[Activ
 
 def run(
     model: Model,
-    made: ModelInput,
+    model_input: ModelInput,
     seen: LayerTrace,
     names: tuple[str, ...],
     *,
@@ -89,12 +89,12 @@ def run(
     inputs: bool = False,
     whole: bool = False,
     needed: tuple[str, ...] | None = None,
-) -> Found:
-    """One forward pass, and a second one where the network overwrote what nobody expected.
+) -> Recording:
+    """Run one forward pass, and a second one where the network overwrote a recorded tensor.
 
     Args:
         model: whose network runs.
-        made: its input.
+        model_input: its input.
         seen: what a pass over it runs.
         names: the layers to record.
         stop_early: end the pass with the last of them.
@@ -112,11 +112,11 @@ def run(
     if not (seen.is_pure and purity.is_known_code(model.network)):
         copies = names  # version counters may miss a write
     watch = _Watch(seen, names, copies, stop_early, progress, inputs=inputs)
-    output = _forward(model, made, watch)
+    output = _forward(model, model_input, watch)
     spoiled = watch.recorder.overwritten_layers()
     if spoiled:
         watch = _Watch(seen, names, seen.overwritten | spoiled, stop_early, progress, inputs=inputs)
-        output = _forward(model, made, watch)
+        output = _forward(model, model_input, watch)
     by_layer: dict[str, tuple[Activation, ...]] = {}
     for record in watch.recorder.records:
         at = record.address
@@ -139,12 +139,12 @@ def run(
         return without_batch(values)
 
     taken = (Activation(record.address, given(record)) for record in watch.inputs.records)
-    scores = _as_scores(output, len(made.tensor))
-    return Found(by_layer, scores, output is not None, tuple(taken))
+    scores = _as_scores(output, len(model_input.tensor))
+    return Recording(by_layer, scores, output is not None, tuple(taken))
 
 
 def _nothing_to_look_at(model: Model, seen: LayerTrace, name: str, *, on_meta: bool) -> ModelError:
-    """The error for a layer without numbers; `on_meta`: it put out a shape without values."""
+    """Return the error for a layer without numbers; `on_meta`: it has a shape and no values."""
     if on_meta:
         return without_values(model, name)
     if name in seen.unlike:
@@ -163,7 +163,7 @@ def _nothing_to_look_at(model: Model, seen: LayerTrace, name: str, *, on_meta: b
 
 
 class _Watch:
-    """What one pass does at each call: record it, tell how far it is, end it when all is there."""
+    """Hooks of one pass that record each call, tell the progress, and end it when all is there."""
 
     def __init__(
         self,
@@ -186,15 +186,15 @@ class _Watch:
 
     @property
     def layers(self) -> frozenset[str]:
-        """The layers that need a hook."""
+        """Layers that need a hook."""
         return self._wanted | self._counted
 
     def take(self, call: hooks.Call) -> None:
-        """Keep what a layer is given, before it is."""
+        """Record what a layer is given, before it can write into it."""
         self.inputs.see(replace(call, output=call.inputs))
 
     def see(self, call: hooks.Call) -> None:
-        """Take in one call of a hooked layer."""
+        """Record one call of a hooked layer."""
         if call.layer in self._wanted:
             self.recorder.see(call)
             self._calls_to_come -= 1
@@ -204,23 +204,23 @@ class _Watch:
             raise hooks.StopForward
 
 
-def _forward(model: Model, made: ModelInput, watch: _Watch) -> Any:
-    """The network's output; None where the pass was ended after its last wanted layer."""
+def _forward(model: Model, model_input: ModelInput, watch: _Watch) -> Any:
+    """Return the network's output; None where the pass was ended after its last wanted layer."""
     with (
         private_replica(model) as replica,
         hooks.before(replica, watch.taking, watch.take),
         hooks.observe(replica, watch.layers, watch.see),
     ):
-        return forward_pass(model, replica, made.tensor, watch.reporter)
+        return forward_pass(model, replica, model_input.tensor, watch.reporter)
 
 
 def without_batch(values: Tensor) -> Tensor:
-    """The values without a batch dimension of 1."""
+    """Return the values without a batch dimension of 1."""
     return values[0] if values.ndim > 1 and values.shape[0] == 1 else values
 
 
 def _numbers(tensor: Tensor) -> Tensor:
-    """Float32 on the CPU in memory of its own size.
+    """Return a float32 copy on the CPU in memory of its own size.
 
     Complex numbers stay complex64: their real part alone would be another number.
     """

@@ -1,4 +1,4 @@
-"""What a pass over a network is remembered by: each call as it returned, without its tensors."""
+"""Remember each call of a pass as it returned: shapes and layouts, without the tensors."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -40,7 +40,7 @@ class ReturnedCall(NamedTuple):
 def returned_call(
     call: hooks.Call, module: nn.Module, images: Tensor, layouts: Layouts
 ) -> ReturnedCall:
-    """What is remembered of a call of `module` in a pass over `images`, ``(N, C, H, W)``.
+    """Describe a call of `module` in a pass over `images`, ``(N, C, H, W)``.
 
     Args:
         call: as a hook sees it.
@@ -81,7 +81,7 @@ def returned_call(
 
 
 def check_same_way(call: hooks.Call, module: nn.Module, images: Tensor) -> None:
-    """Nothing, where shapes alone tell what a pass with data runs.
+    """Refuse a network whose layers depend on the data: shapes alone can't tell what runs.
 
     Raises:
         ValueError: a transformer encoder with a padding mask makes other tensors on the way.
@@ -95,13 +95,13 @@ def check_same_way(call: hooks.Call, module: nn.Module, images: Tensor) -> None:
 
 
 def _shape_of_one(tensor: Tensor, module: nn.Module, layout: Layout | None) -> tuple[int, ...]:
-    """A tensor's shape without the batch, which a convolution may have been called without."""
+    """Return a tensor's shape without the batch, if it has one: convolutions work without."""
     has_batch = not is_unbatched(tensor, module) if layout is None else layout.batch
     return tuple(tensor.shape[1:] if has_batch else tensor.shape)
 
 
 def _are_maps(tensor: Tensor, module: nn.Module, images: Tensor, layout: Layout | None) -> bool:
-    """Whether what a module puts out is one image's channels, ``(C, H, W)``, to be drawn as maps.
+    """Return whether an output is one image's channels, ``(C, H, W)``, to be drawn as maps.
 
     Or has as many dimensions as the network's input: ``(C, L)`` of sound, ``(C, D, H, W)`` of a
     volume. What a convolution puts out always is.
@@ -122,7 +122,7 @@ def _channels_last(
     images: Tensor,
     layout: Layout | None,
 ) -> bool:
-    """Whether the last dimension is the channels; by its shape where no layer tells."""
+    """Return whether the last dimension is the channels; by its shape where no layer tells."""
     if layout is not None:
         return layout.last
     if images.ndim != 4 or tensor.shape[0] != 1 or not all(shape):
@@ -131,14 +131,14 @@ def _channels_last(
 
 
 class Outputs:
-    """What the calls of a pass return, in order; holds the newest one alone."""
+    """Outputs of a pass's calls, in order; holds the newest one alone."""
 
     def __init__(self) -> None:
         self._newest: Tensor | None = None
         self._version: int | None = None
 
     def passes_on(self, output: Any) -> bool:
-        """Whether a call returned the tensor that the one before it did, with the same values.
+        """Return whether a call returned the tensor that the one before it did, unchanged.
 
         Of a tensor made in inference mode nobody can tell, since it counts no writes: False.
         """

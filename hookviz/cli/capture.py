@@ -11,7 +11,7 @@ import numpy as np
 
 from hookviz.capturing import export
 from hookviz.capturing.batch import capture_batch
-from hookviz.capturing.each import capture_each
+from hookviz.capturing.capture_each import capture_each
 from hookviz.capturing.inputs import prepare
 from hookviz.cli.input_files import ImageFile, Row, destinations, each, existing, expand
 from hookviz.cli.messages import MISTAKE

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hookviz.capturing.engine import capture
-from hookviz.capturing.layer_trace import list_layers
+from hookviz.capturing.list_layers import list_layers
 from hookviz.cli.options import input_options, load_both, model_options, other_model_options
 from hookviz.cli.tables import echo_json, table
 from hookviz.comparing.captures import Comparison, LayerComparison

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from hookviz.capturing.engine import capture
-from hookviz.capturing.layer_trace import list_layers
+from hookviz.capturing.list_layers import list_layers
 from hookviz.cli.input_files import ImageFile, Row, destinations, each, existing, expand
 from hookviz.cli.messages import MISTAKE
 from hookviz.cli.options import input_options, load, model_options

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hookviz.capturing.layer_trace import KINDS, list_layers
+from hookviz.capturing.list_layers import KINDS, list_layers
 from hookviz.cli.options import load
 from hookviz.cli.tables import echo_json, table
 from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields

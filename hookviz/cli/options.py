@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from hookviz.capturing.layer_trace import KINDS, list_layers
+from hookviz.capturing.list_layers import KINDS, list_layers
 from hookviz.cli.progress import download_bar
 from hookviz.engines import choosing
 from hookviz.errors import SettingError

@@ -29,7 +29,7 @@ from hookviz.explaining.receptive_extent import (
 from hookviz.explaining.receptive_rules import extents_of_results, is_elementwise
 from hookviz.hooking import hooks
 from hookviz.hooking.copies import insides
-from hookviz.hooking.surroundings import referred_to
+from hookviz.hooking.global_state import referenced_globals
 from hookviz.hooking.torch_functions import (
     ACTIVATIONS,
     NORMS,
@@ -213,7 +213,7 @@ def _tensors_around(network: nn.Module) -> Iterator[Tensor]:
 
     Outside of the network only objects that its code refers to are searched.
     """
-    rest: list[Any] = [network, *referred_to(network)]
+    rest: list[Any] = [network, *referenced_globals(network)]
     seen: dict[int, Any] = {}
     while rest:
         obj = rest.pop()

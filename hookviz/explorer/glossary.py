@@ -3,6 +3,7 @@
 import re
 from functools import cache
 
+from hookviz.language import catalogs
 from hookviz.language.saying import mark, say
 from hookviz.language.speaking import current, speaking
 
@@ -87,8 +88,6 @@ _WRITTEN = {
 }
 """How a word is written on the page, where not as it stands: in each language a pattern."""
 
-_WITHOUT_SPACES = ("zh", "ja")
-
 
 def pieces(text: str) -> list[tuple[str, str]]:
     """Split `text` into (part, word): a word where it first stands, and ``""`` between.
@@ -124,7 +123,7 @@ def _patterns(language: str) -> tuple[list[str], re.Pattern[str]]:
         words = sorted(WORDS, key=lambda word: len(say(word)), reverse=True)
         groups = [f"({_written(word)})" for word in words]
     # Chinese has nothing between two words; what is Latin in it still ends where letters do.
-    edge = "[A-Za-z]" if language.partition("_")[0] in _WITHOUT_SPACES else r"\w"
+    edge = "[A-Za-z]" if catalogs.is_unspaced(language) else r"\w"
     either = "|".join(groups)
     return words, re.compile(rf"(?<!{edge})(?:{either})(?!{edge})", re.IGNORECASE)
 

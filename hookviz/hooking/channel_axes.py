@@ -1,4 +1,4 @@
-"""Which axis of what a layer puts out counts channels, as far as modules tell; else none."""
+"""Find which axis of a layer's output counts channels, as far as the modules of a pass tell."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +25,7 @@ _Place = tuple[int, int | None]
 
 
 class ChannelAxes:
-    """The axes of one pass, or of several; fed with every call of a layer, in order."""
+    """Channel axes of the tensors in one pass, or several; fed with every layer call in order."""
 
     def __init__(self) -> None:
         self._marks = TensorMarks[int]()
@@ -34,7 +34,7 @@ class ChannelAxes:
     def axis(
         self, module: nn.Module, call: hooks.Call, path: tuple[str, ...], output: Tensor
     ) -> int | None:
-        """The axis along which channels, or numbers of a vector, lie; None where none is known.
+        """Return the axis along which channels, or numbers of a vector, lie; None where unknown.
 
         By the module: convolutions, pools and norms have channels before rows and columns, linear
         layers, layer norms and recurrent layers last. An activation, or a container that passes on
@@ -49,13 +49,13 @@ class ChannelAxes:
         if axis is None:
             axis = self._marks.get(output)
         if axis is None and isinstance(module, Permute):
-            given = call.inputs[0] if call.inputs else None
-            before = self._marks.get(given) if isinstance(given, Tensor) else None
+            first_input = call.inputs[0] if call.inputs else None
+            before = self._marks.get(first_input) if isinstance(first_input, Tensor) else None
             axis = None if before is None else list(module.dims).index(before)
         if axis is None and isinstance(module, _PER_NUMBER):
-            given = call.inputs[0] if call.inputs else None
-            if isinstance(given, Tensor) and tuple(given.shape) == shape:
-                axis = self._marks.get(given)
+            first_input = call.inputs[0] if call.inputs else None
+            if isinstance(first_input, Tensor) and tuple(first_input.shape) == shape:
+                axis = self._marks.get(first_input)
         if axis is None and self._last is not None:
             last, at = self._last
             beside = shape[1:] if at else shape  # no code puts channels where images were
@@ -69,7 +69,7 @@ class ChannelAxes:
 
 
 def _own_axis(module: nn.Module, output: Tensor) -> int | None:
-    """Where the module itself puts its channels, if there are as many there as it says."""
+    """Return the axis where the module itself puts its channels, if it has as many as it says."""
     for kind, place in _PLACES.items():
         if isinstance(module, kind):
             axis, channels = place(module, output.ndim)
@@ -79,14 +79,14 @@ def _own_axis(module: nn.Module, output: Tensor) -> int | None:
 
 
 def _layer_norm(module: Any, ndim: int) -> _Place:
-    """Of a norm's own forward, not of a subclass that norms maps, and over one axis alone."""
+    """Return the channel axis of a `LayerNorm` over one axis; not of a subclass that norms maps."""
     usual = type(module).forward in (nn.LayerNorm.forward, nn.RMSNorm.forward)
     sizes = module.normalized_shape
     return (ndim - 1, sizes[0]) if usual and len(sizes) == 1 else (-1, None)
 
 
 def _of_maps(module: nn.Module, ndim: int) -> _Place:
-    """Before rows, columns and the like, as many as torch's own class says: ``MaxPool2d``."""
+    """Return the axis before the spatial ones, two of them for ``MaxPool2d``."""
     own = (kind for kind in type(module).__mro__ if kind.__module__.startswith("torch.nn.modules"))
     return ndim - 1 - int(next(own).__name__[-2]), None
 

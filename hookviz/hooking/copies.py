@@ -1,4 +1,4 @@
-"""Deep copies of networks that refer to nothing of the original.
+"""Copy networks deeply, so that nothing in the copy refers to the original.
 
 `copy.deepcopy` takes functions over as they are, so a lambda that a module keeps as an attribute
 goes on calling the original's layers and counting in the original's lists. Here functions are
@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary, WeakMethod, WeakSet, WeakValueDictionary,
 from torch import Tensor, nn
 
 from hookviz.hooking.module_copies import (
-    Bare,
+    EmptyCopy,
     copied_or_shared,
     is_copied_in_its_own_way,
     repair_graphs,
@@ -28,7 +28,7 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 def deep_copy(network: Network, memo: dict[int, Any] | None = None) -> Network:
-    """A copy of the network and of all that its attributes reach, the insides of functions too.
+    """Copy the network and all that its attributes reach, the insides of functions too.
 
     Args:
         network: what to copy.
@@ -45,11 +45,11 @@ def deep_copy(network: Network, memo: dict[int, Any] | None = None) -> Network:
 
 
 def _begin(network: nn.Module, memo: dict[int, Any]) -> list[Callable[[], None]]:
-    """What fills, after `copy.deepcopy`, what is put into `memo` since it would copy it wrongly."""
+    """Put into `memo` what `copy.deepcopy` would copy wrongly; return what fills it afterwards."""
     held = list(held_by(network, memo))
     referents = {id(each()) for value in held for each in _references(value)}
     late: list[Callable[[], None]] = [
-        Bare(module, memo).fill
+        EmptyCopy(module, memo).fill
         for module in network.modules()
         if id(module) not in memo and (is_copied_in_its_own_way(module) or id(module) in referents)
     ]
@@ -74,7 +74,7 @@ _WEAK = (WeakKeyDictionary, WeakValueDictionary, WeakSet)
 
 
 def _references(value: Any) -> Iterator[ref[Any]]:
-    """The weak references that are a value, or in it."""
+    """Yield the weak references that are a value, or in it."""
     if isinstance(value, ref):
         yield value
     elif isinstance(value, WeakKeyDictionary | WeakSet):
@@ -84,7 +84,7 @@ def _references(value: Any) -> Iterator[ref[Any]]:
 
 
 def _point(reference: ref[Any], memo: dict[int, Any]) -> None:
-    """Let the copy of a weak reference be one to the copy, which `memo` has already."""
+    """Make the copy of a weak reference refer to the copied object, which `memo` has already."""
     if isinstance(reference, WeakMethod):
         method = reference()
         if method is not None and id(method.__self__) in memo:
@@ -106,7 +106,7 @@ def _gather(copied: Any, weak: Any, memo: dict[int, Any]) -> None:
 
 
 def _forgetful(cached: Any, memo: dict[int, Any]) -> Callable[[], None]:
-    """Let an ``lru_cache`` be copied as one that remembers nothing yet; what to call at the end."""
+    """Let an ``lru_cache`` be copied as an empty one; return the function that undoes this."""
     inside: list[Any] = []
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -120,7 +120,7 @@ def _forgetful(cached: Any, memo: dict[int, Any]) -> Callable[[], None]:
 
 
 def unwrapped(value: Any) -> Any:
-    """The function that partial applications, methods and caches have inside; else the value."""
+    """Return the function inside partial applications, methods and caches; else the value."""
     while True:
         if isinstance(value, partial):
             value = value.func
@@ -133,18 +133,18 @@ def unwrapped(value: Any) -> Any:
 
 
 def names_in(code: CodeType) -> set[str]:
-    """Every name that some code refers to, inner functions included."""
+    """Return every name that some code refers to, inner functions included."""
     inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     return set(code.co_names).union(*map(names_in, inner))
 
 
 def tensors_held(network: nn.Module) -> Iterator[Tensor]:
-    """The tensors that the modules hold besides parameters, buffers and plain attributes."""
+    """Return the tensors in modules besides parameters, buffers and plain attributes."""
     return (value for value in held_by(network, {}) if isinstance(value, Tensor))
 
 
 def insides(function: FunctionType) -> tuple[Any, ...]:
-    """What a function carries with it: values that it closes over, defaults and attributes."""
+    """Return what a function carries: values that it closes over, defaults and attributes."""
     cells = [_content(cell) for cell in function.__closure__ or ()]
     named = (function.__kwdefaults__ or {}).values()
     return (*cells, *(function.__defaults__ or ()), *named, *vars(function).values())
@@ -168,7 +168,7 @@ _CONSTANT = (type(None), bool, int, float, complex, str, bytes, type)
 
 
 def held_by(network: nn.Module, memo: Mapping[int, Any]) -> Iterator[Any]:
-    """What the modules hold, in containers and inside of functions too; not what `memo` has."""
+    """Return what the modules hold, in containers and functions too; not what `memo` has."""
     seen = set(memo)
     waiting = [value for module in network.modules() for value in vars(module).values()]
     while waiting:
@@ -195,7 +195,7 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 def _without_insides(function: FunctionType) -> FunctionType:
-    """The same code with empty cells, to be filled when all that goes into them is copied."""
+    """Return the same code with empty cells, to be filled when their contents are copied."""
     cells = tuple(CellType() for _ in function.__closure__ or ())
     copied = FunctionType(
         function.__code__, function.__globals__, function.__name__, None, cells or None

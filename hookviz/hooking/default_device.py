@@ -1,4 +1,4 @@
-"""A default device that has numbers: what HookViz makes of its own is made there."""
+"""Keep HookViz's own tensors off the meta device where a person has made that the default."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 def with_numbers(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """The function in a block of its own, where tensors have numbers.
+    """Wrap a function so that the tensors that it creates have numbers.
 
     Under ``torch.device("meta")``, in which a person builds networks without memory, each new
     tensor is a shape alone; so would be the input of a network that has its numbers long since.
@@ -27,6 +27,6 @@ def with_numbers(function: Callable[Arguments, Result]) -> Callable[Arguments, R
 
 
 def numbers() -> AbstractContextManager[object]:
-    """Such a block; asking for the device takes some microseconds."""
+    """Return a block in which new tensors have numbers; it costs some microseconds."""
     is_meta = torch.get_default_device().type == "meta"
     return torch.device("cpu") if is_meta else nullcontext()

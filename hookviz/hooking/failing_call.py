@@ -1,4 +1,4 @@
-"""Where a pass fails: at which layer, with what it was given, and what ran before it."""
+"""Tell at which layer a pass fails, with which inputs, and what ran before it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _CLEAR = (RuntimeError, ValueError)  # errors whose words tell what is wrong wit
 
 @dataclass(frozen=True, slots=True)
 class FailingCall:
-    """The call in which a pass failed.
+    """Module call in which a pass failed; ``str()`` begins a sentence about it.
 
     Attributes:
         layer: the module's dotted path; empty where the network's own code failed, between layers.
@@ -39,7 +39,6 @@ class FailingCall:
     before: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Where it fails, as the beginning of a sentence."""
         given = " and ".join(times(shape) or say("one number") for shape in self.shapes) or say(
             "no tensor"
         )
@@ -70,7 +69,7 @@ class FailingCall:
 
 
 def failing_call(network: nn.Module, run: Callable[[], Any]) -> FailingCall | None:
-    """The innermost call of a module that was running when `run` failed.
+    """Return the innermost module call that was running when `run` failed.
 
     None where `run` doesn't fail, or fails outside of the network. What it raises is not raised
     here; a `BaseException` that is no `Exception` is.
@@ -113,7 +112,7 @@ def failing_call(network: nn.Module, run: Callable[[], Any]) -> FailingCall | No
 
 
 def expected(module: nn.Module) -> str:
-    """What a module of torch's takes, by its own numbers; empty for others.
+    """Return what a module of torch's takes, by its own numbers; empty for others.
 
     >>> expected(nn.Conv2d(3, 8, 5))
     '3 channels in N×C×H×W, of at least 5×5 with padding'
@@ -145,7 +144,7 @@ def _pool(module: Any) -> str:
 
 
 def _least(sizes: Sequence[int], dilations: Sequence[int]) -> str:
-    """What a window has to fit into."""
+    """Return the smallest size of maps that a window fits into, in words."""
     pairs = zip(sizes, dilations, strict=True)
     reach = [dilation * (size - 1) + 1 for size, dilation in pairs]
     return say("of at least {size} with padding", size=times(reach))
@@ -184,7 +183,7 @@ def _form(dims: int) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """An error's own words, in short; after its class where they alone say little: a key, a name.
+    """Return an error's own words in short, after its class where they alone say little.
 
     >>> first_line(KeyError("mask")), first_line(ValueError("there are no boxes"))
     ("KeyError: 'mask'", 'there are no boxes')

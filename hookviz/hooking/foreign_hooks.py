@@ -1,4 +1,4 @@
-"""Which hooks on a network are its own, and which somebody has put there to look at it.
+"""Tell a network's own hooks, such as weight norm's, from those put on it to look at it.
 
 A weight norm computes the weight in a hook: without it the network would compute something else.
 A person's own hook, or one of `hookviz.watch`, sees the passes of the module that it was put on; a
@@ -33,7 +33,7 @@ _adopted: MutableMapping[nn.Module, frozenset[Place]] = WeakIdKeyDictionary()
 
 
 def foreign_hooks(network: nn.Module) -> dict[Place, Any]:
-    """Every forward and backward hook that is not the network's own, by where it is.
+    """Return every forward and backward hook that is not the network's own, by its place.
 
     Its own are torch's (weight norm, spectral norm, pruning), methods of the network's modules and
     of what they hold, functions that were made inside of such a method or that reach what the
@@ -64,7 +64,7 @@ def adopt(network: nn.Module, places: Iterable[Place]) -> None:
 
 @contextmanager
 def adopted_for(network: nn.Module, places: Iterable[Place]) -> Iterator[None]:
-    """Count the hooks at these places among the network's own in the block: by copies too."""
+    """Count the hooks at these places among the network's own in the block, by copies too."""
     adopt(network, places)
     try:
         yield
@@ -73,7 +73,7 @@ def adopted_for(network: nn.Module, places: Iterable[Place]) -> Iterator[None]:
 
 
 def adopted(network: nn.Module) -> frozenset[Place]:
-    """Where the hooks are that were adopted."""
+    """Return the places of the hooks that were adopted."""
     return _adopted.get(network, frozenset())
 
 
@@ -91,7 +91,7 @@ def remove(network: nn.Module, places: Iterable[Place]) -> None:
 
 
 def _callables(hook: Any) -> Iterator[Any]:
-    """What a hook calls, partial applications and their arguments unpacked."""
+    """Yield what a hook calls, with partial applications and their arguments unpacked."""
     if isinstance(hook, partial):
         for part in (hook.func, *hook.args, *hook.keywords.values()):
             yield from _callables(part)
@@ -100,7 +100,7 @@ def _callables(hook: Any) -> Iterator[Any]:
 
 
 class _Own:
-    """What belongs to a network: its modules, what they hold, and what their classes define."""
+    """Objects and classes that belong to a network, by which its own hooks are recognised."""
 
     def __init__(self, network: nn.Module) -> None:
         modules = tuple(network.modules())
@@ -117,7 +117,7 @@ class _Own:
         )
 
     def has(self, part: Any) -> bool:
-        """Whether a part of a hook is the network's, or torch's."""
+        """Return whether a part of a hook is the network's, or torch's."""
         if id(part) in self._objects:
             return True
         if isinstance(part, MethodType):

@@ -1,4 +1,4 @@
-"""One pass of a network on a private replica: the run loop that every room above uses.
+"""Run one pass of a network on a private replica: the only place where networks are run.
 
 >>> with private_replica(model) as replica:  # doctest: +SKIP
 ...     with hooks.observe(replica, ["conv1"], see):
@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 class ProgressReporter:
-    """Tells the caller how far a run is, and knows what ended it: the caller, or the network.
+    """Progress of a run for its caller, who may end the run from there by raising.
 
     What the caller's progress callback raises is their own way of ending the run, and reaches them
     as it is. Everything else that a pass raises is the network's failure.
@@ -41,16 +41,16 @@ class ProgressReporter:
         self._ended_by: BaseException | None = None
 
     def step(self) -> None:
-        """One more step is done."""
+        """Report that one more step is done."""
         self._done += 1
         self.share(self._done / self._steps)
 
     def within(self, share: float) -> None:
-        """So much of the present step is done, 0…1."""
+        """Report which share of the present step is done, 0…1."""
         self.share((self._done + min(1.0, share)) / self._steps)
 
     def share(self, share: float) -> None:
-        """So much of the run is done, 0…1."""
+        """Report which share of the run is done, 0…1."""
         if self._progress is None:
             return
         try:
@@ -60,13 +60,13 @@ class ProgressReporter:
             raise
 
     def was_ended_by(self, error: BaseException) -> bool:
-        """Whether the caller ended the run, and `error` is how."""
+        """Return whether `error` is the caller's way of ending the run."""
         return error is self._ended_by
 
 
 @contextmanager
 def private_replica(model: Model) -> Iterator[nn.Module]:
-    """A replica of the model's network for the block, in which nothing records gradients.
+    """Lend a replica of the model's network for the block, without recording gradients.
 
     The caller's own `torch.inference_mode` is switched off for the block: hooks rely on version
     counters, which inference tensors lack.
@@ -83,7 +83,7 @@ def private_replica(model: Model) -> Iterator[nn.Module]:
 def forward_pass(
     model: Model, replica: nn.Module, images: Tensor, reporter: ProgressReporter | None = None
 ) -> Any:
-    """What the network puts out; None where a hook ended the pass by `hooks.StopForward`.
+    """Return the network's output; None where a hook ended the pass by `hooks.StopForward`.
 
     Args:
         model: whose network `replica` is a replica of.
@@ -114,7 +114,7 @@ def forward_pass(
 def backward_pass(
     model: Model, value: Tensor, tensors: Sequence[Tensor], reporter: ProgressReporter | None = None
 ) -> tuple[Tensor | None, ...]:
-    """∂value/∂tensor for each of the tensors, of its shape; None where `value` depends not on it.
+    """Return ∂value/∂tensor for each tensor, in its shape; None where `value` depends not on it.
 
     Nothing that is shared gets a gradient: `torch.autograd.grad` hands them out.
 
@@ -154,7 +154,7 @@ def _too_large(model: Model, shape: Sequence[int]) -> ModelError:
 def pass_without_data(
     model: Model, shape: Sequence[int], follow: Callable[[nn.Module, Tensor], Result]
 ) -> Result:
-    """What `follow` makes of a replica without data and an input of `shape`, ``(C, H, W)``.
+    """Return what `follow` makes of a meta replica and an input of `shape`, ``(C, H, W)``.
 
     On torch's meta device a pass takes milliseconds for the largest network. A person's own code
     is never run there: it may keep what it computed for later, or hand memory to C that isn't
@@ -183,7 +183,7 @@ def pass_without_data(
 
 
 def own_shape(model: Model) -> tuple[int, ...]:
-    """Of the model's own input, ``(C, H, W)``; ``(C, L)`` of sound, ``(C, D, H, W)`` of volumes."""
+    """Return the model's input shape, ``(C, H, W)``; ``(C, L)`` or ``(C, D, H, W)`` of others."""
     if model.input_shape:
         return model.input_shape
     if isinstance(model.preprocess, Preprocess):
@@ -194,7 +194,7 @@ def own_shape(model: Model) -> tuple[int, ...]:
 def input_error(
     model: Model, shape: Sequence[int], reason: Exception, failed: FailingCall | None = None
 ) -> ModelError:
-    """The error that says which input a network could not take, where, and what it is made for."""
+    """Return the error that says which input a network could not take, where, and what it takes."""
     given, own = (times(dims) for dims in (shape, own_shape(model)))
     where = f"{failed}: " if failed else ""
     return ModelError(

@@ -1,4 +1,4 @@
-"""The generators of random numbers that a whole process shares: torch's, Python's and NumPy's."""
+"""Save and restore the random generators that a process shares: torch's, Python's, NumPy's."""
 
 import random
 from typing import Any
@@ -8,7 +8,7 @@ import torch
 
 
 def generators() -> tuple[Any, ...]:
-    """What state they are in, to be compared and to be put back."""
+    """Return the state of the global random generators, to be compared or restored."""
     name, keys, *place = np.random.get_state(legacy=True)
     devices = torch.cuda.get_rng_state_all() if torch.cuda._initialized else []
     states = [torch.get_rng_state(), *devices]
@@ -20,7 +20,7 @@ def generators() -> tuple[Any, ...]:
 
 
 def put_generators_back(state: tuple[Any, ...]) -> None:
-    """Bring them into a state that `generators` gave."""
+    """Restore a state that `generators` returned."""
     (cpu, *devices), pythons, (name, keys, *place) = state
     torch.set_rng_state(_as_tensor(cpu))
     if devices:

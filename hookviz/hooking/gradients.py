@@ -1,4 +1,4 @@
-"""The gradients that go through the layers of a person's own network: seen, recorded, changed."""
+"""Observe, record or change the gradients at the layers of a person's own network."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from hookviz.types import Address
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Gradient:
-    """The gradient of one tensor that a layer was given or put out, as a backward pass has it.
+    """Gradient of one tensor that a layer was given or put out, as a backward pass has it.
 
     Attributes:
         layer: the module's dotted path.
@@ -36,7 +36,7 @@ class Gradient:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LayerGradients:
-    """The gradients at one call of a layer; None for a tensor that no gradient came to.
+    """Gradients at one call of a layer; None for a tensor that no gradient came to.
 
     Attributes:
         inputs: one for each tensor that the layer was given, nested ones and keywords included.
@@ -55,7 +55,7 @@ def on_gradients(
     *,
     exclude: Layers = (),
 ) -> Iterator[dict[str, LayerGradients]]:
-    """The gradients at the inputs and the outputs of the chosen layers, to be seen or changed.
+    """Call `see` for the gradients at the inputs and outputs of the chosen layers.
 
     Both passes, forward and backward, have to run in the block or in the decorated function. The
     hooks sit on the tensors, set as the layer gets and returns them, so layers that work in place,
@@ -116,7 +116,7 @@ class _Site:
 
 
 class _Watcher:
-    """Puts hooks on the tensors that layers get and return."""
+    """Hooks on the tensors that layers get and return."""
 
     def __init__(self, change: Callable[[Gradient], Tensor | None] | None) -> None:
         self.recorded: dict[str, LayerGradients] = {}
@@ -138,7 +138,7 @@ class _Watcher:
                     every.callback(stack.close)
 
     def see_inputs(self, call: hooks.Call) -> None:
-        """Before the layer can write into them."""
+        """Put hooks on the inputs, before the layer can write into them."""
         found = LayerGradients()
         # A call that fails returns nowhere, so its own output is what the last one that began has.
         self._calls(call.layer).append((call.index, found))
@@ -172,7 +172,7 @@ class _Watcher:
                 self._graphs.add(site, tensor)
 
     def _watch_leaf(self, site: _Site, tensor: Tensor) -> None:
-        """A leaf outlives its graph, so what was set for an earlier pass has to go."""
+        """Put a hook on a leaf; it outlives its graph, so that of an earlier pass is taken off."""
         key = id(tensor), site.layer, site.side, site.place
         waiting = []
         for earlier, stack in self._leaves.get(key, []):

@@ -1,4 +1,4 @@
-"""Hooks on the tensors of many graphs, as a training loop makes them without end."""
+"""Put hooks on the tensors of many graphs, as a training loop makes them without end."""
 
 import threading
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _TENSORS_PER_BLOCK = 256
 
 
 class GraphHooks(Generic[Key]):
-    """Hooks on the tensors of graphs, while it is entered, forgotten as the graphs are freed.
+    """Tensor hooks while it is entered, which are forgotten as their graphs are freed.
 
     Each tensor goes by a key of the caller's; what `see` returns takes the gradient's place.
 
@@ -33,7 +33,7 @@ class GraphHooks(Generic[Key]):
         self._lock = threading.Lock()
 
     def add(self, key: Key, tensor: Tensor) -> None:
-        """See this tensor's gradient when it is computed."""
+        """Call the hook with this tensor's gradient when that is computed."""
         with self._lock:
             if self._open is None or len(self._keys) == _TENSORS_PER_BLOCK:
                 self._open = self._new_block()

@@ -1,4 +1,4 @@
-"""The one home of hooks: see and change what layers take in and put out, and be gone afterwards.
+"""Register every hook of HookViz, and remove it on every way out of its block.
 
 Every way in takes names, resolves them all before the first hook is registered, and removes every
 hook on every way out, `KeyboardInterrupt` and Streamlit's control exceptions included. Other
@@ -41,14 +41,14 @@ class Call:
 
     @property
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The positional arguments, and those given by name."""
+        """Positional arguments and keyword arguments of the call."""
         positional = len(self.inputs) - len(self.names)
         return self.inputs[:positional], dict(
             zip(self.names, self.inputs[positional:], strict=True)
         )
 
     def given(self, inputs: Any) -> "Call":
-        """The call with other inputs: a tuple of as many, or something in place of the first.
+        """Return the call with other inputs: a tuple of as many, or a replacement for the first.
 
         Raises:
             SettingError: the tuple has another length.
@@ -150,7 +150,7 @@ def _registered(
     register: Callable[[nn.Module, Callable[..., Any]], RemovableHandle],
     react: Callable[[Call], Any],
 ) -> Iterator[None]:
-    """One hook on each of the named layers, which returns what `react` makes of the call.
+    """Register a hook on each of the named layers, which returns what `react` makes of the call.
 
     `register` is of `nn.Module` itself: a TorchScript module's own refuses hooks, as they are no
     part of its program, and yet it is called like any other.
@@ -176,7 +176,7 @@ def _registered(
 
 @contextmanager
 def on_gradients(change: Callable[[str, Tensor], Tensor | None]) -> Iterator["GradientHooks"]:
-    """Somewhere to name tensors whose gradients `change` shall see while the block runs.
+    """Yield a place to name tensors whose gradients `change` is called with in the block.
 
     It is given the name and the gradient as a backward pass computes it, and what it returns takes
     the gradient's place; None keeps it.
@@ -186,14 +186,14 @@ def on_gradients(change: Callable[[str, Tensor], Tensor | None]) -> Iterator["Gr
 
 
 class GradientHooks:
-    """The tensors whose gradients are seen; see `on_gradients`."""
+    """Tensors whose gradients are seen; see `on_gradients`."""
 
     def __init__(self, hooks: ExitStack, change: Callable[[str, Tensor], Tensor | None]) -> None:
         self._hooks = hooks
         self._change = change
 
     def add(self, name: str, tensor: Tensor) -> None:
-        """See this tensor's gradient too; the tensor must be part of a graph or a leaf of one."""
+        """Call the hook with this tensor's gradient too; it must be in a graph or a leaf of one."""
 
         def hook(gradient: Tensor) -> Tensor | None:
             return self._change(name, gradient)
@@ -204,7 +204,7 @@ class GradientHooks:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Recorded:
-    """A tensor that a layer put out, held by reference, with proof of whether it was written to.
+    """Tensor that a layer put out, held by reference, with proof of whether it was overwritten.
 
     Attributes:
         address: layer, call and part of the output.
@@ -227,15 +227,15 @@ class Recorded:
 
 
 class Recorder:
-    """Keeps every tensor that the observed layers put out."""
+    """Record of every tensor that the observed layers put out."""
 
     def __init__(self, copy: Iterable[str] = ()) -> None:
-        """Start empty; what the layers in `copy` put out is copied, as it gets overwritten."""
+        """Start empty; outputs of the layers in `copy` are copied, as they get overwritten."""
         self.records: list[Recorded] = []
         self._copy = frozenset(copy)
 
     def see(self, call: Call) -> None:
-        """Take in one call: every tensor of its output, nested or not, as ordinary numbers."""
+        """Record every tensor of a call's output, nested or not, as ordinary numbers."""
         for path, tensor in plain_tensors_in(call.output):
             kept = tensor.detach()
             if call.layer in self._copy or counter(kept) is None:
@@ -244,12 +244,12 @@ class Recorder:
             self.records.append(Recorded(address, kept, -1 if written is None else written))
 
     def overwritten_layers(self) -> frozenset[str]:
-        """Layers whose recorded output was written to later, and so can't be trusted."""
+        """Return the layers whose recorded output was written to later: it can't be trusted."""
         return frozenset(record.address.layer for record in self.records if record.overwritten)
 
 
 class StopForward(BaseException):
-    """Raised inside a hook when everything wanted is recorded.
+    """Raised inside a hook to end the pass when everything wanted is recorded.
 
     A `BaseException`, so that no ``except Exception`` of a network's own code catches it.
     """
@@ -270,7 +270,7 @@ def _resolve(network: nn.Module, layers: Iterable[str]) -> dict[str, nn.Module]:
 
 
 def tensors_in(output: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Tensor]]:
-    """Every tensor inside a layer's output with its path: tuples, lists, dicts, dataclasses."""
+    """Yield every tensor in a layer's output with its path: tuples, lists, dicts, dataclasses."""
     if isinstance(output, Tensor):
         yield path, output
     elif isinstance(output, Mapping):
@@ -288,7 +288,7 @@ def tensors_in(output: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
 
 
 def plain_tensors_in(output: Any) -> Iterator[tuple[tuple[str, ...], Tensor]]:
-    """Every tensor inside a layer's output as ordinary numbers (see `plain`), with its path.
+    """Yield every tensor in a layer's output as ordinary numbers (see `plain`), with its path.
 
     Those that are no such numbers are left out.
     """

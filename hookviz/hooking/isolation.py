@@ -1,8 +1,8 @@
-"""A block in which passes of ours leave the rest of the process alone, and it them.
+"""Isolate HookViz's passes: global hooks, random generators and caches of others stay as they are.
 
 A person's global module hooks are for their passes and see none of ours. What ``torch.compile``
 made of a method is not used: it was compiled with other hooks than ours. Global generators of
-random numbers and caches of a person's own code are put back (`hookviz.hooking.surroundings`).
+random numbers and caches of a person's own code are put back (`hookviz.hooking.global_state`).
 """
 
 import sys
@@ -17,8 +17,8 @@ from torch.nn.modules import module as torch_module
 
 from hookviz.hooking.foreign_hooks import foreign_hooks
 from hookviz.hooking.generators import generators, put_generators_back
+from hookviz.hooking.global_state import global_state_restored
 from hookviz.hooking.purity import is_known_code, is_pure
-from hookviz.hooking.surroundings import surroundings_put_back
 
 _TABLES = tuple(
     getattr(torch_module, name)
@@ -34,7 +34,7 @@ _lock = threading.RLock()
 
 @contextmanager
 def isolated(network: nn.Module) -> Iterator[None]:
-    """Run passes of `network`, or of replicas of it, apart from the rest of the process."""
+    """Run passes of `network`, or of its replicas, apart from the rest of the process."""
     with ExitStack() as stack:
         stack.enter_context(_no_global_hooks())
         if not is_known_code(network):  # what is known compiles nothing and draws nothing
@@ -42,12 +42,12 @@ def isolated(network: nn.Module) -> Iterator[None]:
                 stack.enter_context(_eager)
             if not is_pure(network):
                 stack.enter_context(_same_generators)
-            stack.enter_context(surroundings_put_back(network))
+            stack.enter_context(global_state_restored(network))
         yield
 
 
 class _Shared(AbstractContextManager[None]):
-    """A block that several threads may be in at once: the first one begins it, the last ends it."""
+    """Block that several threads may be in at once: the first begins it, the last ends it."""
 
     def __init__(self, begin: Callable[[], Callable[[], object]]) -> None:
         self._begin = begin
@@ -99,7 +99,7 @@ def _unmute() -> None:
 
 
 class _ForOthers:
-    """A global hook that is not called in a thread that is in our block."""
+    """Global hook that is skipped in a thread that runs one of HookViz's passes."""
 
     def __init__(self, hook: Any) -> None:
         self.hook = hook
@@ -110,7 +110,7 @@ class _ForOthers:
 
 @contextmanager
 def _our_thread() -> Iterator[None]:
-    """Call no hook that is for others' passes in this thread."""
+    """Skip all hooks that are for others' passes in this thread."""
     _inside.depth = getattr(_inside, "depth", 0) + 1
     try:
         yield
@@ -120,7 +120,7 @@ def _our_thread() -> Iterator[None]:
 
 @contextmanager
 def silent_hooks(network: nn.Module) -> Iterator[None]:
-    """Call no hook of a person's that is not their network's own; passes of other threads do."""
+    """Skip a person's hooks that are not their network's own; other threads call them."""
     modules = dict(network.named_modules())
     taken = [
         (getattr(modules[name], table), key, hook)

@@ -1,4 +1,4 @@
-"""What an instrument on a person's own network can't look at: said once, and the pass goes on."""
+"""Warn once for each layer that an instrument can't look at, and let the pass go on."""
 
 import threading
 import warnings
@@ -15,19 +15,13 @@ from hookviz.hooking.torch_functions import not_followed
 
 
 class LayerWarnings:
-    """Keeps an instrument's own errors out of the pass, and warns of them once for each layer.
+    """Keeps an instrument's own errors out of a pass, and warns of them once for each layer.
 
     A `RuntimeWarning` names the layer and what went wrong. Where warnings are made errors, that is
     one too and ends the pass, as whoever made them errors wants it.
     """
 
     def __init__(self, instrument: str, *lets: type[Exception]) -> None:
-        """Begin with nothing said.
-
-        Args:
-            instrument: the function that the person called.
-            lets: what it has to say, and goes through.
-        """
         self._instrument = instrument
         self._lets = lets
         self._said: set[str] = set()
@@ -35,7 +29,7 @@ class LayerWarnings:
 
     @contextmanager
     def kept_out(self, layer: str | None) -> Iterator[None]:
-        """Look at something of a layer: what fails in this block is said, and goes no further.
+        """Turn what fails in the block, about one layer, into a warning.
 
         Nothing is said of None, a layer that nobody asked for. No gradients are recorded, and
         neither tensor subclasses nor modes of the person's own see anything of the look: a
@@ -70,7 +64,7 @@ def _without_modes() -> AbstractContextManager[Any]:
 
 
 def numbers(tensor: Tensor) -> Tensor:
-    """What is in a tensor of floats, as plain memory: of a nested one without padding.
+    """Return what is in a tensor of floats as plain memory; of a nested one without padding.
 
     Raises:
         ValueError: nothing that can be looked at: the tensor has no data, is one of many within
@@ -90,7 +84,7 @@ def numbers(tensor: Tensor) -> Tensor:
 
 
 def unwrapped(tensor: Tensor) -> Tensor:
-    """The tensor without what `torch.func` wraps around it, which is of no use outside.
+    """Return the tensor inside the wrappers of `torch.func`, which are of no use outside.
 
     Raises:
         ValueError: it stands for many, within `torch.vmap`.

@@ -1,4 +1,4 @@
-"""Modules that `copy.deepcopy` copies wrongly: by a way of their own, or by one of torch's.
+"""Copy modules that `copy.deepcopy` copies wrongly, by code of their own or of torch's.
 
 A person's ``__deepcopy__`` may return the module itself or build another one anew, a
 ``__getstate__`` may leave out what a pass needs, and ``__slots__`` are lost in torch's
@@ -20,7 +20,7 @@ _own_ways: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 
 
 def is_copied_in_its_own_way(module: nn.Module) -> bool:
-    """Whether a person's own code has a say in how this module is copied."""
+    """Return whether a person's own code has a say in how this module is copied."""
     kind = type(module)
     if kind not in _own_ways:
         _own_ways[kind] = any(
@@ -31,27 +31,27 @@ def is_copied_in_its_own_way(module: nn.Module) -> bool:
     return _own_ways[kind] or "__deepcopy__" in vars(module)
 
 
-class Bare:
-    """A new module of the same class, in `memo` from now on, that is filled at the end."""
+class EmptyCopy:
+    """Empty module of the same class, put into `memo` at once and filled at the end."""
 
     def __init__(self, module: nn.Module, memo: dict[int, Any]) -> None:
         self._module = module
         self._memo = memo
-        self._made = type(module).__new__(type(module))
-        memo[id(module)] = self._made
+        self._copy = type(module).__new__(type(module))
+        memo[id(module)] = self._copy
 
     def fill(self) -> None:
-        """Give it copies of all that the module has."""
+        """Set copies of all attributes and slots of the original."""
         for key, value in vars(self._module).items():
-            vars(self._made)[key] = copied_or_shared(value, self._memo)
+            vars(self._copy)[key] = copied_or_shared(value, self._memo)
         for slot in slots_of(type(self._module)):
             if hasattr(self._module, slot):
                 value = copied_or_shared(getattr(self._module, slot), self._memo)
-                object.__setattr__(self._made, slot, value)
+                object.__setattr__(self._copy, slot, value)
 
 
 def slots_of(kind: type) -> tuple[str, ...]:
-    """The attributes that a class keeps in slots; `copyreg` leaves its own list in it."""
+    """Return the attributes that a class keeps in slots, without those that Python adds."""
     found = []
     for base in kind.__mro__:
         slots = vars(base).get("__slots__", ())
@@ -62,7 +62,7 @@ def slots_of(kind: type) -> tuple[str, ...]:
 
 
 def copied_or_shared(value: Any, memo: dict[int, Any]) -> Any:
-    """A copy; what can't be copied, such as locks and files, is shared."""
+    """Copy a value; share it where it can't be copied, as locks and files can't."""
     try:
         return copy.deepcopy(value, memo)
     except Exception:  # noqa: BLE001 - any class can refuse in its own way
@@ -70,7 +70,7 @@ def copied_or_shared(value: Any, memo: dict[int, Any]) -> Any:
 
 
 def repair_graphs(network: nn.Module, copied: nn.Module, memo: dict[int, Any]) -> None:
-    """Put the graph modules of a copy into the mode of those of the network, with all they had."""
+    """Restore the mode and the attributes that the graph modules of a copy have lost."""
     copies = dict(copied.named_modules())
     for name, module in network.named_modules():
         made: Any = copies.get(name)

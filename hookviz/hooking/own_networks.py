@@ -1,4 +1,4 @@
-"""Hooks for a person's own network: blocks and decorators that see and change what layers do.
+"""Observe and change what the layers of a person's own network do, by blocks and decorators.
 
 Unlike the rest of HookViz these work on the very module that is given, and not on a replica.
 """
@@ -23,7 +23,7 @@ def observe(
     exclude: Layers = (),
     always_call: bool = False,
 ) -> Iterator[None]:
-    """Look at every call of the chosen layers while the block, or the decorated function, runs.
+    """Call `see` after every call of the chosen layers, in a block or a decorated function.
 
     The network computes what it would compute without. The hooks are gone on every way out, and
     other people's stay. Where blocks are nested, the outer one's hooks come first. A hook sits on
@@ -70,7 +70,7 @@ def edit(
     exclude: Layers = (),
     always_call: bool = False,
 ) -> Iterator[None]:
-    """Go on with other outputs of the chosen layers while the block, or decorated function, runs.
+    """Replace the outputs of the chosen layers, in a block or a decorated function.
 
     What `change` returns takes the place of the layer's output; where it returns None, that stays.
     Everything else is as with `observe`, its arguments and errors too. Where blocks are nested,
@@ -106,7 +106,7 @@ def before(
     *,
     exclude: Layers = (),
 ) -> Iterator[None]:
-    """See or replace what the chosen layers are given, while the block or decorated function runs.
+    """Observe or replace the inputs of the chosen layers, in a block or a decorated function.
 
     Everything else is as with `observe`, its arguments and errors too. Here is the time to copy
     what a layer that works in place is going to overwrite.

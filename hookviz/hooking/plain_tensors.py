@@ -1,4 +1,4 @@
-"""Tensors of every kind as ordinary ones, with the very numbers that they stand for."""
+"""Turn tensors of any kind into ordinary ones with the numbers that they stand for."""
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ SPARSE = mark("a sparse tensor")
 
 
 def kind_of(tensor: Tensor) -> str:
-    """What kind of tensor it is, in words; empty for an ordinary one."""
+    """Return what kind of tensor it is, in words; empty for an ordinary one."""
     if _functorch.is_functorch_wrapped_tensor(tensor):
         return MAPPED
     if tensor.is_nested:
@@ -24,7 +24,7 @@ def kind_of(tensor: Tensor) -> str:
 
 
 def plain(tensor: Tensor) -> Tensor | None:
-    """The tensor as rows of ordinary numbers; None where its parts make no such rows.
+    """Return the tensor as rows of ordinary numbers; None where its parts make no such rows.
 
     A sparse tensor with its zeros, a quantised one as the numbers that its whole numbers stand
     for. Of one under `torch.vmap` all that it is mapped over, as the first dimension. A nested

@@ -1,4 +1,4 @@
-"""Where a network computes, and of which precision its input is."""
+"""Tell on which device a network computes, and in which precision it takes its input."""
 
 from collections.abc import MutableMapping
 
@@ -10,7 +10,7 @@ _known: MutableMapping[nn.Module, torch.dtype] = WeakIdKeyDictionary()
 
 
 def device_and_dtype(network: nn.Module) -> tuple[torch.device, torch.dtype]:
-    """Where and in which precision the network takes its input.
+    """Return the device and the precision in which the network takes its input.
 
     Its first parameter of real numbers tells, unless a pass has shown another precision.
     """
@@ -22,7 +22,7 @@ def device_and_dtype(network: nn.Module) -> tuple[torch.device, torch.dtype]:
 
 
 def dtypes(network: nn.Module) -> tuple[torch.dtype, ...]:
-    """The precisions that its input may have, the finest first: those of its parameters."""
+    """Return the precisions that the input may have, the finest first: the parameters'."""
     every = {device_and_dtype(network)[1]}
     every |= {each.dtype for each in nn.Module.parameters(network) if each.is_floating_point()}
     return tuple(sorted(every, key=lambda dtype: -torch.finfo(dtype).bits))
@@ -34,6 +34,6 @@ def take_down_dtype(network: nn.Module, dtype: torch.dtype) -> None:
 
 
 def remember_dtype(replica: nn.Module, *, of: nn.Module) -> None:
-    """Let a replica take what the network takes."""
+    """Give a replica the precision that was remembered for the network."""
     if of in _known:
         _known[replica] = _known[of]

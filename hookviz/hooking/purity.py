@@ -1,4 +1,4 @@
-"""Whether a pass only computes: from its input and its weights alone, and writes to nothing else.
+"""Tell whether a pass is pure: a function of input and weights that writes to nothing else.
 
 Of a network that only computes, replicas may share every tensor, version counters tell what was
 overwritten, and a pass over shapes tells what any image will run. Of any other, none of that is
@@ -42,13 +42,13 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
 
 def is_pure(network: nn.Module) -> bool:
-    """Whether every pass of this network that was watched only computed."""
+    """Return whether every pass of this network that was watched was pure."""
     with _lock:
         return _pure.get(network, False)
 
 
 def is_known_code(network: nn.Module) -> bool:
-    """Whether every module of the network is as torch, torchvision, timm or HookViz wrote it.
+    """Return whether torch, torchvision, timm or HookViz wrote all the network's modules.
 
     A person's own code has ways to write into memory that no watched pass shows: another thread, a
     script, a compiled extension. And it may keep what a pass over shapes leaves behind, a mask by
@@ -78,18 +78,18 @@ def _is_as_written(module: nn.Module) -> bool:
 
 
 def is_library(module: str) -> bool:
-    """Whether a Python module is one whose code is known: torch's, torchvision's, timm's, ours."""
+    """Return whether a Python module is part of torch, torchvision, timm or HookViz."""
     return module.partition(".")[0] in _LIBRARIES
 
 
 def record_purity(network: nn.Module, *, is_pure: bool) -> None:
-    """Remember what a watched pass did; once it did more than compute, that stays."""
+    """Remember whether a watched pass was pure; a network that was not stays impure."""
     with _lock:
         _pure[network] = is_pure and _pure.get(network, True)
 
 
 class Purity(EveryFunction):
-    """Watches a pass of a network, from the moment it is made and while it is entered."""
+    """Watcher of one pass, from its creation on, that tells whether the pass was pure."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class Purity(EveryFunction):
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """What `func` gives."""
+        """Call the function, noting where it reads values or memory that no counter tells of."""
         if (
             getattr(func, "__name__", "") in _VALUES
             or func in _MEMORY
@@ -115,7 +115,7 @@ class Purity(EveryFunction):
 
     @property
     def was_pure(self) -> bool:
-        """Whether the pass, which has ended, did nothing but compute."""
+        """Whether the pass, which has ended, was pure."""
         return not self._looked_past and self.as_before
 
     @property
@@ -156,7 +156,7 @@ def _moves_averages(
 
 
 class _State:
-    """What the modules of a network hold, to be held against the same at another time."""
+    """Snapshot of what the modules of a network hold, to be compared with a later one."""
 
     def __init__(self, network: nn.Module) -> None:
         self._kept: list[Any] = []  # alive, or its identity could go to another
@@ -166,7 +166,7 @@ class _State:
         self._parts = [self._of(vars(module)) for module in network.modules()]
 
     def same(self, later: "_State") -> bool:
-        """Whether nothing has changed; False where something can't be told."""
+        """Return whether nothing has changed; False where that can't be told."""
         return not self._unknown and not later._unknown and self._parts == later._parts
 
     def _of(self, value: Any, depth: int = 0) -> Any:
@@ -186,7 +186,7 @@ class _State:
         return id(value), [self._of(part, depth + 1) for part in parts]
 
     def _values(self, tensor: Tensor) -> bytes:
-        """What is in a buffer or its like, which has ways to be written to that no counter tells.
+        """Return a digest of a buffer, which can be written to in ways that no counter tells.
 
         A parameter may be large, and is not written to in secret.
         """
@@ -202,7 +202,7 @@ def _bytes(tensor: Tensor) -> Any:
 
 
 def _parts(value: Any) -> Iterable[Any] | None:  # noqa: PLR0911 - one for each kind
-    """What a value holds that can change under it; None where that can't be told."""
+    """Return what a value holds that can change in it; None where that can't be told."""
     if isinstance(value, _BY_IDENTITY):
         return ()
     if isinstance(value, list | tuple | deque):
@@ -225,7 +225,7 @@ def _parts(value: Any) -> Iterable[Any] | None:  # noqa: PLR0911 - one for each 
 
 
 def _parts_of_object(value: Any) -> Iterable[Any] | None:
-    """Attributes, slots, and what a class of C or with a way of its own is pickled by."""
+    """Return attributes and slots, and the pickle of an object with ways of its own."""
     if isinstance(value, torch.Generator):
         return (value.get_state().numpy().tobytes(),)
     kind = type(value)

@@ -1,4 +1,4 @@
-"""Other parameters for the length of a block, and the very same as before afterwards."""
+"""Replace parameters for a block, and put the very same back afterwards."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -13,7 +13,7 @@ Replacement = Tensor | Callable[[Tensor], Tensor]
 
 @contextmanager
 def replace_parameters(network: nn.Module, parameters: Mapping[str, Replacement]) -> Iterator[None]:
-    """Run with other parameters while the block, or the decorated function, runs.
+    """Run with other parameters, in a block or a decorated function.
 
     Afterwards the network has the same `torch.nn.Parameter` objects as before, in which nothing
     was written, on every way out. A parameter that several layers share is replaced in all of

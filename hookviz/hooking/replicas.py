@@ -1,4 +1,4 @@
-"""Private replicas of a shared model, so that one run's hooks never see another run's data.
+"""Make private replicas of a shared model, so that no run's hooks see another run's data.
 
 A hook on a module fires for everybody who runs that module. A replica has modules and hook
 dictionaries of its own around the very same tensors, so it costs milliseconds and no memory. Of a
@@ -31,7 +31,7 @@ _idle: MutableMapping[nn.Module, list["_Replica[Any]"]] = WeakIdKeyDictionary()
 
 @contextmanager
 def borrow(network: Network) -> Iterator[Network]:
-    """A private replica of `network` for the time of the block.
+    """Lend a private replica of `network` for the block.
 
     Where the network only computes, the replica shares every parameter and buffer, so they are not
     to be written to. On return it goes back to a small pool, unless a hook or a changed mode was
@@ -59,7 +59,7 @@ def replicate(
     tensor: Callable[[Tensor], Tensor] | None = None,
     memo: dict[int, Any] | None = None,
 ) -> Network:
-    """New modules around `network`'s tensors, or around what `tensor` makes of each of them.
+    """Make new modules around `network`'s tensors, or around what `tensor` makes of each.
 
     Without `tensor` they are the very same tensors where the network only computes, else copies.
     Hooks that are not the network's own stay behind (see `hookviz.hooking.foreign_hooks`).
@@ -81,7 +81,7 @@ def replicate(
 
 
 def full_copy(network: Network, memo: dict[int, Any] | None = None) -> Network:
-    """New modules around copies of every tensor: nothing is shared with anybody.
+    """Make new modules around copies of every tensor, so that nothing is shared.
 
     They are ordinary tensors, whatever block the copy is made in and whatever the network's are.
     What `copy.deepcopy` copies with the same `memo` later shares memory with the copy as it does
@@ -92,7 +92,7 @@ def full_copy(network: Network, memo: dict[int, Any] | None = None) -> Network:
 
 
 def meta_copy(network: nn.Module) -> nn.Module:
-    """A replica without data: on torch's meta device a pass computes shapes and no values."""
+    """Make a replica on torch's meta device: a pass computes shapes and no values."""
 
     def empty(tensor: Tensor) -> Tensor:
         on_meta = torch.empty_like(tensor, device="meta")
@@ -104,7 +104,7 @@ def meta_copy(network: nn.Module) -> nn.Module:
 
 
 def for_gradients(network: Network, *, trainable: bool = False) -> Network:
-    """A fresh replica that autograd can go through: no module of it works in place.
+    """Make a replica that autograd can go through: no module of it works in place.
 
     Its parameters share memory with the network's and must not be written to. Throw it away after
     use.
@@ -134,7 +134,7 @@ def _itself(tensor: Tensor) -> Tensor:
 
 
 class _Copies:
-    """Copies tensors, so that those that overlap in memory overlap in the copies too."""
+    """Copies of tensors, which overlap in memory as the tensors do."""
 
     def __init__(self, network: nn.Module) -> None:
         every = {id(each): each for each in _tensors(network, deep=True)}
@@ -144,7 +144,7 @@ class _Copies:
         }
 
     def __call__(self, tensor: Tensor) -> Tensor:
-        """A copy that shares memory with what was copied before as the tensor does."""
+        """Copy a tensor, sharing memory with earlier copies as the tensor does."""
         values = tensor.detach()
         storage = self._storages.get(_memory(values))
         if storage is None:
@@ -158,7 +158,7 @@ class _Copies:
 
 
 def _overlapping(tensors: Iterable[Tensor]) -> dict[int, UntypedStorage]:
-    """A copy of each memory in which two of the tensors lie one over the other."""
+    """Return a copy of each memory in which two of the tensors overlap."""
     lying: dict[int, list[tuple[int, int, Tensor]]] = {}
     for tensor in tensors:
         if tensor.layout == torch.strided and tensor.numel() and not tensor.is_meta:
@@ -178,7 +178,7 @@ def _overlapping(tensors: Iterable[Tensor]) -> dict[int, UntypedStorage]:
 
 
 def _tensors(network: nn.Module, *, deep: bool) -> Iterator[Tensor]:
-    """The tensors that the modules hold; with `deep` those inside of what they hold too."""
+    """Yield the tensors that the modules hold; with `deep` those inside of their attributes too."""
     for module in network.modules():
         # A plain attribute can hold a tensor too: weight norm keeps its product there.
         for group in (module._parameters, module._buffers, vars(module)):
@@ -188,12 +188,12 @@ def _tensors(network: nn.Module, *, deep: bool) -> Iterator[Tensor]:
 
 
 def _memory(tensor: Tensor) -> int:
-    """What tells a tensor's memory from another's; 0 where it has none of the usual kind."""
+    """Return the address of a tensor's memory; 0 where it has none of the usual kind."""
     return tensor.untyped_storage()._cdata if tensor.layout == torch.strided else 0
 
 
 class _Replica(Generic[Network]):
-    """A replica that knows what it was like when it was new."""
+    """Replica that remembers its hooks and modes when it was new."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -201,7 +201,7 @@ class _Replica(Generic[Network]):
         self._new = self._condition()
 
     def is_clean(self) -> bool:
-        """Whether no hook was left on it, and no module switched to another mode."""
+        """Return whether no hook was left on it, and no module switched to another mode."""
         return self._condition() == self._new
 
     def _condition(self) -> list[tuple[int, ...]]:

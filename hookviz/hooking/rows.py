@@ -1,4 +1,4 @@
-"""More rows from a layer on than went into it: what one image has beside them is repeated."""
+"""Repeat an image's companions, such as class tokens, where a layer multiplies the rows."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _JOINS = frozenset(("cat", "concat", "concatenate"))
 
 
 class GrowingRows(EveryFunction):
-    """While it is entered, one row is joined to many as if it were as many.
+    """Torch function mode that repeats a single row where it is joined to many rows.
 
     A hook can put out N rows where one image went in, and broadcasting adds what comes from before
     the layer, such as a residual connection, to each of them. It does not where one row is written
@@ -28,7 +28,7 @@ class GrowingRows(EveryFunction):
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """What `func` gives, with N rows where any operand has N."""
+        """Return what `func` returns, with N rows where any operand has N."""
         name = getattr(func, "__name__", "")
         if name in _IN_PLACE and len(args) > 1:
             one, many, *more = args
@@ -50,5 +50,5 @@ def _as_many(tensors: list[Tensor] | tuple[Tensor, ...]) -> list[Tensor]:
 
 
 def _is_one_of(one: Tensor, many: Tensor) -> bool:
-    """Whether `one` has a single row and `many` has more, of as many dimensions."""
+    """Return whether `one` has a single row and `many` has more, in as many dimensions."""
     return one.ndim == many.ndim > 1 and len(one) == 1 < len(many)

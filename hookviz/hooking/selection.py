@@ -1,4 +1,4 @@
-"""Which layers of a person's network are meant: by name, pattern, type, the module, a predicate."""
+"""Select layers of a person's network by name, pattern, type, module or predicate."""
 
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
@@ -19,7 +19,7 @@ _PATTERN = frozenset("*?[")
 
 
 def select(network: nn.Module, layers: Layers = None, exclude: Layers = ()) -> tuple[str, ...]:
-    """The names of the layers that are meant, in the order of ``network.named_modules()``.
+    """Return the names of the chosen layers, in the order of ``network.named_modules()``.
 
     Args:
         network: a module with or without layers; ``""`` is the name of itself.
@@ -75,7 +75,7 @@ def _several(layers: Layers) -> tuple[Any, ...]:
 
 
 def _unique(every: Mapping[str, nn.Module], names: Iterable[str], taken: set[int]) -> set[str]:
-    """The names without those of a module that has been taken under another."""
+    """Return the names without those of a module that was chosen under another name."""
     found = set()
     for name in names:
         if id(every[name]) not in taken:

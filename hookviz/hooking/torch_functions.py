@@ -1,4 +1,4 @@
-"""Torch functions as a pass calls them: a way to see each, names for kinds, marks on tensors."""
+"""Follow the torch functions that a pass calls, name them, and keep marks on its tensors."""
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +25,7 @@ ACTIVATIONS = frozenset(
 
 
 class EveryFunction(TorchFunctionMode):
-    """While it is entered, `called` stands for every torch function that is called.
+    """Torch function mode that calls `called` in place of every torch function.
 
     It sees what a network's code does between its layers, where no hook is.
     """
@@ -37,23 +37,22 @@ class EveryFunction(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """What `called` makes of the call; inside it, functions are themselves."""
         return self.called(func, args, kwargs or {})
 
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """What the caller gets for ``func(*args, **kwargs)``."""
+        """Return what the caller gets for ``func(*args, **kwargs)``."""
         raise NotImplementedError
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """A torch function's bare name: ``relu`` for ``relu_`` and ``Tensor.relu`` too."""
+    """Return a torch function's bare name: ``relu`` for ``relu_`` and ``Tensor.relu`` too."""
     return str(getattr(function, "__name__", "")).strip("_")
 
 
 def version(tensor: Tensor) -> int:
-    """How often something was written into the tensor's memory.
+    """Return how often something was written into the tensor's memory.
 
     Tensors of `torch.inference_mode` do not count: theirs is 0 for ever.
     """
@@ -61,7 +60,7 @@ def version(tensor: Tensor) -> int:
 
 
 def counter(tensor: Tensor) -> int | None:
-    """The tensor's counter of writes; None where it has none.
+    """Return the tensor's counter of writes; None where it has none.
 
     A view that inference mode makes of an ordinary tensor calls itself ordinary, and has none.
     """
@@ -72,12 +71,12 @@ def counter(tensor: Tensor) -> int | None:
 
 
 def not_followed() -> Any:
-    """A block in which no `EveryFunction` sees anything: hooks are no part of a pass."""
+    """Return a block in which no `EveryFunction` sees anything: hooks are no part of a pass."""
     return torch._C.DisableTorchFunction()
 
 
 class TensorMarks(Generic[Mark]):
-    """What is known of tensors on their way through a pass.
+    """Marks on the tensors of a pass, which are forgotten as the tensors are freed.
 
     A tensor is told by being the same object, and is not kept alive. With `while_unwritten` a mark
     holds only until something writes into the tensor, as its version counter says.
@@ -91,7 +90,7 @@ class TensorMarks(Generic[Mark]):
         self._marks[id(tensor)] = (weakref.ref(tensor), version(tensor), mark)
 
     def get(self, tensor: Tensor) -> Mark | None:
-        """The tensor's mark; None without one."""
+        """Return the tensor's mark; None without one."""
         entry = self._marks.get(id(tensor))
         if entry is None or entry[0]() is not tensor:
             return None
@@ -100,7 +99,7 @@ class TensorMarks(Generic[Mark]):
         return entry[2]
 
     def __iter__(self) -> Iterator[tuple[Tensor, Mark]]:
-        """Every tensor that is alive, with its mark."""
+        """Yield every tensor that is alive, with its mark."""
         for reference, _, mark in list(self._marks.values()):
             tensor = reference()
             if tensor is not None:

@@ -1,4 +1,4 @@
-"""A pass that prints every layer as it runs."""
+"""Print every layer as a pass runs it."""
 
 import sys
 import time
@@ -86,7 +86,7 @@ def _call(network: nn.Module, example: Any) -> Any:
 
 
 class _Lines:
-    """What is printed of each call."""
+    """Printer of one line for each call."""
 
     def __init__(self, network: nn.Module, layers: tuple[str, ...], file: TextIO) -> None:
         self.layers = layers

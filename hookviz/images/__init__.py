@@ -1,4 +1,4 @@
-"""A file's bytes → pixels → a network's input, with the crop's geometry; and the samples.
+"""Decode image files to pixels and prepare them as a network's input, keeping the geometry.
 
 Everything that touches untrusted image bytes belongs here, and nothing that knows a network.
 Imports the top files.

@@ -1,4 +1,4 @@
-"""Which formats of image files are read, how each is recognised, and Pillow's reader for it."""
+"""Recognise image files by their first bytes, and choose Pillow's reader for each format."""
 
 import math
 import re
@@ -32,7 +32,7 @@ _BANDS = ("R", "G", "B", "A")
 
 
 class _TiffFile(TiffImagePlugin.TiffImageFile):
-    """Pillow's reader, put right where it would warn or go wrong without a word."""
+    """Pillow's TIFF reader, corrected where it would warn or silently go wrong."""
 
     def _setup(self) -> None:
         if self.tag_v2.get(TiffImagePlugin.SAMPLESPERPIXEL, 1) == 1:
@@ -55,7 +55,7 @@ class _TiffFile(TiffImagePlugin.TiffImageFile):
 
 
 class _GifFile(GifImageFile):
-    """Pillow's reader without what comes after the first frame.
+    """Pillow's GIF reader limited to the first frame, so that no later frame costs anything.
 
     To clear a frame away it fills a picture of that frame's size, at once when the file is opened:
     180 MB for a file of a hundred bytes.
@@ -83,7 +83,7 @@ _READERS: tuple[tuple[re.Pattern[bytes], type[ImageFile]], ...] = (
     (re.compile(rb".{4}ftyp.{,48}avi[fs]", re.DOTALL), AvifImageFile),
 )
 _RELATIVES: tuple[tuple[re.Pattern[bytes], str], ...] = (
-    (re.compile(rb"\Z"), "empty (0 bytes)"),
+    (re.compile(rb"\Z"), mark("empty (0 bytes)")),
     (re.compile(rb".{4}ftyp(hei|hev|mif1|msf1)", re.DOTALL), mark("a HEIC photo")),
     (re.compile(rb"\0\0\0\x0cjP {2}|\xff\x4f\xff\x51"), mark("a JPEG 2000 image")),
     (re.compile(rb"\0\0\0\x0cJXL |\xff\x0a"), mark("a JPEG XL image")),
@@ -94,7 +94,7 @@ _RELATIVES: tuple[tuple[re.Pattern[bytes], str], ...] = (
 
 
 def find_reader(head: bytes, name: str) -> type[ImageFile]:
-    """Pillow's reader for a file that starts with `head`, its first `HEAD` bytes.
+    """Return Pillow's reader for a file that starts with `head`, its first `HEAD` bytes.
 
     Raises:
         ImageError: it is of no format in `FORMATS`, and which it is where that is known.
@@ -102,12 +102,12 @@ def find_reader(head: bytes, name: str) -> type[ImageFile]:
     for pattern, reader in _READERS:
         if pattern.match(head):
             return reader
-    what = next((what for pattern, what in _RELATIVES if pattern.match(head)), say("no image"))
+    kind = next((kind for pattern, kind in _RELATIVES if pattern.match(head)), mark("no image"))
     raise ImageError(
         say(
             "{name!r} is {kind}; HookViz reads {formats}.",
             name=shorten(name),
-            kind=what,
+            kind=say(kind),
             formats=say(FORMATS),
         )
     )

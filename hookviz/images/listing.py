@@ -1,4 +1,4 @@
-"""Which image files a folder, a pattern or a name stands for."""
+"""Expand folders, patterns and names to image files."""
 
 import glob
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from pathlib import Path
 from hookviz.errors import ImageError
 from hookviz.images.formats import SUFFIXES
 from hookviz.images.urls import ImageUrl, expand_url, is_url
-from hookviz.language.saying import say
+from hookviz.language.saying import mark, say
 from hookviz.paths import path_of
 
 ImageFile = Path | ImageUrl
@@ -15,7 +15,7 @@ ImageFile = Path | ImageUrl
 
 
 def expand(arguments: Iterable[str], *, inside: bool = False) -> tuple[ImageFile, ...]:
-    """The files that arguments name, each once: a file, a folder's images, or a pattern's.
+    """Expand arguments to files, each once: a file, a folder's images, or a pattern's.
 
     A URL names a file or a folder in the same way, but no pattern.
 
@@ -41,23 +41,23 @@ def expand(arguments: Iterable[str], *, inside: bool = False) -> tuple[ImageFile
             continue
         path = path_of(text)
         if path.is_dir():
-            found = _only_images(path.rglob("*") if inside else path.iterdir())
+            expanded = _only_images(path.rglob("*") if inside else path.iterdir())
         elif not path.exists() and glob.has_magic(text):
             matches = glob.iglob(str(path), recursive=True)  # noqa: PTH207 - Path's take no "/…"
-            found = _only_images(map(Path, matches))
+            expanded = _only_images(map(Path, matches))
         else:
-            found = [path]
-        if not found:
-            what = "folder" if path.is_dir() else "pattern"
+            expanded = [path]
+        if not expanded:
+            kind = mark("folder") if path.is_dir() else mark("pattern")
             raise ImageError(
                 say(
                     "The {kind} {text!r} gives no image, a file that ends in {suffixes}.",
-                    kind=what,
+                    kind=say(kind),
                     text=text,
                     suffixes=", ".join(sorted(SUFFIXES)),
                 )
             )
-        files += found
+        files += expanded
     return tuple(dict.fromkeys(files))
 
 

@@ -1,4 +1,4 @@
-"""An `InputImage` becomes a model's input tensor, with the geometry of what it shows kept.
+"""Turn an `InputImage` into a model's input tensor, and keep the geometry of what it shows.
 
 Over 300 lines: its sentences for people stand whole, with a line for each fact.
 """
@@ -42,12 +42,12 @@ class _Axis:
     length: int
 
     def to_source(self, position: float) -> float:
-        """A position in the crop as a position in the original."""
+        """Return a position in the crop as a position in the original."""
         return (self.start + position) * self.source / self.resized
 
     @property
     def visible(self) -> tuple[int, int]:
-        """Which part of the crop lies within the image."""
+        """Part of the crop that lies within the image."""
         return max(0, -self.start), min(self.length, self.resized - self.start)
 
 
@@ -59,7 +59,7 @@ def prepare(
     whole: bool = False,
     min_size: int = 1,
 ) -> ModelInput:
-    """The input that `preprocess` makes of `image`, ``(1, C, H, W)``, and what part it shows.
+    """Make the model's input of `image`, ``(1, C, H, W)``, and tell what part it shows.
 
     With a `Preprocess` the tensor equals that of torchvision's ``weights.transforms()`` on the
     Pillow image, bit for bit. The exception are images so long and thin that resizing them as a
@@ -123,7 +123,7 @@ def prepare(
 
 
 def from_tensor(tensor: Tensor, form: str = "C, H, W") -> ModelInput:
-    """A float tensor of ``(C, H, W)`` or ``(1, C, H, W)`` as an input, its values untouched.
+    """Take a float tensor of ``(C, H, W)`` or ``(1, C, H, W)`` as an input, values untouched.
 
     `form` names the dimensions that the network takes: ``"C, L"`` for sound, ``"C, D, H, W"`` for
     volumes.
@@ -188,7 +188,7 @@ def _dimensions(form: str) -> int:
 
 
 def _fault(value: Any, form: str = "C, H, W") -> str:  # noqa: PLR0911 - one for each fault
-    """What keeps `value` from being one image as a tensor; empty where nothing does."""
+    """Return what keeps `value` from being one image as a tensor; empty where nothing does."""
     if not isinstance(value, Tensor):
         return f"a {type(value).__name__}"
     if value.is_nested:
@@ -212,7 +212,7 @@ def _fault(value: Any, form: str = "C, H, W") -> str:  # noqa: PLR0911 - one for
 
 
 def _input(values: Tensor, picture: Pixels | None, crop: Crop | None) -> ModelInput:
-    """`values`, ``(1, C, H, W)``, copied to the CPU and frozen together with what is known."""
+    """Copy `values`, ``(1, C, H, W)``, to the CPU and freeze them together with what is known."""
     kind = torch.float64 if values.dtype == torch.float64 else torch.float32
     with torch.inference_mode(mode=False):  # an ordinary tensor, wherever it is made
         tensor = torch.empty(values.shape, dtype=kind).copy_(values.detach())
@@ -260,7 +260,7 @@ def _check(preprocess: Preprocess) -> None:
 
 
 def _checked_size(size: int) -> int:
-    """A size that can be made; whether the network takes it, its pass says best."""
+    """Return a size that can be made; whether the network takes it, its pass says best."""
     largest = settings().max_input
     if isinstance(size, bool) or not isinstance(size, int | np.integer):
         raise ImageError(
@@ -283,7 +283,7 @@ def _checked_size(size: int) -> int:
 
 
 def _cropped(image: InputImage, preprocess: Preprocess, side: int) -> tuple[_Axis, _Axis]:
-    """Rows and columns of torchvision's `resize` to the shorter side, then `center_crop`."""
+    """Return rows and columns of torchvision's `resize` to the shorter side and `center_crop`."""
     target = max(1, round(preprocess.resize * side / preprocess.crop))
     short = min(image.height, image.width)
     axes = []
@@ -296,7 +296,7 @@ def _cropped(image: InputImage, preprocess: Preprocess, side: int) -> tuple[_Axi
 
 
 def _whole(image: InputImage, side: int, min_size: int) -> tuple[_Axis, _Axis]:
-    """Rows and columns of the whole image with its shorter side at `side`, as far as they go."""
+    """Return rows and columns of the whole image with its shorter side at `side`."""
     largest = max(settings().max_input, side)
     short, long = sorted((image.height, image.width))
     scale = min(side / short, largest / long)
@@ -309,7 +309,7 @@ def _whole(image: InputImage, side: int, min_size: int) -> tuple[_Axis, _Axis]:
 
 
 def _resized(picture: Image.Image, rows: _Axis, columns: _Axis, interpolation: str) -> Image.Image:
-    """`picture` resized and cropped as `rows` and `columns` say, black outside of the image."""
+    """Resize and crop `picture` as `rows` and `columns` say, black outside of the image."""
     mode = InterpolationMode(interpolation)
     if rows.resized * columns.resized <= _DETOUR:
         # antialias only matters for tensors: Pillow always filters, and False makes it warn
@@ -336,7 +336,7 @@ def _resized(picture: Image.Image, rows: _Axis, columns: _Axis, interpolation: s
 
 
 def _reach(axis: _Axis, interpolation: str) -> tuple[int, int]:
-    """First and last pixel of the original, exclusive, that the visible crop depends on."""
+    """Return the first and last pixel, exclusive, of the original that the crop depends on."""
     margin = _SUPPORT[interpolation] * max(1.0, axis.source / axis.resized) + 1
     low, high = (axis.to_source(position) for position in axis.visible)
     return max(0, math.floor(low - margin)), min(axis.source, math.ceil(high + margin))

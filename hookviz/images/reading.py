@@ -1,9 +1,9 @@
-"""Untrusted bytes, a path or a Pillow image become an upright RGB `InputImage`, or an `ImageError`.
+"""Decode untrusted bytes, a path or a Pillow image to an upright RGB `InputImage`, or refuse it.
 
 Pillow decodes; this file keeps it within the pixel limit, and puts right what it leaves to its
 caller: orientation, depth, colour space and transparency. `formats` says which formats it may try.
 
-Over 300 lines: its sentences for people stand whole, with a line for each fact.
+Over 300 lines: each refusal stands beside the step that it guards, where its order can be checked.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ _TILE = TiffImagePlugin.TILEWIDTH, TiffImagePlugin.TILELENGTH
 
 
 def read(source: Source, *, background: RGB = _WHITE) -> InputImage:
-    """The image in a file, in bytes or in a Pillow image; an `InputImage` is returned as it is.
+    """Read the image in a file, bytes or a Pillow image; an `InputImage` is returned as it is.
 
     Args:
         source: a path, a URL such as ``s3://…``, the bytes of an image file, a Pillow image of any
@@ -83,7 +83,7 @@ def read(source: Source, *, background: RGB = _WHITE) -> InputImage:
 
 
 def decode(data: bytes, name: str = "image", *, background: RGB = _WHITE) -> InputImage:
-    """The image that `data` encodes, as upright 8-bit sRGB; of an animation, its first frame.
+    """Decode `data` to upright 8-bit sRGB; of an animation, its first frame.
 
     EXIF orientation is carried out. A colour profile (ICC) is converted to sRGB; one that is
     broken or belongs to another kind of image is ignored and logged. 16 bits per channel are
@@ -107,7 +107,7 @@ def decode(data: bytes, name: str = "image", *, background: RGB = _WHITE) -> Inp
 
 
 def pixel_count(data: bytes, name: str = "image") -> int:
-    """How many pixels a file's image has by its head; none of them is decoded.
+    """Return how many pixels a file's image has by its header; none of them is decoded.
 
     Raises:
         ImageError: as `decode`, so far as the head shows it.
@@ -119,7 +119,7 @@ def pixel_count(data: bytes, name: str = "image") -> int:
 
 
 def _guarded(work: Callable[[], Pixels], name: str) -> InputImage:
-    """What `work` returns, with everything that Pillow can raise turned into an `ImageError`."""
+    """Return what `work` returns; everything that Pillow can raise becomes an `ImageError`."""
     with _readable(name):
         pixels = work()
     pixels.setflags(write=False)
@@ -130,7 +130,7 @@ def _guarded(work: Callable[[], Pixels], name: str) -> InputImage:
 
 @contextmanager
 def _readable(name: str) -> Iterator[None]:
-    """A block in which everything that Pillow can raise becomes an `ImageError`."""
+    """Turn everything that Pillow can raise in the block into an `ImageError`."""
     try:
         yield
     except ImageError:
@@ -153,7 +153,7 @@ def _readable(name: str) -> Iterator[None]:
 
 
 def _bytes_of(path: Path) -> bytes:
-    """The bytes of an image file; what can't be one by its first bytes isn't read any further."""
+    """Read an image file; what can't be one by its first bytes isn't read any further."""
     try:
         if not path.is_file():  # a device or a pipe could go on for ever
             raise ImageError(_no_file(path))
@@ -190,7 +190,7 @@ def _no_file(path: Path) -> str:
 
 
 def _opened(data: bytes, reader: type[ImageFile], name: str) -> ImageFile:
-    """The image by its head, which says no more pixels than are allowed."""
+    """Open the image by its header, and refuse more pixels than are allowed: no bomb is decoded."""
     if reader is AvifImageFile:
         # libavif refuses large images as if they were damaged; the size is in its "ispe" boxes
         # (ISO/IEC 23008-12, 6.5.3), near the start.
@@ -259,7 +259,7 @@ def _check_scans(data: bytes, image: ImageFile, name: str) -> None:
 
 
 def _pixels_of(image: Image.Image, name: str, background: RGB) -> Pixels:
-    """Upright sRGB ``(H, W, 3)`` of a Pillow image of any mode, which stays as it is."""
+    """Return upright sRGB ``(H, W, 3)`` of a Pillow image of any mode, which stays as it is."""
     _check_size(name, image.width, image.height)
     image.load()
     colour, alpha = split(_upright(image, name))
@@ -287,7 +287,7 @@ def _upright(image: Image.Image, name: str) -> Image.Image:
 
 
 def _colour(background: RGB) -> RGB:
-    """`background`, or an `ImageError` where it is not three whole numbers in 0…255."""
+    """Return `background`, or refuse it where it is not three whole numbers in 0…255."""
     try:
         levels = tuple(background)
         if len(levels) == 3 and all(level in range(256) for level in levels):

@@ -1,4 +1,4 @@
-"""What a network would be given of a picture that was changed after it was cut to size."""
+"""Compute a network's input from a picture that was changed after it was cut to size."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from hookviz.types import Model, ModelInput, Pixels, Preprocess
 
 
 def check_repaints(model: Model, model_input: ModelInput) -> tuple[Preprocess, Pixels]:
-    """The model's own steps and the picture of its input, where it has both.
+    """Return the model's own steps and the picture of its input; refuse where one is missing.
 
     Raises:
         HookVizError: the model makes its input by a function of its own, or there is no picture.
@@ -31,7 +31,7 @@ def check_repaints(model: Model, model_input: ModelInput) -> tuple[Preprocess, P
 
 
 def repainted(model: Model, model_input: ModelInput, picture: Pixels) -> ModelInput:
-    """The input with `picture`, RGB uint8 ``(H, W, 3)``, in place of its own, of any size.
+    """Return the input with `picture`, RGB uint8 ``(H, W, 3)`` of any size, in place of its own.
 
     The same picture gives the same tensor to the bit: what is left of the model's own steps once an
     image is cut is to divide by 255 and to normalise.

@@ -1,4 +1,4 @@
-"""The pictures that ship with HookViz."""
+"""List the pictures that ship with HookViz."""
 
 import json
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Sample:
 
 @cache
 def samples() -> tuple[Sample, ...]:
-    """The pictures that ship with HookViz; the first is the one to start with."""
+    """Return the pictures that ship with HookViz; the first is the one to start with."""
     folder = ASSETS / "samples"
     listed = json.loads((folder / "samples.json").read_text("utf-8"))
     return tuple(

@@ -1,4 +1,4 @@
-"""Colour images of 16 bits a channel, of which Pillow keeps the high byte alone."""
+"""Decode colour images of 16 bits a channel, of which Pillow keeps the high byte alone."""
 
 import sys
 from typing import Any
@@ -18,12 +18,12 @@ OTHER_BYTE: dict[Any, str] = {
 
 
 def raw_mode_of(args: Any) -> Any:
-    """How the values are stored, from what Pillow hands its decoder."""
+    """Return how the values are stored, from what Pillow hands its decoder."""
     return args[0] if isinstance(args, tuple) else args
 
 
 def rounded(image: ImageFile, twin: ImageFile, raw_mode: str) -> Image.Image:
-    """A 16-bit colour image rounded to 8 bits, of its high bytes and its low bytes.
+    """Round a 16-bit colour image to 8 bits, from its high bytes and its low bytes.
 
     Pillow keeps the high byte of each value only. With value = 256 high + low, the nearest 8-bit
     level value / 257 is high + round((low - high) / 257), and the correction is -1, 0 or 1.

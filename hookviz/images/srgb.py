@@ -1,4 +1,4 @@
-"""A Pillow image of any mode as 8-bit sRGB, and its opacity: depth, colour space, profile."""
+"""Convert a Pillow image of any mode to 8-bit sRGB and opacity: depth, colour space, profile."""
 
 import logging
 import struct
@@ -19,7 +19,7 @@ BROKEN_METADATA = (*_DAMAGE, struct.error, ImageCms.PyCMSError, Warning)
 
 
 def split(image: Image.Image) -> tuple[Image.Image, Image.Image | None]:
-    """Colours in mode L, RGB, CMYK or LAB, and opacity in mode L where some pixel lacks it."""
+    """Split into colours (mode L, RGB, CMYK or LAB) and opacity (mode L) if some pixel lacks it."""
     if image.mode.startswith(("I", "F")):
         return _scaled_grey(image)
     if image.has_transparency_data:
@@ -33,7 +33,7 @@ def split(image: Image.Image) -> tuple[Image.Image, Image.Image | None]:
 
 
 def _scaled_grey(image: Image.Image) -> tuple[Image.Image, Image.Image | None]:
-    """Grey of 12, 16 or 32 bits as 8-bit levels, and opacity where a grey is transparent."""
+    """Scale grey of 12, 16 or 32 bits to 8-bit levels, with opacity if a grey is transparent."""
     values: NDArray[Any] = np.asarray(image)
     tags = getattr(image, "tag_v2", {})
     key = image.info.get("transparency")
@@ -53,7 +53,7 @@ def _scaled_grey(image: Image.Image) -> tuple[Image.Image, Image.Image | None]:
 
 
 def _range(values: NDArray[Any]) -> tuple[float, float]:
-    """Which of 32-bit `values`, ``(H, W)``, to show as black and as white.
+    """Return which of 32-bit `values`, ``(H, W)``, to show as black and as white.
 
     Whole numbers count as 0…65535; fractions as 0…1, 0…255 or 0…65535, the first that holds them
     all. Where none does, the least value is black and the greatest white.
@@ -66,7 +66,7 @@ def _range(values: NDArray[Any]) -> tuple[float, float]:
 
 
 def to_srgb(image: Image.Image, icc: bytes | None, name: str) -> Image.Image:
-    """A Pillow image of mode L, RGB, CMYK or LAB in sRGB, by its profile if that is any good."""
+    """Convert a Pillow image of mode L, RGB, CMYK or LAB to sRGB, by its profile if valid."""
     if image.mode == "LAB":
         spaces = ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB")
         return ImageCms.buildTransform(*spaces, "LAB", "RGB").apply(image)

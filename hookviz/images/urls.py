@@ -1,4 +1,4 @@
-"""Images in object stores and other file systems by URL, through pyarrow's file systems.
+"""Read images by URL from object stores and other file systems that pyarrow knows.
 
 ``s3://``, ``gs://``, ``abfs://``, ``hdfs://`` and ``file://``: what pyarrow reads, with its own
 ways of logging in. Ray Data reads through the same.
@@ -19,14 +19,14 @@ from hookviz.language.saying import say
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
-def is_url(given: object) -> bool:
-    """Whether it is a URL, ``scheme://…``, as text or as an `ImageUrl`."""
-    return isinstance(given, ImageUrl) or (isinstance(given, str) and bool(_URL.match(given)))
+def is_url(image: object) -> bool:
+    """Return whether it is a URL, ``scheme://…``, as text or as an `ImageUrl`."""
+    return isinstance(image, ImageUrl) or (isinstance(image, str) and bool(_URL.match(image)))
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ImageUrl:
-    """An image by its URL.
+    """URL of an image, written without what can be a password in it.
 
     Attributes:
         url: with what can't stand in a URL quoted, such as ``%20``.
@@ -35,21 +35,20 @@ class ImageUrl:
     url: str = field(repr=False)
 
     def __str__(self) -> str:
-        """The URL without what can be a password in it."""
         return _shown(self.url)
 
     @property
     def name(self) -> str:
-        """The last part of its path."""
+        """Last part of the path."""
         return PurePosixPath(unquote(urlsplit(self.url).path)).name
 
     @property
     def stem(self) -> str:
-        """The name without its ending."""
+        """Last part of the path without its ending."""
         return PurePosixPath(self.name).stem
 
     def read(self) -> bytes:
-        """The bytes of the image file; what can't be one by its first bytes isn't read further.
+        """Read the image file; what can't be one by its first bytes isn't read further.
 
         Raises:
             ImageError: it is not there, can't be reached, or is no image by its beginning.
@@ -72,7 +71,7 @@ class ImageUrl:
 
 
 def expand_url(url: str, *, inside: bool = False) -> tuple[tuple[str, ImageUrl], ...]:
-    """The images that a URL names, with their ways from it: one, or all of a folder by name.
+    """Expand a URL to images with their paths from it: one, or all of a folder, by name.
 
     Args:
         url: of a file that ends in one of `SUFFIXES`, or of a folder.
@@ -101,12 +100,12 @@ def expand_url(url: str, *, inside: bool = False) -> tuple[tuple[str, ImageUrl],
     top = path.rstrip("/")
     query = f"?{parts.query}" if parts.query else ""
     base = f"{parts.scheme}://{parts.netloc}{quote(unquote(parts.path).rstrip('/'))}"
-    found = []
+    urls = []
     for info in listed:
         within = info.path.removeprefix(top).lstrip("/")
         if info.type == fs.FileType.File and PurePosixPath(within).suffix.casefold() in SUFFIXES:
-            found.append((within, ImageUrl(f"{base}/{quote(within)}{query}")))
-    if not found:
+            urls.append((within, ImageUrl(f"{base}/{quote(within)}{query}")))
+    if not urls:
         raise ImageError(
             say(
                 "The folder {url!r} gives no image, a file that ends in {suffixes}.",
@@ -114,11 +113,11 @@ def expand_url(url: str, *, inside: bool = False) -> tuple[tuple[str, ImageUrl],
                 suffixes=", ".join(sorted(SUFFIXES)),
             )
         )
-    return tuple(sorted(found))
+    return tuple(sorted(urls))
 
 
 def _located(url: str) -> tuple[Any, str]:
-    """The file system of a URL, and the path in it."""
+    """Return the file system of a URL, and the path in it."""
     parts = urlsplit(url)
     system, top = _file_system(parts.scheme, parts.netloc, parts.query)
     return system, top.rstrip("/") + unquote(parts.path)

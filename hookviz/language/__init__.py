@@ -1,4 +1,4 @@
-"""What people read, in their language: marked where it stands, translated by a file a language.
+"""Translate what people read: sentences are marked in the code, each language is a PO file.
 
 `hookviz.language.saying.say` gives a sentence in the language of whoever it is for, and ``mark``
 marks one that is said later; `hookviz.language.naming` says what classes are called. Here belong

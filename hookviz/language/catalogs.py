@@ -1,4 +1,4 @@
-"""The languages there are: English in the code itself, and one PO file for each other.
+"""Find and read the languages: English in the code itself, and a PO file for each other.
 
 A file beside this one, or in the folder that HOOKVIZ_LANGUAGES names, is a language by being there:
 ``zh_CN.po`` is Simplified Chinese. What classes are called in it is a second file, which a language
@@ -28,7 +28,7 @@ _HERE = Path(__file__).parent
 
 @cache
 def files(inside: str = "") -> Mapping[str, Path]:
-    """The PO file of each language by its code, such as ``"zh_CN"``; English has none.
+    """Return the PO file of each language by its code, such as ``"zh_CN"``; English has none.
 
     Args:
         inside: `CLASS_NAMES` for the files of these.
@@ -42,13 +42,13 @@ def files(inside: str = "") -> Mapping[str, Path]:
 
 
 def languages() -> tuple[str, ...]:
-    """The codes of all languages, English first."""
+    """Return the codes of all languages, English first."""
     return ENGLISH, *files()
 
 
 @cache
 def read(language: str, inside: str = "") -> "Catalog | None":
-    """The messages of a language's file, see `files`; None where there is none."""
+    """Read the messages of a language's file, see `files`; None where there is none."""
     file = files(inside).get(language)
     if file is None:
         return None
@@ -60,7 +60,7 @@ def read(language: str, inside: str = "") -> "Catalog | None":
 
 @cache
 def catalog(language: str) -> gettext.NullTranslations:
-    """What is said in a language; what it does not have stays English.
+    """Return the translations of a language; a sentence that it lacks stays English.
 
     The PO file is compiled in memory, once a process, so that it is all that a language is.
     """
@@ -77,7 +77,7 @@ def catalog(language: str) -> gettext.NullTranslations:
 
 @cache
 def script_words(language: str) -> Mapping[str, str]:
-    """What the page's scripts say, English on the left: whatever a file in JavaScript says."""
+    """Return the sentences of the page's scripts by their English; read from the same file."""
     return MappingProxyType(
         {
             str(message.id): str(message.string)
@@ -89,7 +89,7 @@ def script_words(language: str) -> Mapping[str, str]:
 
 @cache
 def signs(language: str) -> tuple[str, str]:
-    """The decimal point of a language and what it groups thousands with."""
+    """Return the decimal point of a language and what it groups thousands with."""
     if language == ENGLISH:
         return ".", ","
     from babel import Locale, UnknownLocaleError  # noqa: PLC0415 - as above
@@ -102,9 +102,20 @@ def signs(language: str) -> tuple[str, str]:
     return latin.get("decimal", "."), latin.get("group", ",")
 
 
+def is_unspaced(language: str) -> bool:
+    """Return whether words run together in a language, as in Chinese, or with particles in Korean.
+
+    A line may break between any two signs then, and a word is not found by its edges.
+
+    >>> is_unspaced("zh_CN"), is_unspaced("de")
+    (True, False)
+    """
+    return language.partition("_")[0] in {"zh", "ja", "ko"}
+
+
 @cache
 def own_name(language: str) -> str:
-    """What a language calls itself: ``"简体中文"``."""
+    """Return what a language calls itself: ``"简体中文"``."""
     from babel import Locale, UnknownLocaleError  # noqa: PLC0415 - as above
 
     try:

@@ -1,4 +1,4 @@
-"""What classes are called: by the name that the weights know them by, or by that of a language.
+"""Translate the names of classes, by a language's own file of them.
 
 A language's names are a file of their own, ``class_names/zh_CN.po``, which it can do without: each
 entry has the class's number as its context, and its English name. Both must fit, since a number
@@ -15,7 +15,7 @@ from hookviz.language.speaking import current
 
 
 def class_name(index: int, name: str) -> str:
-    """The name of a class in the language that is spoken; `name` where that has none of its own.
+    """Return the class's name in the language that is spoken; `name` if that has none of its own.
 
     Args:
         index: the class's number among those that the weights know.
@@ -31,14 +31,14 @@ def class_name(index: int, name: str) -> str:
 
 
 def class_label(index: int, names: Sequence[str]) -> str:
-    """What to call a class of weights with those `names`, which may be none, or too few."""
+    """Return the label of a class of weights with those `names`, which may be none, or too few."""
     return (
         class_name(index, names[index]) if index < len(names) else say("class {index}", index=index)
     )
 
 
 def listed_label(index: int, names: Sequence[str]) -> str:
-    """As `class_label`, for a list in which people look for a class: by its English name too.
+    """Return the label for a list in which people look for a class: with its English name.
 
     >>> from hookviz.language.speaking import speaking
     >>> with speaking("zh_CN"):
@@ -51,7 +51,7 @@ def listed_label(index: int, names: Sequence[str]) -> str:
 
 @cache
 def _names(language: str) -> Mapping[tuple[str, str], str]:
-    """The names that a language has of its own, by number and English name."""
+    """Return the names that a language has of its own, by number and English name."""
     return MappingProxyType(
         {
             (message.context, str(message.id)): str(message.string)

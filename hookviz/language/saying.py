@@ -1,4 +1,4 @@
-"""Sentences with facts in them, in the language that is spoken.
+"""Say sentences with facts in them in the language that is spoken.
 
 A sentence is written once, in English, whole, with a name in braces for each fact: whoever
 translates it sees all of it, and can put the facts in another order.
@@ -13,7 +13,7 @@ from hookviz.language.speaking import current
 
 
 def mark(text: str) -> str:
-    """`text` as it stands: to be translated, when it is said.
+    """Return `text` as it stands, marked for translation: it is given to `say` later.
 
     For what is written down before anybody reads it: the constant of a module, a declaration.
     """
@@ -21,7 +21,7 @@ def mark(text: str) -> str:
 
 
 def say(text: str, /, **facts: Any) -> str:
-    """`text` in the language that is spoken, with its facts.
+    """Return `text` in the language that is spoken, with its facts.
 
     Args:
         text: the English sentence, a literal, or one that was given to `mark`.
@@ -39,7 +39,7 @@ def say(text: str, /, **facts: Any) -> str:
 
 
 def say_count(one: str, many: str, count: int, /, **facts: Any) -> str:
-    """`one` or `many`, as the language says so many; ``{count}`` is among the facts.
+    """Return `one` or `many` in the language's form for `count`, with ``{count}`` among the facts.
 
     >>> say_count("{count} map", "{count:,} maps", 1), say_count("{count} map", "{count} maps", 2)
     ('1 map', '2 maps')
@@ -49,7 +49,7 @@ def say_count(one: str, many: str, count: int, /, **facts: Any) -> str:
 
 
 class _InTheLanguage(Formatter):
-    """``str.format``, with a language's decimal point and thousands."""
+    """``str.format`` with a language's decimal point and thousands separator."""
 
     def format_field(self, value: Any, format_spec: str) -> Any:
         written = super().format_field(value, format_spec)
@@ -60,7 +60,7 @@ _FORMATTER = _InTheLanguage()
 
 
 def localised(written: str) -> str:
-    """A number written the English way, as the language writes it: ``"12,300.5"``."""
+    """Return a number written the English way as the language writes it: ``"12,300.5"``."""
     point, group = signs(current())
     if (point, group) == (".", ","):
         return written

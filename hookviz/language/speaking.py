@@ -1,4 +1,4 @@
-"""Which language is spoken: English, unless who is served chose another."""
+"""Keep which language is spoken: English, unless whoever is served chose another."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ _askers: list[Callable[[], str | None]] = []
 
 
 def current() -> str:
-    """The language of what is said from here on in this thread or task, such as ``"zh_CN"``."""
+    """Return the language that this thread or task speaks, such as ``"zh_CN"``."""
     spoken = _spoken.get()
     if spoken is not None:
         return spoken
@@ -24,13 +24,13 @@ def current() -> str:
 
 
 def speak(language: str) -> None:
-    """Speak it in this thread or task from here on."""
+    """Set the language of this thread or task from here on."""
     _spoken.set(language)
 
 
 @contextmanager
 def speaking(language: str) -> Iterator[None]:
-    """Speak it within.
+    """Set the language for the block.
 
     >>> with speaking("zh_CN"):
     ...     current()
@@ -46,5 +46,5 @@ def speaking(language: str) -> Iterator[None]:
 
 
 def ask_where_silent(ask: Callable[[], str | None]) -> None:
-    """Have `ask` name the language of a thread in which nobody did; None where it knows none."""
+    """Let `ask` name the language of a thread that has none set; None where it knows none."""
     _askers.append(ask)

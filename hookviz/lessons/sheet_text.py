@@ -12,9 +12,9 @@ from reportlab.platypus import Flowable, Paragraph, Preformatted
 from reportlab.platypus import Table as PdfTable
 
 from hookviz.drawing.fonts import font_file
+from hookviz.language.catalogs import is_unspaced
 from hookviz.language.speaking import current
 
-_UNSPACED = ("zh", "ja", "ko")  # languages whose lines break between any two signs
 _TABLE = [("GRID", (0, 0), (-1, -1), 0.4, "#999999"), ("VALIGN", (0, 0), (-1, -1), "MIDDLE")]
 _ENDINGS = {"body": "", "bold": "-Bold", "italic": "-Oblique", "mono": "Mono"}
 
@@ -30,7 +30,7 @@ class Styles:
             fontSize=10.5,
             leading=16,
             spaceAfter=5,
-            wordWrap="CJK" if current().startswith(_UNSPACED) else None,
+            wordWrap="CJK" if is_unspaced(current()) else None,
         )
         self.small = ParagraphStyle("small", self.body, fontSize=8.5, leading=12)
         bold = self.fonts["bold"]

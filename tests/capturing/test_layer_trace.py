@@ -11,23 +11,6 @@ from hookviz.types import Model
 from tests.networks import Tiny, as_model, seeded
 
 
-def test_layers_come_in_order_of_execution_with_shapes(tiny: Model) -> None:
-    first, second = hookviz.list_layers(tiny)
-    assert (first.name, first.index, first.kind, first.calls) == ("conv1", 0, "Conv2d", 1)
-    assert (first.input_shape, first.output_shape) == ((3, 16, 16), (4, 16, 16))
-    assert first.parameters == 4 * 3 * 9 + 4
-    assert (first.kernel_size, first.stride, first.padding) == ((3, 3), (1, 1), (1, 1))
-    assert (second.index, second.output_shape, second.stride) == (1, (6, 7, 7), (2, 2))
-    assert second.bias
-
-
-def test_all_layers_and_their_calls(tiny: Model) -> None:
-    layers = hookviz.list_layers(tiny, kind="all")
-    assert [layer.name for layer in layers] == ["conv1", "relu", "conv2", "head"]
-    assert [layer.calls for layer in layers] == [1, 2, 1, 1]
-    assert layers[3].output_shape == (5,)
-
-
 def test_order_is_that_of_the_pass_not_of_the_definition() -> None:
     class Backwards(nn.Module):
         def __init__(self) -> None:
@@ -36,8 +19,8 @@ def test_order_is_that_of_the_pass_not_of_the_definition() -> None:
             self.first = nn.Conv2d(3, 4, 1)
 
         def forward(self, images: Tensor) -> Tensor:
-            found: Tensor = self.last(self.first(images))
-            return found
+            features: Tensor = self.last(self.first(images))
+            return features
 
     assert [layer.name for layer in hookviz.list_layers(as_model(Backwards()))] == [
         "first",
@@ -59,31 +42,12 @@ def test_a_network_that_reads_values_is_run_for_real() -> None:
     assert [layer.name for layer in hookviz.list_layers(as_model(Choosy()))] == ["dark"]
 
 
-def test_other_input_shapes_and_wrong_kinds(tiny: Model) -> None:
-    wide = hookviz.list_layers(tiny, input_shape=(3, 20, 40))
-    assert wide[0].output_shape == (4, 20, 40)
-    with pytest.raises(hookviz.SettingError, match="'dense'"):
-        hookviz.list_layers(tiny, kind="dense")
-    with pytest.raises(hookviz.ModelError, match="made for 3×16×16"):
-        hookviz.list_layers(tiny, input_shape=(1, 16, 16))
-
-
-def test_a_survey_is_made_once_and_knows_bytes_and_containers(tiny: Model) -> None:
+def test_a_trace_is_made_once_and_knows_bytes_and_containers(tiny: Model) -> None:
     seen = layer_trace(tiny, (3, 16, 16))
     assert layer_trace(tiny, (3, 16, 16)) is seen
     assert seen.nbytes["relu"] == (4 * 16 * 16 + 6 * 7 * 7) * 4
     nested = layer_trace(as_model(nn.Sequential(seeded(Tiny))), (3, 16, 16))
     assert nested.calls["0"] == 1
-
-
-def test_stages_are_the_parts_that_a_person_would_name() -> None:
-    stages = [
-        layer.stage for layer in hookviz.list_layers(hookviz.load_model("resnet18", "random"))
-    ]
-    assert list(dict.fromkeys(stages)) == ["conv1", "layer1", "layer2", "layer3", "layer4"]
-    vgg = hookviz.list_layers(hookviz.load_model("squeezenet1_1", "random"))
-    assert vgg[0].stage == "features.0"
-    assert vgg[-1].stage == "classifier"
 
 
 def test_own_shape_of_a_model_with_its_own_function() -> None:

@@ -47,10 +47,10 @@ class Acts(nn.Module):
 def computed_only(act: Callable[[Acts, Tensor], Any]) -> bool:
     network = nn.Sequential(Acts(act))
     images = torch.rand(1, 3, 4, 4) + 1
-    conduct = Purity(network)
-    with conduct:
+    purity = Purity(network)
+    with purity:
         network(images)
-    return conduct.was_pure
+    return purity.was_pure
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_whatever_is_more_is_seen(act: Callable[[Acts, Tensor], Any]) -> None:
 def test_what_can_not_be_told_counts_as_more() -> None:
     network = nn.Sequential(nn.ReLU())
     network.waiting = (number for number in range(3))  # type: ignore[assignment]
-    with Purity(network) as conduct:
+    with Purity(network) as purity:
         pass
-    assert not conduct.was_pure
+    assert not purity.was_pure
 
 
 def test_a_network_is_trusted_once_it_was_watched_and_never_again_after_it_did_more() -> None:
@@ -121,6 +121,6 @@ def test_a_network_is_trusted_once_it_was_watched_and_never_again_after_it_did_m
 def test_a_network_that_holds_a_lock_can_be_watched() -> None:
     network = nn.Sequential(nn.ReLU())
     network.lock = threading.Lock()  # type: ignore[assignment]
-    with Purity(network) as conduct:
+    with Purity(network) as purity:
         network(torch.ones(1))
-    assert conduct.was_pure in (True, False)
+    assert purity.was_pure in (True, False)

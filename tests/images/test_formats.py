@@ -5,6 +5,7 @@ from PIL import Image
 
 from hookviz.errors import ImageError
 from hookviz.images import formats, reading
+from hookviz.language.speaking import speaking
 
 
 def encoded(kind: str) -> bytes:
@@ -32,6 +33,11 @@ def test_what_is_no_image_is_refused_with_the_reason(data: bytes, reason: str) -
         reading.decode(data, "holiday.xyz")
     assert "'holiday.xyz'" in str(caught.value)
     assert "PNG, JPEG" in str(caught.value)
+
+
+def test_the_reason_is_said_in_the_language() -> None:
+    with speaking("zh_CN"), pytest.raises(ImageError, match=r"'a\.pdf' 是 PDF 文档；"):
+        reading.decode(b"%PDF-1.7 ...", "a.pdf")
 
 
 def test_files_that_folders_are_searched_for_are_of_formats_that_are_read() -> None:

@@ -1,6 +1,7 @@
 """The languages: nothing missing, nothing too much, and every fact where a sentence names it."""
 
 import ast
+import builtins
 import os
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from hookviz.language.speaking import speaking
 from scripts import languages
 
 TRANSLATED = sorted(catalogs.files())
+_MECHANICAL = {*dir(builtins), *dir(str), "self", "given", "found", "told", "wrong"}
+_MECHANICAL -= {"count", "format", "index", "max", "min", "sum", "title"}  # nouns, too
 
 
 def strings(message: Message) -> tuple[str, ...]:
@@ -73,6 +76,31 @@ def test_nothing_is_said_inside_an_f_string() -> None:
         for call in ast.walk(text)
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
         if call.func.id in {"say", "mark", "say_count"} and isinstance(call.args[0], ast.Constant)
+    ]
+    assert said == []
+
+
+def test_a_placeholder_is_called_by_what_it_holds() -> None:
+    """Translators read it: no number to tell two of one name apart, no name out of the code."""
+    names = {
+        name
+        for message in languages.catalog_of("zh_CN")
+        if "python-brace-format" in message.flags
+        if any(name.endswith(".py") for name, _ in message.locations)
+        for text in ((message.id,) if isinstance(message.id, str) else message.id)
+        for name in facts(text)
+    }
+    numbered = {name for name in names if name.rstrip("0123456789").endswith("_")}
+    assert (numbered, names & _MECHANICAL) == (set(), set())
+
+
+def test_log_lines_stay_english() -> None:
+    said = [
+        (file.name, ast.unparse(call))
+        for file in languages.PACKAGE.rglob("*.py")
+        for call in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(call, ast.Call) and ast.unparse(call.func).startswith("logger.")
+        if any(isinstance(part, ast.Name) and part.id == "say" for part in ast.walk(call))
     ]
     assert said == []
 

@@ -340,7 +340,9 @@ class OneOf(Parameter):
         if value is None:
             return self.choices[0]
         if value not in self.choices:
-            raise self.refuse(value, say("one of {map}", map=", ".join(map(repr, self.choices))))
+            raise self.refuse(
+                value, say("one of {choices}", choices=", ".join(map(repr, self.choices)))
+            )
         return str(value)
 
 

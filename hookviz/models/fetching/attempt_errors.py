@@ -3,12 +3,16 @@
 import math
 import socket
 import ssl
+from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import requests
 import urllib3.exceptions
 
+from hookviz.errors import WeightsError
 from hookviz.language.saying import mark, say
 from hookviz.models.fetching.timing import Timing
 
@@ -31,8 +35,12 @@ _WHY_NO_ANSWER: tuple[tuple[type[Exception], str, float], ...] = (
         _NO_NETWORK,
     ),
     (ssl.SSLCertVerificationError, mark("the TLS certificate of {host} can't be verified"), 1),
-    (requests.ConnectTimeout, mark("{host} took no connection within {connect:g} s"), math.inf),
-    (requests.Timeout, mark("it stalled: nothing came for {stall:g} s"), math.inf),
+    (
+        requests.ConnectTimeout,
+        mark("{host} took no connection within {connect_limit:g} s"),
+        math.inf,
+    ),
+    (requests.Timeout, mark("it stalled: nothing came for {stall_limit:g} s"), math.inf),
     (ConnectionRefusedError, mark("nothing answers at {host} (connection refused)"), math.inf),
     (
         urllib3.exceptions.NewConnectionError,
@@ -43,13 +51,34 @@ _WHY_NO_ANSWER: tuple[tuple[type[Exception], str, float], ...] = (
 )
 
 
-class DownloadAttemptError(Exception):
-    """One attempt failed; says how many there should be, and seconds before the next."""
+_SERVER_FAULT = HTTPStatus.INTERNAL_SERVER_ERROR  # and all above
+_BUSY, _OWN_FAULT = mark("is too busy"), mark("has a fault of its own")
+_FORBIDDEN, _NOT_SENT = mark("refused it"), mark("did not send it")
+_REFUSALS: dict[int, str] = {
+    HTTPStatus.UNAUTHORIZED: _FORBIDDEN,
+    HTTPStatus.FORBIDDEN: _FORBIDDEN,
+    HTTPStatus.NOT_FOUND: mark("has no such file"),
+    HTTPStatus.TOO_MANY_REQUESTS: _BUSY,
+    HTTPStatus.SERVICE_UNAVAILABLE: _BUSY,
+}
 
-    def __init__(self, reason: str, *, attempts: float = math.inf, pause: float = 0.0) -> None:
+
+class DownloadAttemptError(Exception):
+    """A failed attempt: how many there should be, and the seconds before the next.
+
+    `reason` is called where the error is read: a page shows it in its language, the log in English.
+    """
+
+    def __init__(
+        self, reason: Callable[[], str], *, attempts: float = math.inf, pause: float = 0.0
+    ) -> None:
         super().__init__(reason)
+        self._reason = reason
         self.attempts = attempts
         self.pause = pause
+
+    def __str__(self) -> str:
+        return self._reason()
 
 
 def no_answer(error: Exception, url: str, timing: Timing, *, begun: bool) -> DownloadAttemptError:
@@ -66,30 +95,43 @@ def no_answer(error: Exception, url: str, timing: Timing, *, begun: bool) -> Dow
     )
     if begun and attempts == _NO_NETWORK:
         attempts = math.inf
-    reason = words.format(host=host, connect=timing.connect, stall=timing.stall)
-    return DownloadAttemptError(reason, attempts=attempts)
+    limits = {"connect_limit": timing.connect, "stall_limit": timing.stall}
+    return DownloadAttemptError(partial(say, words, host=host, **limits), attempts=attempts)
 
 
 def refusal(response: requests.Response, url: str) -> DownloadAttemptError:
     """Why an answer is not the file, by its status."""
     status = response.status_code
     sender, asked = urlsplit(response.url).netloc, urlsplit(url).netloc
-    host = sender.rpartition("@")[2]
-    who = (
-        say("the server")
-        if sender == asked
-        else say("{host}, where it was redirected to,", host=host)
-    )
-    phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else say("no known status")
-    code = f"({status} {phrase})"
-    if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    reason = partial(_refusal, status, "" if sender == asked else sender.rpartition("@")[2])
+    if status == HTTPStatus.TOO_MANY_REQUESTS or status >= _SERVER_FAULT:
         after = response.headers.get("Retry-After", "")
         pause = float(after) if after.isdecimal() else 0.0
-        busy = status in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
-        fault = say("is too busy") if busy else say("has a fault of its own")
-        return DownloadAttemptError(f"{who} {fault} {code}", pause=pause)
-    what = {401: say("refused it"), 403: say("refused it"), 404: say("has no such file")}
-    return DownloadAttemptError(f"{who} {what.get(status, 'did not send it')} {code}", attempts=1)
+        return DownloadAttemptError(reason, pause=pause)
+    return DownloadAttemptError(reason, attempts=1)
+
+
+def _refusal(status: int, redirected_to: str) -> str:
+    sender = (
+        say("{host}, where it was redirected to,", host=redirected_to)
+        if redirected_to
+        else say("the server")
+    )
+    phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else say("no known status")
+    fault = say(_REFUSALS.get(status, _OWN_FAULT if status >= _SERVER_FAULT else _NOT_SENT))
+    return f"{sender} {fault} ({status} {phrase})"
+
+
+def folder_error(title: str, path: Path, error: OSError) -> WeightsError:
+    """Return the error for a file that the disk could not keep."""
+    return WeightsError(
+        say(
+            "{title} can't be kept in the folder {folder}: {reason}.",
+            title=title,
+            folder=path.parent,
+            reason=error.strerror or error,
+        )
+    )
 
 
 def _host(url: str) -> str:

@@ -21,6 +21,9 @@ from glob import escape
 from pathlib import Path
 
 from hookviz.errors import WeightsError
+from hookviz.language.saying import say
+from hookviz.language.speaking import current, speak
+from hookviz.models.fetching.attempt_errors import folder_error
 from hookviz.models.fetching.progress import Meter, Report, TransferStatus
 from hookviz.models.fetching.timing import Timing
 from hookviz.models.fetching.transfers import Transfer, hash_in_name
@@ -80,7 +83,7 @@ def start(
             try:
                 download = Download(url, path, timing)
             except OSError as error:
-                raise _folder_error(path.name, path, error) from error
+                raise folder_error(path.name, path, error) from error
             if not download.existed:
                 thread = threading.Thread(
                     target=download._run, name=f"download {path.name}", daemon=True
@@ -131,6 +134,7 @@ class Download:
         self.error: WeightsError | None = None
         self.cancelled = False
         self._timing = timing
+        self._language = current()  # of who asked for it first
         self._meter = Meter(path.name)
         self._done = threading.Event()
         self._watchers: dict[Hashable, float] = {}  # who → until when (monotonic seconds)
@@ -211,7 +215,8 @@ class Download:
     def _stop(self) -> None:
         """Ends it as cancelled; the caller holds the lock."""
         self.cancelled = True
-        self._settle(WeightsError(f"The download of {self.progress.title} was cancelled."))
+        title = self.progress.title
+        self._settle(WeightsError(say("The download of {title} was cancelled.", title=title)))
         if self._transfer is not None:
             self._transfer.interrupt()
         self._remove_part()
@@ -227,6 +232,7 @@ class Download:
 
     def _run(self) -> None:
         """What the transfer's thread does; nobody is there to catch what it raises."""
+        speak(self._language)
         error: WeightsError | None = None
         try:
             self._bring()
@@ -234,7 +240,9 @@ class Download:
             error = failure
         except Exception as bug:
             logger.exception("the download of %s failed", self.file)
-            error = WeightsError(f"{self.file} could not be downloaded: {bug!r}.")
+            error = WeightsError(
+                say("{file} could not be downloaded: {reason}.", file=self.file, reason=repr(bug))
+            )
             error.__cause__ = bug
         self._remove_part()
         with _lock:
@@ -263,8 +271,8 @@ class Download:
                     self._part.replace(self.path)
         except OSError as error:  # of the disk: the network's are WeightsErrors by now
             if error.errno == errno.ENOSPC and self._part.exists():
-                error.strerror = f"only {byte_size(self._room())} were free there"
-            raise _folder_error(self.progress.title, self.path, error) from error
+                error.strerror = say("only {size} were free there", size=byte_size(self._room()))
+            raise folder_error(self.progress.title, self.path, error) from error
 
     def _room(self) -> int:
         """Bytes that the folder has for this file, with those that it has already."""
@@ -274,12 +282,6 @@ class Download:
         # Windows keeps a file that is open; the transfer's thread comes here again when it ends
         with suppress(OSError):
             self._part.unlink(missing_ok=True)
-
-
-def _folder_error(title: str, path: Path, error: OSError) -> WeightsError:
-    return WeightsError(
-        f"{title} can't be kept in the folder {path.parent}: {error.strerror or error}."
-    )
 
 
 def _sweep(path: Path) -> None:

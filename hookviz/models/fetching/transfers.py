@@ -19,7 +19,9 @@ import requests
 import urllib3.exceptions
 
 from hookviz.errors import WeightsError, shorten
+from hookviz.language.catalogs import ENGLISH
 from hookviz.language.saying import say
+from hookviz.language.speaking import speaking
 from hookviz.models.fetching.attempt_errors import DownloadAttemptError, no_answer, refusal
 from hookviz.models.fetching.progress import Meter
 from hookviz.models.fetching.timing import Timing
@@ -104,8 +106,9 @@ class Transfer:
     def _pause(self, trouble: DownloadAttemptError, failures: int) -> None:
         pause = max(self._timing.backoff * 2 ** (failures - 1), trouble.pause)
         pause = min(pause, self._timing.longest_pause)
-        logger.info(say("%s; trying again in %.1f s"), self._failure(trouble, 1), pause)
-        self._meter.note(say("{trouble}; trying again", trouble=trouble))
+        with speaking(ENGLISH):
+            logger.info("%s; trying again in %.1f s", self._failure(trouble, 1), pause)
+        self._meter.note(say("{problem}; trying again", problem=trouble))
         self._stopped.wait(pause)
         self._meter.note("")
 
@@ -116,7 +119,7 @@ class Transfer:
         if self._size and self._validator:
             headers |= {"Range": f"bytes={self._size}-", "If-Range": self._validator}
         timeout = (self._timing.connect, self._timing.stall)
-        self._meter.note("connecting")
+        self._meter.note(say("connecting"))
         try:
             response = session.get(self._url, headers=headers, stream=True, timeout=timeout)
         except _NETWORK_ERRORS as error:
@@ -156,14 +159,16 @@ class Transfer:
             if not resumed:
                 self._restart()
                 raise DownloadAttemptError(
-                    say("the server could not go on where it broke off ({status})", status=status)
+                    lambda: say(
+                        "the server could not go on where it broke off ({status})", status=status
+                    )
                 )
         else:
             raise refusal(response, self._url)
         encoding = headers.get("Content-Encoding", "identity")
         if encoding != "identity":
             raise DownloadAttemptError(
-                say(
+                lambda: say(
                     "the server sent it packed ({encoding}), though asked not to",
                     encoding=shorten(encoding),
                 ),
@@ -204,9 +209,9 @@ class Transfer:
         except (urllib3.exceptions.ReadTimeoutError, TimeoutError) as error:
             amount = self._meter.read().amount
             raise DownloadAttemptError(
-                say(
-                    "it stalled: nothing came for {stall:g} s after {amount}",
-                    stall=self._timing.stall,
+                lambda: say(
+                    "it stalled: nothing came for {stall_limit:g} s after {amount}",
+                    stall_limit=self._timing.stall,
                     amount=amount,
                 )
             ) from error
@@ -214,8 +219,9 @@ class Transfer:
             raise self._cut_off() from error
 
     def _cut_off(self) -> DownloadAttemptError:
+        amount = self._meter.read().amount
         return DownloadAttemptError(
-            say("the transfer was cut off after {amount}", amount=self._meter.read().amount)
+            lambda: say("the transfer was cut off after {amount}", amount=amount)
         )
 
     def _check(self, resumed: bool, headers: Mapping[str, str]) -> None:
@@ -223,14 +229,19 @@ class Transfer:
         expected, got = hash_in_name(self._meter.read().file), self._sha256.hexdigest()
         if expected is None or got.startswith(expected):
             return
-        reason = say(
-            "what came is not that file; the SHA-256 in its name says expected "
-            "{expected_digest}, got {digest}",
-            expected_digest=expected,
-            digest=got[: len(expected)],
-        )
-        if headers.get("Content-Type", "").startswith("text/html"):
-            reason += say(" (it is a web page, perhaps the login page of this network)")
+        is_page = headers.get("Content-Type", "").startswith("text/html")
+
+        def reason() -> str:
+            text = say(
+                "what came is not that file; the SHA-256 in its name says expected "
+                "{expected_digest}, got {digest}",
+                expected_digest=expected,
+                digest=got[: len(expected)],
+            )
+            if is_page:
+                text += say(" (it is a web page, perhaps the login page of this network)")
+            return text
+
         self._restart()
         # a server may have put two versions together, so a resumed file gets another chance
         raise DownloadAttemptError(reason, attempts=math.inf if resumed else 1)

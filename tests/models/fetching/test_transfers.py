@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hookviz.errors import WeightsError
+from hookviz.language.speaking import speaking
 from hookviz.models.fetching.downloads import fetch, start
 from hookviz.models.fetching.timing import Timing
 from hookviz.models.fetching.transfers import hash_in_name
@@ -199,6 +200,17 @@ def test_a_server_that_asks_for_a_pause_gets_it(
     with caplog.at_level("INFO", "hookviz.models.fetching.transfers"):
         brought(server, tmp_path, busy, Answer(), timing=replace(FAST, longest_pause=0.7))
     assert "trying again in 0.7 s" in caplog.text
+
+
+def test_the_log_is_english_and_a_person_reads_their_language(
+    server: WeightsServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with speaking("zh_CN"), caplog.at_level("INFO", "hookviz.models.fetching.transfers"):
+        text = refused(server, tmp_path, Answer(status=500), timing=replace(FAST, attempts=2))
+    assert "服务器" in text
+    [message] = caplog.messages
+    assert message.isascii()
+    assert "the server has a fault of its own (500 Internal Server Error)" in message
 
 
 # --- no use in another attempt ----------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hookviz.hooking.surroundings import surroundings_put_back
+from hookviz.hooking.global_state import global_state_restored
 
 KEPT: dict[str, Any] = {"a": [1]}
 ORDER = deque([1, 2])
@@ -45,7 +45,7 @@ def outside() -> str:
 def test_what_the_code_refers_to_is_put_back_and_nothing_else() -> None:
     before = outside()
     network = Keeps()
-    with surroundings_put_back(network):
+    with global_state_restored(network):
         network(torch.ones(2))
         NOT_REFERRED_TO.append(2)
         assert outside() != before
@@ -60,13 +60,13 @@ def test_of_blocks_that_overlap_the_last_one_puts_back() -> None:
     begun, ended = threading.Event(), threading.Event()
 
     def other() -> None:
-        with surroundings_put_back(network):
+        with global_state_restored(network):
             network(torch.ones(3))
             begun.set()
             ended.wait(10)
 
     thread = threading.Thread(target=other)
-    with surroundings_put_back(network):
+    with global_state_restored(network):
         network(torch.ones(2))
         thread.start()
         assert begun.wait(10)
@@ -77,6 +77,6 @@ def test_of_blocks_that_overlap_the_last_one_puts_back() -> None:
 
 
 def test_known_code_keeps_nothing() -> None:
-    with surroundings_put_back(nn.Sequential(nn.ReLU())):
+    with global_state_restored(nn.Sequential(nn.ReLU())):
         KEPT["c"] = 1
     assert KEPT.pop("c") == 1

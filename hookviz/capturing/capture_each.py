@@ -1,4 +1,4 @@
-"""A capture of each of many images, and what is made of it, in whatever process it was made."""
+"""Capture many images one by one, in this process or by workers, and apply a function to each."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing
@@ -27,7 +27,7 @@ def capture_each(
     engine: str | Engine = "local",
     progress: Progress = ignore,
 ) -> Generator[tuple[str, Any], None, None]:
-    """The capture of each of many images, one after another, or what a function makes of it.
+    """Capture each of many images, one after another, or apply a function to each capture.
 
     Args:
         model: from `load_model` or `wrap`.
@@ -64,14 +64,14 @@ def capture_each(
     def tell(done: float, _left_out: int) -> None:
         progress(min(1.0, done / len(listed)))
 
-    found = engine_of(engine)(work, image_shards(listed, 1), tell)
-    with closing(found):
-        yield from found
+    outcomes = engine_of(engine)(work, image_shards(listed, 1), tell)
+    with closing(outcomes):
+        yield from outcomes
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CaptureWork:
-    """Makes a capture of the one image of a shard, and of that what is asked for.
+    """Worker that captures the one image of a shard, and applies a function to the capture.
 
     Attributes:
         model: from `load_model` or `wrap`.
@@ -92,11 +92,11 @@ class CaptureWork:
     needs: Needs
 
     def names(self, shard: ImageShard) -> tuple[str, ...]:
-        """What the image of a shard is called."""
+        """Return the names of a shard's images."""
         return shard.names
 
     def __call__(self, shard: ImageShard, report: ReportImages) -> tuple[str, Any]:
-        """The image's name, and what is made of its capture, or why there is none."""
+        """Return the image's name, and the function's result, or why there is none."""
         [name], [image] = shard.names, shard.images
         reporter = ProgressReporter(lambda share: report(share, 0))
         try:
@@ -109,12 +109,12 @@ class CaptureWork:
                 logits=self.logits,
                 progress=reporter.within,
             )
-            found = cap if self.then is None else self.then(cap)
+            outcome = cap if self.then is None else self.then(cap)
         except (UnknownNameError, SettingError):
             raise  # the same would happen with every image
         except (HookVizError, OSError) as error:
             if reporter.was_ended_by(error):
                 raise
-            found = error if isinstance(error, HookVizError) else ImageError(f"{name}: {error}")
+            outcome = error if isinstance(error, HookVizError) else ImageError(f"{name}: {error}")
         reporter.step()
-        return name, found
+        return name, outcome

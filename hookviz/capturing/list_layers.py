@@ -1,0 +1,42 @@
+"""List the layers of a model for people: convolutions, whatever puts out maps, or all."""
+
+from collections.abc import Sequence
+
+from hookviz.capturing.layer_trace import layer_trace
+from hookviz.errors import one_of
+from hookviz.hooking.forward_pass import own_shape
+from hookviz.language.saying import say
+from hookviz.types import LayerInfo, Model
+
+KINDS = ("conv", "maps", "all")
+"""What `list_layers` can list."""
+
+
+def list_layers(
+    model: Model, *, kind: str = "conv", input_shape: Sequence[int] | None = None
+) -> tuple[LayerInfo, ...]:
+    """List the layers that one forward pass runs, in order of execution, with their shapes.
+
+    Args:
+        model: from `load_model` or `wrap`.
+        kind: ``"conv"`` for convolution layers, ``"all"`` for every layer without parts, ``"maps"``
+            for whatever puts out maps, ``(C, H, W)``: layers, and blocks of them, such as
+            ``layer1``, which stand before their parts and count all their parameters.
+        input_shape: ``(C, H, W)`` of the input; the model's own input shape by default.
+
+    Raises:
+        ModelError: the network can't take an input of that shape.
+        SettingError: `kind` is none of the three.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> layer = hookviz.list_layers(model)[0]
+    >>> layer.name, layer.input_shape, layer.output_shape  # (C, H, W) each
+    ('stem.first.conv', (3, 128, 128), (32, 64, 64))
+    >>> len(hookviz.list_layers(model)), len(hookviz.list_layers(model, kind="all"))
+    (10, 30)
+    >>> [layer.name for layer in hookviz.list_layers(model, kind="maps")][:3]
+    ['stem', 'stem.first', 'stem.first.conv']
+    """
+    one_of(say("kind of layers"), kind, KINDS)
+    trace = layer_trace(model, tuple(input_shape or own_shape(model)))
+    return {"conv": trace.convs, "maps": trace.maps, "all": trace.layers}[kind]
