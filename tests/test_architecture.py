@@ -126,7 +126,7 @@ SHOWN_ELSEWHERE = {
     "ui/explorer/own_picture",
     "lenses that climb are watched in lenses/test_maximize.py": "lenses/contract/watching",
     "declarations, of which every other test is a use": "atlas/answers drawing/panels "
-    "live/subject lenses/contract/lens lenses/contract/result",
+    "live/subject lenses/contract/lens lenses/contract/result models/model_source",
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""
     "lessons/lesson lessons/part lessons/faults",
     "its marks and fonts are printed in lessons/test_sheet.py": "lessons/sheet_text",
@@ -164,7 +164,7 @@ SHOWN_ELSEWHERE = {
     "the pass of capture and capture_batch, which capturing/test_engine.py and test_batch.py look "
     "into": "capturing/recorded_pass",
     "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
-        "models/fetching/timing models/torchvision_models"
+        "models/fetching/timing"
     ),
     "its every way is taken in lenses/test_important.py": "explaining/without_channels",
     "one call, which capturing/test_engine.py and lenses/test_verify.py count": (

@@ -45,9 +45,9 @@ def _architecture(source: Source) -> str:
         options["num_classes"] = source.classes
     if source.origin == "bundled":
         return call("ShapesNet", *map(str, options.values()))
-    if source.origin == "timm":
-        options |= {"pretrained": True} if pretrained else {}
-        return call("timm.create_model", quoted(source.architecture), **options)
+    if source.library_calls:
+        options |= source.library_calls.pretrained if pretrained else {}
+        return call(source.library_calls.create, quoted(source.architecture), **options)
     if pretrained:
         options["weights"] = "weights" if _brings_steps(source) else '"DEFAULT"'
     elif _has_training_heads(source):  # the heads draw random numbers too, a checkpoint needs none
@@ -167,7 +167,7 @@ def _image(source: Source) -> str:
         f'image = ImageOps.exif_transpose(Image.open({file})).convert("RGB")',
         *(['image = image.convert("L")  # grey'] if grey else []),
     ]
-    own = source.preprocess is None and source.origin != "timm"
+    own = source.preprocess is None and source.library_calls is None
     steps = ["values = prepare(image)"] if own else _steps(source)
     alone = "values.unsqueeze(0)  # of one image: (1, channels, height, width)"
     if source.more_images:
@@ -185,11 +185,8 @@ _PREPARE = "Your own preprocessing: an RGB Pillow image in, a float tensor of (C
 def _steps(source: Source) -> list[str]:
     """Make ``values``, the normalised ``(C, H, W)``, of ``image``."""
     steps = source.preprocess
-    if steps is None and source.origin == "timm":
-        return [
-            "steps = timm.data.resolve_data_config({}, pretrained_cfg=model.pretrained_cfg)",
-            "values = timm.data.create_transform(**steps)(image)",
-        ]
+    if steps is None and source.library_calls:
+        return list(source.library_calls.steps)
     assert steps is not None  # else a person's own function makes them
     side = source.size or steps.crop
     target = max(1, round(steps.resize * side / steps.crop))

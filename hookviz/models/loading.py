@@ -11,13 +11,13 @@ from torchvision.models import WeightsEnum
 from hookviz.errors import WeightsError, shorten
 from hookviz.hooking.default_device import with_numbers
 from hookviz.language.saying import say
-from hookviz.models import architectures, catalog, networks, timm_models
-from hookviz.models.bundled import BUNDLED
+from hookviz.models import architectures, catalog, networks
 from hookviz.models.checkpoints.reading import read_state_dict
 from hookviz.models.devices import find_device
 from hookviz.models.digest import network_digest
 from hookviz.models.fetching import downloads
 from hookviz.models.labels import read_labels
+from hookviz.models.sources import source_of
 from hookviz.paths import path_of
 from hookviz.types import Model, ModelSpec
 
@@ -142,11 +142,12 @@ def _of_torchvision(spec: ModelSpec, weights: WeightsEnum) -> str:
 def _pretrained(spec: ModelSpec, progress: downloads.Report | None) -> nn.Module:
     """The network with its own weights, from this machine or downloaded to torch's own folder."""
     title = say("The pretrained weights of {spec}", spec=spec.title)
-    if spec.name in BUNDLED:
-        state_dict = read_state_dict(BUNDLED[spec.name].weights_file)
+    source = source_of(spec.name)
+    if source.weights_file is not None:
+        state_dict = read_state_dict(source.weights_file(spec.name))
         return networks.with_weights(spec, state_dict, title)
-    if spec.name.startswith(timm_models.PREFIX):
-        return timm_models.build_pretrained(spec.name)
+    if source.build_pretrained is not None:
+        return source.build_pretrained(spec.name)
     path = catalog.weights_path(spec.name)
     if not path.is_file():
         try:
