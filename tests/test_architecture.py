@@ -125,8 +125,9 @@ SHOWN_ELSEWHERE = {
     "a picture grows, is stopped, kept and linked in a browser in e2e/test_own_picture.py": ""
     "ui/explorer/own_picture",
     "lenses that climb are watched in lenses/test_maximize.py": "lenses/contract/watching",
-    "declarations, of which every other test is a use": "atlas/answers drawing/panels "
-    "live/subject lenses/contract/lens lenses/contract/result models/model_source",
+    "declarations, of which every other test is a use": "atlas/answers live/subject "
+    "lenses/contract/lens lenses/contract/result models/model_source",
+    "every kind of panel is drawn in drawing/test_panels.py": "drawing/maps_panel drawing/notebook",
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""
     "lessons/lesson lessons/part lessons/faults",
     "its marks and fonts are printed in lessons/test_sheet.py": "lessons/sheet_text",
@@ -191,7 +192,7 @@ SHOWN_ELSEWHERE = {
     "ui/explorer/layer_capture ui/explorer/layer_choice ui/explorer/layer_header "
     "ui/explorer/layer_thumbnails ui/explorer/layer_tree ui/explorer/predictions "
     "ui/explorer/copy_as_code ui/explorer/share ui/explorer/trail ui/explorer/view_choice "
-    "ui/lenses/lens_result ui/lenses/lens_run ui/sidebar/image_choice ui/sidebar/input_choice "
+    "ui/lenses/lens_run ui/sidebar/image_choice ui/sidebar/input_choice "
     "ui/sidebar/weights_download ui/sidebar/weights_upload",
 }
 """Modules without a test of their own name, under the reason why."""

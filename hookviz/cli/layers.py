@@ -8,11 +8,11 @@ import click
 
 from hookviz.capturing.layer_trace import KINDS, list_layers
 from hookviz.cli.options import load
-from hookviz.cli.tables import echo_json, table
+from hookviz.cli.tables import echo_json
 from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields
 from hookviz.hooking.forward_pass import own_shape
 from hookviz.types import LayerInfo
-from hookviz.wording import times
+from hookviz.wording import text_table, times
 
 _HEAD = (
     *("number", "layer", "kind", "kernel", "stride", "input → output", "sees"),
@@ -55,7 +55,7 @@ def layers(model: str, weights: str, kind: str, size: int | None, as_json: bool)
         echo_json([_all(layer, _work(layer, every), fields.get(layer.name)) for layer in infos])
         return
     rows = [_row(layer, _work(layer, every), fields.get(layer.name)) for layer in infos]
-    click.echo(table(_HEAD, rows, right=("number", "parameters", "multiply-adds", "calls")))
+    click.echo(text_table(_HEAD, rows, right=("number", "parameters", "multiply-adds", "calls")))
 
 
 def _work(layer: LayerInfo, every: Sequence[LayerInfo]) -> int:

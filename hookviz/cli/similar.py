@@ -7,10 +7,11 @@ import click
 
 from hookviz.capturing.feature_index import FeatureIndex
 from hookviz.cli.options import load
-from hookviz.cli.tables import echo_json, table
+from hookviz.cli.tables import echo_json
 from hookviz.errors import SettingError, shorten
 from hookviz.models import catalog
 from hookviz.types import Model
+from hookviz.wording import text_table
 
 
 @click.command()
@@ -45,7 +46,7 @@ def similar(
         echo_json({"model": made.model, "layer": made.layer, "nearest": nearest})
         return
     rows = [(str(place + 1), name, f"{alike:.4f}") for place, (name, alike) in enumerate(nearest)]
-    click.echo(table(("", "image", "similarity"), rows, right=("", "similarity")))
+    click.echo(text_table(("", "image", "similarity"), rows, right=("", "similarity")))
 
 
 def _model_of(asked: FeatureIndex, model: str | None, weights: str | None, **loading: Any) -> Model:

@@ -1,24 +1,10 @@
-"""Plain text and JSON for the terminal."""
+"""Print JSON in the terminal."""
 
 import json
 import math
-from collections.abc import Collection, Sequence
 from typing import Any
 
 import click
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str] = ()) -> str:
-    """Rows under their headings in columns two spaces apart; the columns `right` end flush."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = []
-    for row in (head, *rows):
-        cells = [
-            cell.rjust(width) if name in right else cell.ljust(width)
-            for name, cell, width in zip(head, row, widths, strict=True)
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
 
 
 def echo_json(data: Any) -> None:

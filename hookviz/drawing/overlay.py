@@ -1,6 +1,13 @@
-"""A coloured map laid over an image, or over what the network saw of it."""
+"""Lay a coloured map over an image, or over what the network saw of it.
+
+Before it is coloured, a map of evidence is made smooth, and told what its end colour stands for.
+"""
+
+from typing import Any
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
@@ -8,6 +15,27 @@ from torch import Tensor
 from hookviz.errors import SettingError
 from hookviz.language.saying import say
 from hookviz.types import Crop, InputImage, ModelInput, Pixels
+
+Numbers = NDArray[np.floating[Any]]
+
+
+def resized(values: Numbers, height: int, width: int) -> Numbers:
+    """Make a map, ``(H, W)``, smooth and ``(height, width)``, linear between its cells' middles."""
+    tensor = torch.from_numpy(np.ascontiguousarray(values, np.float32))[None, None]
+    interpolated = F.interpolate(tensor, (height, width), mode="bilinear", align_corners=False)
+    smooth: Numbers = interpolated[0, 0].numpy()
+    return smooth
+
+
+def color_limit(values: Numbers, percentile: float = 100) -> float:
+    """Return what the end colour of a map stands for: a percentile of |values|, and never 0.
+
+    Only finite values count; without any that is not 0 it is 1.
+    """
+    sizes = np.abs(values[np.isfinite(values)])
+    if not sizes.any():
+        return 1.0
+    return float(np.percentile(sizes, percentile)) or float(sizes.max())
 
 
 def overlay(

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, TextPanel
+from hookviz.drawing.resizing import enlarged
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber

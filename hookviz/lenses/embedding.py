@@ -18,7 +18,7 @@ from hookviz.drawing.panels import (
     TablePanel,
     TextPanel,
 )
-from hookviz.drawing.thumbnails import input_thumbnail
+from hookviz.drawing.resizing import input_thumbnail
 from hookviz.errors import HookVizError, shorten
 from hookviz.explaining.index_neighbours import MOST_PICTURES, PICTURE_SIDE, index_neighbours
 from hookviz.hooking.forward_pass import ProgressReporter

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hookviz.drawing import heat, overlay
+from hookviz.drawing import overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError
@@ -120,10 +120,10 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
         if method == "Eigen-CAM"
         else say("Bright is where {layer} speaks for it.", layer=layer)
     )
-    top_colour = heat.color_limit(positive)
+    top_colour = overlay.color_limit(positive)
     blocks = coloured(positive, low=0.0, high=top_colour)
     rows, columns = (_enlarged(side, subject.shape[1:]) for side in subject.shape[1:])
-    smooth = coloured(heat.resized(positive, rows, columns), low=0.0, high=top_colour)
+    smooth = coloured(overlay.resized(positive, rows, columns), low=0.0, high=top_colour)
     words = say("{method} of {layer} for {label}", method=method, layer=layer, label=label)
     panels: list[Panel] = [
         TextPanel(about),

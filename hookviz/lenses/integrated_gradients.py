@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hookviz.drawing import heat, overlay
+from hookviz.drawing import overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.backward import Quantity
@@ -81,7 +81,7 @@ def run(
         "completeness_error": np.array(found.error),
     }
     what = quantity.says(subject.model)
-    end = heat.color_limit(shown, _BRIGHT)
+    end = overlay.color_limit(shown, _BRIGHT)
     colours = coloured(shown, "RdBu_r", low=-end, high=end)
     words = say("Integrated gradients of {what}", what=what)
     panels: tuple[Panel, ...] = (

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
+from hookviz.drawing.resizing import enlarged
 from hookviz.errors import SettingError
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM

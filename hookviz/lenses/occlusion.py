@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hookviz.drawing import heat, overlay
+from hookviz.drawing import overlay
 from hookviz.drawing.framing import on_input
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
@@ -97,7 +97,7 @@ def _panels(
     subject: Subject, quantity: Quantity, windows: Windows, found: Occlusion
 ) -> tuple[Panel, ...]:
     what = quantity.says(subject.model)
-    end = heat.color_limit(found.map)
+    end = overlay.color_limit(found.map)
     colours = coloured(found.map, "RdBu_r", low=-end, high=end)
     drops = np.nan_to_num(found.drops, nan=0.0, posinf=0.0, neginf=0.0)
     place, most = windows.box(int(drops.argmax())), float(drops.max())

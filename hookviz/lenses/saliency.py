@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from hookviz.drawing import heat, overlay
+from hookviz.drawing import overlay
 from hookviz.drawing.grid import coloured, make_grid
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution import Gradient, input_gradient
@@ -77,7 +77,7 @@ def run(
     signed = method == "input × gradient"
     parts = result.gradient * result.output if signed else result.gradient
     shown = parts.sum(0) if signed else np.abs(parts).max(0)
-    end = heat.color_limit(shown, _BRIGHT)
+    end = overlay.color_limit(shown, _BRIGHT)
     colours = coloured(
         shown, "RdBu_r" if signed else "inferno", low=-end if signed else 0.0, high=end
     )

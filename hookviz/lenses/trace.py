@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from hookviz.drawing.arc_diagram import arc_diagram
-from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TextPanel, TreePanel
+from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TextPanel
+from hookviz.drawing.tree_panel import TreePanel
 from hookviz.explaining.data_flow import IMAGE, BlockCall, DataFlow, LayerStep, data_flow
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject

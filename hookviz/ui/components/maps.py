@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 from PIL import Image
 
-from hookviz.drawing.panels import MapsPanel
+from hookviz.drawing.maps_panel import MapsPanel
 from hookviz.types import Pixels
 from hookviz.ui.components.files import data_url, packed, script, source
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from hookviz.drawing.panels import TreePanel
+from hookviz.drawing.tree_panel import TreePanel
 from hookviz.language.saying import localised, say
 from hookviz.ui.components.files import script, source
 

@@ -12,7 +12,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from hookviz.capturing.cache import ByteCache
-from hookviz.drawing.panels import GridPanel, ImagePanel, MapsPanel, Panel, PicturesPanel
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
@@ -230,15 +229,5 @@ def _fingerprint(chosen: dict[str, Any]) -> str:
 def _nbytes(result: LensResult) -> int:
     """About how much memory a result takes."""
     numbers = sum(np.asarray(value).nbytes for value in result.values.values())
-    pictures = sum(map(_picture_bytes, result.panels))
+    pictures = sum(panel.picture_bytes for panel in result.panels)
     return numbers + pictures + 100_000
-
-
-def _picture_bytes(panel: Panel) -> int:
-    if isinstance(panel, MapsPanel):
-        return sum(each.picture.nbytes + each.colours.nbytes for each in panel.maps)
-    if isinstance(panel, PicturesPanel):
-        return sum(picture.nbytes for picture in panel.pictures if picture is not None)
-    if isinstance(panel, GridPanel):
-        return panel.grid.levels.nbytes
-    return panel.picture.nbytes if isinstance(panel, ImagePanel) else 0
