@@ -29,6 +29,9 @@ from hookviz.language.saying import say
 from hookviz.live.subject import Subject
 from hookviz.types import Address, Capture, InputImage, Model, Progress
 
+CAMERA_WIDTH = 640
+"""Pixels that the browser asks a camera for; networks see less."""
+
 MOST_BYTES = 1_000_000
 """Of one frame's file. A photograph of the size that a network takes has 20 thousand."""
 

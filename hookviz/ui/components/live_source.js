@@ -5,8 +5,6 @@
 //   player        null of a camera; else { length, at, paused, unit, toggle, seek, step }
 //   stop()        lets go of the camera, or of the file
 
-const ENOUGH = 640; // pixels of a camera's picture; networks see less
-
 const followVideo = (video, source) => {
   let on = true;
   let last = 0;
@@ -30,10 +28,10 @@ const followVideo = (video, source) => {
   return () => (on = false);
 };
 
-const openCamera = async (video, device) => {
+const openCamera = async (video, device, pixels) => {
   if (!navigator.mediaDevices?.getUserMedia) throw new Trouble("insecure");
   const which = device ? { deviceId: { exact: device } } : { facingMode: "user" };
-  const size = { width: { ideal: ENOUGH }, frameRate: { ideal: 30 } };
+  const size = { width: { ideal: pixels }, frameRate: { ideal: 30 } };
   const ask = (wanted) => navigator.mediaDevices.getUserMedia({ video: { ...wanted, ...size } });
   let stream;
   try {

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from hookviz.atlas.plan import TOP
 from hookviz.ui.components.files import packed, script, source
 
 
@@ -48,4 +49,5 @@ def show_patches(
                 on_pick(place)
 
     items = [{"title": each.title, "picture": each.picture} for each in patches]
-    _component()(key=key, data=packed({"label": label, "items": items}), on_picked_change=picked)
+    data = packed({"label": label, "items": items, "columns": TOP})
+    _component()(key=key, data=data, on_picked_change=picked)

@@ -11,6 +11,7 @@ import streamlit as st
 from hookviz.drawing.held_scale import Held
 from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
+from hookviz.live.frames import MOST_BYTES
 from hookviz.live.streams import streams
 from hookviz.ui.recent_images import look_at
 from hookviz.ui.serving.turns import session
@@ -25,9 +26,6 @@ from hookviz.ui.state import (
 
 LIVE = mark("Live")
 """The image source of that name."""
-
-MOST_BYTES = 1_000_000
-"""Of a frame's file."""
 
 # Keys of session_state that no widget has can't be set from outside.
 _ARRIVED, _FROZEN, _HELD = "_frame", "_frozen", "_held"

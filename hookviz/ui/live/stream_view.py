@@ -8,6 +8,7 @@ from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_N
 
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
+from hookviz.live.frames import CAMERA_WIDTH, MOST_BYTES
 from hookviz.live.streams import streams
 from hookviz.live.subject import Subject
 from hookviz.types import Address, Model, Preprocess
@@ -90,6 +91,8 @@ def show_stream(
             "path": live_route.PATH,
             "token": token,
             "side": side,
+            "cameraWidth": CAMERA_WIDTH,
+            "mostBytes": MOST_BYTES,
             "seen": seen,
             "subject": hashlib.blake2b(repr(drawn).encode(), digest_size=8).hexdigest(),
             "layer": str(step),

@@ -5,7 +5,7 @@ from hookviz.drawing.panels import Panel
 from hookviz.ui.lenses.lens_result import _WIDGETS
 
 
-def _kinds(kind: type[Panel]) -> Iterator[str]:
+def _kinds(kind: type) -> Iterator[str]:
     for subclass in kind.__subclasses__():
         if not isabstract(subclass):
             yield subclass.__name__  # and not the class: a dataclass with slots is made twice

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from hookviz.live.frames import MOST_BYTES
 from hookviz.ui import recent_images
 from hookviz.ui.live import frozen_frame
-from hookviz.ui.live.frozen_frame import MOST_BYTES, Frame, read_frame
+from hookviz.ui.live.frozen_frame import Frame, read_frame
 from scripts.servers import ROOT
 from tests.pictures import encoded, picture
 
