@@ -1,4 +1,4 @@
-"""Images a second of an atlas's pass, beside the bare passes and hooks that keep what they see.
+"""Time an atlas's pass in images a second, beside bare passes and hooks that keep what they see.
 
 ``python -m scripts.atlas_speed --images 64`` tries it; `make bench` measures a thousand. Every
 contestant reads the same generated files, and they take turns, 64 images at a time, so that a busy
@@ -35,7 +35,7 @@ _SIZE = 400, 300
 
 @dataclass(frozen=True)
 class Speed:
-    """A contestant's time for all images: seconds on the clock, and of all processors together."""
+    """Time that a contestant takes for all images: on the clock, and of all processors."""
 
     what: str
     images: int
@@ -49,14 +49,14 @@ class Speed:
 
 
 def measure_atlas(images: int = IMAGES, model: str = "resnet50") -> list[Speed]:
-    """The bare batched passes first, then what is held against them."""
+    """Time the bare batched passes first, then what is compared with them."""
     with tempfile.TemporaryDirectory() as folder:
         _draw(Path(folder), images)
         return _measured(hookviz.load_model(model, "random"), Path(folder))
 
 
 def table(speeds: list[Speed]) -> str:
-    """The measurements as Markdown; the ratios are of the bare passes' times."""
+    """Return the measurements as Markdown; the ratios are of the bare passes' times."""
     bare = speeds[0]
     lines = ["| what | images/s | ms CPU | ratio | in CPU time |", "|---|---:|---:|---:|---:|"]
     for each in speeds:
@@ -121,7 +121,7 @@ def _measured(model: Model, folder: Path) -> list[Speed]:
 def _in_turns(
     contestants: dict[str, Callable[[range], None]], count: int
 ) -> dict[str, tuple[float, float]]:
-    """Seconds, and those of all processors, that each took for all images."""
+    """Time each contestant in turns; return seconds on the clock and of processors."""
     spent = dict.fromkeys(contestants, (0.0, 0.0))
     with torch.no_grad():
         for start in range(0, count, _TURN):
@@ -136,14 +136,14 @@ def _in_turns(
 
 
 def _batches(model: Model, images: list[object]) -> Iterator[Tensor]:
-    """The images read as an atlas reads them, with their channels last in memory."""
+    """Yield the images in batches, read as an atlas reads them, channels last in memory."""
     for batch in reading_ahead.batches(model, images, range(len(images)), BATCH, None):
         together = torch.cat([each.tensor for each in batch if isinstance(each, Ready)])
         yield together.contiguous(memory_format=torch.channels_last)
 
 
 def _kept(network: nn.Module, layers: list[str], images: Tensor) -> list[Tensor]:
-    """The layers' outputs, all of them in memory at once."""
+    """Return the layers' outputs, all of them in memory at once."""
     kept: list[Tensor] = []
     handles = [
         network.get_submodule(layer).register_forward_hook(lambda *call: kept.append(call[2]))
@@ -158,7 +158,7 @@ def _kept(network: nn.Module, layers: list[str], images: Tensor) -> list[Tensor]
 
 
 def _largest(maps: Iterable[Tensor]) -> list[Tensor]:
-    """Each map's largest value and where it is: what an atlas looks for, the plain way."""
+    """Find each map's largest value and its cell without an atlas, for comparison."""
     return [index for each in maps for index in each.flatten(2).max(2)]
 
 

@@ -1,4 +1,4 @@
-"""The grid that the page draws of a layer while nobody has chosen how."""
+"""Draw the grid that the page shows of a layer while nobody has chosen how."""
 
 from torch import Tensor
 
@@ -7,7 +7,7 @@ from hookviz.types import Activation
 
 
 def automatic_grid(activation: Activation | Tensor, *, dark: bool = False) -> Grid:
-    """Signed values ``(C, H, W)`` diverge about zero, others begin at the page's white or black."""
+    """Draw signed values ``(C, H, W)`` diverging about zero, others from white or black on."""
     values = activation if isinstance(activation, Tensor) else activation.values
     if (values < 0).any():
         colormap = "berlin" if dark else "RdBu_r"

@@ -31,7 +31,7 @@ ROUNDS = 15
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what was done, how long it took, and beside what."""
+    """One line of the table: what was measured, its time, and what it is compared with."""
 
     what: str
     milliseconds: float
@@ -41,7 +41,7 @@ class Row:
 
 
 def median_times(contestants: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median milliseconds of each contestant, taking turns, after one turn to warm up."""
+    """Return each contestant's median milliseconds, taking turns, after one turn to warm up."""
     for contestant in contestants.values():
         contestant()
     times: dict[str, list[float]] = {name: [] for name in contestants}
@@ -54,7 +54,7 @@ def median_times(contestants: dict[str, Callable[[], object]], rounds: int) -> d
 
 
 def one_layer(name: str, image: Tensor) -> Iterable[Row]:
-    """One layer of a ResNet against the pass cut off by hand right behind it."""
+    """Compare the capture of one ResNet layer with a pass cut off by hand right behind it."""
     model = hookviz.load_model(name, "random")
     network = model.network
     stem = nn.Sequential(*list(network.children())[:4])
@@ -79,7 +79,7 @@ def one_layer(name: str, image: Tensor) -> Iterable[Row]:
 
 
 def every_layer(name: str, image: Tensor) -> Iterable[Row]:
-    """All conv layers against the bare forward pass."""
+    """Compare the capture of all conv layers with the bare forward pass."""
     model = hookviz.load_model(name, "random")
     network = model.network
     convs = [layer.name for layer in hookviz.list_layers(model)]
@@ -101,7 +101,7 @@ def every_layer(name: str, image: Tensor) -> Iterable[Row]:
 
 
 def _keep(network: nn.Module, layers: list[str], image: Tensor) -> list[Tensor]:
-    """The physical limit: a pass whose hooks do nothing but hold on to the outputs."""
+    """Run a pass whose hooks only hold on to the outputs: the physical limit."""
     kept: list[Tensor] = []
     handles = [
         network.get_submodule(layer).register_forward_hook(lambda *call: kept.append(call[2]))
@@ -114,7 +114,7 @@ def _keep(network: nn.Module, layers: list[str], image: Tensor) -> list[Tensor]:
 
 
 def recorded_training(every: int) -> Row:
-    """A training loop that is recorded against the bare one, ten steps of ResNet-18 each."""
+    """Compare a recorded training loop with the bare one, ten steps of ResNet-18 each."""
     network = hookviz.load_model("resnet18", "random").network
     network = copy.deepcopy(network).train().requires_grad_(True)
     optimiser = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9)
@@ -136,7 +136,7 @@ def recorded_training(every: int) -> Row:
 
 
 def torchlens_beside_bare(name: str, image: Tensor) -> Row:
-    """Everything that torchlens logs of a pass; it changes torch for good, so it comes last."""
+    """Time all that torchlens logs of a pass; it changes torch for good, so it comes last."""
     import torchlens  # noqa: PLC0415 - importing it is what changes torch
 
     network = hookviz.load_model(name, "random").network
@@ -162,7 +162,7 @@ def _rows(what: str, times: dict[str, float], base: str, beside: str, aim: str) 
 
 
 def drawing(channels: int, side: int) -> Row:
-    """A grid as PNG against one ``imshow`` per channel."""
+    """Compare a grid as PNG with one ``imshow`` per channel."""
     values = np.random.default_rng(0).normal(size=(channels, side, side)).astype(np.float32)
     ours = median_times({"hookviz": lambda: hookviz.make_grid(values).png()}, ROUNDS)["hookviz"]
     started = time.perf_counter()

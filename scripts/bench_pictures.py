@@ -46,14 +46,14 @@ _RESIDENT = Path("/proc/self/status")
 def optimization(
     layer: str, channels: range | tuple[int, ...], side: int, space: str
 ) -> Optimization:
-    """One without a step yet, of SqueezeNet's channels."""
+    """Begin an optimization of SqueezeNet's channels, without a step yet."""
     model = hookviz.load_model("squeezenet")
     objectives = [hookviz.Objective.of_channel(layer, channel) for channel in channels]
     return begin(model, objectives, hookviz.SynthesisMethod(size=side, space=space))
 
 
 def both_times(work: dict[str, Callable[[], object]]) -> dict[str, tuple[float, float]]:
-    """Milliseconds of each a step, by the clock and of processor time: medians of their turns.
+    """Return each one's milliseconds a step, by the clock and of processor time: medians of turns.
 
     Args:
         work: what does `_BLOCK` steps when it is called.
@@ -76,7 +76,7 @@ def both_times(work: dict[str, Callable[[], object]]) -> dict[str, tuple[float, 
 
 
 def bare(network: nn.Module, images: Tensor) -> Callable[[], object]:
-    """Passes to the layer and back to the images, and nothing else."""
+    """Run passes to the layer and back to the images, and nothing else."""
     block, _, part = _LAYER.rpartition(".")
     fire = network.get_submodule(block)
     before = list(network.get_submodule("features").children())[: int(block.split(".")[1])]
@@ -94,7 +94,7 @@ def bare(network: nn.Module, images: Tensor) -> Callable[[], object]:
 
 
 def costs() -> list[tuple[str, float, str, float, str]]:
-    """Rows: what, milliseconds a step, beside what, ratio of processor time, aim."""
+    """Measure rows: what, milliseconds a step, beside what, ratio of processor time, aim."""
     network = plain_copy(hookviz.load_model("squeezenet").network)
     noise = torch.randn(1, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
     channels_last = noise.contiguous(memory_format=torch.channels_last)
@@ -128,7 +128,7 @@ def _more_of(climb: Optimization) -> Callable[[], object]:
 
 
 def fresh() -> dict[str, float]:
-    """In a process of its own, warmed up by a capture: the first picture, and a run's memory."""
+    """Measure the first picture and a run's memory in a new process, warmed up by a capture."""
     hookviz.capture(hookviz.load_model("squeezenet"), samples()[0].path)
     clock, processor = time.perf_counter(), time.process_time()
     climb = optimization(_LAYER, (5,), SIDE, "Fourier")
@@ -144,7 +144,7 @@ def fresh() -> dict[str, float]:
 
 
 def _resident(field: str) -> int:
-    """Bytes, as Linux counts them."""
+    """Return the process's resident bytes, as Linux counts them."""
     line = next(
         line for line in _RESIDENT.read_text("utf-8").splitlines() if line.startswith(field)
     )
@@ -152,7 +152,7 @@ def _resident(field: str) -> int:
 
 
 def hookviz_maker(space: str) -> Maker:
-    """Pictures by HookViz with its defaults."""
+    """Make pictures by HookViz with its defaults."""
 
     def make(layer: str, channel: int, steps: int) -> Tensor:
         climb = optimization(layer, (channel,), SIDE, space)
@@ -163,7 +163,7 @@ def hookviz_maker(space: str) -> Maker:
 
 
 def makers(network: nn.Module) -> dict[str, Maker]:
-    """HookViz and the peers that are installed; of one that is not a line says so."""
+    """Return HookViz and the peers that are installed; print a line for one that is not."""
     made = {f"**HookViz, {space}**": hookviz_maker(space) for space in ("Fourier", "MACO")}
     for package in ("torch-lucent", "Horama"):
         try:
@@ -179,7 +179,7 @@ def makers(network: nn.Module) -> dict[str, Maker]:
 
 
 def reached(network: nn.Module, make: Maker, steps: int) -> tuple[list[float], float]:
-    """Of each unit's picture the mean of its channel, and milliseconds of processor time a step."""
+    """Measure the mean of the channel in each unit's picture, and processor milliseconds a step."""
     values, began = [], time.process_time()
     for layer, channel in UNITS:
         picture = make(layer, channel, steps)

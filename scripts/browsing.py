@@ -1,4 +1,4 @@
-"""Driving the real app in an installed Chromium: for tests, the benchmark and the pictures."""
+"""Drive the real app in an installed Chromium, for tests, the benchmark and the pictures."""
 
 import base64
 import hashlib
@@ -32,7 +32,7 @@ _THREE_FRAMES = """() => new Promise((done) => {
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """How the tiles of the grid lie on the screen, in CSS pixels.
+    """Layout of the grid's tiles on the screen, in CSS pixels.
 
     Attributes:
         columns: how many stand in a row.
@@ -55,7 +55,7 @@ class Tiles:
     count: int
 
     def box(self, position: int) -> FloatRect:
-        """Where the tile at a position of the order lies in the window, if on the page in view."""
+        """Return the box of the tile at a position of the order, if on the page in view."""
         row, column = divmod(position - self.first, self.columns)
         return {
             "x": self.left + column * (self.wide + self.gap),
@@ -66,14 +66,14 @@ class Tiles:
 
 
 def chromium(*, whole: bool = False) -> str | None:
-    """The path of an installed Chromium or Chrome, if need be one that asks people; or None."""
+    """Return the path of a Chromium, its headless shell first unless `whole`; None without."""
     names = _NAMES if whole else (_SHELL, *_NAMES)
     return next((path for name in names if (path := shutil.which(name))), None)
 
 
 @contextmanager
 def browsing(path: str, *flags: str) -> Iterator[Browser]:
-    """A headless browser, with more flags if need be, for the time of the block."""
+    """Run a headless browser, with more flags if need be, for the time of the block."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=[*_FLAGS, *flags])
         try:
@@ -91,12 +91,12 @@ _READ = """async (image) => {
 
 
 def grid_bytes(page: Page) -> bytes:
-    """The PNG that the grid on the screen is painted from."""
+    """Return the PNG that the grid on the screen is painted from."""
     return base64.b64decode(page.locator(PICTURE).evaluate(_READ))
 
 
 def wait_for_grid(page: Page, previous: bytes = b"") -> bytes:
-    """The grid's PNG once it is painted, and another one than before.
+    """Wait until a grid other than the last one is painted, and return its PNG.
 
     Raises:
         AssertionError: there was none within half a minute; it says what was on the page instead.
@@ -114,7 +114,7 @@ def wait_for_grid(page: Page, previous: bytes = b"") -> bytes:
 
 
 def settled_box(page: Page, what: Locator) -> FloatRect:
-    """Where something is, once nothing above it is still loading and moving it.
+    """Return an element's box once nothing above it is still loading and moving it.
 
     Raises:
         TimeoutError: it never came to rest.
@@ -123,7 +123,7 @@ def settled_box(page: Page, what: Locator) -> FloatRect:
 
 
 def settled_boxes(page: Page, *whats: Locator) -> list[FloatRect]:
-    """Where several things are, once none of them moves: to wait for each by itself takes longer.
+    """Return several elements' boxes once none of them moves: to wait for each takes longer.
 
     Raises:
         TimeoutError: they never came to rest.
@@ -141,7 +141,7 @@ def settled_boxes(page: Page, *whats: Locator) -> list[FloatRect]:
 
 
 def tiles(page: Page) -> Tiles:
-    """How the tiles lie, once the grid has come to rest."""
+    """Return how the tiles lie, once the grid has come to rest."""
     stage, picture = page.locator(STAGE), page.locator(PICTURE)
     deadline = time.monotonic() + _PATIENCE
     while picture.evaluate("shown => shown.dataset.key !== shown.dataset.wanted"):
@@ -155,7 +155,7 @@ def tiles(page: Page) -> Tiles:
 
 
 def tile_centre(page: Page, position: int) -> tuple[float, float]:
-    """The middle of a tile in the window; in the order of the index its position is its channel."""
+    """Return a tile's centre in the window; sorted by index its position is its channel."""
     box = tiles(page).box(position)
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 

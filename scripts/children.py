@@ -1,4 +1,4 @@
-"""A process of one's own that ends when its starter does, however that one ends.
+"""Run a process that ends when its starter does, however that one ends.
 
 Between the two stands this file as a small process. It holds one end of a pipe, and the system
 closes the other when the starter is gone, killed too: then the child and all that it started get
@@ -22,7 +22,7 @@ from typing import Any
 def child(
     command: Sequence[str | os.PathLike[str]], *, patience: float = 15.0, **options: Any
 ) -> Iterator[Any]:
-    """A `subprocess.Popen` for the block, with its options except `stdin`.
+    """Start a `subprocess.Popen` for the block, with its options except `stdin`.
 
     Its `pid` is that of the process between; signals and the exit status are the child's.
     `patience` is the seconds from SIGTERM to SIGKILL.
@@ -47,7 +47,7 @@ def child(
 
 
 def main(patience: float, command: Sequence[str]) -> int:
-    """The child's exit status once it has ended, negative for the signal that ended it."""
+    """Return the child's exit status once it has ended, negative for the signal that ended it."""
     woken, wakeup = os.pipe()
     os.set_blocking(wakeup, False)
     signal.set_wakeup_fd(wakeup)
@@ -67,7 +67,7 @@ def main(patience: float, command: Sequence[str]) -> int:
 
 
 def _end_group(process: subprocess.Popen[bytes], patience: float) -> None:
-    """The child and what it started are gone, politely if they can be."""
+    """End the child and what it started, politely if they can be."""
     for number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, 5.0)):
         deadline = time.monotonic() + seconds
         with suppress(ProcessLookupError, PermissionError):  # macOS says the latter of zombies

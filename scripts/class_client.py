@@ -1,4 +1,4 @@
-"""A class from its screens' side, without a browser: `CLASS_APP` begins classes and lets pupils in.
+"""Join a class without a browser: `CLASS_APP` begins classes and lets pupils in.
 
 async with sit(address, code, token) as seat:
     await seat.until("state")
@@ -25,7 +25,7 @@ CLASS_APP = (
 
 
 class ClassSeat:
-    """One connection of a class.
+    """One screen's connection to a class.
 
     Attributes:
         view: all that was said of it so far, the newest of each.
@@ -41,23 +41,23 @@ class ClassSeat:
         await self.socket.send(json.dumps(message))
 
     async def hear(self) -> dict[str, Any]:
-        """The next news, which are in the view too."""
+        """Wait for the next news, which are in the view too."""
         news: dict[str, Any] = json.loads(await asyncio.wait_for(self.socket.recv(), PATIENCE))
         self.view |= news
         return news
 
     async def until(self, **wanted: Any) -> None:
-        """Return once the view says this."""
+        """Wait until the view says this."""
         while self.view | wanted != self.view:
             await self.hear()
 
     async def shows(self, query: str) -> None:
-        """Return once the state is this."""
+        """Wait until the state is this."""
         while (self.view.get("state") or {}).get("query") != query:
             await self.hear()
 
     async def end(self) -> int:
-        """The code with which it is closed, 1006 without one, after all that is said."""
+        """Return the code with which it is closed, 1006 without one, after all that is said."""
         try:
             while True:
                 await self.hear()
@@ -66,7 +66,7 @@ class ClassSeat:
 
 
 def asked(address: str, path: str, **query: Any) -> dict[str, str]:
-    """What the server of `CLASS_APP` answers to a request of a test."""
+    """Return what the server of `CLASS_APP` answers to a request of a test."""
     answer = requests.get(f"{address}/{path}", params=query, timeout=PATIENCE)
     found: dict[str, str] = answer.json()
     return found
@@ -74,7 +74,7 @@ def asked(address: str, path: str, **query: Any) -> dict[str, str]:
 
 @asynccontextmanager
 async def knock(address: str, *, origin: str = "") -> AsyncIterator[ClassSeat]:
-    """A connection that has said nothing yet, for the block."""
+    """Open a connection that has said nothing yet, for the block."""
     async with connect(
         address.replace("http", "ws", 1) + "/hookviz/class",
         origin=origin or address,  # type: ignore[arg-type]
@@ -86,7 +86,7 @@ async def knock(address: str, *, origin: str = "") -> AsyncIterator[ClassSeat]:
 
 @asynccontextmanager
 async def sit(address: str, code: str, token: str, before: str = "") -> AsyncIterator[ClassSeat]:
-    """A seat in a class, for the block."""
+    """Take a seat in a class, for the block."""
     async with knock(address) as seat:
         await seat.say(code=code, token=token, before=before)
         yield seat

@@ -1,4 +1,4 @@
-"""How long it takes until forty screens show what their teacher shows, and what that costs.
+"""Measure how long it takes until forty screens show what their teacher shows, and its cost.
 
 python -m scripts.class_load            a row for 1, 10 and 40 who follow
 python -m scripts.class_load 100        for a hundred
@@ -34,7 +34,7 @@ HEAD = (
 
 
 async def _follow(tab: Visitor, seat: ClassSeat, query: str, started: float) -> tuple[float, float]:
-    """Seconds until a state was heard, and until the page showed it."""
+    """Return the seconds until a state was heard, and until the page showed it."""
     wanted = urlencode(sorted(parse_qsl(query)))
     await seat.shows(wanted)
     heard = time.perf_counter() - started
@@ -80,7 +80,7 @@ async def _class(server: Server, count: int) -> tuple[list[float], list[float], 
 
 
 def measure(count: int) -> str:
-    """One row of the table, for a class on a server of its own."""
+    """Measure one row of the table, for a class on a server of its own."""
     with serve({"PYTHONPATH": str(ROOT)}, CLASS_APP) as server:
         asyncio.run(_class(server, 1))  # whose networks are loaded then; not counted
         heard, drawn, spent = asyncio.run(_class(server, count))

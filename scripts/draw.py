@@ -1,4 +1,4 @@
-"""Draws the bundled CNN's data: shapes and textures in every colour, size, place and light.
+"""Draw the bundled CNN's data: shapes and textures in every colour, size, place and light.
 
 A picture follows from its category, its seed and its size alone, so nothing needs to be stored
 and the order of drawing does not matter.
@@ -30,7 +30,7 @@ _SUPERSAMPLE = 3  # polygons are drawn this much larger, then averaged: smooth e
 def draw(
     category: str, seed: int, size: int = INPUT_SIZE, *, robustness: float = 0.0
 ) -> Image.Image:
-    """An RGB picture of `category`, `size` × `size` pixels.
+    """Draw an RGB picture of `category`, `size` × `size` pixels.
 
     `robustness` from 0 to 1 adds clutter, occlusion, blur and noise.
 
@@ -58,12 +58,12 @@ def draw(
 
 
 def _image(field: Field) -> Image.Image:
-    """Values in 0…1, ``(H, W)`` or ``(H, W, 3)``, as a Pillow image."""
+    """Convert values in 0…1, ``(H, W)`` or ``(H, W, 3)``, into a Pillow image."""
     return Image.fromarray((field.clip(0, 1) * 255 + 0.5).astype(np.uint8))
 
 
 def _pixels(image: Image.Image) -> Field:
-    """A Pillow image as values in 0…1, ``(H, W)`` or ``(H, W, 3)``."""
+    """Convert a Pillow image into values in 0…1, ``(H, W)`` or ``(H, W, 3)``."""
     return np.asarray(image, dtype=np.float32) / np.float32(255)
 
 
@@ -76,7 +76,7 @@ def _colour(rng: Generator) -> Field:
 
 
 def _two_colours(rng: Generator) -> tuple[Field, Field]:
-    """Two colours that can be told apart, a third of them by hue alone.
+    """Choose two colours that can be told apart, a third of them by hue alone.
 
     Pairs of equal brightness are what makes a network learn colour detectors in its first layer.
     """
@@ -94,7 +94,7 @@ def _brightness(colour: Field) -> float:
 
 
 def _ramp(rng: Generator, size: int) -> Field:
-    """A field that goes from 0 to 1: straight in some direction, or outwards from some point."""
+    """Make a ramp from 0 to 1: straight in some direction, or outwards from some point."""
     down, right = _places(size)
     if rng.random() < 0.3:
         field = np.hypot(down - rng.uniform(-0.4, 0.4), right - rng.uniform(-0.4, 0.4))
@@ -108,19 +108,19 @@ def _ramp(rng: Generator, size: int) -> Field:
 
 @cache
 def _places(size: int) -> tuple[Field, Field]:
-    """Each pixel's distance from the middle, down and right, in sides of the picture."""
+    """Return each pixel's distance from the middle, down and right, in sides of the picture."""
     steps = ((np.arange(size) + 0.5) / size - 0.5).astype(np.float32)
     return steps[:, None], steps[None, :]
 
 
 def _light(rng: Generator, size: int) -> Field:
-    """A factor per pixel, as from a lamp at one side or above the middle."""
+    """Make a factor per pixel, as from a lamp at one side or above the middle."""
     darkest = rng.uniform(0.45, 1)
     return rng.uniform(0.9, 1.1) * (darkest + (1 - darkest) * _ramp(rng, size))
 
 
 def _surface(rng: Generator, colour: Field, size: int) -> Field:
-    """`colour` all over, or with a slight gradient, or with soft blotches: ``(H, W, 3)``."""
+    """Make a surface of `colour`: plain, a slight gradient, or soft blotches: ``(H, W, 3)``."""
     kind = rng.choice(["plain", "gradient", "blotches"])
     field = np.broadcast_to(colour, (size, size, 3))
     if kind == "gradient":
@@ -134,7 +134,7 @@ def _surface(rng: Generator, colour: Field, size: int) -> Field:
 
 
 def _rainbow(rng: Generator, size: int) -> Field:
-    """All hues one after the other, smooth or in bands: ``(H, W, 3)``."""
+    """Make all hues one after the other, smooth or in bands: ``(H, W, 3)``."""
     hue = _ramp(rng, size) * rng.uniform(0.8, 1.6)
     if rng.random() < 0.5:
         bands = rng.integers(6, 10)
@@ -149,7 +149,7 @@ def _rainbow(rng: Generator, size: int) -> Field:
 
 
 def _mask(category: str, rng: Generator, size: int) -> Field:
-    """How much of each pixel is painted, 0…1, ``(H, W)``."""
+    """Return how much of each pixel is painted, 0…1, ``(H, W)``."""
     if category == "gradient":
         return _ramp(rng, size)
     if category == "rainbow":
@@ -171,7 +171,7 @@ def _fill(figure: Figure, size: int) -> Field:
 
 
 def _place(rng: Generator, figure: Figure) -> Figure:
-    """A shape of radius 1 stretched, turned, scaled and moved, all of it in the picture."""
+    """Stretch, turn, scale and move a shape of radius 1, all of it in the picture."""
     radius = rng.uniform(0.17, 0.45)
     stretch = rng.uniform(0.8, 1.25) ** 0.5
     turn = _turn(rng.uniform(0, 360))
@@ -184,7 +184,7 @@ def _place(rng: Generator, figure: Figure) -> Figure:
 
 
 def _shadow(rng: Generator, mask: Field) -> Field:
-    """A factor per pixel that darkens the ground beside a shape, ``(H, W)``."""
+    """Make a factor per pixel that darkens the ground beside a shape, ``(H, W)``."""
     size = len(mask)
     offset = rng.uniform(-0.06, 0.06, 2) * size
     blurred = _image(mask).filter(ImageFilter.GaussianBlur(rng.uniform(0.005, 0.03) * size))
@@ -195,7 +195,7 @@ def _shadow(rng: Generator, mask: Field) -> Field:
 
 
 def _scatter(rng: Generator, picture: Field, count: int, radii: tuple[float, float]) -> Field:
-    """The picture with `count` scraps strewn over it: polygons, discs and sticks."""
+    """Strew `count` scraps over the picture: polygons, discs and sticks."""
     for _ in range(count):
         outline = _ngon(rng.choice([3, 4, 5, 24])) * (rng.uniform(*radii), rng.uniform(*radii))
         if rng.random() < 0.3:
@@ -210,13 +210,13 @@ def _scatter(rng: Generator, picture: Field, count: int, radii: tuple[float, flo
 
 
 def _turn(degrees: float) -> Polygon:
-    """The matrix that turns row vectors by `degrees`, clockwise on the screen."""
+    """Return the matrix that turns row vectors by `degrees`, clockwise on the screen."""
     cos, sin = np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))
     return np.array([[cos, sin], [-sin, cos]])
 
 
 def _around(radii: Polygon) -> Polygon:
-    """Corners at those distances from the middle, at equal angles."""
+    """Return corners at those distances from the middle, at equal angles."""
     angles = np.linspace(0, 2 * np.pi, len(radii), endpoint=False)
     return np.stack([np.cos(angles), np.sin(angles)], axis=1) * radii[:, None]
 
@@ -271,7 +271,7 @@ _REACH = 0.75  # a texture turned by any angle still covers the picture
 
 
 def _centres(rng: Generator, pitch: float) -> Polygon:
-    """Positions a `pitch` apart across the picture, at a random phase."""
+    """Return positions a `pitch` apart across the picture, at a random phase."""
     first = -_REACH - pitch * (1 + rng.random())
     return first + pitch * np.arange(int((_REACH - first) / pitch) + 2, dtype=np.float64)
 

@@ -57,7 +57,7 @@ fuzz.hunt(*sys.argv[1:])
 
 
 def judge(data: bytes) -> InputImage | None:
-    """The image in `data`, None where it was refused; anything wrong about either is raised."""
+    """Read `data` and return its image, None where refused; raise what is wrong about either."""
     try:
         image = reading.decode(data, "fuzz.img")
     except ImageError as error:
@@ -79,7 +79,7 @@ def judge(data: bytes) -> InputImage | None:
 
 
 class Watch:
-    """Judges inputs, counts them in a file that survives a crash, and keeps what is wrong."""
+    """Judge of inputs that counts them in a file that survives a crash, and keeps what is wrong."""
 
     def __init__(self, folder: Path, seconds: float, megabytes: int) -> None:
         self._counts = counters(folder)
@@ -119,7 +119,7 @@ class Watch:
 
 
 def _peak_kb() -> int:
-    """The most memory that this process has had since `_forget_peak`; 0 elsewhere than on Linux.
+    """Return the most memory of this process since `_forget_peak`; 0 elsewhere than on Linux.
 
     `getrusage` would not do: it begins at the peak of the process that started this one.
     """
@@ -130,14 +130,14 @@ def _peak_kb() -> int:
 
 
 def _forget_peak() -> None:
-    """Let the peak begin anew."""
+    """Reset the process's peak of memory."""
     if sys.platform == "linux":
         with open("/proc/self/clear_refs", "w") as switch:  # noqa: PTH123  # thousands a second
             switch.write("5")
 
 
 def counters(folder: Path) -> NDArray[np.int64]:
-    """The figures in a folder, ``(7,)``, in the order of `COUNTS`; writing to them writes there."""
+    """Map the figures in a folder, ``(7,)``, in the order of `COUNTS`; writes go to the file."""
     path = folder / "counts"
     if not path.exists():
         path.write_bytes(bytes(8 * len(COUNTS)))
@@ -189,7 +189,7 @@ def run(folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def _child(arguments: list[str], folder: Path, most_pixels: int) -> int:
-    """The exit status of one process that hunts; once a minute a line says how far it is."""
+    """Return the exit status of one process that hunts; print a line of progress every minute."""
     environment = {
         **os.environ,
         "HOOKVIZ_MAX_PIXELS": str(most_pixels),
@@ -228,14 +228,14 @@ def _still_runs(child: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 def branches(folder: Path) -> str:
-    """What libFuzzer last said about branches reached."""
+    """Return what libFuzzer last said about branches reached."""
     log = (folder / "log").read_text(errors="replace") if (folder / "log").exists() else ""
     said = re.findall(r"cov: (\d+) ft: (\d+) corp: (\d+)", log)
     return "{} branches, {} features, {} files in the corpus".format(*(said or [(0, 0, 0)])[-1])
 
 
 def reached(files: Iterator[bytes]) -> dict[str, tuple[int, int, list[str]]]:
-    """For images.py and srgb.py: lines that `files` reach, all lines, and functions left out.
+    """Return lines that `files` reach in images.py and srgb.py, all lines, and functions left out.
 
     Lines are counted in functions that are called at all; of the others there are the names.
     """
@@ -265,7 +265,7 @@ def reached(files: Iterator[bytes]) -> dict[str, tuple[int, int, list[str]]]:
 
 
 def _functions(module: ModuleType) -> Iterator[tuple[str, set[int]]]:
-    """Every function of a module with its lines."""
+    """List every function of a module with its lines."""
 
     def inside(code: CodeType) -> Iterator[tuple[str, set[int]]]:
         for inner in code.co_consts:

@@ -1,4 +1,4 @@
-"""Small files of every format that HookViz reads, made on the spot: what the fuzzer begins with."""
+"""Make small files of every format that HookViz reads, for the fuzzer to begin with."""
 
 import struct
 import zlib
@@ -12,7 +12,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def seeds() -> dict[str, bytes]:
-    """A small file of every format, depth and colour space that HookViz reads, by name."""
+    """Make a small file of every format, depth and colour space that HookViz reads, by name."""
     colours = np.random.default_rng(7).integers(0, 256, (6, 7, 4), dtype=np.uint8)
     rgba = Image.fromarray(colours)
     rgb, grey, cmyk = rgba.convert("RGB"), rgba.convert("L"), Image.fromarray(colours, "CMYK")
@@ -83,7 +83,7 @@ def _file(image: Image.Image, kind: str, options: dict[str, Any]) -> bytes:
 
 
 def _deep_png(colour_type: int, key: bytes = b"") -> bytes:
-    """A PNG of 3×2 pixels with 16 bits per channel, which Pillow does not write."""
+    """Write a PNG of 3×2 pixels with 16 bits per channel, which Pillow does not write."""
     wide = {2: 6, 6: 8}[colour_type] * 3
     rows = b"".join(b"\0" + bytes((row * 89 + i * 37) % 256 for i in range(wide)) for row in (0, 1))
     parts = [(b"IHDR", struct.pack(">IIBBBBB", 3, 2, 16, colour_type, 0, 0, 0))]
@@ -97,7 +97,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def repaired(data: bytes) -> bytes:
-    """`data` with the checksums and lengths put right that a change to a PNG or WebP breaks.
+    """Repair the checksums and lengths in `data` that a change to a PNG or WebP breaks.
 
     Without that hardly a changed PNG gets past its first chunk, and nothing behind is tried.
     """

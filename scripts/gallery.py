@@ -23,7 +23,7 @@ Row = Sequence[tuple[Pixels, str]]
 
 
 def sheet(rows: Sequence[Row], side: int = _SIDE) -> Image.Image:
-    """Rows of square pictures on white, each with its name below."""
+    """Lay out rows of square pictures on white, each with its name below."""
     columns = max(len(row) for row in rows)
     high = side + _LABEL + _GAP
     image = Image.new("RGB", (columns * (side + _GAP) - _GAP, len(rows) * high - _GAP), "white")
@@ -38,7 +38,7 @@ def sheet(rows: Sequence[Row], side: int = _SIDE) -> Image.Image:
 
 
 def units(model: Model, space: str, layers: Sequence[str]) -> Image.Image:
-    """The same channels of several layers."""
+    """Picture the same channels of several layers."""
     method = hookviz.SynthesisMethod(size=_SIDE, space=space)
     rows = []
     for layer in layers:
@@ -50,7 +50,7 @@ def units(model: Model, space: str, layers: Sequence[str]) -> Image.Image:
 
 
 def classes(model: Model) -> Image.Image:
-    """Classes, by free waves above and by MACO below."""
+    """Picture classes, by free waves above and by MACO below."""
     rows = []
     for space in ("Fourier", "MACO"):
         method = hookviz.SynthesisMethod(size=_SIDE, space=space)
@@ -61,7 +61,7 @@ def classes(model: Model) -> Image.Image:
 
 
 def inversion(model: Model, photograph: Path) -> Image.Image:
-    """The photograph, and what five layers still know of it."""
+    """Show the photograph, and what five layers still know of it."""
     result = hookviz.run_lens("inversion", model, photograph, layers=5, steps=96)
     distances = result.values["distances"]
     names = [
@@ -73,7 +73,7 @@ def inversion(model: Model, photograph: Path) -> Image.Image:
 
 
 def dream(model: Model, photograph: Path) -> Image.Image:
-    """A photograph, and what three layers make of it."""
+    """Show a photograph, and what three layers make of it."""
     row = []
     for layer in ("features.4", "features.8", "features.12"):
         result = hookviz.run_lens("dream", model, photograph, layer=layer, steps=64)

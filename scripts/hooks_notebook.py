@@ -1,4 +1,4 @@
-"""The recipes of docs/hooks.md as a notebook: ``python -m scripts.hooks_notebook`` writes it.
+"""Write the recipes of docs/hooks.md as a notebook: ``python -m scripts.hooks_notebook``.
 
 What the page says is a cell of text, and every block of code one to run.
 """
@@ -34,7 +34,7 @@ conv, head = "conv1", "fc"  # its first layer and its last"""
 
 
 def notebook() -> str:
-    """The notebook's file."""
+    """Return the notebook's file."""
     page = PAGE.read_text("utf-8")
     parts = re.split(r"^```python\n(.*?)^```\n", page, flags=re.S | re.M)
     cells = [_cell("markdown", 0, parts[0]), _cell("code", 1, _GIVEN)]

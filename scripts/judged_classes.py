@@ -14,7 +14,7 @@ SECOND = Path(__file__).parent.parent / "tests" / "synthesis" / "second_shapesne
 
 
 def judged(space: str, side: int = 96, steps: int = 100) -> tuple[int, int]:
-    """How many classes' pictures ShapesNet takes for their class, and how many the second does."""
+    """Count the classes whose picture ShapesNet takes for them, and those the second seed does."""
     model = hookviz.load_model("shapesnet")
     judge = ShapesNet().eval()
     judge.load_state_dict({name: each.float() for name, each in load_file(SECOND).items()})

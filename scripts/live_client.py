@@ -1,4 +1,4 @@
-"""A stream of frames from the visitor's side, without a browser: `scripts.visitor` gets the token.
+"""Send a stream of frames without a browser: `scripts.visitor` gets the token.
 
 async with arrive(address, {"live": "1"}) as tab:
     await tab.run()
@@ -30,14 +30,14 @@ LIVE_APP = (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a frame became: the facts, and the pictures that came with them."""
+    """Answer to one frame: the facts, and the pictures that came with them."""
 
     told: dict[str, Any]
     blobs: tuple[bytes, ...]
 
 
 def read_answer(data: bytes) -> Answer:
-    """An answer's parts."""
+    """Parse an answer into its parts."""
     (length,) = struct.unpack_from("<I", data)
     told = json.loads(data[4 : 4 + length])
     blobs, at = [], 4 + length
@@ -56,20 +56,20 @@ class LiveStream:
         self.socket = opened
 
     async def send(self, number: int, data: bytes) -> None:
-        """A frame, without waiting for what it becomes."""
+        """Send a frame, without waiting for its answer."""
         await self.socket.send(struct.pack("<I", number) + data)
 
     async def wish(self, **options: Any) -> None:
-        """Tell what is picked."""
+        """Send which channel and cell are picked."""
         await self.socket.send(json.dumps(options))
 
     async def hear(self) -> Answer | dict[str, str]:
-        """The next answer, or what was said in its place."""
+        """Return the next answer, or what was said in its place."""
         data = await asyncio.wait_for(self.socket.recv(), PATIENCE)
         return read_answer(data) if isinstance(data, bytes) else json.loads(data)
 
     async def ask(self, number: int, data: bytes) -> Answer:
-        """What becomes of a frame."""
+        """Send a frame and return its answer."""
         await self.send(number, data)
         heard = await self.hear()
         assert isinstance(heard, Answer), heard
@@ -77,7 +77,7 @@ class LiveStream:
 
 
 def token_of(tab: Visitor) -> str:
-    """The token that the page of a tab offers."""
+    """Return the token that the page of a tab offers."""
     return next(text[6:] for text in reversed(tab.texts) if text.startswith("token:"))
 
 
@@ -92,7 +92,7 @@ async def live(
     language: str = "en",
     line: socket.socket | None = None,
 ) -> AsyncIterator[LiveStream]:
-    """The stream of a tab, for the block.
+    """Open the stream of a tab, for the block.
 
     Args:
         address: of the server.

@@ -1,4 +1,4 @@
-"""How quickly a camera's frames are drawn, where the time goes, and what it costs the others.
+"""Measure how quickly a camera's frames are drawn, where the time goes, and its cost to others.
 
     python -m scripts.live_speed
     python -m scripts.live_speed --frames 10000
@@ -49,7 +49,7 @@ NETWORKS = (
 
 
 def pictures(side: int, count: int = 8) -> list[bytes]:
-    """JPEGs of a camera's shape, the shorter side `side`, each of another part of a photo."""
+    """Make JPEGs of a camera's shape, the shorter side `side`, each of another part of a photo."""
     with Image.open(samples()[0].path) as opened:
         photo = opened.convert("RGB").resize((side * 2, side * 2))
     made = []
@@ -65,7 +65,7 @@ def pictures(side: int, count: int = 8) -> list[bytes]:
 async def streaming(
     address: str, network: Network
 ) -> AsyncIterator[tuple[LiveStream, list[bytes], str]]:
-    """A stream of the network's first layer, frames for it, and the layer's name."""
+    """Begin a stream of a network's first layer; return it, frames for it, and the layer."""
     model = hookviz.load_model(network.name, network.weights)
     layer = hookviz.list_layers(model)[0].name
     assert isinstance(model.preprocess, hookviz.Preprocess)
@@ -80,7 +80,7 @@ async def streaming(
 
 
 async def ahead(stream: LiveStream, frames: Sequence[bytes], seconds: float) -> int:
-    """How many frames came back in that time, where the next is there when one is done."""
+    """Count the frames that come back in that time, where the next is there when one is done."""
     end, count, sent, last = time.perf_counter() + seconds, 0, 0, 0
     while last < sent or time.perf_counter() < end:
         while sent < last + 2 and time.perf_counter() < end:
@@ -117,7 +117,7 @@ async def _speed(address: str, network: Network) -> tuple[str, str]:
 
 
 def _late(numbers: Sequence[float]) -> float:
-    """The 95th percentile."""
+    """Return the 95th percentile."""
     return sorted(numbers)[max(0, round(0.95 * len(numbers)) - 1)]
 
 

@@ -1,4 +1,4 @@
-"""A class on one server: many people who do what people do, each with an image of their own.
+"""Load one server with a class of people who each click with an image of their own.
 
     python -m scripts.load 1 10 40 100
     python -m scripts.load --url http://127.0.0.1:8501 40
@@ -62,7 +62,7 @@ _LEFT = 130.0  # seconds: Streamlit keeps the session of a lost connection for t
 
 @dataclass(frozen=True, slots=True)
 class Click:
-    """One answer of the page.
+    """One answer of the page to a click.
 
     Attributes:
         action: what was done.
@@ -84,7 +84,7 @@ class Click:
 
 @dataclass
 class Visit:
-    """What one person saw: clicks that were answered, failures, and runs of the page."""
+    """One person's visit: clicks that were answered, failures, and runs of the page."""
 
     clicks: list[Click] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Visit:
 
 
 class _Person:
-    """One person at a tab: does things, and writes down what came of each."""
+    """One person at a tab, whose clicks and their answers are recorded."""
 
     def __init__(self, visit: Visit, tab: Visitor, model: str, image: bytes) -> None:
         self._visit, self._tab = visit, tab
@@ -119,7 +119,7 @@ class _Person:
 async def visit(
     address: str, title: str, seed: int, *, late: float = 0.0, pause: tuple[float, float] = PAUSE
 ) -> Visit:
-    """One person's visit with the model of that title, with everything that people do."""
+    """Visit with the model of that title, and do everything that people do."""
     choice = random.Random(seed)  # noqa: S311 - a person's whims
     seen = Visit()
     await asyncio.sleep(late)
@@ -175,7 +175,7 @@ async def _person(
 
 
 def picture(number: int) -> bytes:
-    """An image that belongs to one visitor alone."""
+    """Make an image that belongs to one visitor alone."""
     rng = np.random.default_rng(number)
     coarse = Image.fromarray(rng.integers(0, 256, (6, 8, 3), dtype=np.uint8))
     file = io.BytesIO()
@@ -195,7 +195,7 @@ def _layers(name: str) -> tuple[str, ...]:
 
 
 def is_right(click: Click) -> bool:
-    """Whether the grid is what the library draws of that layer for that image."""
+    """Return whether the grid is what the library draws of that layer for that image."""
     if click.png is None:
         return True
     if not click.png:
@@ -220,7 +220,7 @@ def _pixels(png: bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
 
 @dataclass(frozen=True, slots=True)
 class Pictures:
-    """Those of a class who make pictures meanwhile: how many, and with which lens."""
+    """People of a class who make pictures meanwhile: how many, and with which lens."""
 
     makers: int = 0
     lens: str = ""
@@ -229,7 +229,7 @@ class Pictures:
 async def _class(
     address: str, title: str, count: int, pictures: Pictures = Pictures()
 ) -> tuple[list[Visit], Making]:
-    """So many people who come within five seconds, and what those made who make pictures."""
+    """Let people come within five seconds; return their visits, and those of who make pictures."""
     made = Making()
     query = _query(title) | {"lens": pictures.lens}
     async with asyncio.TaskGroup() as group:
@@ -247,12 +247,12 @@ async def _class(
 
 
 def _query(title: str) -> dict[str, str]:
-    """The link to a model, with weights that need no download."""
+    """Return the link to a model, with weights that need no download."""
     return {"model": title} | ({} if title == "ShapesNet" else {"weights": "random"})
 
 
 def _failures(visits: Sequence[Visit], server: Server | None) -> Counter[str]:
-    """Everything that went wrong, by what it was, from the page and from the server's log."""
+    """Count everything that went wrong, by what it was, from the page and from the server's log."""
     failures = Counter(text for seen in visits for text in seen.failures)
     for click in (click for seen in visits for click in seen.clicks):
         if click.png and not is_right(click):
@@ -263,14 +263,14 @@ def _failures(visits: Sequence[Visit], server: Server | None) -> Counter[str]:
 
 
 def _late(seconds: Sequence[float]) -> float:
-    """The 95th percentile."""
+    """Return the 95th percentile."""
     return sorted(seconds)[max(0, round(0.95 * len(seconds)) - 1)]
 
 
 def measure(
     title: str, count: int, url: str = "", *, leave: bool = False, pictures: Pictures = Pictures()
 ) -> tuple[str, bool]:
-    """One row of the table, and whether the server bore it, for a class on a server of its own.
+    """Measure one row of the table for a class on its own server; return whether it coped.
 
     Args:
         title: the model.
@@ -315,7 +315,7 @@ async def _wave(address: str, title: str, seeds: range) -> list[Visit]:
 
 
 def many_visits(title: str, count: int, together: int = 10) -> None:
-    """Print how much memory a server has after each tenth of so many visits without pauses."""
+    """Print how much memory a server has after each tenth of the visits, made without pauses."""
     print("| visits | failures | ms a run | MB |\n|---:|---:|---:|---:|")
     with serve() as server:
         runs, before, visits = 0, server.processor(), list[Visit]()

@@ -1,4 +1,4 @@
-"""Makes the atlases in `assets/atlases`, with the drawings that they are of.
+"""Make the atlases in `assets/atlases`, with the drawings that they are of.
 
 ``python -m scripts.make_atlases`` draws the pictures and makes an atlas of them and the samples for
 each network in the box. One image a pass: the values are exactly those that the page shows.
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def drawings() -> dict[str, Path]:
-    """A few drawings of every class of ShapesNet, drawn overwrite, by their names."""
+    """Draw a few pictures of every class of ShapesNet, by their names."""
     shutil.rmtree(DRAWINGS, ignore_errors=True)
     drawn = {}
     for category in CATEGORIES:
@@ -60,7 +60,7 @@ def drawings() -> dict[str, Path]:
 
 
 def of_samples() -> dict[str, Path]:
-    """The samples by their names; the drawn ones are of their own class."""
+    """Return the samples by their names; the drawn ones are of their own class."""
     named = {}
     for sample in samples():
         category = sample.name.replace("-", " ")
@@ -70,7 +70,7 @@ def of_samples() -> dict[str, Path]:
 
 
 def size(folder: Path) -> float:
-    """Megabytes of all files in a folder."""
+    """Return the megabytes of all files in a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
 
 

@@ -33,7 +33,7 @@ _DROPPED = ["GDEF", "GPOS", "GSUB", "kern", "vhea", "vmtx", "FFTM", "DSIG", "MAT
 
 
 def characters() -> str:
-    """What the catalogs say, and the characters of GB 2312, in which a teacher writes lessons."""
+    """Return what the catalogs say, and GB 2312, in which a teacher writes lessons."""
     every = (*files().values(), *files(CLASS_NAMES).values())
     said = "".join(file.read_text("utf-8") for file in every)
     common = "".join(pair.decode("gb2312", "ignore") for pair in _GB2312)
@@ -41,7 +41,7 @@ def characters() -> str:
 
 
 def _part(source: str, wanted: set[int], target: Path) -> set[int]:
-    """A font of some of the characters of another, and which of them it has."""
+    """Subset a font to some characters of another; return it and which of them it has."""
     options = subset.Options(layout_features=[], hinting=False, drop_tables=_DROPPED)
     font = subset.load_font(source, options)
     has = wanted & set(font.getBestCmap())

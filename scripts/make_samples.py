@@ -1,4 +1,4 @@
-"""Makes the sample images in `assets/samples`, their list and `assets/README.md`.
+"""Make the sample images in `assets/samples`, their list and `assets/README.md`.
 
 ``python -m scripts.make_samples`` needs scikit-image, whose package carries the photographs.
 """
@@ -114,7 +114,7 @@ def _drawing(category: str, seed: int, alt: str) -> Sample:
 
 
 def main() -> None:
-    """Writes every image, then the list, then the page that people read."""
+    """Write every image, then the list, then the page that people read."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     samples = list(PHOTOS)
     for photo in PHOTOS:

@@ -1,4 +1,4 @@
-"""Makes the bundled SqueezeNet: its weights in half precision, what that costs, and its card.
+"""Make the bundled SqueezeNet: its weights in half precision, what that costs, and its card.
 
 ``python -m scripts.make_squeezenet WEIGHTS [PHOTOS]`` reads SqueezeNet 1.1's weights in float32
 from a safetensors file, and compares both precisions on the samples and on a folder of further
@@ -34,7 +34,7 @@ _PICTURES = (".jpg", ".jpeg", ".png")
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What is known of the weights on file.
+    """Figures of the weights on file.
 
     Attributes:
         parameters: numbers that are learned.
@@ -65,7 +65,7 @@ def halve(source: Path, target: Path) -> None:
 
 
 def compare(whole: Model, half: Model, pictures: Iterable[Path]) -> float:
-    """The largest difference between two models' logits.
+    """Return the largest difference between two models' logits.
 
     Raises:
         ValueError: another top 5 came out, or a logit moved further than `MOST_MOVED`.
@@ -83,7 +83,7 @@ def compare(whole: Model, half: Model, pictures: Iterable[Path]) -> float:
 
 
 def measure(source: Path, weights: Path, further: Iterable[Path] = ()) -> Figures:
-    """The figures of a file of weights in half precision, beside the float32 ones it came from.
+    """Measure a file of weights in half precision, beside the float32 ones it came from.
 
     Raises:
         ValueError: as `compare` does.
@@ -113,14 +113,14 @@ def _likeliest(model: Model, picture: Path) -> tuple[str, float]:
 
 
 def on_file() -> Figures:
-    """The figures that ship."""
+    """Return the figures that ship."""
     listed = json.loads(SQUEEZENET.figures_file.read_text(encoding="utf-8"))
     listed["samples"] = {name: tuple(said) for name, said in listed["samples"].items()}
     return Figures(**listed)
 
 
 def card(figures: Figures) -> str:
-    """The model card in Markdown."""
+    """Write the model card in Markdown."""
     rows = "\n".join(
         f"| [{name}](samples/{name}) | {label} | {percent:.1f} % |"
         for name, (label, percent) in figures.samples.items()
@@ -189,7 +189,7 @@ An input is the image with its shorter side scaled to {steps.resize} px, and of 
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Makes the three files; returns the process's exit status."""
+    """Make the three files; return the process's exit status."""
     parser = argparse.ArgumentParser(description="Make the bundled SqueezeNet's weights and card.")
     parser.add_argument("weights", type=Path, help="SqueezeNet 1.1 in float32, .safetensors")
     parser.add_argument("photos", type=Path, nargs="?", help="a folder of pictures to compare on")

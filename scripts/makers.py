@@ -1,4 +1,4 @@
-"""People who keep a long lens running while a class explores, for the load test."""
+"""Keep long lenses running while a class explores, for the load test."""
 
 import asyncio
 import random
@@ -14,7 +14,7 @@ _SHOWN = "download_button"  # with which a lens's result ends on the page
 
 @dataclass
 class Making:
-    """What people who run a lens all the time saw: runs that were finished, and failures.
+    """Runs that people who run a lens all the time finished, and their failures.
 
     Attributes:
         finished: runs that went to their end.
@@ -28,7 +28,7 @@ class Making:
 
 
 async def keep_making(address: str, query: dict[str, str], seed: int, made: Making) -> None:
-    """One person who opens a lens and has it run for one layer after the other, until it is over.
+    """Open a lens and run it for one layer after the other, until it is over.
 
     Args:
         address: of the server.

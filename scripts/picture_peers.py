@@ -1,4 +1,4 @@
-"""Pictures of units by other libraries, with equal steps, size and network, for the benchmark.
+"""Make pictures of units by other libraries, with equal steps, size and network.
 
 Neither library is among the project's requirements, as one of them needs an old kornia. They are
 had beside it::
@@ -38,11 +38,11 @@ Maker = Callable[[str, int, int], Tensor]
 
 
 class _EnoughError(Exception):
-    """The layer was seen; the rest of the network adds nothing."""
+    """Raised once the layer was seen, since the rest of the network adds nothing."""
 
 
 def plain_copy(network: nn.Module) -> nn.Module:
-    """The network with no layer that writes in place, which would change what a hook holds."""
+    """Copy the network with no layer that writes in place, which would change what a hook holds."""
     copied = copy.deepcopy(network).eval().requires_grad_(False)
     for module in copied.modules():
         if hasattr(module, "inplace"):
@@ -51,7 +51,7 @@ def plain_copy(network: nn.Module) -> nn.Module:
 
 
 def mean_of_channel(network: nn.Module, layer: str, channel: int, pictures: Tensor) -> Tensor:
-    """(), by a plain hook, of pictures of 0…1, ``(N, 3, H, W)``, as ImageNet's networks take them.
+    """Return the channel's mean (), by a plain hook, of pictures of 0…1, ``(N, 3, H, W)``.
 
     This is what all pictures are judged by, HookViz's too.
     """
@@ -72,7 +72,7 @@ def mean_of_channel(network: nn.Module, layer: str, channel: int, pictures: Tens
 
 
 def lucent_maker(network: nn.Module) -> Maker:
-    """Pictures by lucent with its defaults, but for the size that the network gets: the picture's.
+    """Make pictures by lucent with its defaults, but for the network's input size: the picture's.
 
     Raises:
         ImportError: it is not installed.
@@ -102,7 +102,7 @@ def lucent_maker(network: nn.Module) -> Maker:
 
 
 def horama_maker(network: nn.Module, kind: str, crops: int = 2) -> Maker:
-    """Pictures by Horama's ``fourier`` or ``maco`` with its learning rate, noise and range.
+    """Make pictures by Horama's ``fourier`` or ``maco`` with its learning rate, noise and range.
 
     Its crops are of about the picture's size here; its default, a quarter of 1280 pixels, leaves
     32 of 128.
@@ -144,7 +144,7 @@ def horama_maker(network: nn.Module, kind: str, crops: int = 2) -> Maker:
 
 
 def spectrum_of_photographs() -> NDArray[np.float32]:
-    """For Horama's MACO: mean magnitudes of the samples, in its own colours, ``(3, S, S / 2 + 1)``.
+    """Return the samples' mean magnitudes for Horama's MACO, ``(3, S, S / 2 + 1)``.
 
     Its own, of ImageNet, is downloaded by it, from an address that is not everywhere reached.
     """
@@ -163,7 +163,7 @@ def spectrum_of_photographs() -> NDArray[np.float32]:
 
 
 def version_of(package: str) -> str:
-    """Its installed version.
+    """Return a package's installed version.
 
     Raises:
         ImportError: it is not installed.

@@ -165,7 +165,7 @@ def take_live(path: str, address: str) -> None:
 
 
 def write_film(file: BinaryIO, photograph: Path, frames: int = 90, side: int = 480) -> None:
-    """A YUV4MPEG2 film, 30 frames a second, that goes round over a photograph."""
+    """Write a YUV4MPEG2 film, 30 frames a second, that goes round over a photograph."""
     wide, high = side * 4 // 3, side
     with Image.open(photograph) as picture:
         large = picture.convert("RGB").resize((wide * 5 // 4, high * 5 // 4))

@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def _tried(arguments: argparse.Namespace) -> Iterator[Tried]:
-    """As many networks as are asked for that run, and those between them that do not."""
+    """Try networks until as many as asked for have run; return them, and those that do not run."""
     attempt = partial(_attempt, kind=arguments.kind)
     seed, missing = arguments.first, arguments.networks
     while missing:
@@ -80,7 +80,7 @@ def _tried(arguments: argparse.Namespace) -> Iterator[Tried]:
 def _each(
     attempt: partial[Tried], seeds: Sequence[int], workers: int, at_once: int = 4
 ) -> Iterator[Tried]:
-    """The attempts in order; one that ends its process is told, and the others go on."""
+    """Yield the attempts in order; one that ends its process is reported, and the others go on."""
     done = 0
     try:
         with ProcessPoolExecutor(

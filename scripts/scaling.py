@@ -1,4 +1,4 @@
-"""How much faster a pass over many images is with more workers of Ray, on this machine.
+"""Measure how much faster a pass over many images is with more workers of Ray.
 
 Draws images, makes the tallies of an atlas of them in this process and with 1, 2, … workers, and
 prints what each took by the clock and of the processors, with what was moved. The start of the
@@ -69,23 +69,23 @@ def _tell_bytes(plan: Plan) -> None:
 
 
 class Measured:
-    """Work, with the seconds of processors that its process spent on it."""
+    """Shard work that also counts the processor seconds that its process spent on it."""
 
     def __init__(self, work: ShardWork) -> None:
         self.work, self.needs = work, work.needs
 
     def names(self, shard: TallyShard) -> tuple[str, ...]:
-        """What the images of a shard are called."""
+        """Return the names of a shard's images."""
         return shard.names
 
     def __call__(self, shard: TallyShard, tell: Tell) -> tuple[Tally, float]:
-        """The tally of a shard, and the seconds."""
+        """Return the tally of a shard, and the seconds."""
         began = time.process_time()
         return self.work(shard, tell), time.process_time() - began
 
 
 def _row(name: str, plan: Plan, engine: Engine) -> float:
-    """Print what one engine took; the images a second, from the first that is told on."""
+    """Print what one engine took; return images a second, from the first report on."""
     total = Tally.empty(plan.table.channels, plan.top, len(plan.classes))
     shards = (TallyShard.of(plan, each, total.top.least.copy()) for each in plan.shards)
     seen: list[tuple[float, float]] = []

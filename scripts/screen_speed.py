@@ -1,4 +1,4 @@
-"""How long a person waits: for the first grid, from layer to layer, and from a click to the sum."""
+"""Measure how long a person waits: for the first grid, another layer, and a click's sum."""
 
 import statistics
 import time
@@ -46,7 +46,7 @@ _PICK = """([find, channel, x, y]) => new Promise((resolve) => {
 
 
 def measure_screen() -> Iterator[tuple[str, float, str]]:
-    """What was measured, its seconds, and the aim."""
+    """Return what was measured, its seconds, and the aim."""
     path = chromium()
     if path is None:
         print(NO_CHROMIUM)
@@ -84,7 +84,7 @@ def _open(browser: Browser, address: str) -> Page:
 
 
 def _switches(page: Page) -> float:
-    """Median seconds from N or P to the neighbour's grid painted."""
+    """Return the median seconds from N or P to the neighbour's grid painted."""
     taken: list[float] = []
     for key in ("npn" * _SWITCHES)[:_SWITCHES]:
         page.wait_for_timeout(400)  # a person looks before pressing on
@@ -93,7 +93,7 @@ def _switches(page: Page) -> float:
 
 
 def _picks(page: Page) -> float:
-    """Median seconds from a click on a tile to its map and its sum."""
+    """Return the median seconds from a click on a tile to its map and its sum."""
     lie, taken = tiles(page), list[float]()
     for channel in range(9):
         box = lie.box(channel)

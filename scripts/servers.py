@@ -1,4 +1,4 @@
-"""Real servers of the app on loopback, for tests, benchmarks and pictures."""
+"""Run real servers of the app on loopback, for tests, benchmarks and pictures."""
 
 import os
 import re
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def free_port() -> int:
-    """A port that nobody listened on a moment ago.
+    """Return a port that nobody listened on a moment ago.
 
     It is below those that Linux gives to connections and to whoever asks for any, so that nobody
     gets it in the seconds which a server takes to start.
@@ -34,7 +34,7 @@ def free_port() -> int:
 
 
 def written(output: IO[str]) -> str:
-    """What a process has written so far; it goes on where it is, since the place is not moved."""
+    """Return what a process has written so far, without moving where it writes."""
     file = output.fileno()
     return os.pread(file, os.fstat(file).st_size, 0).decode(errors="replace")
 
@@ -43,39 +43,39 @@ _TROUBLE = re.compile(r"Traceback|\b(?:ERROR|CRITICAL)\b|Error: |\"level\": \"(?
 
 
 class Server(str):
-    """The address of a server of one's own, and what can be known of its process. Linux only."""
+    """Address of a server of one's own, and facts about its process. Linux only."""
 
     _guard: int
     _output: IO[str]
 
     @classmethod
     def of(cls, address: str, guard: int, output: IO[str]) -> "Server":
-        """The server at an address, by the process that stands guard over it, and its output."""
+        """Return the server at an address, by its guarding process, and its output."""
         server = cls(address)
         server._guard, server._output = guard, output
         return server
 
     def pid(self) -> int:
-        """The server's process: the only one that its guard has started."""
+        """Return the id of the server's process, the only one that its guard has started."""
         children = Path(f"/proc/{self._guard}/task/{self._guard}/children").read_text()
         return int(children.split()[0])
 
     def megabytes(self) -> float:
-        """What the server has in memory."""
+        """Return the server's megabytes in memory."""
         status = Path(f"/proc/{self.pid()}/status").read_text()
         return int(status.partition("VmRSS:")[2].split()[0]) / 1000
 
     def processor(self) -> float:
-        """Seconds of processor time that the server has taken, all threads together."""
+        """Return the processor seconds that the server has taken, all threads together."""
         fields = Path(f"/proc/{self.pid()}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def log(self) -> list[str]:
-        """The lines of its output."""
+        """Return the lines of its output."""
         return written(self._output).splitlines()
 
     def errors(self) -> list[str]:
-        """Lines of its output that tell of something that went wrong."""
+        """Return the lines of its output that tell of something that went wrong."""
         return [line[:200] for line in self.log() if _TROUBLE.search(line)]
 
 
@@ -83,7 +83,7 @@ class Server(str):
 def serve(
     environment: Mapping[str, str] | None = None, command: Sequence[str] = ()
 ) -> Iterator[Server]:
-    """The address of an app started for the block; its output is shown if it does not come up."""
+    """Start an app for the block and return its address; show its output if it does not come up."""
     port = free_port()
     command = command or (
         *(sys.executable, "-m", "streamlit", "run", "app.py"),
@@ -106,7 +106,7 @@ def serve(
 
 
 def _until_healthy(server: subprocess.Popen[str], address: str, output: IO[str]) -> None:
-    """Return once the server answers.
+    """Wait until the server answers.
 
     Raises:
         RuntimeError: it ended, failed, or said nothing for 90 seconds; with the end of its output.

@@ -12,7 +12,7 @@ from tests.running_order import MOST, REASON_ABOVE, kept
 
 
 def complaints(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """What is wrong with tests, a line each, by their seconds and marks.
+    """List what is wrong with tests, a line each, by their seconds and marks.
 
     Example:
         >>> complaints({"a.py::b": {"alone": 41.0}, "a.py::c": {"alone": 41.0, "sweep": True}})

@@ -1,4 +1,4 @@
-"""Trains the bundled CNN on drawn pictures and writes its weights, figures and model card.
+"""Train the bundled CNN on drawn pictures and write its weights, figures and model card.
 
 ``python -m scripts.train_bundled`` trains it again; ``--check`` measures the weights that are
 there and fails where the figures on file are not what comes out. ``--second FILE`` trains the
@@ -89,25 +89,25 @@ class Drawings(Dataset[tuple[Tensor, int]]):
 
 
 def unseen_set(per_class: int = TEST_PER_CLASS) -> Drawings:
-    """Pictures like those of the training, from seeds that it never saw."""
+    """Draw pictures like those of the training, from seeds that it never saw."""
     return Drawings(TEST_SEEDS[: per_class * len(CATEGORIES)])
 
 
 def hard_set(per_class: int = TEST_PER_CLASS) -> Drawings:
-    """Unseen pictures with more clutter, occlusion, blur and noise than any in the training."""
+    """Draw unseen pictures with more clutter, occlusion, blur and noise than the training's."""
     seeds = HARD_SEEDS[: per_class * len(CATEGORIES)]
     return Drawings(seeds, share=1.0, robustness=(1.0, 1.0))
 
 
 def normalise(pixels: Tensor) -> Tensor:
-    """From uint8 ``(N, 3, H, W)`` to what the network takes, float32 of the same shape."""
+    """Normalise uint8 ``(N, 3, H, W)`` to what the network takes, float32 of the same shape."""
     mean = torch.tensor(PREPROCESS.mean).view(3, 1, 1)
     std = torch.tensor(PREPROCESS.std).view(3, 1, 1)
     return ((pixels / 255 - mean) / std).contiguous(memory_format=torch.channels_last)
 
 
 def confusion(network: ShapesNet, drawings: Drawings, workers: int = WORKERS) -> Tensor:
-    """How many pictures of each class were taken for each class, ``(true, predicted)``."""
+    """Count the pictures of each class taken for each class, ``(true, predicted)``."""
     counts = torch.zeros(len(CATEGORIES), len(CATEGORIES), dtype=torch.long)
     network.eval()
     with torch.no_grad():
@@ -118,7 +118,7 @@ def confusion(network: ShapesNet, drawings: Drawings, workers: int = WORKERS) ->
 
 
 def train(seed: int = SEED, plan: tuple[tuple[int, int], ...] = STEPS, first: int = 0) -> ShapesNet:
-    """A network trained from scratch; every picture is drawn for it and seen once.
+    """Train a network from scratch; every picture is drawn for it and seen once.
 
     Args:
         seed: of the weights to begin with.
@@ -160,14 +160,14 @@ def train(seed: int = SEED, plan: tuple[tuple[int, int], ...] = STEPS, first: in
 
 
 def _smooth(kernels: Tensor) -> None:
-    """Blurs random kernels and keeps their strength, so that no noise of the start remains."""
+    """Blur random kernels and keep their strength, so that no noise of the start remains."""
     with torch.no_grad():
         blurred = functional.avg_pool2d(functional.avg_pool2d(kernels, 3, 1, 1), 3, 1, 1)
         kernels.copy_(blurred * (kernels.std() / blurred.std()))
 
 
 def _lessons(plan: tuple[tuple[int, int], ...], first: int) -> DataLoader[tuple[Tensor, int]]:
-    """The batches of the whole training, in a fixed order whatever the number of workers."""
+    """Yield the batches of the whole training, in a fixed order whatever the number of workers."""
     parts = []
     for size, steps in plan:
         seeds = TRAIN_SEEDS[first : first + steps * BATCH]
@@ -179,7 +179,7 @@ def _lessons(plan: tuple[tuple[int, int], ...], first: int) -> DataLoader[tuple[
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What was measured of the weights on file; accuracies in percent.
+    """Figures measured of the weights on file; accuracies in percent.
 
     Attributes:
         accuracy: top-1 on pictures like those of the training, from unseen seeds.
@@ -201,7 +201,7 @@ class Figures:
 
 
 def measure(network: ShapesNet) -> Figures:
-    """The figures of a network on the unseen and on the hard set."""
+    """Measure a network on the unseen and on the hard set."""
     plain, hard = confusion(network, unseen_set()), confusion(network, hard_set())
     mistakes = plain + hard
     mistakes.fill_diagonal_(0)
@@ -232,14 +232,14 @@ def _per_class(counts: Tensor) -> dict[str, float]:
 
 
 def load() -> ShapesNet:
-    """The network with the weights on file."""
+    """Load the network with the weights on file."""
     network = ShapesNet()
     network.load_state_dict(load_file(WEIGHTS_FILE))
     return network.to(memory_format=torch.channels_last)
 
 
 def differences(found: Figures, filed: Figures) -> list[str]:
-    """What differs between two measurements by more than rounding, a line each."""
+    """List what differs between two measurements by more than rounding, a line each."""
     pairs = {
         "accuracy": (found.accuracy, filed.accuracy),
         "hard accuracy": (found.hard_accuracy, filed.hard_accuracy),
@@ -265,7 +265,7 @@ def _show(figures: Figures) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """How the weights on file came about.
+    """Settings and history of the training of the weights on file.
 
     Attributes:
         pictures: how many were drawn for the training; each was seen once.
@@ -292,7 +292,7 @@ def _write(network: ShapesNet, figures: Figures, training: Training) -> None:
 
 
 def card(figures: Figures, training: Training) -> str:
-    """The model card in Markdown."""
+    """Write the model card in Markdown."""
     plain, hard = figures.per_class, figures.hard_per_class
     rows = "\n".join(
         f"| {category} | {plain[category]:.1f} | {hard[category]:.1f} "
@@ -361,7 +361,7 @@ off by more than {TOLERANCE:g} points.
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Trains, or checks; returns the process's exit status."""
+    """Train, or check; return the process's exit status."""
     parser = argparse.ArgumentParser(description="Train the bundled CNN on drawn pictures.")
     parser.add_argument("--check", action="store_true", help="measure the weights on file instead")
     parser.add_argument("--second", metavar="FILE", help="train another one for the tests")

@@ -1,4 +1,4 @@
-"""One browser tab on a real server, in the browser's own protocol and without its screen.
+"""Run one browser tab on a real server, in the browser's own protocol and without its screen.
 
 It speaks the WebSocket with its XSRF token, uploads as a form does, sends the states of widgets,
 and keeps what the page shows: the widgets, the grid, and every failure at whatever moment.
@@ -29,7 +29,7 @@ _KEPT_RUNS = 2  # for which a browser keeps messages that the server then need n
 
 
 class Visitor:
-    """What one tab was sent, and what can be done in it.
+    """One tab: what it was sent, and what can be done in it.
 
     Attributes:
         cookies: what the server and the proxy before it have set, by name.
@@ -123,7 +123,7 @@ class Visitor:
         await self._click("hookviz_why", "upstream", input_channel)
 
     async def _click(self, component: str, event: str, value: object) -> None:
-        """What a component of ours tells of a click: the part of the page that it is in runs."""
+        """Report a click as a component of ours does: the part of the page that it is in runs."""
         state = WidgetState(id=_EVENTS.format(self._widget(component)))
         state.json_trigger_value = json.dumps([{"event": event, "value": value}])
         await self.run(state, part=self._parts[component])
@@ -163,7 +163,7 @@ class Visitor:
         await self.run()
 
     def forget_grid(self) -> None:
-        """Let the next grid be told from the last one."""
+        """Forget the grid, so that the next one can be told from it."""
         self.grid = b""
 
     def _widget(self, label: str) -> str:
@@ -209,7 +209,7 @@ class Visitor:
 
 @asynccontextmanager
 async def arrive(address: str, query: Mapping[str, str]) -> AsyncIterator[Visitor]:
-    """A tab that opens the page by a link, for the block; nothing has run yet.
+    """Open the page by a link in a new tab, for the block; nothing has run yet.
 
     Raises:
         OSError: no server answers there.

@@ -55,8 +55,8 @@ class Line:
                 pair = (visitor, socket.create_connection(self._server))
                 with self._changed:
                     self._open.add(pair)
-                for way in (pair, pair[::-1]):
-                    threading.Thread(target=self._carry, args=way, daemon=True).start()
+                for direction in (pair, pair[::-1]):
+                    threading.Thread(target=self._carry, args=direction, daemon=True).start()
 
     def _carry(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):

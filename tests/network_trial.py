@@ -254,8 +254,8 @@ class _Trial:
         with self._by_itself():
             twin = lived(self._description)
         again = self._wrapped(twin)
-        told = _NEVER_EQUAL.isdisjoint(self._description.kinds)
-        if again is not None and told and again.digest != model.digest:
+        comparable = _NEVER_EQUAL.isdisjoint(self._description.kinds)
+        if again is not None and comparable and again.digest != model.digest:
             self._wrong.append("two equal networks have different digests")
         for other in list(nearby(self._description))[self._description.seed :: 5]:
             try:

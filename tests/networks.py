@@ -30,8 +30,8 @@ class Tiny(nn.Module):
         self.head = nn.Linear(6, 5)
 
     def forward(self, images: Tensor) -> Tensor:
-        found = self.relu(self.conv2(self.relu(self.conv1(images))))
-        scores: Tensor = self.head(found.mean((2, 3)))
+        maps = self.relu(self.conv2(self.relu(self.conv1(images))))
+        scores: Tensor = self.head(maps.mean((2, 3)))
         return scores
 
 

@@ -29,8 +29,8 @@ class Odd(nn.Module):
         return maps
 
     def forward(self, images: Tensor) -> Tensor:
-        found = self.conv2(self.between(self.conv1(images).relu()))
-        scores: Tensor = self.head(found.relu().mean((2, 3)))
+        maps = self.conv2(self.between(self.conv1(images).relu()))
+        scores: Tensor = self.head(maps.relu().mean((2, 3)))
         return scores
 
 
@@ -130,10 +130,10 @@ class OnePass(Counter):
     """Breaks in its second pass."""
 
     def between(self, maps: Tensor) -> Tensor:
-        found = super().between(maps)
+        output = super().between(maps)
         if self.passes > 1:
             raise RuntimeError("worn out")
-        return found
+        return output
 
 
 MIXING = (

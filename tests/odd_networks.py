@@ -165,8 +165,8 @@ class ComplexConv(Odd):
         return nn.Conv2d(4, 4, 3, dtype=torch.complex64)
 
     def use(self, maps: Tensor) -> Tensor:
-        found: Tensor = self.odd(maps.to(torch.complex64)).abs()
-        return found
+        magnitudes: Tensor = self.odd(maps.to(torch.complex64)).abs()
+        return magnitudes
 
 
 class ComplexLinear(Odd):
@@ -174,8 +174,8 @@ class ComplexLinear(Odd):
         return nn.Linear(4, 4, dtype=torch.complex64)
 
     def use(self, maps: Tensor) -> Tensor:
-        found: Tensor = self.odd(maps.movedim(1, -1).to(torch.complex64)).abs()
-        return found.movedim(-1, 1)
+        magnitudes: Tensor = self.odd(maps.movedim(1, -1).to(torch.complex64)).abs()
+        return magnitudes.movedim(-1, 1)
 
 
 class Unbatched(Odd):

@@ -108,8 +108,8 @@ class PaddedEncoder(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         tokens = _places(x).transpose(1, 2)
         padding = self.padding.expand(len(tokens), -1)
-        found: Tensor = self.encoder(tokens, src_key_padding_mask=padding)
-        return x + found[:, :2].mean(1)[:, :, None, None]
+        encoded: Tensor = self.encoder(tokens, src_key_padding_mask=padding)
+        return x + encoded[:, :2].mean(1)[:, :, None, None]
 
 
 @block
@@ -137,8 +137,8 @@ class ReadsColumns(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         columns = self.conv(x).relu().mean(2).permute(2, 0, 1)
-        found: Tensor = self.head(self.rnn(columns)[0])
-        return x + found.permute(1, 2, 0).unsqueeze(2)
+        scores: Tensor = self.head(self.rnn(columns)[0])
+        return x + scores.permute(1, 2, 0).unsqueeze(2)
 
 
 @block
@@ -151,6 +151,6 @@ class RecurrentCell(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         state = x.new_zeros(len(x), WIDTH)
-        for place in _places(x).unbind(2):
-            state = self.cell(place, state)
+        for position in _places(x).unbind(2):
+            state = self.cell(position, state)
         return x * state.sigmoid()[:, :, None, None]

@@ -229,8 +229,8 @@ class Recurrent(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         states, _ = self.rnn(x.flatten(2).transpose(1, 2))
-        found: Tensor = states
-        return found.transpose(1, 2).reshape(x.shape)
+        output: Tensor = states
+        return output.transpose(1, 2).reshape(x.shape)
 
 
 class Parts(NamedTuple):

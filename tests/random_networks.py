@@ -328,9 +328,9 @@ def with_feature(random: Random, description: Description, feature: str) -> Desc
             random.shuffle(names)
             steps = tuple(Step(name, 4 * random.randrange(2)) for name in names)
         return replace(description, form=feature, dtype=dtype, steps=steps)
-    place = random.randint(0, len(description.steps))
+    position = random.randint(0, len(description.steps))
     step = _step_of(random, feature, depth=2)
-    steps = (*description.steps[:place], step, *description.steps[place:])
+    steps = (*description.steps[:position], step, *description.steps[position:])
     return replace(description, steps=steps)
 
 

@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     takes: dict[str, float] = defaultdict(float)
     for item in items:
         takes[unit_of(item.nodeid)] += known.get(item.nodeid, 0)
-    first = {unit: -place for place, unit in enumerate(dict.fromkeys(map(_unit, items)))}
+    first = {unit: -position for position, unit in enumerate(dict.fromkeys(map(_unit, items)))}
     items.sort(key=lambda item: (takes[_unit(item)], first[_unit(item)]), reverse=True)
 
 
@@ -88,8 +88,8 @@ def kept() -> dict[str, dict[str, Any]]:
     """By test, its seconds and whether a reason stands beside it, as `--keep-durations` wrote."""
     if not KEPT.exists():
         return {}
-    found: dict[str, dict[str, Any]] = json.loads(KEPT.read_text("utf-8"))
-    return found
+    rows: dict[str, dict[str, Any]] = json.loads(KEPT.read_text("utf-8"))
+    return rows
 
 
 class Durations:

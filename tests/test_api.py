@@ -30,11 +30,13 @@ def test_every_error_is_one_that_a_person_can_catch() -> None:
 
 def test_what_public_functions_give_is_public() -> None:
     public = [getattr(hookviz, name) for name in hookviz.__all__ if name != "__version__"]
-    functions = [found for found in public if inspect.isfunction(found)]
+    functions = [function for function in public if inspect.isfunction(function)]
     assert len(functions) > 10
-    given = {kind for function in functions for kind in classes(get_type_hints(function)["return"])}
-    assert hookviz.Features in given
-    assert {kind for kind in given if kind.__module__.startswith("hookviz")} <= set(public)
+    returned = {
+        kind for function in functions for kind in classes(get_type_hints(function)["return"])
+    }
+    assert hookviz.Features in returned
+    assert {kind for kind in returned if kind.__module__.startswith("hookviz")} <= set(public)
 
 
 def classes(annotation: Any) -> set[type]:

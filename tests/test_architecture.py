@@ -42,14 +42,14 @@ def test_ray_is_loaded_by_its_own_engine_alone() -> None:
     """A module that has it, or one of those, at its top is loaded with it."""
     loading, parts = {"ray"}, ("cluster", "engine", "job", "worker")
     for _ in MODULES:
-        found = {
+        loading_modules = {
             f"hookviz.{name.removesuffix('.py').replace('/', '.')}"
             for name, path in MODULES.items()
             if _loads(ast.parse(path.read_text("utf-8")), loading)
         }
-        if found <= loading:
+        if loading_modules <= loading:
             break
-        loading |= found
+        loading |= loading_modules
     assert loading == {"ray", *(f"hookviz.engines.ray_{part}" for part in parts)}
 
 

@@ -55,8 +55,8 @@ def test_public_names_in_code_exist(document: Path) -> None:
 
 def named_paths(document: str) -> set[str]:
     folders = "hookviz|scripts|tests|assets|docs|examples"
-    found = set(re.findall(rf"`((?:{folders})/[\w./-]+)`", text_of(document)))
-    return {path for path in found if "NAME" not in path}
+    paths = set(re.findall(rf"`((?:{folders})/[\w./-]+)`", text_of(document)))
+    return {path for path in paths if "NAME" not in path}
 
 
 @pytest.mark.parametrize("document", ["docs/architecture.md", "CONTRIBUTING.md"])

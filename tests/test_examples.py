@@ -18,8 +18,8 @@ NEEDS_A_PERSON = {"explore"}
 
 def functions() -> dict[str, Any]:
     """Everything public that is called for what it does, by name."""
-    found = {name: getattr(hookviz, name) for name in hookviz.__all__}
-    public = {name: each for name, each in found.items() if inspect.isroutine(each)}
+    objects = {name: getattr(hookviz, name) for name in hookviz.__all__}
+    public = {name: each for name, each in objects.items() if inspect.isroutine(each)}
     return public | {
         "Capture.inputs": hookviz.Capture.inputs,
         "Capture.likeliest": hookviz.Capture.likeliest,

@@ -57,8 +57,8 @@ class Layer(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         FUSE.burn()
-        found: Tensor = Burning.apply(self.inner(values))
-        return found
+        output: Tensor = Burning.apply(self.inner(values))
+        return output
 
 
 class Fragile(nn.Module):
@@ -81,18 +81,18 @@ def theirs(*_call: Any) -> None:
 
 def condition(network: nn.Module) -> list[Any]:
     """Everything that a network holds, by identity and by value."""
-    found: list[Any] = [len(IMAGE._backward_hooks or ())]
+    state: list[Any] = [len(IMAGE._backward_hooks or ())]
     for module in network.modules():
         tables = [getattr(module, name) for name in sorted(vars(module)) if "hooks" in name]
-        found.append([list(table.items()) for table in tables if table is not None])
-        found.append((module.training, sorted(vars(module))))
+        state.append([list(table.items()) for table in tables if table is not None])
+        state.append((module.training, sorted(vars(module))))
         for tensors in (module._parameters, module._buffers):
             for name, tensor in tensors.items():
                 assert tensor is not None
                 hooks = len(tensor._backward_hooks or ())
                 values = tensor.detach().numpy().tobytes()
-                found.append((name, id(tensor), tensor.requires_grad, hooks, values))
-    return found
+                state.append((name, id(tensor), tensor.requires_grad, hooks, values))
+    return state
 
 
 IMAGE = random_input(0, 8).requires_grad_()
@@ -150,8 +150,8 @@ OWN: dict[str, list[Callable[[nn.Module], Any]]] = {
 def similar(model: hookviz.Model) -> None:
     """An image for which a pass fails is left out, and told."""
     images = [random_input(seed, 8) for seed in range(3)]
-    found = hookviz.similarity(model, model, images, unbiased=False)
-    for reason in found.failed.values():
+    similarity = hookviz.similarity(model, model, images, unbiased=False)
+    for reason in similarity.failed.values():
         raise hookviz.ModelError(reason)
 
 

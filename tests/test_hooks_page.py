@@ -58,8 +58,8 @@ def names_of_the_notebook() -> dict[str, Any]:
 def names_of_ones_own() -> dict[str, Any]:
     torch.manual_seed(0)
     network, images = Own().eval(), torch.randn(2, 3, 48, 48)
-    given = {"network": network, "images": images, "conv": "first", "head": "last"}
-    return given | {"torch": torch, "hookviz": hookviz, "copy": copy, "io": io, "prune": prune}
+    namespace = {"network": network, "images": images, "conv": "first", "head": "last"}
+    return namespace | {"torch": torch, "hookviz": hookviz, "copy": copy, "io": io, "prune": prune}
 
 
 @pytest.mark.parametrize("given", [names_of_the_notebook, names_of_ones_own])

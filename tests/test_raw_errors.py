@@ -169,8 +169,8 @@ def test_one_channel_is_a_number(tiny: hookviz.Model) -> None:
 
 def test_an_image_given_by_two_paths_counts_twice(tiny: hookviz.Model) -> None:
     path = SAMPLES / "star.jpg"
-    found = hookviz.extract_features(tiny, [path, path.parent / ".." / "samples" / "star.jpg"])
-    assert found.names == ("star.jpg", "star.jpg (2)")
+    features = hookviz.extract_features(tiny, [path, path.parent / ".." / "samples" / "star.jpg"])
+    assert features.names == ("star.jpg", "star.jpg (2)")
 
 
 def test_torchs_own_words_for_device_and_weights_work(monkeypatch: pytest.MonkeyPatch) -> None:

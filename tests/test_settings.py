@@ -36,8 +36,8 @@ def test_zero_means_something_where_hookviz_can_choose(value: str) -> None:
     [(1024, 128, 384), (4096, 512, 1536), (8192, 1024, 3072), (131072, 1024, 3072), (1, 1, 1)],
 )
 def test_what_nobody_chose_follows_from_the_memory(megabytes: int, cache: int, models: int) -> None:
-    found = read_settings({}, megabytes * MEGABYTE)
-    assert (found.cache_mb, found.models_mb) == (cache, models)
+    loaded = read_settings({}, megabytes * MEGABYTE)
+    assert (loaded.cache_mb, loaded.models_mb) == (cache, models)
     chosen = read_settings({"HOOKVIZ_MODELS_MB": "77"}, megabytes * MEGABYTE)
     assert (chosen.cache_mb, chosen.models_mb) == (cache, 77)
 
@@ -63,8 +63,8 @@ def test_processes_share_the_memory_and_the_cores() -> None:
 
 
 def test_the_memory_itself_can_be_chosen() -> None:
-    found = read_settings({"HOOKVIZ_MEMORY_MB": "800"})
-    assert (found.memory_mb, found.cache_mb, found.models_mb) == (800, 100, 300)
+    loaded = read_settings({"HOOKVIZ_MEMORY_MB": "800"})
+    assert (loaded.memory_mb, loaded.cache_mb, loaded.models_mb) == (800, 100, 300)
 
 
 @pytest.mark.parametrize(

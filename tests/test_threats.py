@@ -192,13 +192,13 @@ def described(value: bytes) -> bytes:
 
 def archive(value: bytes, held: int = 16, method: int = zipfile.ZIP_STORED) -> bytes:
     """A file as torch.save writes it today, with `held` bytes of values."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", method) as file:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as file:
         file.writestr("a/data.pkl", described(value))
         file.writestr("a/byteorder", b"little")
         file.writestr("a/version", b"3\n")
         file.writestr("a/data/0", bytes(held))
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def old_format(value: bytes, filled: list[str], held: bytes = b"") -> bytes:
@@ -221,12 +221,12 @@ def lying_directory() -> bytes:
 
 def overlapping() -> bytes:
     """A zip whose 500 entries are all the same megabyte of the file."""
-    made = io.BytesIO(archive(tensor(250_000, 250_000), 1_000_000))
-    with zipfile.ZipFile(made, "a") as file:
+    buffer = io.BytesIO(archive(tensor(250_000, 250_000), 1_000_000))
+    with zipfile.ZipFile(buffer, "a") as file:
         info = file.getinfo("a/data/0")
         file.filelist += [info] * 500
         file._didModify = True  # type: ignore[attr-defined]
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 MUCH = 10**8
@@ -269,8 +269,8 @@ def test_values_that_a_checkpoint_leaves_out_are_zero() -> None:
     data = old_format(tensor(5000, 5000, 1, b"N"), [], bytes(20_000))
     for _ in range(20):
         torch.full((5000,), 7.0)  # what somebody else leaves
-        found = read_state_dict(data, "odd.pth")["weight"]
-        assert not found.any()
+        weight = read_state_dict(data, "odd.pth")["weight"]
+        assert not weight.any()
 
 
 def test_nothing_else_that_torch_calls_for_a_file_is_unknown_here() -> None:

@@ -99,8 +99,8 @@ class Draws(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         drawn = torch.rand(()) + random.random() + np.random.rand()
-        found: Tensor = self.conv(images + drawn)
-        return found.mean((2, 3))
+        output: Tensor = self.conv(images + drawn)
+        return output.mean((2, 3))
 
 
 class DrawsByValue(Draws):
@@ -160,10 +160,10 @@ def _image_of(kind: type[nn.Module]) -> Tensor | None:
 def test_every_network_of_the_tests() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = list(_networks_of_tests())
-        assert len(found) > 80
+        networks = list(_networks_of_tests())
+        assert len(networks) > 80
         harmed = {}
-        for kind, image in found:
+        for kind, image in networks:
             try:
                 assert_unharmed(kind, image)
             except Exception as error:  # noqa: BLE001 - all of them are told together

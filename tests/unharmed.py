@@ -61,7 +61,7 @@ _GLOBAL_HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_
 
 def outside(network: nn.Module) -> dict[str, Any]:
     """All that a network's code can reach by name: its classes' attributes, and their modules'."""
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for kind in {kind for module in network.modules() for kind in type(module).__mro__}:
         if kind.__module__.partition(".")[0] in _LIBRARIES:
             continue
@@ -70,9 +70,11 @@ def outside(network: nn.Module) -> dict[str, Any]:
         }
         if kind.__module__ in sys.modules:
             holders[kind.__module__] = vars(sys.modules[kind.__module__])
-        for place, names in holders.items():
-            found |= {f"{place}.{name}": _content(value) for name, value in list(names.items())}
-    return found
+        for holder, names in holders.items():
+            attributes |= {
+                f"{holder}.{name}": _content(value) for name, value in list(names.items())
+            }
+    return attributes
 
 
 def _content(value: Any, depth: int = 0) -> Any:
@@ -93,12 +95,12 @@ def conditions(network: nn.Module, *, before_a_pass: bool = True) -> dict[str, A
         before_a_pass: False where a pass is run on purpose in between, which may draw, and keep
             outside of the network what its code keeps there.
     """
-    found: dict[str, Any] = {"the person's network": snapshot(network)}
-    found["a setting of torch's"] = settings_of_torch()
+    snapshots: dict[str, Any] = {"the person's network": snapshot(network)}
+    snapshots["a setting of torch's"] = settings_of_torch()
     if before_a_pass:
-        found["what is outside of the network"] = outside(network)
-        found["a global generator"] = generators()
-    return found
+        snapshots["what is outside of the network"] = outside(network)
+        snapshots["a global generator"] = generators()
+    return snapshots
 
 
 class GlobalHooks:

@@ -232,7 +232,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _send_body(self, answer: Answer, body: bytes) -> None:
         stops = {stop for stop in (answer.cut_after, answer.hold_after) if stop is not None}
         places = sorted({*range(0, len(body), answer.piece), *stops, len(body)})
-        places = [place for place in places if place <= len(body)]
+        places = [offset for offset in places if offset <= len(body)]
         for begin, end in pairwise([0, *places]):
             self._send_piece(answer, body[begin:end])
             if end == answer.hold_after:

@@ -31,7 +31,7 @@ def themed(browser: Browser, scheme: str, width: int = 1440) -> Iterator[Page]:
     context.close()
 
 
-@pytest.fixture(params=WAYS, ids=lambda way: f"{way[0]}-{way[1]}")
+@pytest.fixture(params=WAYS, ids=lambda theme_and_size: f"{theme_and_size[0]}-{theme_and_size[1]}")
 def somewhere(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
     with themed(browser, *request.param) as page:
         yield page
@@ -78,5 +78,5 @@ def serious(page: Page) -> list[tuple[str, list[str]]]:
     at_rest(page)  # what is left of the run before is pale, and colours fade in
     if not page.evaluate("Boolean(window.axe)"):
         page.evaluate(_AXE.axe_script)
-    found = page.evaluate(_VIOLATIONS)
-    return [(rule, elements) for rule, elements in found]
+    violations = page.evaluate(_VIOLATIONS)
+    return [(rule, elements) for rule, elements in violations]

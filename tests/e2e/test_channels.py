@@ -40,14 +40,14 @@ def test_hover_reads_the_numbers_of_a_channel_and_the_value_under_the_pointer(
     expected = [exact.min().item(), exact.mean().item(), exact.max().item()]
     assert shown == pytest.approx(expected, rel=6e-3)
     said = line.inner_text().replace("−", "-")
-    place = re.search(r"≈ (-?[\d.e-]+) at row (\d+), column (\d+)", said)
-    assert place is not None
-    assert (int(place[2]), int(place[3])) == (row, column)
+    hover = re.search(r"≈ (-?[\d.e-]+) at row (\d+), column (\d+)", said)
+    assert hover is not None
+    assert (int(hover[2]), int(hover[3])) == (row, column)
     grid = automatic_grid(values)
     low, high = grid.limits.low[channel], grid.limits.high[channel]
     clipped = exact[row, column].clamp(float(low), float(high)).item()
     step = float(high - low) / 253
-    assert float(place[1]) == pytest.approx(clipped, abs=step)
+    assert float(hover[1]) == pytest.approx(clipped, abs=step)
 
 
 def test_a_click_picks_a_channel_up_and_the_link_keeps_it(

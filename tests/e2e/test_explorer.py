@@ -107,7 +107,9 @@ def test_zooming_keeps_every_cell_sharp_and_the_numbers_right(page: Page, server
     wait_for_grid(page)
     canvas = page.locator("figure .stage canvas")
     before = tiles(page)
-    out, closer = (page.get_by_role("button", name=f"Zoom {way}") for way in ("out", "in"))
+    out, closer = (
+        page.get_by_role("button", name=f"Zoom {direction}") for direction in ("out", "in")
+    )
     expect(out).to_be_disabled()
     closer.click()
     closer.click()

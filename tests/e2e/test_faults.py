@@ -52,9 +52,9 @@ class Served:
     def counted(self, name: str) -> float:
         with urllib.request.urlopen(self.metrics, timeout=20) as answer:
             text = answer.read().decode()
-        found = re.search(rf"^hookviz_{name}_total (\S+)$", text, re.MULTILINE)
-        assert found
-        return float(found[1])
+        sample = re.search(rf"^hookviz_{name}_total (\S+)$", text, re.MULTILINE)
+        assert sample
+        return float(sample[1])
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,8 @@ def test_a_word_is_explained_by_pointer_and_by_key(page: Page, server: str) -> N
     page.goto(f"{server}/?{LINK}&channel=3")
     wait_for_grid(page)
     tip = page.locator(".hv-tip")
-    for place, word, written in EXPLAINED:
-        marked = page.locator(f"{place} .hv-term", has_text=written).first
+    for section, word, written in EXPLAINED:
+        marked = page.locator(f"{section} .hv-term", has_text=written).first
         expect(tip).to_be_hidden()
         settled_box(page, marked)
         marked.hover()

@@ -78,14 +78,14 @@ def from_link_to_link(browser: Browser) -> Iterator[Page]:
 
 def untranslated(page: Page, names: set[str]) -> list[str]:
     """What stands on the page in ordinary letters, though it is no name."""
-    found = []
+    english = []
     for text in page.evaluate(_ALL_TEXT):
         if _STREAMLIT.match(text):
             continue
         words = re.findall(r"[A-Za-z]{3,}", re.sub(r"[\w /]+\.jpg", "", text))
         if any(word not in names for word in words):
-            found.append(text[:120])
-    return sorted(found)
+            english.append(text[:120])
+    return sorted(english)
 
 
 @pytest.mark.parametrize(

@@ -316,13 +316,13 @@ def test_n_and_p_keep_the_channel_in_view(sized: Page, server: str) -> None:
     page.goto(f"{server}/?{LINK}&channel=7&cell=20,33,64,64")
     before = wait_for_grid(page)
     expect_picked(page, 7)
-    place = settled_box(page, page.locator(".single .picture"))
+    map_box = settled_box(page, page.locator(".single .picture"))
     page.locator("body").press("n")
     after = wait_for_grid(page, before)
     expect_picked(page, 7)
     assert query_of(page)["layer"] == ["stage1.second.conv"]
     assert query_of(page)["cell"] == ["20,33,64,64"]
-    assert settled_box(page, page.locator(".single .picture")) == place  # nothing jumps
+    assert settled_box(page, page.locator(".single .picture")) == map_box  # nothing jumps
     page.locator("body").press("p")
     assert wait_for_grid(page, after) == before
     expect_picked(page, 7)

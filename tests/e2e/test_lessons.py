@@ -49,17 +49,17 @@ def ways(first: int) -> list[Way]:
 
 def by_keyboard() -> list[Way]:
     """What a key does is the same in all lessons: one in each size, in either language."""
-    found = ways(1)
-    return found if EVERY_WAY else found[: len(SIZES)]
+    combinations = ways(1)
+    return combinations if EVERY_WAY else combinations[: len(SIZES)]
 
 
 def by_pointer() -> list[Any]:
     """By day every other one; what is in each, tests/lessons/test_every_lesson.py shows."""
-    found = ways(0)
+    combinations = ways(0)
     if EVERY_WAY:
-        return found
+        return combinations
     night = pytest.mark.sweep("by day the other lessons, and all facts: test_every_lesson.py")
-    rest = found[len(SIZES) :]
+    rest = combinations[len(SIZES) :]
     return [way if at % 2 else pytest.param(way, marks=night) for at, way in enumerate(rest)]
 
 

@@ -414,8 +414,8 @@ def test_nothing_overlaps_and_all_is_in_the_window(
 def _check_layout(page: Page, size: tuple[int, int]) -> None:
     expect(page.locator(".live .numbers")).to_contain_text("max")
     parts = [".photo", ".scores", ".controls", ".picked", ".tiles"]
-    found = settled_boxes(page, *(page.locator(f".live {part}") for part in parts))
-    boxes = dict(zip(parts, found, strict=True))
+    settled = settled_boxes(page, *(page.locator(f".live {part}") for part in parts))
+    boxes = dict(zip(parts, settled, strict=True))
     for part, box in boxes.items():
         assert box["x"] >= 0, part
         assert box["x"] + box["width"] <= size[0] + 1, part

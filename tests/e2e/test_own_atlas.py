@@ -73,10 +73,10 @@ def test_ones_own_images_are_looked_through_and_lead_to_themselves(
         )
         expected = atlas.top_activations(LAYER, CHANNEL)
         expect(patches(visitor)).to_have_count(len(paths))
-        for place, excitation in enumerate(expected):
+        for rank, excitation in enumerate(expected):
             row, column = excitation.cell
             says = f"^{re.escape(excitation.image.name)}: .* at row {row}, column {column}$"
-            expect(patches(visitor).nth(place)).to_have_accessible_name(re.compile(says))
+            expect(patches(visitor).nth(rank)).to_have_accessible_name(re.compile(says))
         if visitor is other:
             continue
         before = wait_for_grid(page)

@@ -19,9 +19,9 @@ def picture(page: Page, steps: str = r"\d+", channel: int = CHANNEL) -> Locator:
 
 
 def steps_done(page: Page) -> int:
-    found = STEPS.search(picture(page).get_attribute("alt") or "")
-    assert found is not None
-    return int(found[1])
+    alt = STEPS.search(picture(page).get_attribute("alt") or "")
+    assert alt is not None
+    return int(alt[1])
 
 
 def until_beyond(page: Page, steps: int) -> int:

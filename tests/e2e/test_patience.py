@@ -10,15 +10,15 @@ from tests.e2e.patience import _often, _once_there
 
 def asked_with(true_from: int, **options: float) -> list[float]:
     """The times that an expectation was given, which holds where it is given that much."""
-    given: list[float] = []
+    timeouts: list[float] = []
 
     def holds(_self: object, timeout: float) -> None:
-        given.append(timeout)
+        timeouts.append(timeout)
         if timeout < true_from:
             raise AssertionError(f"not within {timeout:g} ms")
 
     _often(holds)(None, **options)
-    return given
+    return timeouts
 
 
 def test_what_is_there_is_seen_at_once_and_what_comes_late_is_waited_for() -> None:

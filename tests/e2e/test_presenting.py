@@ -229,11 +229,11 @@ def test_slides_are_kept_put_in_order_and_shown(
     page: Page, server: str, class_page: Page, tmp_path: Path
 ) -> None:
     kept = three_slides(page, server)
-    made = titles(page)
-    assert len(made) == 3
-    assert made[2].endswith("#5")
+    names = titles(page)
+    assert len(names) == 3
+    assert names[2].endswith("#5")
     button(page, "Move slide 3 up").click()
-    assert titles(page) == [made[0], made[2], made[1]]
+    assert titles(page) == [names[0], names[2], names[1]]
     first = page.get_by_role("textbox", name="Title of slide 1")
     first.fill('The <b>"first"</b> layer')
     first.press("Tab")
@@ -280,8 +280,8 @@ def test_slides_are_kept_put_in_order_and_shown(
     class_page.keyboard.press("l")
     class_page.get_by_label("Import").set_input_files(file)
     expect(class_page.get_by_role("textbox", name="Title of slide")).to_have_count(3)
-    assert titles(class_page) == ['The <b>"first"</b> layer', made[2], made[1]]
-    button(class_page, f"Show slide 2: {made[2]}").click()
+    assert titles(class_page) == ['The <b>"first"</b> layer', names[2], names[1]]
+    button(class_page, f"Show slide 2: {names[2]}").click()
     wait_for_link(class_page, kept[2] | {"present": "1"})
 
 

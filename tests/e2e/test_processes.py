@@ -58,13 +58,13 @@ class Group:
 
     def servers(self) -> dict[str, int]:
         """The servers' processes by the cookie that leads to each: the HMAC of its address."""
-        found = {}
+        pids = {}
         for pid in _children(self.parent()):
             port = re.search(r"--server\.port\0(\d+)", _proc(pid, "cmdline"))
             if port:
                 address = f"127.0.0.1:{port[1]}".encode()
-                found[hmac.digest(b"", address, "sha256").hex()] = pid
-        return found
+                pids[hmac.digest(b"", address, "sha256").hex()] = pid
+        return pids
 
     def proxy(self) -> int:
         """The proxy's process, 0 while there is none."""

@@ -44,8 +44,10 @@ class Line:
     def wait_for(self, kind: str, count: int) -> None:
         """Wait until so many messages of a kind are held back."""
         for _ in range(2000):
-            told = [ForwardMsg.FromString(each) for each in self._held if isinstance(each, bytes)]
-            if [each.WhichOneof("type") for each in told].count(kind) >= count:
+            messages = [
+                ForwardMsg.FromString(each) for each in self._held if isinstance(each, bytes)
+            ]
+            if [each.WhichOneof("type") for each in messages].count(kind) >= count:
                 return
             self._page.wait_for_timeout(10)
         raise AssertionError(f"there were no {count} messages {kind}")

@@ -58,12 +58,12 @@ def hostile_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def expect_no_markup(page: Page) -> None:
     """Nothing on the page, in its components and in its tables is made of a name's markup."""
     assert page.evaluate("typeof window.hacked") == "undefined"
-    for made in (
+    for selector in (
         "a[href^='javascript:']",
         "img[src='x'], img[src='/nothing'], img[src^='http://x']",
         "script:text('alert'), b:text('bold'), code:text-is('c')",
     ):
-        expect(page.locator(made)).to_have_count(0)
+        expect(page.locator(selector)).to_have_count(0)
 
 
 def test_hostile_names_are_text_in_the_explorer(page: Page, hostile_server: str) -> None:
@@ -77,14 +77,14 @@ def test_hostile_names_are_text_in_the_explorer(page: Page, hostile_server: str)
     query = urllib.parse.urlencode({"layer": HOSTILE_NAMES[0], "channel": 0, "cell": "1,1"})
     page.goto(f"{hostile_server}/?{query}")
     drawn = wait_for_grid(page)
-    for place, name in enumerate(HOSTILE_NAMES):
-        if place:
+    for index, name in enumerate(HOSTILE_NAMES):
+        if index:
             page.keyboard.press("n")  # to the next layer
             drawn = wait_for_grid(page, drawn)
         shown = " ".join(name.replace(".", "·").replace("\x07", "").replace("\0", "").split())
-        if place != 5:  # which no letter of is visible
+        if index != 5:  # which no letter of is visible
             expect(page.get_by_role("combobox", name="Layer")).to_have_value(
-                f"{place + 1} · {shown}"
+                f"{index + 1} · {shown}"
             )
         at_rest(page)
         expect_no_markup(page)
@@ -158,8 +158,8 @@ IMAGE, WEIGHTS, LABELS = (
 def give(page: Page, label: str, name: str, content: bytes) -> None:
     """Upload a file there, in place of one that is there already."""
     kind = "image/png" if label == IMAGE else "application/octet-stream"
-    place = page.get_by_role("region", name=label)
-    place.locator("input[type=file]").set_input_files(
+    region = page.get_by_role("region", name=label)
+    region.locator("input[type=file]").set_input_files(
         {"name": name, "mimeType": kind, "buffer": content}
     )
 

@@ -35,9 +35,9 @@ def test_the_strongest_patches_stand_beside_the_channel(
     page.goto(f"{server}/{SHAPESNET}&layer={LAYER}&channel={CHANNEL}")
     wait_for_grid(page)
     expect(patches(page)).to_have_count(len(excitations))
-    for place, excitation in enumerate(excitations):
+    for rank, excitation in enumerate(excitations):
         row, column = excitation.cell
-        expect(patches(page).nth(place)).to_have_accessible_name(
+        expect(patches(page).nth(rank)).to_have_accessible_name(
             re.compile(f"^{re.escape(excitation.image.name)}: .* at row {row}, column {column}$")
         )
     page.goto(f"{server}/{SHAPESNET}&layer={LAYER}&channel={CHANNEL}&weights=random")

@@ -33,13 +33,15 @@ def test_the_walk_starts_at_the_cell_and_its_sums_are_the_values(
     wait_for_grid(page)
     call = record_input(model, samples()[0].path, "stem.first.conv")
     says = page.locator(".walk .says")
-    given = int(re.findall(r"input (\d+)", page.locator(".walk .input-says").inner_text())[0])
+    input_channel = int(
+        re.findall(r"input (\d+)", page.locator(".walk .input-says").inner_text())[0]
+    )
     for column in (60, 61, 62):
         expect(says).to_contain_text(f"row 62, column {column}:")
         shown = float(says.inner_text().replace("−", "-").rpartition("= ")[2])
         assert shown == pytest.approx(values[9, 62, column].item(), rel=6e-3)
         cell = explain(call, 9, 62, column)
-        exact = (cell.kernel * cell.patch)[given].ravel()
+        exact = (cell.kernel * cell.patch)[input_channel].ravel()
         np.testing.assert_allclose(_products(page), exact, rtol=6e-3, atol=1e-9)
         page.get_by_title("One step on").click()
     page.get_by_label("Speed").fill("60")
@@ -69,12 +71,12 @@ def test_the_walk_is_over_the_whole_of_the_strongest_input(
     wait_for_grid(page)
     call = record_input(model, samples()[0].path, "stage1.first.conv")
     said = page.locator(".walk .input-says")
-    given = int(re.findall(r"input (\d+)", said.inner_text())[0])
-    assert given == strongest_by_contribution(call, 9)[0][0]
+    input_channel = int(re.findall(r"input (\d+)", said.inner_text())[0])
+    assert input_channel == strongest_by_contribution(call, 9)[0][0]
     expect(page.locator("table.kernel td")).to_have_count(9)
     weights = page.locator("table.kernel td").evaluate_all("cells => cells.map(one => one.title)")
     kernel = np.array([float(text.replace("−", "-")) for text in weights]).reshape(3, 3)
-    np.testing.assert_allclose(kernel, call.kernel[9, given].numpy(), rtol=6e-3, atol=1e-9)
+    np.testing.assert_allclose(kernel, call.kernel[9, input_channel].numpy(), rtol=6e-3, atol=1e-9)
     # The map as it is painted, in the one language of colours: no cell of it is left out.
     painted = pixels(page.locator(".walk canvas.input"))
     for _ in range(100):  # until its picture is unpacked
@@ -82,7 +84,7 @@ def test_the_walk_is_over_the_whole_of_the_strongest_input(
             break
         page.wait_for_timeout(100)
         painted = pixels(page.locator(".walk canvas.input"))
-    values = call.padded[given].numpy()
+    values = call.padded[input_channel].numpy()
     high, wide = painted.shape[:2]
     rows = ((np.arange(high) + 0.5) * values.shape[0] / high).astype(int)
     columns = ((np.arange(wide) + 0.5) * values.shape[1] / wide).astype(int)

@@ -55,8 +55,8 @@ def grid_of(checkpoint: bytes, image: Path | bytes, tmp_path: Path, name: str = 
     path = tmp_path / "expected.pth"
     path.write_bytes(checkpoint)
     model = hookviz.load_model(name, path)
-    found = hookviz.capture(model, image, LAYER)[LAYER]
-    return automatic_grid(found).sprite
+    activation = hookviz.capture(model, image, LAYER)[LAYER]
+    return automatic_grid(activation).sprite
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def _title(best: TopActivation) -> str:
     return say(
         "{image}: {excitation} at row {row}, column {column}",
         image=best.image.name,
-        best=number(best.value),
+        excitation=number(best.value),
         row=row,
         column=column,
     )
