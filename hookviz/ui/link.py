@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-HELD = frozenset({"a", "cell", "channel", "class", "follow", "lang", "layer", "layers", "lens",
-                  "lesson", "made", "sample", "silenced", "step", "upload"})  # fmt: skip
+from hookviz.classroom.link_parameters import PARAMETERS
+
+HELD = frozenset(each.name for each in PARAMETERS if each.is_held)
 """Names that no widget binds on any page: what is bound is the browser's to change."""
 
 _WRITTEN = "_written"  # a key of session_state that no widget has can't be set from outside

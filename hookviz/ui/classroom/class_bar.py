@@ -6,6 +6,7 @@ import streamlit as st
 
 from hookviz.classroom.classes import classes
 from hookviz.classroom.codes import shown_code
+from hookviz.classroom.link_parameters import OWN_IMAGES
 from hookviz.classroom.school_class import SchoolClass
 from hookviz.classroom.shared_state import OF_ONE
 from hookviz.language.saying import mark, say
@@ -73,6 +74,7 @@ def _show_follower(code: str, token: str) -> None:
             "code": code,
             "token": token,
             "ofOne": sorted(OF_ONE),
+            "ownImages": list(OWN_IMAGES),
             "words": {
                 "follows": say("You follow your teacher."),
                 "alone": say("You look on your own."),

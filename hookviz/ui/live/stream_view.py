@@ -6,6 +6,7 @@ from functools import partial
 import streamlit as st
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
+from hookviz.classroom.link_parameters import LIVE
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
 from hookviz.live.frames import CAMERA_WIDTH, MOST_BYTES
@@ -13,7 +14,7 @@ from hookviz.live.streams import streams
 from hookviz.live.subject import Subject
 from hookviz.types import Address, Model, Preprocess
 from hookviz.ui.components.live import live
-from hookviz.ui.live.frozen_frame import LIVE, freeze
+from hookviz.ui.live.frozen_frame import freeze
 from hookviz.ui.serving import live_route, resources
 from hookviz.ui.serving.turns import session
 from hookviz.ui.state import ModelChoice, View, choose_channel

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from functools import cache
 from urllib.parse import parse_qsl, urlencode
 
+from hookviz.classroom.link_parameters import OWN_FILES, PARAMETERS
 from hookviz.classroom.shared_state import known_choices
 from hookviz.errors import HookVizError, nearest_names, shorten
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
-from hookviz.ui.state import ALL_FAMILIES
-from hookviz.ui.theme import PRESENT
 
 LONGEST_VALUE = 1000
 """Letters of one parameter; a pinned view and silent channels have the same bound."""
@@ -17,14 +16,13 @@ LONGEST_VALUE = 1000
 LONGEST = 4000
 """Letters of a whole link, as it is written."""
 
-_OF_VIEWS = {"image", "upload", "lang", PRESENT}  # beside what a class shares
-_OWN = ("Upload", "Camera")  # images that stay in their session
+_NOT_FOR_OTHERS = {each.name for each in PARAMETERS if not each.is_for_others}
 
 
 @cache
 def parameters() -> frozenset[str]:
     """The names that a link to this page can have: of the view, and of every lens's settings."""
-    return known_choices() | _OF_VIEWS
+    return known_choices() | {each.name for each in PARAMETERS if each.is_in_slides}
 
 
 def read_query(query: str) -> dict[str, str]:
@@ -73,7 +71,7 @@ def for_the_class(found: Mapping[str, str]) -> str:
 
     Left out are also the presenter's view and images of one's own, which are in no link.
     """
-    left = {PRESENT, "upload", *(["image"] if found.get("image") in _OWN else [])}
+    left = {*_NOT_FOR_OTHERS, *(["image"] if found.get("image") in OWN_FILES else [])}
     usual = _usual()
     kept = {
         name: value
@@ -85,19 +83,9 @@ def for_the_class(found: Mapping[str, str]) -> str:
 
 @cache
 def _usual() -> dict[str, str]:
-    """What the page shows where a link does not say."""
-    return {
-        "family": ALL_FAMILIES,
-        "weights": "pretrained",
-        "image": "Samples",
-        "sample": samples()[0].name,
-        "lens": "",
-        "layers": "conv",
-        "sort": "index",
-        "top": "all",
-        "scale": "automatic",
-        "colours": "automatic",
-    }
+    """Return what the page shows where a link does not say, by parameter."""
+    defaults = {each.name: each.default for each in PARAMETERS if each.default is not None}
+    return {**defaults, "sample": samples()[0].name}
 
 
 def _unknown(name: str) -> str:
