@@ -6,6 +6,7 @@ and keeps what the page shows: the widgets, the grid, and every failure at whate
 
 import asyncio
 import json
+import struct
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,8 +18,6 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
-
-from hookviz.ui.components.files import unpack_facts, unpack_picture
 
 PATIENCE = 60.0
 """Seconds after which a click has failed."""
@@ -201,9 +200,9 @@ class Visitor:
             kind = component.component_name.rpartition(".")[2]
             self.widgets[kind], self._parts[kind] = component.id, answer.delta.fragment_id
             if kind == "hookviz_mosaic":
-                self.grid = unpack_picture(component.bytes)
+                _, self.grid = unpacked(component.bytes)
             elif kind == "hookviz_follower":
-                self.facts[kind] = unpack_facts(component.bytes)
+                self.facts[kind], _ = unpacked(component.bytes)
         self.sent.append(kind)
 
 
@@ -226,3 +225,10 @@ async def arrive(address: str, query: Mapping[str, str]) -> AsyncIterator[Visito
         open_timeout=PATIENCE,
     ) as socket:
         yield Visitor(address, socket, cookies, query)
+
+
+def unpacked(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """Read a component's facts and its picture, as ``unpacked`` in ``shared.js`` does."""
+    (length,) = struct.unpack_from("<I", data)
+    facts: dict[str, Any] = json.loads(data[4 : 4 + length])
+    return facts, data[4 + length :]

@@ -40,16 +40,6 @@ def network_digest(network: nn.Module) -> str:
     return _Digest().of_network(network)
 
 
-def weights_digest(network: nn.Module) -> str:
-    """Hash of every parameter and buffer with its name, shape and type, as 32 hex digits."""
-    digest = _Digest()
-    for key, tensor in network.state_dict().items():
-        if isinstance(tensor, Tensor):
-            digest.add(key)
-            digest.of_tensor(tensor)
-    return digest.hexdigest()
-
-
 class _Digest:
     """A hash that is fed values of any kind."""
 

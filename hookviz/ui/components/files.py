@@ -42,16 +42,3 @@ def packed(facts: Mapping[str, Any], picture: bytes = b"") -> bytes:
     # With the language, so that a component is drawn anew in another; facts of its own come first.
     text = json.dumps({"language": current(), **facts}).encode()
     return struct.pack("<I", len(text)) + text + picture
-
-
-def unpack_picture(data: bytes) -> bytes:
-    """The picture in what `packed` made."""
-    (length,) = struct.unpack_from("<I", data)
-    return data[4 + length :]
-
-
-def unpack_facts(data: bytes) -> dict[str, Any]:
-    """The facts in what `packed` made."""
-    (length,) = struct.unpack_from("<I", data)
-    facts: dict[str, Any] = json.loads(data[4 : 4 + length])
-    return facts

@@ -19,9 +19,8 @@ from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import look
 from hookviz.types import LayerInfo, Model, ModelInput
-from hookviz.ui.lenses.channel_lead import lead_to
 from hookviz.ui.lenses.growth import Found, Growth, Redrawn
-from hookviz.ui.lenses.image_lead import lead_to_image
+from hookviz.ui.lenses.leads import lead_to_channel, lead_to_image
 from hookviz.ui.lenses.lens_result import PanelCallbacks, show_result
 from hookviz.ui.lenses.lens_widgets import draw_parameters, drawn_parameters, pick_parameters
 from hookviz.ui.lenses.run_bar import RunBar
@@ -75,7 +74,9 @@ class _Request:
         """The panels, and where they lead to."""
         image, model = self.subject.image, self.subject.model
         to_image = partial(lead_to_image, shown=image.digest if image is not None else "")
-        show_result(result, PanelCallbacks(partial(lead_to, self.subject.trace), to_image, model))
+        show_result(
+            result, PanelCallbacks(partial(lead_to_channel, self.subject.trace), to_image, model)
+        )
 
 
 def show_lens(
