@@ -1,4 +1,4 @@
-"""A catalog name → the network of that architecture, and what belongs to it by itself."""
+"""Build the architecture of a catalog name, and answer what belongs to it by itself."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -53,7 +53,7 @@ def build(name: str, classes: int, *, training_heads: bool) -> nn.Module:
 
 
 def build_without_memory(name: str, classes: int, *, training_heads: bool = False) -> nn.Module:
-    """A network whose weights have shapes and no values; see `build`.
+    """Build a network whose weights have shapes and no values; see `build`.
 
     It takes neither memory nor random numbers, which a large network takes seconds to draw.
     """
@@ -62,7 +62,7 @@ def build_without_memory(name: str, classes: int, *, training_heads: bool = Fals
 
 
 def drop_training_heads(network: nn.Module) -> None:
-    """Take out what only training uses, as torchvision does: no forward pass in eval runs it."""
+    """Remove the heads that only training uses, as torchvision does: no pass in eval runs them."""
     if getattr(network, "aux_logits", False) is True:
         network.aux_logits = False  # type: ignore[assignment]
         for child, _ in list(network.named_children()):
@@ -72,20 +72,20 @@ def drop_training_heads(network: nn.Module) -> None:
 
 @lru_cache(maxsize=256)
 def outline(name: str, classes: int, *, training_heads: bool = False) -> Mapping[str, Tensor]:
-    """The state dict of an architecture without values, which takes no memory."""
+    """Return the state dict of an architecture without values, which takes no memory."""
     network = build_without_memory(name, classes, training_heads=training_heads)
     return MappingProxyType({key: own.to("meta") for key, own in network.state_dict().items()})
 
 
 def class_keys(name: str) -> tuple[str, ...]:
-    """The keys whose shapes depend on the class count, weights before biases."""
+    """Return the keys whose shapes depend on the class count, weights before biases."""
     classes = spec_classes(name)
     more = outline(name, classes + 1)
     return tuple(key for key, own in outline(name, classes).items() if own.shape != more[key].shape)
 
 
 class _WithoutMemory(EveryFunction):
-    """While it is entered, layers are made without memory for their weights.
+    """Context in which layers are made without memory for their weights.
 
     Layers allocate by `torch.empty`. The whole of torch can't be put on the meta device, since
     RegNet computes its widths with tensors.
@@ -94,7 +94,7 @@ class _WithoutMemory(EveryFunction):
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """What `func` returns, on the meta device where it allocates."""
+        """Call `func`, on the meta device where it allocates."""
         options = dict(kwargs)
         if func is torch.empty:
             options["device"] = "meta"

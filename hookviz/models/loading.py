@@ -1,4 +1,4 @@
-"""A catalog entry, with its own weights, random ones or a checkpoint's → a frozen `Model`."""
+"""Load a model of the catalog, with its own weights, random ones or a checkpoint's."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,7 +36,7 @@ def load_model(
     labels: Labels | None = None,
     progress: downloads.Report | None = None,
 ) -> Model:
-    """A model of the catalog, ready to be looked at.
+    """Load a model of the catalog, frozen and in eval mode.
 
     Args:
         name: one of `list_models`, for example ``"resnet34"``.
@@ -96,7 +96,7 @@ def load_checkpoint(
     device: str | torch.device = "cpu",
     half: bool = False,
 ) -> Model:
-    """A model of the catalog with the weights in an uploaded file.
+    """Load a model of the catalog with the weights in an uploaded file.
 
     Args:
         name: the architecture, one of `list_models`.
@@ -117,7 +117,7 @@ def load_checkpoint(
 
 
 def _of_torchvision(spec: ModelSpec, weights: WeightsEnum) -> str:
-    """``"pretrained"``, where these are the weights that the catalog's model comes with.
+    """Return ``"pretrained"`` where these are the weights that the catalog's model comes with.
 
     Raises:
         WeightsError: they are others.
@@ -140,7 +140,7 @@ def _of_torchvision(spec: ModelSpec, weights: WeightsEnum) -> str:
 
 
 def _pretrained(spec: ModelSpec, progress: downloads.Report | None) -> nn.Module:
-    """The network with its own weights, from this machine or downloaded to torch's own folder."""
+    """Build the network with its own weights, from this machine or downloaded to torch's folder."""
     title = say("The pretrained weights of {spec}", spec=spec.title)
     source = source_of(spec.name)
     if source.weights_file is not None:
@@ -200,7 +200,7 @@ def _as_model(
 
 
 def _categories(name: str, classes: int, labels: Labels | None) -> tuple[str, ...]:
-    """The labels given, or else the data set's own where these are as many as the classes."""
+    """Return the labels given, or else the data set's own if these are as many as the classes."""
     if labels is None:
         own = architectures.categories(name)
         return own if len(own) == classes else ()

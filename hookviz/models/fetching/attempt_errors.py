@@ -1,4 +1,4 @@
-"""Why an attempt to get a file failed, in plain words, and how many more it is worth."""
+"""Explain in plain words why an attempt to download failed, and how many more it is worth."""
 
 import math
 import socket
@@ -44,7 +44,7 @@ _WHY_NO_ANSWER: tuple[tuple[type[Exception], str, float], ...] = (
 
 
 class DownloadAttemptError(Exception):
-    """One attempt failed; says how many there should be, and seconds before the next."""
+    """Failure of one attempt, with how many there should be and seconds before the next."""
 
     def __init__(self, reason: str, *, attempts: float = math.inf, pause: float = 0.0) -> None:
         super().__init__(reason)
@@ -53,7 +53,7 @@ class DownloadAttemptError(Exception):
 
 
 def no_answer(error: Exception, url: str, timing: Timing, *, begun: bool) -> DownloadAttemptError:
-    """Why no answer came, by an error or one of its causes; `begun` where bytes came before."""
+    """Explain why no answer came, by an error or its causes; `begun` where bytes came before."""
     request = getattr(error, "request", None)  # after a redirect it is another one than was asked
     host = _host(getattr(request, "url", url))
     chain: list[BaseException] = [error]
@@ -71,7 +71,7 @@ def no_answer(error: Exception, url: str, timing: Timing, *, begun: bool) -> Dow
 
 
 def refusal(response: requests.Response, url: str) -> DownloadAttemptError:
-    """Why an answer is not the file, by its status."""
+    """Explain by its status why an answer is not the file."""
     status = response.status_code
     sender, asked = urlsplit(response.url).netloc, urlsplit(url).netloc
     host = sender.rpartition("@")[2]
