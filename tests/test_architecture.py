@@ -141,7 +141,7 @@ SHOWN_ELSEWHERE = {
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
     "atlas/test_making.py": "atlas/cut_patches atlas/cutting atlas/part_folder atlas/patch_file",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
-    "drawing/colours drawing/figures drawing/grid_page drawing/layout drawing/legend "
+    "drawing/figures drawing/grid_page drawing/layout drawing/legend "
     "drawing/palette",
     "what it writes is run as a script in codegen/test_script.py": "codegen/facts codegen/network "
     "codegen/assembling codegen/picture codegen/wording",

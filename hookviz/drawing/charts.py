@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from hookviz.drawing.colours import ABOVE, ACCENT, BELOW, CONTRAST
+from hookviz.drawing.colormaps import ABOVE, ACCENT, BELOW, CONTRAST
 from hookviz.drawing.figures import figure_file
 from hookviz.errors import SettingError, shorten
 from hookviz.language.saying import mark, say

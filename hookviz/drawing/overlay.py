@@ -41,7 +41,7 @@ def color_limit(values: Numbers, percentile: float = 100) -> float:
 def overlay(
     image: Pixels, colours: Pixels, crop: Crop, *, opacity: float = 0.6, side: int = 640
 ) -> Pixels:
-    """The image with a map over the part of it that the network saw.
+    """Lay a map over the part of an image that the network saw.
 
     Every cell of the map covers the same share of the crop, and stays a block with sharp edges. It
     stands where its receptive field has its centre when the layers before pad evenly; with uneven
@@ -64,7 +64,7 @@ def overlay(
 
 
 def shrunk(image: Pixels, side: int) -> Pixels:
-    """The image, ``(H, W, 3)``, with `side` pixels along its longer side, or grown to that."""
+    """Resize an image, ``(H, W, 3)``, to `side` pixels along its longer side."""
     height, width = image.shape[:2]
     scale = side / max(height, width)
     size = max(1, round(width * scale)), max(1, round(height * scale))
@@ -74,7 +74,7 @@ def shrunk(image: Pixels, side: int) -> Pixels:
 def laid_over(
     small: Pixels, colours: Pixels, crop: Crop, size: tuple[int, ...], *, opacity: float = 0.6
 ) -> Pixels:
-    """As `overlay`, on an image that `shrunk` made, of one of that `size`: height and width."""
+    """Lay a map as `overlay` does, over a small picture of an image of that `size` (H, W)."""
     if not 0 <= opacity <= 1:
         raise SettingError(
             say("opacity={opacity!r} is not from 0 (unseen) to 1 (alone).", opacity=opacity)
@@ -93,7 +93,7 @@ def laid_over(
 def _cells(
     pixels: int, length: int, part: tuple[float, float], cells: int
 ) -> tuple[NDArray[np.intp], slice]:
-    """Which cell lies over the middle of each pixel along one axis, and over which pixels any does.
+    """Return which cell lies over the middle of each pixel of an axis, and which pixels have one.
 
     Args:
         pixels: of the picture.
@@ -109,7 +109,7 @@ def _cells(
 
 
 def over_input(model_input: ModelInput, colours: Pixels, *, opacity: float = 0.6) -> Pixels:
-    """A coloured map, ``(rows, columns, 3)``, over what the network saw, all of it: RGB uint8.
+    """Lay a coloured map, ``(rows, columns, 3)``, over all that the network saw: RGB uint8.
 
     An input without a picture is drawn in grey, from its lowest to its highest value.
     """
@@ -120,14 +120,14 @@ def over_input(model_input: ModelInput, colours: Pixels, *, opacity: float = 0.6
 
 
 def input_picture(model_input: ModelInput) -> Pixels:
-    """What the network sees, RGB uint8 ``(H, W, 3)``; in grey where it was given no picture."""
+    """Return what the network sees, RGB uint8 ``(H, W, 3)``; in grey if it was given no picture."""
     return model_input.picture if model_input.picture is not None else _drawn(model_input.tensor)
 
 
 def over_image(
     model_input: ModelInput, image: InputImage | None, colours: Pixels, *, opacity: float = 0.6
 ) -> Pixels:
-    """A coloured map, ``(rows, columns, 3)``, over the original where the network saw it.
+    """Lay a coloured map, ``(rows, columns, 3)``, over the original where the network saw it.
 
     Where the original or the crop is not known, it is as `over_input`.
     """
@@ -137,7 +137,7 @@ def over_image(
 
 
 def _drawn(tensor: Tensor) -> Pixels:
-    """An input tensor, ``(1, C, H, W)``, as a grey picture: the mean over its channels."""
+    """Draw an input tensor, ``(1, C, H, W)``, as a grey picture: the mean over its channels."""
     values = tensor[0].mean(0).numpy()
     finite = values[np.isfinite(values)]
     low = float(finite.min()) if finite.size else 0.0

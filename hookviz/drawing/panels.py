@@ -26,7 +26,7 @@ class PanelFile(NamedTuple):
 
 
 class Panel(ABC):
-    """A thing to look at among those that a lens gives, with all that a notebook and a shell need.
+    """Part of a lens's result, which knows how a notebook and a shell show it.
 
     A kind of panel says by `_html`, `_text` and `_file` how it is shown there. The page has a
     widget for each kind, in `hookviz/ui/lenses/lens_result.py`.

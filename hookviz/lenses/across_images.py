@@ -10,9 +10,9 @@ from hookviz.capturing import engine
 from hookviz.capturing.features import named
 from hookviz.capturing.inputs import prepare
 from hookviz.drawing.colormaps import COLORMAPS
-from hookviz.drawing.grid import coloured
 from hookviz.drawing.maps_panel import ImageMap, MapsPanel
 from hookviz.drawing.overlay import input_picture
+from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, SettingError, shorten
 from hookviz.hooking.forward_pass import ProgressReporter

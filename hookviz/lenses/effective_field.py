@@ -10,7 +10,7 @@ from hookviz.capturing.features import named
 from hookviz.capturing.inputs import prepare
 from hookviz.drawing import overlay
 from hookviz.drawing.framing import on_input
-from hookviz.drawing.grid import coloured
+from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError, SettingError, shorten
 from hookviz.explaining.attribution import input_gradient

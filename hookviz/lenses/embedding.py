@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from hookviz.capturing.feature_index import ranked
 from hookviz.capturing.feature_vectors import POOLS, Features
 from hookviz.capturing.features import features, named
-from hookviz.drawing.grid import coloured, make_grid
+from hookviz.drawing.grid import make_grid
+from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import (
     GridPanel,
     ImagePanel,

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hookviz.drawing import overlay
-from hookviz.drawing.grid import coloured, make_grid
+from hookviz.drawing.grid import make_grid
+from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.attribution import layer_gradient, working_layer

@@ -3,7 +3,8 @@
 import numpy as np
 
 from hookviz.drawing import overlay
-from hookviz.drawing.grid import coloured, make_grid
+from hookviz.drawing.grid import make_grid
+from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.backward import Quantity
 from hookviz.explaining.baselines import BASELINES, baseline_of

@@ -4,7 +4,8 @@ import numpy as np
 import torch
 
 from hookviz.drawing import overlay
-from hookviz.drawing.grid import coloured, make_grid
+from hookviz.drawing.grid import make_grid
+from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution import Gradient, input_gradient
 from hookviz.explaining.backward import Quantity
