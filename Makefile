@@ -2,12 +2,13 @@
 PORT ?= 8501
 PYTHON ?= python3
 BIN := .venv/bin
+NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --silent
 WORKERS ?= 2
 TIMES ?= 20
 # Each worker has a server and a browser of its own; tests/running_order.py deals the tests out.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: run test test-all sweep flakes durations lessons check lint types format bench docs load fuzz networks pictures train lock help clean
+.PHONY: run test test-all sweep flakes durations lessons check lint types javascript format bench docs load fuzz networks pictures train lock help clean
 .DEFAULT_GOAL := help
 
 help: ## list what make can do
@@ -37,7 +38,7 @@ durations: .venv/dev ## run the tests and keep what each took, for their order a
 lessons: .venv/dev ## go through every lesson in every language and size, by pointer and by keyboard
 	EVERY_WAY=1 $(PYTEST) tests/e2e/test_lessons.py -k beginning_to_end
 
-check: lint types ## format, lint, types, architecture (make -j2 check for both cores)
+check: lint types javascript ## format, lint, types, architecture (make -j2 check for both cores)
 
 lint: .venv/dev
 	$(BIN)/ruff format --check .
@@ -48,9 +49,16 @@ lint: .venv/dev
 types: .venv/dev
 	$(BIN)/mypy
 
+javascript: .venv/dev # no build: the app runs what is checked here
+	$(NPM) test
+	@if $(NPM) install --prefer-offline || test -x node_modules/.bin/tsc; then $(NPM) run lint && $(NPM) run types; \
+	else echo "NOT CHECKED: npm can't fetch Biome and TypeScript, which look at the JavaScript"; \
+	  test -z "$$HOOKVIZ_REQUIRE_NPM"; fi
+
 format: .venv/dev ## put the code into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(NPM) install --prefer-offline && $(NPM) run format
 
 docs: .venv/dev ## build the API reference into out/docs
 	$(BIN)/python -m scripts.api_docs
@@ -80,7 +88,7 @@ train: .venv/dev ## train the bundled model again (about 15 minutes on a CPU)
 	$(BIN)/python -m scripts.train_bundled
 
 clean: ## remove the environment and everything made
-	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv node_modules dist build .pytest_cache .mypy_cache .ruff_cache
 
 # Each stamp is newer than its requirements once they are installed, so a second call is instant.
 .venv/app: requirements.txt

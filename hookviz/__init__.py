@@ -17,6 +17,8 @@ torch, and the latter can say so where torch is broken.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from hookviz.deprecated import warn_renamed as _warn_renamed
+
 if TYPE_CHECKING:
     from hookviz.atlas.answers import AtlasImage, ChannelAnswer, LayerStatistics, TopActivation
     from hookviz.atlas.atlas import Atlas
@@ -222,19 +224,23 @@ _HOMES = {
 }
 _MODULES = {name: module for module, names in _HOMES.items() for name in names}
 _OTHER_NAMES = {"extract_features": "features", "read_image": "read"}  # in their own module
+_RENAMED = {"Excitation": "TopActivation"}  # old name → new one, for one version
 
 
 if not TYPE_CHECKING:  # a type checker that sees it would believe in every name
 
     def __getattr__(name: str) -> Any:
-        """A public name, from its module."""
+        """Import a public name from its module when it is first used."""
+        if name in _RENAMED:
+            _warn_renamed(f"hookviz.{name}", f"hookviz.{_RENAMED[name]}")
+            name = _RENAMED[name]  # not kept under its old name: each use of it warns
         if name not in _MODULES:
             raise AttributeError(f"module 'hookviz' has no attribute {name!r}")
-        found = getattr(import_module(f"hookviz.{_MODULES[name]}"), _OTHER_NAMES.get(name, name))
-        globals()[name] = found
-        return found
+        value = getattr(import_module(f"hookviz.{_MODULES[name]}"), _OTHER_NAMES.get(name, name))
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    """The public names, whether they have been used or not, and what has been imported."""
+    """List the public names, used yet or not, and what has been imported."""
     return sorted({*globals(), *__all__})

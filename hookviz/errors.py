@@ -32,7 +32,7 @@ class UnknownNameError(HookVizError):
         self.kind = kind
         self.name = name = str(name)
         self.nearest = nearest_names(name, known)
-        hint = say(" Did you mean {either}?", either=_either(self.nearest)) if self.nearest else ""
+        hint = say(" Did you mean {names}?", names=_either(self.nearest)) if self.nearest else ""
         super().__init__(
             say(
                 "There is no {kind} called {name!r}.{hint}",
@@ -104,11 +104,11 @@ def one_of(kind: str, given: object, known: Iterable[str]) -> str:
     hint = say(" Did you mean {near!r}?", near=near[0]) if near else ""
     raise SettingError(
         say(
-            "There is no {kind} called {given!r}.{hint} Choose from {names}.",
+            "There is no {kind} called {name!r}.{hint} Choose from {choices}.",
             kind=kind,
-            given=str(given)[:80],
+            name=str(given)[:80],
             hint=hint,
-            names=", ".join(names),
+            choices=", ".join(names),
         )
     )
 
@@ -126,7 +126,7 @@ def _either(names: tuple[str, ...]) -> str:
     return (
         quoted[0]
         if len(quoted) == 1
-        else say("{quoted} or {quoted_2}", quoted=", ".join(quoted[:-1]), quoted_2=quoted[-1])
+        else say("{names} or {last}", names=", ".join(quoted[:-1]), last=quoted[-1])
     )
 
 

@@ -22,11 +22,15 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str | int | float]]) -> s
 
 def image(png: bytes, alt: str) -> str:
     """A PNG inside the HTML itself, in its own size or as wide as there is room."""
-    data = base64.b64encode(png).decode("ascii")
     return (
-        f'<img src="data:image/png;base64,{data}" alt="{escape(alt)}" '
+        f'<img src="{data_url(png)}" alt="{escape(alt)}" '
         'style="max-width: 100%; image-rendering: pixelated"/>'
     )
+
+
+def data_url(picture: bytes, kind: str = "png") -> str:
+    """Return an image file of that kind, such as ``"jpeg"``, as a URL that holds its bytes."""
+    return f"data:image/{kind};base64," + base64.b64encode(picture).decode("ascii")
 
 
 def details(summary: str, html: str, *, is_open: bool) -> str:

@@ -130,8 +130,8 @@ def time_left(share: float, seconds: float) -> str:
         return ""
     if left < 100:
         return (
-            say("about {left:.0f} s left", left=left)
+            say("about {seconds:.0f} s left", seconds=left)
             if left < 10
-            else say("about {left:.0f} s left", left=round(left, -1))
+            else say("about {seconds:.0f} s left", seconds=round(left, -1))
         )
-    return say("about {left:.0f} min left", left=left / 60)
+    return say("about {minutes:.0f} min left", minutes=left / 60)

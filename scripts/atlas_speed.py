@@ -22,7 +22,7 @@ import hookviz
 from hookviz.atlas import reading_ahead
 from hookviz.atlas.channel_table import table_by
 from hookviz.atlas.plan import BATCH, Plan
-from hookviz.atlas.reading_ahead import Ready
+from hookviz.atlas.reading_ahead import ReadyImage
 from hookviz.atlas.shard_work import ShardWork, TallyShard
 from hookviz.atlas.sources import sources
 from hookviz.atlas.tally import Tally
@@ -96,14 +96,14 @@ def _measured(model: Model, folder: Path) -> list[Speed]:
         return _largest(captum.attribute(images))
 
     def through(see: Callable[[Tensor], object]) -> Callable[[range], None]:
-        def go(places: range) -> None:
-            for images in _batches(model, [listed[place].image for place in places]):
+        def go(indices: range) -> None:
+            for images in _batches(model, [listed[index].image for index in indices]):
                 see(images)
 
         return go
 
-    def atlas(places: range) -> None:
-        shard = TallyShard.of(plan, places, tally.top.least.copy())
+    def atlas(indices: range) -> None:
+        shard = TallyShard.of(plan, indices, tally.top.least.copy())
         tally.merge(work(shard, lambda *_: None))
 
     what = f"{model.name}, {len(listed):,} images"
@@ -125,10 +125,10 @@ def _in_turns(
     spent = dict.fromkeys(contestants, (0.0, 0.0))
     with torch.no_grad():
         for start in range(0, count, _TURN):
-            places = range(start, min(count, start + _TURN))
+            indices = range(start, min(count, start + _TURN))
             for name, go in contestants.items():
                 began = time.perf_counter(), time.process_time()
-                go(places)
+                go(indices)
                 seconds, processor = spent[name]
                 seconds += time.perf_counter() - began[0]
                 spent[name] = seconds, processor + time.process_time() - began[1]
@@ -138,7 +138,7 @@ def _in_turns(
 def _batches(model: Model, images: list[object]) -> Iterator[Tensor]:
     """Yield the images in batches, read as an atlas reads them, channels last in memory."""
     for batch in reading_ahead.batches(model, images, range(len(images)), BATCH, None):
-        together = torch.cat([each.tensor for each in batch if isinstance(each, Ready)])
+        together = torch.cat([each.tensor for each in batch if isinstance(each, ReadyImage)])
         yield together.contiguous(memory_format=torch.channels_last)
 
 

@@ -28,11 +28,11 @@ _SUPERSAMPLE = 3  # polygons are drawn this much larger, then averaged: smooth e
 
 
 def draw(
-    category: str, seed: int, size: int = INPUT_SIZE, *, robustness: float = 0.0
+    category: str, seed: int, size: int = INPUT_SIZE, *, degradation: float = 0.0
 ) -> Image.Image:
     """Draw an RGB picture of `category`, `size` × `size` pixels.
 
-    `robustness` from 0 to 1 adds clutter, occlusion, blur and noise.
+    `degradation` from 0 to 1 adds clutter, occlusion, blur and noise.
 
     Raises:
         ValueError: there is no such category.
@@ -44,15 +44,15 @@ def draw(
         paint = _rainbow(rng, size)
     if category in SHAPES and rng.random() < 0.3:
         ground = ground * _shadow(rng, mask)[..., None]
-    if robustness:
-        ground = _scatter(rng, ground, round(10 * robustness), (0.03, 0.09))
+    if degradation:
+        ground = _scatter(rng, ground, round(10 * degradation), (0.03, 0.09))
     picture = ground + (paint - ground) * mask[..., None]
-    if robustness:
+    if degradation:
         picture = _scatter(rng, picture, int(rng.integers(5)), (0.05, 0.16))
     picture = picture * _light(rng, size)[..., None]
-    blur = rng.uniform(0, 0.008 + 0.008 * robustness) * size
+    blur = rng.uniform(0, 0.008 + 0.008 * degradation) * size
     picture = _pixels(_image(picture).filter(ImageFilter.GaussianBlur(blur)))
-    grain = rng.uniform(0, 0.03) + rng.uniform(0.3, 1) * 0.15 * robustness
+    grain = rng.uniform(0, 0.03) + rng.uniform(0.3, 1) * 0.15 * degradation
     picture = picture + grain * rng.standard_normal(picture.shape, dtype=np.float32)
     return _image(picture)
 

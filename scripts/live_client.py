@@ -32,20 +32,20 @@ LIVE_APP = (
 class Answer:
     """Answer to one frame: the facts, and the pictures that came with them."""
 
-    told: dict[str, Any]
+    facts: dict[str, Any]
     blobs: tuple[bytes, ...]
 
 
 def read_answer(data: bytes) -> Answer:
     """Parse an answer into its parts."""
     (length,) = struct.unpack_from("<I", data)
-    told = json.loads(data[4 : 4 + length])
+    facts = json.loads(data[4 : 4 + length])
     blobs, at = [], 4 + length
-    for size in told["blobs"]:
+    for size in facts["blobs"]:
         blobs.append(data[at : at + size])
         at += size
     assert at == len(data)
-    return Answer(told, tuple(blobs))
+    return Answer(facts, tuple(blobs))
 
 
 class LiveStream:

@@ -88,7 +88,7 @@ async def ahead(stream: LiveStream, frames: Sequence[bytes], seconds: float) -> 
             await stream.send(sent, frames[sent % len(frames)])
         answer = await stream.hear()
         assert isinstance(answer, Answer)
-        last = answer.told["frame"]  # those before it were passed over, and are not answered
+        last = answer.facts["frame"]  # those before it were passed over, and are not answered
         count += 1
     return count
 
@@ -104,9 +104,9 @@ async def _speed(address: str, network: Network) -> tuple[str, str]:
             answer = await stream.ask(1, frames[len(delays) % len(frames)])
             delays.append((time.perf_counter() - started) * 1000)
             for part in _PARTS:
-                parts.setdefault(part, []).append(answer.told["ms"][part])
-            parts.setdefault("wire", []).append(delays[-1] - sum(answer.told["ms"].values()))
-            kilobytes = sum(answer.told["blobs"]) / 1000
+                parts.setdefault(part, []).append(answer.facts["ms"][part])
+            parts.setdefault("wire", []).append(delays[-1] - sum(answer.facts["ms"].values()))
+            kilobytes = sum(answer.facts["blobs"]) / 1000
     title = hookviz.load_model(network.name, network.weights).title
     speed = (
         f"| {title}, {layer} | {count / _SECONDS:.1f} | ≥ {network.aim:.0f} "

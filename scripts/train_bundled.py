@@ -68,13 +68,13 @@ class Drawings(Dataset[tuple[Tensor, int]]):
         *,
         size: int = INPUT_SIZE,
         share: float = 0.0,
-        robustness: tuple[float, float] = (0.0, 0.0),
+        degradation: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         self.seeds = seeds
         self.lessons = lessons
         self.size = size
         self.share = share
-        self.robustness = robustness
+        self.degradation = degradation
 
     def __len__(self) -> int:
         return len(self.seeds)
@@ -82,8 +82,8 @@ class Drawings(Dataset[tuple[Tensor, int]]):
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
         seed, category = self.seeds[index], self.lessons[index % len(self.lessons)]
         rng = np.random.default_rng(seed)
-        degree = rng.uniform(*self.robustness) if rng.random() < self.share else 0.0
-        picture = draw(category, seed, self.size, robustness=degree)
+        degree = rng.uniform(*self.degradation) if rng.random() < self.share else 0.0
+        picture = draw(category, seed, self.size, degradation=degree)
         pixels = torch.from_numpy(np.array(picture)).permute(2, 0, 1)
         return pixels, CATEGORIES.index(category)
 
@@ -96,7 +96,7 @@ def unseen_set(per_class: int = TEST_PER_CLASS) -> Drawings:
 def hard_set(per_class: int = TEST_PER_CLASS) -> Drawings:
     """Draw unseen pictures with more clutter, occlusion, blur and noise than the training's."""
     seeds = HARD_SEEDS[: per_class * len(CATEGORIES)]
-    return Drawings(seeds, share=1.0, robustness=(1.0, 1.0))
+    return Drawings(seeds, share=1.0, degradation=(1.0, 1.0))
 
 
 def normalise(pixels: Tensor) -> Tensor:
@@ -171,8 +171,8 @@ def _lessons(plan: tuple[tuple[int, int], ...], first: int) -> DataLoader[tuple[
     parts = []
     for size, steps in plan:
         seeds = TRAIN_SEEDS[first : first + steps * BATCH]
-        robustness = (0.0, MOST_DISTURBED)
-        parts.append(Drawings(seeds, LESSONS, size=size, share=DISTURBED, robustness=robustness))
+        degradation = (0.0, MOST_DISTURBED)
+        parts.append(Drawings(seeds, LESSONS, size=size, share=DISTURBED, degradation=degradation))
         first += steps * BATCH
     return DataLoader(ConcatDataset(parts), BATCH, num_workers=WORKERS, prefetch_factor=8)
 
@@ -183,7 +183,7 @@ class Figures:
 
     Attributes:
         accuracy: top-1 on pictures like those of the training, from unseen seeds.
-        hard_accuracy: top-1 on unseen pictures with full robustness.
+        hard_accuracy: top-1 on unseen pictures with full degradation.
         per_class, hard_per_class: the same for each category.
         mixed_up: for each category that was ever mistaken in either set, the category that it was
             most often taken for in both together.

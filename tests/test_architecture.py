@@ -117,29 +117,27 @@ def test_the_library_imports_without_streamlit() -> None:
 
 SHOWN_ELSEWHERE = {
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
-    "classroom/asking ui/classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
-    "ui/classroom/membership ui/components/class_bars ui/lessons/class_question",
+    "classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
+    "ui/classroom/membership ui/components/class_bars",
     "every way that ends there is gone in synthesis/test_maximizing.py": "synthesis/zero_gradient",
     "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": ""
-    "ui/explorer/silenced_button",
+    "ui/explorer/compare_buttons",
     "a picture grows, is stopped, kept and linked in a browser in e2e/test_own_picture.py": ""
     "ui/explorer/own_picture",
     "lenses that climb are watched in lenses/test_maximize.py": "lenses/contract/watching",
-    "declarations, of which every other test is a use": "atlas/answers live/subject "
-    "lenses/contract/lens lenses/contract/result models/model_source",
+    "declarations, of which every other test is a use": "atlas/answers lenses/contract/lens "
+    "lenses/contract/result models/model_source",
     "every kind of panel is drawn in drawing/test_panels.py": "drawing/maps_panel drawing/notebook",
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""
-    "lessons/lesson lessons/part lessons/faults",
+    "lessons/lesson lessons/lesson_error",
     "its marks and fonts are printed in lessons/test_sheet.py": "lessons/sheet_text",
     "every lesson is gone through in a browser in e2e/test_lessons.py": "ui/components/lesson_list "
     "ui/components/lesson_steps ui/components/question ui/components/pixels "
-    "ui/components/kernel_editor ui/lessons/lesson_list "
-    "ui/lessons/lesson_scene ui/lessons/live_part ui/lessons/sheet_menu "
-    "ui/lessons/maps ui/lessons/picks "
-    "ui/lessons/class_bars ui/lessons/picked_channel "
-    + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name)),
+    "ui/components/kernel_editor ui/lessons/lesson_scene ui/lessons/live_part "
+    "ui/lessons/sheet_menu ui/lessons/maps ui/lessons/picks ui/lessons/class_bars "
+    + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name) and "hook_code" not in name),
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
-    "atlas/test_making.py": "atlas/cut_patches atlas/cutting atlas/part_folder atlas/patch_file",
+    "atlas/test_making.py": "atlas/cutting atlas/part_folder atlas/patch_file",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
     "drawing/figures drawing/grid_page drawing/layout drawing/legend "
     "drawing/palette",
@@ -161,13 +159,12 @@ SHOWN_ELSEWHERE = {
     "ui/serving/resumption",
     "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
     "run on every kind of layer and network in lenses/test_verify.py and "
-    "capturing/test_odd_networks.py": "explaining/double_precision explaining/recomputation",
+    "capturing/test_odd_networks.py": "explaining/rounding explaining/recomputation",
     "the pass of capture and capture_batch, which capturing/test_engine.py and test_batch.py look "
     "into": "capturing/recorded_pass",
     "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
         "models/fetching/timing"
     ),
-    "its every way is taken in lenses/test_important.py": "explaining/without_channels",
     "one call, which capturing/test_engine.py and lenses/test_verify.py count": (
         "hooking/forward_pass"
     ),
@@ -185,12 +182,12 @@ SHOWN_ELSEWHERE = {
     "ui/components/walk "
     "ui/components/why "
     "ui/explorer/channel_grid ui/explorer/channel_pair ui/explorer/comparison "
-    "ui/explorer/atlas_choice ui/explorer/atlas_menu ui/serving/uploads "
+    "ui/explorer/atlas_choice ui/explorer/atlas_menu "
     "ui/explorer/top_activations ui/explorer/file_menu ui/menu "
-    "ui/explorer/patch_tiles ui/explorer/pin_button "
+    "ui/explorer/patch_tiles "
     "ui/explorer/grid_files ui/explorer/kernel_view "
     "ui/explorer/layer_capture ui/explorer/layer_choice ui/explorer/layer_header "
-    "ui/explorer/layer_thumbnails ui/explorer/layer_tree ui/explorer/predictions "
+    "ui/explorer/layer_tree ui/explorer/predictions "
     "ui/explorer/copy_as_code ui/explorer/share ui/explorer/trail ui/explorer/view_choice "
     "ui/lenses/lens_run ui/sidebar/image_choice ui/sidebar/input_choice "
     "ui/sidebar/weights_download ui/sidebar/weights_upload",

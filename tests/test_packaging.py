@@ -94,6 +94,7 @@ def test_the_pins_are_within_the_ranges() -> None:
     pinned = [Requirement(line) for line in lines if "==" in line]
     pins = {each.name: str(each.specifier).removeprefix("==") for each in pinned}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    ranges = [Requirement(line) for line in project["dependencies"]]
+    app = project["optional-dependencies"]["app"]
+    ranges = [Requirement(line) for line in (*project["dependencies"], *app)]
     assert {each.name for each in ranges} == set(pins)
     assert all(each.specifier.contains(pins[each.name]) for each in ranges)

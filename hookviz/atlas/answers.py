@@ -1,4 +1,4 @@
-"""What an atlas answers with: images, strongest answers, a layer's statistics, channels."""
+"""Dataclasses that an `Atlas` answers with: images, top activations, statistics, channels."""
 
 from dataclasses import dataclass, field
 
@@ -11,15 +11,15 @@ from hookviz.types import Pixels
 
 @dataclass(frozen=True, slots=True)
 class AtlasImage:
-    """One of the images that are among the strongest of some channel.
+    """Image that is among the strongest of some channel.
 
     Attributes:
-        name: the way to it from the folder that the atlas was made of, or what it was called.
+        name: its path from the folder that the atlas was made of, or what it was called.
         digest: of its pixels, as `InputImage.digest`; of an input's numbers where one was given.
         category: its class; empty where the atlas has no classes.
         height, width: in pixels; 0 where it had no pixels, or was gone when patches were cut.
-        path: the way to it from the folder that the atlas lies in, as the file says; empty where
-            it lay elsewhere. `Atlas.picture` says whether it is there.
+        path: its path from the folder that the atlas lies in, as the file says; empty where it lay
+            elsewhere. `Atlas.picture` says whether it is there.
     """
 
     name: str
@@ -32,7 +32,7 @@ class AtlasImage:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TopActivation:
-    """One of the strongest answers of a channel: to which image, how strong, where, and to what.
+    """One of a channel's strongest activations: its image, value, cell and patch.
 
     Attributes:
         image: which image.
@@ -52,7 +52,7 @@ class TopActivation:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LayerStatistics:
-    """What a layer's channels put out over all images of the atlas.
+    """Statistics of what a layer's channels put out over all images of the atlas.
 
     Attributes:
         mean: of all finite values, float64 ``(C,)``.
@@ -76,14 +76,14 @@ class LayerStatistics:
     widths: NDArray[np.float64]
 
     def edges(self, channel: int) -> NDArray[np.float64]:
-        """Where the bins of a channel begin and end, ``(bins + 1,)``."""
-        every: NDArray[np.float64] = edges(0) * self.widths[channel]
-        return every
+        """Return the edges of a channel's histogram bins, ``(bins + 1,)``."""
+        of_channel: NDArray[np.float64] = edges(0) * self.widths[channel]
+        return of_channel
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelAnswer:
-    """A channel that answers to a class or an image.
+    """Channel that answers to a class or an image.
 
     Attributes:
         layer: its written address.

@@ -1,4 +1,4 @@
-"""An atlas as it was read from its file: what excites each channel, and what can be asked of it."""
+"""Answer questions to an atlas that was read: top images, statistics, channels of a class."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.atlas.answers import AtlasImage, ChannelAnswer, LayerStatistics, TopActivation
-from hookviz.atlas.patches import opened
+from hookviz.atlas.patches import decode_patch
 from hookviz.capturing.features import steps
+from hookviz.deprecated import RenamedAttribute
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError, UnknownNameError, shorten
 from hookviz.language.saying import say
 from hookviz.types import Model, Pixels
@@ -20,7 +21,10 @@ from hookviz.types import Model, Pixels
 
 @dataclass(frozen=True, eq=False)
 class Atlas:
-    """What excites each channel of a model, over many images; `read_atlas` reads one.
+    """Max-activating examples of each channel of a model, read by `read_atlas`.
+
+    These are dataset examples, the images to which each channel answers most, and not the
+    activation atlas of Carter et al. (2019), which lays out visualised averages of activations.
 
     Attributes:
         path: the folder ``NAME.atlas``; a made-up name where it is in memory alone.
@@ -54,7 +58,7 @@ class Atlas:
     _patches: Path | bytes = field(repr=False)
 
     def top_activations(self, layer: str, channel: int) -> tuple[TopActivation, ...]:
-        """The images that excite a channel most, strongest first.
+        """Return the images that excite a channel most, strongest first.
 
         Raises:
             UnknownLayerError: the atlas has no such layer.
@@ -63,40 +67,43 @@ class Atlas:
         """
         row = self._row(layer, channel)
         ranks = np.flatnonzero(self._numbers["image"][row] >= 0).tolist()
-        patches = self._pixels(self._numbers["patch"][row, ranks].tolist())
+        patches = self._read_patches(self._numbers["patch"][row, ranks].tolist())
         return tuple(
-            self._excitation(row, rank, patch) for rank, patch in zip(ranks, patches, strict=True)
+            self._top_activation(row, rank, patch)
+            for rank, patch in zip(ranks, patches, strict=True)
         )
 
+    excites = RenamedAttribute("top_activations")
+
     def first_patches(self, layer: str) -> tuple[Pixels | None, ...]:
-        """The strongest image's patch for each channel of a layer; None where there is none.
+        """Return the strongest image's patch for each channel of a layer; None where there is none.
 
         Raises:
             UnknownLayerError: the atlas has no such layer.
             HookVizError: the patches can't be read any more.
         """
-        return self._pixels(self._numbers["patch"][self._rows(layer), 0].tolist())
+        return self._read_patches(self._numbers["patch"][self._rows(layer), 0].tolist())
 
     def statistics(self, layer: str) -> LayerStatistics:
-        """What a layer's channels put out over all images.
+        """Return statistics of what a layer's channels put out over all images.
 
         Raises:
             UnknownLayerError: the atlas has no such layer.
         """
-        rows, every = self._rows(layer), self._numbers
+        numbers, rows = self._numbers, self._rows(layer)
         return LayerStatistics(
-            mean=every["mean"][rows],
-            mean_maximum=every["mean_maximum"][rows],
-            zeros=every["zeros"][rows],
-            strongest=every["strongest"][rows] / max(1, self.counts["tallied"]),
-            not_finite=every["not_finite"][rows],
-            histogram=every["histogram"][rows],
-            class_maximum=every["class_maximum"][:, rows],
-            widths=np.ldexp(1.0, every["exponent"][rows].astype(np.int32)),
+            mean=numbers["mean"][rows],
+            mean_maximum=numbers["mean_maximum"][rows],
+            zeros=numbers["zeros"][rows],
+            strongest=numbers["strongest"][rows] / max(1, self.counts["tallied"]),
+            not_finite=numbers["not_finite"][rows],
+            histogram=numbers["histogram"][rows],
+            class_maximum=numbers["class_maximum"][:, rows],
+            widths=np.ldexp(1.0, numbers["exponent"][rows].astype(np.int32)),
         )
 
     def channels_of_class(self, name: str, count: int = 20) -> tuple[ChannelAnswer, ...]:
-        """The channels that answer most to a class.
+        """Return the channels that answer most to a class.
 
         Those with the largest share of its images among their strongest come first, of equal shares
         those whose mean maximum for the class stands out most among the classes.
@@ -110,9 +117,9 @@ class Atlas:
         number = list(self.classes).index(name)
         is_of = np.array([image.category == name for image in self.images])
         entries = self._numbers["image"]
-        there = entries >= 0
-        of_class = there & is_of[entries]
-        shares = of_class.sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+        is_filled = entries >= 0
+        of_class = is_filled & is_of[entries]
+        shares = of_class.sum(axis=1) / np.maximum(is_filled.sum(axis=1), 1)
         maxima = self._numbers["class_maximum"].astype(np.float64)
         spread = maxima.std(axis=0)
         contrast = np.divide(
@@ -129,7 +136,7 @@ class Atlas:
         )
 
     def channels_of_image(self, image: str, count: int = 20) -> tuple[ChannelAnswer, ...]:
-        """The channels that have an image among their strongest, first those where it is the first.
+        """Return the channels with an image among their strongest, best rank of it first.
 
         Of equal ranks, those come first for which it stands out most: by how far its value is above
         the channel's mean maximum, as a share of it.
@@ -141,24 +148,24 @@ class Atlas:
         Raises:
             UnknownNameError: no channel has such an image among its strongest.
         """
-        numbers = [
-            number for number, each in enumerate(self.images) if image in (each.name, each.digest)
+        indices = [
+            index for index, entry in enumerate(self.images) if image in (entry.name, entry.digest)
         ]
-        if not numbers:
-            names = [each.name for each in self.images]
+        if not indices:
+            names = [entry.name for entry in self.images]
             raise UnknownNameError(say("image among the strongest of any channel"), image, names)
-        rows, ranks = np.nonzero(np.isin(self._numbers["image"], numbers))
+        rows, ranks = np.nonzero(np.isin(self._numbers["image"], indices))
         usual = self._numbers["mean_maximum"][rows]
         ahead = (self._numbers["value"][rows, ranks] - usual) / np.maximum(np.abs(usual), 1e-12)
         order = np.lexsort((-ahead, ranks))[: max(0, count)]
         return tuple(self._answer(int(rows[at]), int(ranks[at]), 1.0, 0.0) for at in order)
 
     def belongs_to(self, model: Model) -> bool:
-        """Whether it was made with this very network, and inputs made in the same way."""
+        """Return whether it was made with this very network, and inputs made in the same way."""
         return self.digest == model.digest and self.options["preprocess"] == steps(model)
 
     def check(self, model: Model) -> None:
-        """Nothing, where it belongs to a model.
+        """Check that it belongs to a model.
 
         Raises:
             HookVizError: it was made with other weights, or other inputs.
@@ -170,30 +177,31 @@ class Atlas:
         )
         what = (
             say(
-                "digest {digest}, and this is {model} ({weights} weights), digest {digest_2}",
-                digest=shorten(self.digest[:12]),
+                "digest {atlas_digest}, and this is {model} ({weights} weights), digest "
+                "{model_digest}",
+                atlas_digest=shorten(self.digest[:12]),
                 model=model.title,
                 weights=model.weights,
-                digest_2=model.digest[:12],
+                model_digest=model.digest[:12],
             )
             if self.digest != model.digest
             else say("whose inputs were made of images in another way")
         )
         raise HookVizError(
             say(
-                "The atlas {path!r} was made with {of}, {what}. Load that one, or make an "
-                "atlas of this one: hookviz atlas.",
+                "The atlas {path!r} was made with {atlas_model}, {difference}. Load that one, or "
+                "make an atlas of this one: hookviz atlas.",
                 path=shorten(self.path.name),
-                of=of,
-                what=what,
+                atlas_model=of,
+                difference=what,
             )
         )
 
     def picture(self, image: AtlasImage) -> Path | None:
-        """Where an image is, if it is there.
+        """Return the file of an image, or None where it is not there.
 
-        Never outside of the folder that the atlas lies in, whatever the file says, by whichever
-        links.
+        The atlas may come from anybody: a file outside of the folder that the atlas lies in is
+        never returned, whatever path it says and whichever links lead there.
         """
         if not image.path:
             return None
@@ -206,7 +214,7 @@ class Atlas:
         return real if inside else None
 
     def described(self) -> dict[str, Any]:
-        """What it is of and how it was made, as plain data."""
+        """Describe as plain data what it is of and how it was made."""
         return {
             "model": self.model,
             "digest": self.digest,
@@ -216,15 +224,15 @@ class Atlas:
         }
 
     @cached_property
-    def _firsts(self) -> dict[str, int]:
-        """The place of each layer's first channel among all."""
+    def _first_rows(self) -> dict[str, int]:
+        """Row of each layer's first channel among all channels."""
         ends = np.cumsum([0, *self.layers.values()])
         return dict(zip(self.layers, ends[:-1].tolist(), strict=True))
 
     def _rows(self, layer: str) -> slice:
         if layer not in self.layers:
             raise UnknownLayerError(say("layer in the atlas"), layer, self.layers)
-        return slice(self._firsts[layer], self._firsts[layer] + self.layers[layer])
+        return slice(self._first_rows[layer], self._first_rows[layer] + self.layers[layer])
 
     def _row(self, layer: str, channel: int) -> int:
         rows = self._rows(layer)
@@ -240,55 +248,49 @@ class Atlas:
             )
         return int(rows.start + channel)
 
-    def _excitation(self, row: int, rank: int, patch: Pixels | None) -> TopActivation:
-        every = self._numbers
-        number = int(every["patch"][row, rank])
-        box = tuple(every["patch_box"][number].tolist()) if number >= 0 else None
-        cell = every["cell"][row, rank].tolist()
+    def _top_activation(self, row: int, rank: int, patch: Pixels | None) -> TopActivation:
+        numbers = self._numbers
+        number = int(numbers["patch"][row, rank])
+        box = tuple(numbers["patch_box"][number].tolist()) if number >= 0 else None
+        cell = numbers["cell"][row, rank].tolist()
         return TopActivation(
-            image=self.images[every["image"][row, rank]],
-            value=float(every["value"][row, rank]),
+            image=self.images[numbers["image"][row, rank]],
+            value=float(numbers["value"][row, rank]),
             cell=(cell[0], cell[1]),
             box=box,
             patch=patch,
         )
 
     def _answer(self, row: int, rank: int, share: float, contrast: float) -> ChannelAnswer:
-        layer = next(name for name, first in reversed(self._firsts.items()) if first <= row)
+        layer = next(name for name, first in reversed(self._first_rows.items()) if first <= row)
         value = float(self._numbers["value"][row, rank])
-        return ChannelAnswer(layer, row - self._firsts[layer], rank, share, value, contrast)
+        return ChannelAnswer(layer, row - self._first_rows[layer], rank, share, value, contrast)
 
-    def _pixels(self, numbers: Sequence[int]) -> tuple[Pixels | None, ...]:
-        """The patches of these numbers; None for -1."""
+    def _read_patches(self, numbers: Sequence[int]) -> tuple[Pixels | None, ...]:
+        """Read the patches of these numbers; None for -1."""
         starts, side = self._numbers["patch_start"], int(self.options["patch"])
-        found: list[Pixels | None] = []
+        patches: list[Pixels | None] = []
         try:
-            with self._opened() as file:
+            with self._open_patches() as file:
                 for number in numbers:
                     if number < 0:
-                        found.append(None)
+                        patches.append(None)
                         continue
                     file.seek(int(starts[number]))
                     data = file.read(int(starts[number + 1] - starts[number]))
-                    found.append(
-                        opened(
-                            data,
-                            side,
-                            say("Patch {number} of {path!r}", number=number, path=self.path.name),
-                        )
-                    )
+                    name = say("Patch {number} of {path!r}", number=number, path=self.path.name)
+                    patches.append(decode_patch(data, side, name))
         except OSError as error:
             raise HookVizError(
                 say(
-                    "The patches of {path!r} can't be read: {value}.",
+                    "The patches of {path!r} can't be read: {reason}.",
                     path=self.path.name,
-                    value=error.strerror or error,
+                    reason=error.strerror or error,
                 )
             ) from error
-        return tuple(found)
+        return tuple(patches)
 
-    def _opened(self) -> BinaryIO:
-        """The patches, one after another."""
+    def _open_patches(self) -> BinaryIO:
         if isinstance(self._patches, bytes):
             return io.BytesIO(self._patches)
         return self._patches.open("rb")

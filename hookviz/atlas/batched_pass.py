@@ -1,4 +1,4 @@
-"""One pass over several images at once, of which only maxima, sums and samples are kept.
+"""Run several images through a network at once, and keep maxima, sums and samples of each layer.
 
 Every layer is reduced while it is there, in its hook, so that memory is that of the bare pass. A
 map's cell is looked for only where its value exceeds what is asked for.
@@ -26,12 +26,12 @@ _FAR = 1e-3, 5e-2  # share of a layer's largest value: in float32, in half preci
 
 
 class NotByImageError(ModelError):
-    """A layer's output has not a part for each image of a batch."""
+    """A layer's output does not have one part for each image of a batch."""
 
 
 @dataclass(frozen=True, eq=False)
 class BatchedPass:
-    """Passes of a model over several images at once.
+    """Forward passes of a model over several images at once.
 
     Attributes:
         model: from `load_model` or `wrap`.
@@ -48,25 +48,26 @@ class BatchedPass:
     def of(
         cls, model: Model, table: ChannelTable, dtype: torch.dtype | None = None
     ) -> "BatchedPass":
-        """Passes in the network's own precision, or on a copy of it in another one."""
+        """Prepare passes in the network's own precision, or on a copy of it in another one."""
         copy = None if dtype is None else replicas.full_copy(model.network).to(dtype)
         return cls(model, table, dtype, copy)
 
     def run(self, images: Tensor, exceeding: NDArray[np.float32]) -> tuple[LayerBatch, ...]:
-        """What each layer made of the images; a layer that the pass does not run is not in it.
+        """Run the images, and return what each layer made of them.
 
-        Several images go through with their channels last in memory, which is faster on CPUs; one
-        alone as `capture` has it, with exactly the values of `capture`.
+        A layer that the pass does not run is left out. Several images go through with their
+        channels last in memory, which is faster on CPUs; one alone as `capture` has it, with
+        exactly the values of `capture`.
 
         Args:
             images: ``(N, C, H, W)``.
-            exceeding: for each of all channels the value above which the cell is wanted.
+            exceeding: for each of all channels, the value above which its cell is wanted.
 
         Raises:
             NotByImageError: a layer puts out something else than a part for each image.
             ModelError: the network can't take the images.
         """
-        kept: dict[str, LayerBatch] = {}
+        by_address: dict[str, LayerBatch] = {}
         refused: list[NotByImageError] = []
         if len(images) > 1 and images.ndim == 4:
             images = images.contiguous(memory_format=torch.channels_last)
@@ -81,17 +82,17 @@ class BatchedPass:
                 except NotByImageError as error:
                     refused.append(error)
                     raise hooks.StopForward from error
-                kept[layer.address] = reduced(maps, exceeding[layer.rows], layer.first)
+                by_address[layer.address] = reduced(maps, exceeding[layer.rows], layer.first)
 
         names = {layer.name for layer in self.table.layers}
         with self._replica() as replica, torch.no_grad(), hooks.observe(replica, names, see):
             forward_pass(self.model, replica, images)
         if refused:
             raise refused[0]
-        return tuple(kept.values())
+        return tuple(by_address.values())
 
     def keeps_images_apart(self, images: Tensor) -> bool:
-        """Whether a batch gives its first and its last image what passes of their own give them.
+        """Return whether a batch gives its first and last image what passes of their own give them.
 
         The last is half of the first here: most of what a network takes over a whole batch, such as
         its largest value, is another number for that one alone. To rounding: 0.1 % of the largest
@@ -104,19 +105,19 @@ class BatchedPass:
         except NotByImageError:
             return False
         return all(
-            self._are_same(self.run(images[[place]], nowhere), together, place)
-            for place in (0, len(images) - 1)
+            self._are_same(self.run(images[[index]], nowhere), together, index)
+            for index in (0, len(images) - 1)
         )
 
     def _are_same(
-        self, alone: tuple[LayerBatch, ...], together: tuple[LayerBatch, ...], place: int
+        self, alone: tuple[LayerBatch, ...], together: tuple[LayerBatch, ...], index: int
     ) -> bool:
-        """Whether the image at `place` of a batch has the largest values that it has alone."""
+        """Return whether the image at `index` of a batch has the maxima that it has alone."""
         far = _FAR[self.dtype is not None]
         if [layer.first for layer in alone] != [layer.first for layer in together]:
             return False
         for single, several in zip(alone, together, strict=True):
-            one, other = single.best[0], several.best[place]
+            one, other = single.best[0], several.best[index]
             finite = np.isfinite(one)
             scale = np.abs(one[finite]).max(initial=0)
             if not np.allclose(one[finite], other[finite], rtol=0, atol=far * scale):
@@ -124,7 +125,7 @@ class BatchedPass:
         return True
 
     def _replica(self) -> AbstractContextManager[nn.Module]:
-        """A network for one pass."""
+        """Provide a network for one pass."""
         if self._copy is None:
             return private_replica(self.model)
         if is_pure(self.model.network):
@@ -133,7 +134,7 @@ class BatchedPass:
 
 
 def _maps(tensor: Tensor, layer: LayerChannels, images: int) -> Tensor:
-    """What the layer put out as ``(N, C, rows, columns)``."""
+    """Bring a layer's output to ``(N, C, rows, columns)``."""
     values = tensor.detach()
     if values.ndim == layer.dimensions and images == 1:
         values = values[None]
@@ -148,12 +149,12 @@ def _maps(tensor: Tensor, layer: LayerChannels, images: int) -> Tensor:
 
 
 def reduced(maps: Tensor, exceeding: NDArray[np.float32], first: int = 0) -> LayerBatch:
-    """Maxima, sums and samples of maps, ``(N, C, rows, columns)``.
+    """Reduce maps, ``(N, C, rows, columns)``, to their maxima, sums and samples.
 
     Args:
         maps: of any float type, on any device.
         exceeding: the value above which a maximum's cell is wanted, ``(C,)``.
-        first: the place of the first of the channels among all.
+        first: row of the first of the channels among all.
     """
     images, channels, rows, columns = maps.shape
     if not maps.numel():
@@ -197,6 +198,6 @@ def reduced(maps: Tensor, exceeding: NDArray[np.float32], first: int = 0) -> Lay
 
 
 def _spread(length: int) -> Tensor:
-    """Up to `_SAMPLED` places among `length`, each in the middle of an equal share."""
-    places = {(2 * step + 1) * length // (2 * _SAMPLED) for step in range(_SAMPLED)}
-    return torch.tensor(sorted(places))
+    """Spread up to `_SAMPLED` indices over `length`, each in the middle of an equal share."""
+    indices = {(2 * part + 1) * length // (2 * _SAMPLED) for part in range(_SAMPLED)}
+    return torch.tensor(sorted(indices))

@@ -1,4 +1,4 @@
-"""All channels of a network in one row: which of them are which layer's."""
+"""Number the channels of all conv layers of a network in one row."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from hookviz.types import Address, Model
 
 @dataclass(frozen=True, slots=True)
 class LayerChannels:
-    """The channels of one call of a conv layer among those of all.
+    """Channels of one call of a conv layer among those of all.
 
     Attributes:
         address: ``conv1``, or ``conv1#1`` for a second call, as captures have it.
-        first: the place of its channel 0 among all channels.
+        first: row of its channel 0 among all channels.
         channels: how many there are.
         cells: rows and columns of its maps for the model's own input; one row where it puts out
             lines, ``(C, L)``.
@@ -33,18 +33,18 @@ class LayerChannels:
 
     @property
     def name(self) -> str:
-        """The layer's name, without the call."""
+        """Name of the layer, without the call."""
         return Address.read(self.address).layer
 
     @property
     def rows(self) -> slice:
-        """Where its channels are among all."""
+        """Rows of its channels among all."""
         return slice(self.first, self.first + self.channels)
 
 
 @dataclass(frozen=True)
 class ChannelTable:
-    """Every conv layer's channels, in order of execution.
+    """Channels of every conv layer, in order of execution.
 
     Attributes:
         layers: one for each call of each conv layer.
@@ -54,20 +54,20 @@ class ChannelTable:
 
     @property
     def channels(self) -> int:
-        """How many there are in all layers."""
+        """Number of channels in all layers."""
         return sum(layer.channels for layer in self.layers)
 
     @cached_property
     def by_address(self) -> Mapping[str, LayerChannels]:
-        """Each layer by its written address."""
+        """Layers by their written addresses."""
         return {layer.address: layer for layer in self.layers}
 
 
-def channel_table(seen: LayerTrace) -> ChannelTable:
-    """The channels of every conv layer that puts out maps or lines; others are left out."""
+def channel_table(trace: LayerTrace) -> ChannelTable:
+    """List the channels of every conv layer that puts out maps or lines, and leave out others."""
     layers: list[LayerChannels] = []
     first = 0
-    for conv in seen.convs:
+    for conv in trace.convs:
         shape = conv.output_shape
         if len(shape) not in (2, 3):
             continue
@@ -80,7 +80,7 @@ def channel_table(seen: LayerTrace) -> ChannelTable:
 
 
 def check_takes_images(model: Model) -> None:
-    """Nothing, where a model takes images.
+    """Check that a model takes images.
 
     Raises:
         ModelError: it takes something else.
@@ -92,7 +92,7 @@ def check_takes_images(model: Model) -> None:
 
 
 def table_by(model: Model, image: object, size: int | None) -> ChannelTable:
-    """A model's channels as an image shows them that goes through it, of that size if given.
+    """List a model's channels by the pass of one image, at that size if one is given.
 
     Raises:
         ModelError: the network can't take it.
@@ -103,7 +103,7 @@ def table_by(model: Model, image: object, size: int | None) -> ChannelTable:
 
 
 def no_channels(model: Model) -> ModelError:
-    """The error where a table is empty."""
+    """Return the error for a network without conv layers that have maps."""
     return ModelError(
         say("{model} has no conv layer whose maps could be looked at.", model=model.title)
     )

@@ -1,8 +1,9 @@
-"""The patches of all winners: their images are read a second time, and each part is cut once."""
+"""Cut the patches of all winning images, which are read a second time; each part is cut once."""
 
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,10 @@ from hookviz.language.saying import say
 
 @dataclass(frozen=True, eq=False)
 class CutImage:
-    """One winning image with the patches that are cut out of it.
+    """Winning image with the patches that are cut out of it.
 
     Attributes:
-        place: among all images.
+        index: among all images.
         size: height and width in pixels; (0, 0) where it has no pixels, or is gone.
         entries: which entries of the lists show it, each as ``channel · k + rank``.
         patches: for each entry which of `boxes` it shows; -1 for none.
@@ -31,7 +32,7 @@ class CutImage:
         fault: why there are no patches; empty where there are.
     """
 
-    place: int
+    index: int
     size: tuple[int, int]
     entries: NDArray[np.int64]
     patches: NDArray[np.int32] = field(repr=False)
@@ -41,25 +42,25 @@ class CutImage:
 
 
 def winners(tally: Tally) -> dict[int, NDArray[np.int64]]:
-    """Which entries of the lists show each image, by the image's place, ascending."""
-    flat = tally.top.places.reshape(-1)
+    """Return which entries of the lists show each image, by the image's index, ascending."""
+    flat = tally.top.indices.reshape(-1)
     order = np.argsort(flat, kind="stable")
     order = order[flat[order] != NOBODY]
-    places, starts = np.unique(flat[order], return_index=True)
+    indices, starts = np.unique(flat[order], return_index=True)
     return (
-        dict(zip(places.tolist(), np.split(order, starts[1:]), strict=True)) if len(order) else {}
+        dict(zip(indices.tolist(), np.split(order, starts[1:]), strict=True)) if len(order) else {}
     )
 
 
 def cut_images(plan: Plan, tally: Tally, after: int) -> Iterator[CutImage]:
-    """Each winning image with its patches, in order, from the one at place `after` on."""
+    """Cut the patches of each winning image in order, from index `after` on."""
     cutter = Cutter(plan, tally)
-    rest = [place for place in cutter.entries if place >= after]
+    rest = [index for index in cutter.entries if index >= after]
     yield from reading_ahead.in_order(cutter, rest, 2 * reading_ahead.THREADS)
 
 
 class Cutter:
-    """Reads a winning image again and cuts its patches, in any thread.
+    """Callable that reads a winning image again and cuts its patches, in any thread.
 
     Attributes:
         entries: from `winners`.
@@ -70,7 +71,7 @@ class Cutter:
         self.entries = winners(tally)
         self._plan, self._tally = plan, tally
         self._digests = {
-            place: digest for digest, place in tally.digests.items() if place in self.entries
+            index: digest for digest, index in tally.digests.items() if index in self.entries
         }
         self._owner = np.empty(plan.table.channels, np.int64)  # the layer of each channel
         for number, layer in enumerate(plan.table.layers):
@@ -78,20 +79,20 @@ class Cutter:
         self._fields: dict[tuple[int, ...], Fields] = {}
         self._lock = threading.Lock()  # no two threads work the same fields out
 
-    def __call__(self, place: int) -> CutImage:
-        """The patches of the winning image at `place`, or why there are none."""
-        plan, entries = self._plan, self.entries[place]
+    def __call__(self, index: int) -> CutImage:
+        """Cut the patches of the winning image at `index`, or say why there are none."""
+        plan, entries = self._plan, self.entries[index]
         patches = np.full(len(entries), -1, np.int32)
         try:
             picture, model_input, digest = reading_ahead.read(
-                plan.model, plan.sources[place].image, plan.size
+                plan.model, plan.sources[index].image, plan.size
             )
         except HookVizError as error:
-            return CutImage(place, (0, 0), entries, patches, fault=str(error))
-        if digest != self._digests.get(place):
-            return CutImage(place, (0, 0), entries, patches, fault=say("It has changed meanwhile."))
+            return CutImage(index, (0, 0), entries, patches, fault=str(error))
+        if digest != self._digests.get(index):
+            return CutImage(index, (0, 0), entries, patches, fault=say("It has changed meanwhile."))
         if picture is None:
-            return CutImage(place, (0, 0), entries, patches)
+            return CutImage(index, (0, 0), entries, patches)
         shape = tuple(model_input.tensor.shape[1:])
         boxes: dict[Box, int] = {}
         for number, entry in enumerate(entries.tolist()):
@@ -101,10 +102,10 @@ class Cutter:
         original = Original(picture.pixels)
         data = tuple(original.cut(box, plan.patch) for box in boxes)
         size = (picture.height, picture.width)
-        return CutImage(place, size, entries, patches, tuple(boxes), data)
+        return CutImage(index, size, entries, patches, tuple(boxes), data)
 
     def _field(self, entry: int, shape: tuple[int, ...]) -> Box:
-        """What the cell of one entry sees of an input of `shape`."""
+        """Return the receptive field of one entry's cell in an input of `shape`."""
         channel, rank = divmod(entry, self._tally.top.k)
         layer = self._plan.table.layers[int(self._owner[channel])]
         seen = self._fields_of(shape).get(layer.address)
@@ -121,3 +122,49 @@ class Cutter:
                 except HookVizError:  # zeros don't go through, though images do
                     self._fields[shape] = {}
             return self._fields[shape]
+
+
+class CutPatches:
+    """Patches that have been cut so far, one after another in a file, and what each shows.
+
+    Attributes:
+        file: the patches, one after another.
+        next_index: from which image on there is more to cut.
+        patches: for each entry of the lists the number of its patch, int32 ``(C · k,)``.
+        images: for each entry the number of its image among the winners, int32 ``(C · k,)``.
+        indices: of each winning image among all.
+        sizes: height and width of each winning image.
+        faults: why winning images have no patches, by their numbers.
+        starts: where each patch begins in the file, and where the last one ends.
+        boxes: top, left, bottom, right of each patch in its image.
+        patch_images: the number of the image of each patch.
+    """
+
+    def __init__(self, entries: int, file: BinaryIO) -> None:
+        """Begin with no patch and an empty file."""
+        self.file = file
+        self.next_index = 0
+        self.patches: NDArray[np.int32] = np.full(entries, -1, np.int32)
+        self.images: NDArray[np.int32] = np.full(entries, -1, np.int32)
+        self.indices: list[int] = []
+        self.sizes: list[tuple[int, int]] = []
+        self.faults: dict[int, str] = {}
+        self.starts: list[int] = [0]
+        self.boxes: list[tuple[int, ...]] = []
+        self.patch_images: list[int] = []
+
+    def add(self, image: CutImage) -> None:
+        """Take in the next image's patches."""
+        number, first = len(self.indices), len(self.boxes)
+        self.indices.append(image.index)
+        self.sizes.append(image.size)
+        if image.fault:
+            self.faults[number] = image.fault
+        self.images[image.entries] = number
+        self.patches[image.entries] = np.where(image.patches < 0, -1, image.patches + first)
+        for box, data in zip(image.boxes, image.data, strict=True):
+            self.file.write(data)
+            self.starts.append(self.starts[-1] + len(data))
+            self.boxes.append(box)
+            self.patch_images.append(number)
+        self.next_index = image.index + 1

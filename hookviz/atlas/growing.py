@@ -1,4 +1,4 @@
-"""An atlas of files at hand, made in memory and a little at a time, so that others come between.
+"""Make an atlas of uploaded files in memory, a little at a time, so that others come between.
 
 Images go through one by one, so that each value is the one that `capture` gives.
 """
@@ -13,8 +13,7 @@ from pathlib import Path
 from hookviz.atlas import reading_ahead, writing
 from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.channel_table import ChannelTable, check_takes_images, no_channels, table_by
-from hookviz.atlas.cut_patches import CutPatches
-from hookviz.atlas.cutting import Cutter
+from hookviz.atlas.cutting import CutPatches, Cutter
 from hookviz.atlas.plan import TOP, Plan
 from hookviz.atlas.reading import atlas_in_memory
 from hookviz.atlas.shard_work import ShardWork, TallyShard
@@ -35,7 +34,7 @@ _LONGEST_NAME = 80
 
 @dataclass(frozen=True, slots=True)
 class BuildProgress:
-    """How far an atlas is.
+    """Progress of an atlas that is being made.
 
     Attributes:
         cutting: whether all images are through and patches are being cut.
@@ -51,7 +50,7 @@ class BuildProgress:
 
 
 class GrowingAtlas:
-    """An atlas of one model that is made in steps; nothing of the model is kept between them.
+    """Atlas of one model that is made in steps; nothing of the model is kept between them.
 
     Attributes:
         names: what the images are called in it, in the order of the files.
@@ -59,7 +58,7 @@ class GrowingAtlas:
     """
 
     def __init__(self, files: Sequence[tuple[str, bytes]], *, patch: int = 64, most: int) -> None:
-        """Nothing is done yet.
+        """Note the files, and compute nothing yet.
 
         Args:
             files: what each is called, and its bytes.
@@ -79,7 +78,7 @@ class GrowingAtlas:
         self.atlas: Atlas | None = None
 
     def go_on(self, model: Model, seconds: float) -> None:
-        """Work for about so long, and for one image at least.
+        """Work for about that many seconds, and for one image at least.
 
         Raises:
             HookVizError: none of the images can be used, or it becomes larger than it may.
@@ -102,15 +101,15 @@ class GrowingAtlas:
 
     @property
     def progress(self) -> BuildProgress:
-        """How far it is."""
+        """Progress so far."""
         left_out = len(self._refused) if self._tally is None else self._tally.left_out_count
         if self._cut is not None:
-            return BuildProgress(True, len(self._cut.places), len(self._winners), left_out)
+            return BuildProgress(True, len(self._cut.indices), len(self._winners), left_out)
         return BuildProgress(False, self._next, len(self._sources), left_out)
 
     @property
     def nbytes(self) -> int:
-        """About how much memory it takes beside the files."""
+        """Approximate bytes that it takes beside the files."""
         if self._tally is None:
             return 0
         values = self._tally.top.values
@@ -126,24 +125,24 @@ class GrowingAtlas:
     def _begin(self, model: Model) -> None:
         """Learn the model's channels by the next image, if it can be used."""
         check_takes_images(model)
-        place = len(self._refused)
-        if place == len(self._sources):
+        index = len(self._refused)
+        if index == len(self._sources):
             raise HookVizError(
                 say(
-                    "None of the {place:,} images can be used. {refused}",
-                    place=place,
-                    refused=self._refused[0],
+                    "None of the {count:,} images can be used. {reason}",
+                    count=index,
+                    reason=self._refused[0],
                 )
             )
-        source = self._sources[place]
+        source = self._sources[index]
         reason = _why_not(source)
         if reason:
-            self._refused[place] = reason
+            self._refused[index] = reason
             return
         try:
             table = table_by(model, source.image, None)
         except HookVizError as error:
-            self._refused[place] = str(error)
+            self._refused[index] = str(error)
             return
         if not table.channels:
             raise no_channels(model)
@@ -151,14 +150,14 @@ class GrowingAtlas:
         self._tally = Tally.empty(table.channels, self._plan(model).top, 0)
         for refused, reason in self._refused.items():
             self._tally.leave_out(refused, reason)
-        self._next = place
+        self._next = index
 
     def _tally_some(self, plan: Plan, tally: Tally, seconds: float) -> None:
         """Take in as many of the next images as there is time for, and one at least."""
-        many = int(seconds / self._seconds_each) if self._seconds_each else 1
+        count = int(seconds / self._seconds_each) if self._seconds_each else 1
         first = last = self._next
         reason = ""
-        while last < min(len(self._sources), first + max(1, min(many, _MOST_TOGETHER))):
+        while last < min(len(self._sources), first + max(1, min(count, _MOST_TOGETHER))):
             reason = _why_not(self._sources[last])
             if reason:
                 tally.leave_out(last, reason)
@@ -167,10 +166,10 @@ class GrowingAtlas:
         if first < last:
             started = time.monotonic()
             shard = TallyShard.of(plan, range(first, last), tally.top.least.copy())
-            part = ShardWork(plan)(shard, lambda *_told: None)
-            for place, said in part.left_out.items():  # bytes have no name there
-                name = self._sources[place].name
-                part.left_out[place] = said.replace("'image'", repr(name), 1)
+            part = ShardWork(plan)(shard, lambda *_progress: None)
+            for index, fault in part.left_out.items():  # bytes have no name there
+                name = self._sources[index].name
+                part.left_out[index] = fault.replace("'image'", repr(name), 1)
             tally.merge(part)
             self._seconds_each = (time.monotonic() - started) / (last - first)
         self._next = last + bool(reason)
@@ -182,15 +181,15 @@ class GrowingAtlas:
                 _, reason = min(tally.left_out.items())
                 raise HookVizError(
                     say(
-                        "None of the {sources_count:,} images can be used. {reason}",
-                        sources_count=len(self._sources),
+                        "None of the {count:,} images can be used. {reason}",
+                        count=len(self._sources),
                         reason=reason,
                     )
                 )
             self._winners = list(cutter.entries)
             self._cut = CutPatches(plan.table.channels * plan.top, io.BytesIO())
-        if len(self._cut.places) < len(self._winners):
-            self._cut.add(cutter(self._winners[len(self._cut.places)]))
+        if len(self._cut.indices) < len(self._winners):
+            self._cut.add(cutter(self._winners[len(self._cut.indices)]))
             return
         about = writing.about(plan, tally, self._cut, Path())
         patches = self._cut.file
@@ -200,7 +199,7 @@ class GrowingAtlas:
         self.atlas = atlas_in_memory(name, about, numbers, patches.getvalue())
 
     def _check_size(self) -> None:
-        """Nothing, where it may be so large.
+        """Check that it is no larger than it may be.
 
         Raises:
             HookVizError: it may not.
@@ -208,46 +207,46 @@ class GrowingAtlas:
         if self.nbytes > self._most:
             raise HookVizError(
                 say(
-                    "This atlas becomes larger than the {most:,.0f} MB that it may take here. "
+                    "This atlas becomes larger than the {limit:,.0f} MB that it may take here. "
                     "Fewer images or a smaller network take less, and on a machine of your own: "
                     "hookviz atlas.",
-                    most=self._most / MEGABYTE,
+                    limit=self._most / MEGABYTE,
                 )
             )
 
 
 def _sources(files: Sequence[tuple[str, bytes]]) -> list[Source]:
-    """The files under names that are no ways to anywhere, and differ."""
-    listed: dict[str, Source] = {}
-    for given, data in files:
-        last = given.replace("\\", "/").rpartition("/")[2]
+    """Name the files plainly, without folders, and each differently."""
+    by_name: dict[str, Source] = {}
+    for path, data in files:
+        last = path.replace("\\", "/").rpartition("/")[2]
         plain = "".join(letter for letter in last if letter.isprintable()).strip()
         name = base = shorten(plain, _LONGEST_NAME) or "image"
         number = 1
-        while name in listed:
+        while name in by_name:
             number += 1
             name = f"{base} ({number})"
-        listed[name] = Source(name, data)
-    return list(listed.values())
+        by_name[name] = Source(name, data)
+    return list(by_name.values())
 
 
 def _why_not(source: Source) -> str:
-    """Why an image can't be used; empty where its head says that it can.
+    """Return why an image can't be used, by its header; empty where it can.
 
-    As many as are read at once are together no larger than one image may be.
+    All that are read at once are together no larger than one image may be.
     """
     try:
-        pixels, each = pixel_count(source.image, source.name), _most_pixels()
+        pixels, most = pixel_count(source.image, source.name), _most_pixels()
     except ImageError as error:
         return str(error)
-    if pixels <= each:
+    if pixels <= most:
         return ""
     return say(
-        "{source!r} has {pixels:,.1f} million pixels, and an image of an atlas can "
-        "have {each:,.1f} million here; give a smaller version.",
+        "{source!r} has {megapixels:,.1f} million pixels, and an image of an atlas can "
+        "have {limit:,.1f} million here; give a smaller version.",
         source=source.name,
-        pixels=pixels / 1e6,
-        each=each / 1e6,
+        megapixels=pixels / 1e6,
+        limit=most / 1e6,
     )
 
 

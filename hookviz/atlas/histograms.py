@@ -1,4 +1,4 @@
-"""A histogram of each channel that needs no range beforehand and can be added to another one.
+"""Count values in histograms that need no range beforehand and can be added up.
 
 A channel's bins are 64 of one width, half of them below 0. The width is the least power of two at
 which every value so far has a bin; where a larger value comes, bins are joined in pairs. So the
@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 BINS = 64
-"""How many each channel has."""
+"""Bins of each channel."""
 
 SMALLEST = -64
-"""The exponent of a width that no channel goes below; one that was 0 always has it."""
+"""Least exponent of a bin's width; that of a channel that was always 0."""
 
 _HALF = BINS // 2
 _HALF_EXPONENT = 5  # 2⁵ bins above 0
 
 
 class Histograms:
-    """Counts of the values of C channels.
+    """Histograms of the values of C channels.
 
     Attributes:
         counts: int64, ``(C, BINS)``; bin i holds values from ``(i − 32)·w`` to ``(i − 31)·w``, the
@@ -32,7 +32,7 @@ class Histograms:
         self.exponents: NDArray[np.int16] = np.full(channels, SMALLEST, np.int16)
 
     def add(self, rows: slice, values: NDArray[np.float32]) -> None:
-        """Count more values of the channels of `rows`, ``(c, M)``; what is not finite is left out.
+        """Count finite values of the channels of `rows`, ``(c, M)``.
 
         Raises:
             ValueError: there are other channels than `rows`.
@@ -56,7 +56,7 @@ class Histograms:
         self.counts[rows] += counted.reshape(len(values), BINS)
 
     def merge(self, other: "Histograms") -> None:
-        """Take in the counts of the same channels over other values."""
+        """Add the counts of the same channels over other values."""
         exponents = np.maximum(self.exponents, other.exponents)
         self._widen(exponents, slice(None))
         same = Histograms(len(exponents))
@@ -79,5 +79,5 @@ class Histograms:
 
 
 def edges(exponent: int) -> NDArray[np.float64]:
-    """Where a channel's bins begin and end, ``(BINS + 1,)``, of the width's exponent."""
+    """Return the edges of a channel's bins, ``(BINS + 1,)``, by the exponent of their width."""
     return np.ldexp(np.arange(-_HALF, _HALF + 1).astype(np.float64), exponent)

@@ -1,4 +1,4 @@
-"""The atlases that the page shows: those in the box, and those that HookViz was started with."""
+"""Find the atlases that the page shows: those in the box, and those HookViz was started with."""
 
 import logging
 import os
@@ -12,13 +12,13 @@ from hookviz.settings import ASSETS, settings
 from hookviz.types import Model
 
 FOLDER = ASSETS / "atlases"
-"""The atlases in the box and the drawings that they are of; their photographs are the samples."""
+"""Folder of the atlases in the box and their drawings; their photographs are the samples."""
 
 _log = logging.getLogger("hookviz")
 
 
 def atlas_of(model: Model) -> Atlas | None:
-    """The atlas of this very network, inputs made in the same way; None where there is none.
+    """Return the atlas of this very network and its way to make inputs; None without one.
 
     One that HookViz was started with goes before the one in the box.
     """
@@ -26,7 +26,7 @@ def atlas_of(model: Model) -> Atlas | None:
 
 
 def known_atlases() -> tuple[Atlas, ...]:
-    """Those of ``HOOKVIZ_ATLAS``, a list as ``PATH`` is one, and then those in the box.
+    """Read the atlases of ``HOOKVIZ_ATLAS``, a list as ``PATH`` is one, and then those in the box.
 
     One that can't be read is left out, and the log says why.
     """

@@ -1,4 +1,4 @@
-"""An atlas made of a model and images: one pass over the images, and one look at the winners."""
+"""Make an atlas of a model and images: one pass over the images, and one look at the winners."""
 
 import os
 import time
@@ -23,6 +23,7 @@ from hookviz.atlas.reading import read_atlas
 from hookviz.atlas.shard_work import ShardWork, TallyShard
 from hookviz.atlas.sources import Source, sources
 from hookviz.atlas.tally import Tally
+from hookviz.deprecated import renamed_keyword
 from hookviz.engines.choosing import engine_of
 from hookviz.engines.engine import Engine
 from hookviz.errors import HookVizError, SettingError, shorten
@@ -35,7 +36,7 @@ _SECONDS = 10.0  # of work that a kill costs, where a shard takes less
 
 @dataclass(frozen=True, slots=True)
 class AtlasProgress:
-    """How far the making of an atlas is.
+    """Progress of `make_atlas`.
 
     Attributes:
         cutting: whether the pass is done and patches are being cut.
@@ -53,12 +54,12 @@ class AtlasProgress:
 
     @property
     def seconds_left(self) -> float | None:
-        """Of the pass or of the cutting; None before anything is done."""
+        """Seconds left of the pass or of the cutting; None before anything is done."""
         return (self.images - self.done) / self.per_second if self.per_second else None
 
     @property
     def share(self) -> float:
-        """Done of both together, 0…1; the pass counts as nine tenths."""
+        """Share that is done of both together, 0…1; the pass counts as nine tenths."""
         part = self.done / max(1, self.images)
         return 0.9 + 0.1 * part if self.cutting else 0.9 * part
 
@@ -66,6 +67,7 @@ class AtlasProgress:
 Report = Callable[[AtlasProgress], object]
 
 
+@renamed_keyword("anew", "overwrite")
 def make_atlas(
     model: Model,
     images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str],
@@ -80,7 +82,7 @@ def make_atlas(
     progress: Report | None = None,
     engine: str | Engine = "local",
 ) -> Atlas:
-    """For every channel of every conv layer, the images that excite it most, kept in a file.
+    """Find the images that excite each channel of each conv layer most, and keep them in a file.
 
     One pass over the images; then those that are among the strongest of any channel are read again,
     and what the cell sees is cut out of them. What was begun and ended, by Ctrl-C, a kill or a full
@@ -98,11 +100,11 @@ def make_atlas(
         top: how many images are kept of each channel.
         batch: images a pass. With several the values are those of `capture` to rounding, with 1
             exactly.
-        size: side of the inputs in pixels, in place of the model's own.
+        size: side of the inputs in pixels, instead of the model's own.
         dtype: ``"float32"``, or ``"bfloat16"``, which is faster and rounds to 3 digits.
         patch: the longer side of a patch in pixels, at most.
-        overwrite: drop what was begun, and what there is, under that name.
-        progress: told how far it is; what it raises ends the run, which can be gone on with.
+        overwrite: drop what was begun, or made, under that name.
+        progress: called with how far it is; what it raises ends the run, which can be continued.
         engine: what goes through the images: ``"local"``, ``"ray"`` or ``"ray://HOST:PORT"``, as
             docs/scaling.md says. The patches are cut in this process.
 
@@ -123,14 +125,14 @@ def make_atlas(
     chosen = engine_of(engine)
     target = _target(path)
     listed = sources(images)
-    table = _table(model, listed, size)
+    table = _channel_table(model, listed, size)
     plan = Plan(model, listed, table, top, batch, size, dtype, patch)
     if target.exists() and not overwrite:
-        return _there_already(target, plan)
+        return _existing_atlas(target, plan)
     _check_all_ours(target)
     part = PartFolder.of(target)
-    with part.opened(plan, overwrite=overwrite):
-        tally = _tallied(plan, part, chosen, progress)
+    with part.locked(plan, overwrite=overwrite):
+        tally = _tally_images(plan, part, chosen, progress)
         with PatchFile(part, table.channels * top) as cut:
             _cut(plan, tally, cut, progress)
             cut.keep()
@@ -153,8 +155,8 @@ def _target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _table(model: Model, listed: Sequence[Source], size: int | None) -> ChannelTable:
-    """The model's channels, as the first image that can be read shows them."""
+def _channel_table(model: Model, listed: Sequence[Source], size: int | None) -> ChannelTable:
+    """List the model's channels, by the first image that can be read."""
     check_takes_images(model)
     first: HookVizError | None = None
     for source in listed:
@@ -174,65 +176,65 @@ def _table(model: Model, listed: Sequence[Source], size: int | None) -> ChannelT
     ) from first
 
 
-def _there_already(target: Path, plan: Plan) -> Atlas:
+def _existing_atlas(target: Path, plan: Plan) -> Atlas:
     atlas = read_atlas(target)
     what = differences(atlas.described(), plan.described())
     if what:
         raise HookVizError(
             f"{str(target)!r} is there already, and is another atlas: {what}. Give another name, "
-            "or make it overwrite (overwrite=True, --overwrite)."
+            "or overwrite it (overwrite=True, --overwrite)."
         )
     return atlas
 
 
-def _tallied(plan: Plan, part: PartFolder, engine: Engine, progress: Report | None) -> Tally:
-    """The tally of all images, of which some may have been tallied by an earlier run."""
+def _tally_images(plan: Plan, part: PartFolder, engine: Engine, progress: Report | None) -> Tally:
+    """Tally all images, going on from what an earlier run tallied."""
     empty = Tally.empty(plan.table.channels, plan.top, len(plan.classes))
-    tally, done = part.kept(empty)
+    tally, done = part.read_tally(empty)
     shards = plan.shards
     reporter = _AtlasReporter(progress, len(plan.sources), cutting=False)
-    reporter.begin(sum(map(len, shards[:done])), tally.left_out_count)
-    kept = time.monotonic()
+    reporter.report_before(sum(map(len, shards[:done])), tally.left_out_count)
+    written_at = time.monotonic()
     written = done
     is_whole = True  # whether the tally is that of the shards that are done, and of no part of one
     rest = (TallyShard.of(plan, shard, tally.top.least.copy()) for shard in shards[done:])
     try:
-        for other in engine(ShardWork(plan), rest, reporter.so_far):
+        for other in engine(ShardWork(plan), rest, reporter.report):
             is_whole = False
             tally.merge(other)
             done += 1
             is_whole = True
-            if time.monotonic() - kept > _SECONDS:
-                part.keep(tally, done)
-                kept, written = time.monotonic(), done
+            if time.monotonic() - written_at > _SECONDS:
+                part.write_tally(tally, done)
+                written_at, written = time.monotonic(), done
     finally:
         if done > written and is_whole:  # whatever ended it: what is done is not done again
-            part.keep(tally, done)
+            part.write_tally(tally, done)
     if not tally.tallied:
         part.drop()
-        place, reason = min(tally.left_out.items())
+        index, reason = min(tally.left_out.items())
         raise HookVizError(
             f"None of the {len(plan.sources):,} images can be used. "
-            f"{shorten(plan.sources[place].name)}: {reason}"
+            f"{shorten(plan.sources[index].name)}: {reason}"
         )
     return tally
 
 
 def _cut(plan: Plan, tally: Tally, cut: PatchFile, progress: Report | None) -> None:
-    every = winners(tally)
-    reporter = _AtlasReporter(progress, len(every), cutting=True)
-    reporter.begin(sum(place < cut.next_place for place in every), tally.left_out_count)
+    indices = winners(tally)
+    reporter = _AtlasReporter(progress, len(indices), cutting=True)
+    reporter.report_before(sum(index < cut.next_index for index in indices), tally.left_out_count)
     try:
-        for done, image in enumerate(cut_images(plan, tally, cut.next_place), start=1):
+        for done, image in enumerate(cut_images(plan, tally, cut.next_index), start=1):
             cut.add(image)
-            reporter.so_far(done, 0)
+            reporter.report(done, 0)
     except BaseException:
         cut.keep()
         raise
 
 
 class _AtlasReporter:
-    """Tells whoever asked how far it is."""
+    """Reporter of `AtlasProgress` to whoever asked for it."""
 
     def __init__(self, progress: Report | None, images: int, *, cutting: bool) -> None:
         self._progress = progress
@@ -241,13 +243,13 @@ class _AtlasReporter:
         self._before = self._left_out = 0
         self._began = time.perf_counter()
 
-    def begin(self, done: int, left_out: int) -> None:
-        """So much was done before this run."""
+    def report_before(self, done: int, left_out: int) -> None:
+        """Report how much was done before this run."""
         self._before, self._left_out = done, left_out
-        self.so_far(0, 0)
+        self.report(0, 0)
 
-    def so_far(self, done: float, left_out: int) -> None:
-        """So many images are done by this run."""
+    def report(self, done: float, left_out: int) -> None:
+        """Report how many images this run has done."""
         if self._progress is None:
             return
         seconds = time.perf_counter() - self._began
@@ -266,9 +268,9 @@ _OURS = (writing.ABOUT, writing.NUMBERS, PATCHES, *LEFTOVERS)
 
 
 def _check_all_ours(target: Path) -> None:
-    """Nothing, where all that is in a folder which is to go is files of an atlas."""
-    there = [each.name for each in target.iterdir()] if target.exists() else []
-    others = sorted(set(there).difference(_OURS))
+    """Check that a folder which is to be removed holds files of an atlas alone."""
+    names = {file.name for file in target.iterdir()} if target.exists() else set()
+    others = sorted(names.difference(_OURS))
     if others:
         raise HookVizError(
             f"{str(target)!r} holds {shorten(others[0])!r}, which is no part of an atlas, and is "

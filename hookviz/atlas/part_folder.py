@@ -1,4 +1,4 @@
-"""An atlas while it is being made: a folder beside it from which the work goes on after any end.
+"""Keep an unfinished atlas in a folder beside it, from which work goes on after any end.
 
 Every file in it is there as a whole or not at all, and is on the disk before the next step counts
 on it. Nobody else works on it meanwhile.
@@ -34,7 +34,7 @@ LEFTOVERS = (_PLAN, _TALLY, "cut.safetensors", _LOCK)
 
 @dataclass(frozen=True, slots=True)
 class PartFolder:
-    """The folder of an atlas that is not finished.
+    """Folder of an atlas that is not finished.
 
     Attributes:
         folder: ``NAME.atlas.part``.
@@ -46,12 +46,12 @@ class PartFolder:
 
     @classmethod
     def of(cls, target: Path) -> "PartFolder":
-        """The one that becomes `target`."""
+        """Return the folder that becomes `target`."""
         return cls(target.with_name(f"{target.name}.part"), target)
 
     @contextmanager
-    def opened(self, plan: Plan, *, overwrite: bool) -> Iterator[None]:
-        """The folder for work on `plan`, for this process alone.
+    def locked(self, plan: Plan, *, overwrite: bool) -> Iterator[None]:
+        """Lock the folder for work on `plan` by this process alone.
 
         Raises:
             HookVizError: another process works in it, or it is of another plan.
@@ -71,27 +71,27 @@ class PartFolder:
             yield
 
     def _check(self, plan: Plan, *, overwrite: bool) -> None:
-        asked = plan.described()
+        description = plan.described()
         if overwrite:
             for file in self.folder.iterdir():
                 if file.name != _LOCK:
                     file.unlink()
         if not (self.folder / _PLAN).exists():
-            self.write(_PLAN, json.dumps(asked).encode())
+            self.write(_PLAN, json.dumps(description).encode())
             return
         try:
             begun = json.loads((self.folder / _PLAN).read_bytes())
-            what = differences(begun, asked)
+            what = differences(begun, description)
         except (ValueError, AttributeError) as error:
             raise self._damaged(error) from error
         if what:
             raise HookVizError(
                 f"{str(self.folder)!r} is the beginning of another atlas: {what}. Give another "
-                "name, or make it overwrite (overwrite=True, --overwrite), which drops that work."
+                "name, or overwrite it (overwrite=True, --overwrite), which drops that work."
             )
 
     def write(self, name: str, data: bytes) -> None:
-        """A file that is there as a whole or not at all.
+        """Write a file that is there as a whole or not at all.
 
         Raises:
             OSError: the disk is full, and what was there before is still there.
@@ -108,7 +108,7 @@ class PartFolder:
         new.replace(self.folder / name)
         _sync_folder(self.folder)
 
-    def keep(self, tally: Tally, shards: int) -> None:
+    def write_tally(self, tally: Tally, shards: int) -> None:
         """Write down the tally of the first `shards` shards."""
         about = {
             "shards": str(shards),
@@ -117,8 +117,8 @@ class PartFolder:
         }
         self.write(_TALLY, save(_arrays(tally), about))
 
-    def kept(self, empty: Tally) -> tuple[Tally, int]:
-        """The tally that was written down and of how many shards it is; `empty` and 0 without one.
+    def read_tally(self, empty: Tally) -> tuple[Tally, int]:
+        """Read the tally that was written down and its number of shards; `empty` and 0 without one.
 
         Raises:
             HookVizError: it is damaged.
@@ -159,8 +159,8 @@ class PartFolder:
     def _damaged(self, error: Exception) -> HookVizError:
         reason = shorten(str(error), 100)
         return HookVizError(
-            f"{str(self.folder)!r}, the beginning of this atlas, is damaged ({reason}). Make it "
-            "overwrite (overwrite=True, --overwrite)."
+            f"{str(self.folder)!r}, the beginning of this atlas, is damaged ({reason}). "
+            "Overwrite it (overwrite=True, --overwrite)."
         )
 
 
@@ -171,7 +171,7 @@ def _arrays(tally: Tally) -> dict[str, NDArray[Any]]:
     digests = np.frombuffer(b"".join(tally.digests), np.uint8).reshape(len(tally.digests), -1)
     return {
         "top.values": tally.top.values,
-        "top.places": tally.top.places,
+        "top.places": tally.top.indices,
         "top.cells": tally.top.cells,
         "histograms.counts": tally.histograms.counts,
         "histograms.exponents": tally.histograms.exponents,
@@ -183,22 +183,23 @@ def _arrays(tally: Tally) -> dict[str, NDArray[Any]]:
 
 def _fill(tally: Tally, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, str]) -> None:
     parts: list[tuple[Any, str, str]] = [(tally, name, name) for name in SUMS]
-    parts += [(tally.top, name, f"top.{name}") for name in ("values", "places", "cells")]
+    parts += [(tally.top, "indices", "top.places")]
+    parts += [(tally.top, name, f"top.{name}") for name in ("values", "cells")]
     parts += [(tally.histograms, name, f"histograms.{name}") for name in ("counts", "exponents")]
     for owner, name, key in parts:
         before, now = getattr(owner, name), arrays[key]
         if before.shape != now.shape or before.dtype != now.dtype:
             raise ValueError(f"{key} is {now.dtype} of {now.shape}")
         setattr(owner, name, now.copy())
-    places = arrays["digest_places"].tolist()
-    tally.digests = dict(zip(map(bytes, arrays["digests"]), places, strict=True))
-    tally.left_out = {int(place): reason for place, reason in json.loads(about["left_out"]).items()}
+    indices = arrays["digest_places"].tolist()
+    tally.digests = dict(zip(map(bytes, arrays["digests"]), indices, strict=True))
+    tally.left_out = {int(index): reason for index, reason in json.loads(about["left_out"]).items()}
     for name in _COUNTS:
         setattr(tally, name, int(about[name]))
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a name that was given in a folder last through a power cut, where the system can."""
+    """Make a file's new name in a folder last through a power cut, where the system can."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -1,4 +1,4 @@
-"""The patches one after another in one file, whose growth can be gone on with after any end."""
+"""Write patches one after another into one file that can be continued after any end."""
 
 import json
 import os
@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from hookviz.atlas.cut_patches import CutPatches
-from hookviz.atlas.cutting import CutImage
+from hookviz.atlas.cutting import CutImage, CutPatches
 from hookviz.atlas.part_folder import PartFolder
 
 PATCHES = "patches.bin"
@@ -21,10 +20,10 @@ _SECONDS = 10.0  # of work that a kill costs
 
 
 class PatchFile(CutPatches):
-    """What has been cut so far, on the disk from time to time."""
+    """Patches cut so far that are put on the disk from time to time."""
 
     def __init__(self, part: PartFolder, entries: int) -> None:
-        """What `part` holds of it already, or an empty file."""
+        """Restore what `part` holds already, or begin an empty file."""
         path = part.folder / PATCHES
         super().__init__(entries, path.open("r+b" if path.exists() else "w+b"))
         self._part = part
@@ -47,19 +46,18 @@ class PatchFile(CutPatches):
             self.keep()
 
     def keep(self) -> None:
-        """Have all of it on the disk, and written down how far it is."""
+        """Write all of it to the disk, and how far it is."""
         self.file.flush()
         os.fsync(self.file.fileno())
-        about = {"next_place": str(self.next_place), "faults": json.dumps(self.faults)}
+        about = {"next_place": str(self.next_index), "faults": json.dumps(self.faults)}
         self._part.write(CUT, save(self._arrays(), about))
         self._kept = time.monotonic()
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        """The numbers of it by name."""
         return {
             "patches": self.patches,
             "images": self.images,
-            "places": np.array(self.places, np.int64),
+            "places": np.array(self.indices, np.int64),
             "sizes": np.array(self.sizes, np.int32).reshape(-1, 2),
             "starts": np.array(self.starts, np.int64),
             "boxes": np.array(self.boxes, np.int32).reshape(-1, 4),
@@ -67,7 +65,7 @@ class PatchFile(CutPatches):
         }
 
     def _restore(self) -> bool:
-        """Take in what was written down; whether there was something, and it is whole."""
+        """Restore what was written down; return whether it was there, and whole."""
         path = self._part.folder / CUT
         if not path.exists():
             return False
@@ -79,14 +77,14 @@ class PatchFile(CutPatches):
                 if (self._part.folder / PATCHES).stat().st_size < starts[-1]:
                     return False  # cut again what is not there
                 self.patches, self.images = read("patches").copy(), read("images").copy()
-                self.places, self.patch_images = (
+                self.indices, self.patch_images = (
                     read("places").tolist(),
                     read("patch_images").tolist(),
                 )
                 self.sizes = [(int(height), int(width)) for height, width in read("sizes")]
                 self.boxes = [tuple(box) for box in read("boxes").tolist()]
                 self.starts = starts
-                self.next_place = int(about["next_place"])
+                self.next_index = int(about["next_place"])
                 self.faults = {int(key): why for key, why in json.loads(about["faults"]).items()}
         except (SafetensorError, OSError, ValueError, KeyError):
             return False

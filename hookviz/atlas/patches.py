@@ -1,4 +1,4 @@
-"""The part of an image that a cell sees, cut out of the original and kept small."""
+"""Cut the part of an image that a cell sees out of the original, and keep it small."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _QUALITY = 85
 
 
 def box_in_original(field: Sequence[int], crop: Crop | None, image: Pixels) -> Box | None:
-    """Where a receptive field lies in the original image; None where it sees nothing of it.
+    """Return where a receptive field lies in the original; None where it sees nothing of it.
 
     Args:
         field: top, left, bottom and right in pixels of the input.
@@ -38,21 +38,23 @@ def box_in_original(field: Sequence[int], crop: Crop | None, image: Pixels) -> B
         (crop.bottom - crop.top) / crop.height,
         (crop.right - crop.left) / crop.width,
     )
-    first_row, last_row = _whole(crop.top + top * down, crop.top + bottom * down, height)
-    first_column, last_column = _whole(crop.left + left * across, crop.left + right * across, width)
+    first_row, last_row = _pixels(crop.top + top * down, crop.top + bottom * down, height)
+    first_column, last_column = _pixels(
+        crop.left + left * across, crop.left + right * across, width
+    )
     if first_row >= last_row or first_column >= last_column:
         return None
     return first_row, first_column, last_row, last_column
 
 
-def _whole(start: float, end: float, length: int) -> tuple[int, int]:
-    """The pixels that a stretch touches, of those that there are."""
+def _pixels(start: float, end: float, length: int) -> tuple[int, int]:
+    """Return the first and last pixel that a stretch touches, within `length`."""
     tolerance = 1e-6  # a stretch that ends with a pixel does not touch the next one
     return max(0, math.floor(start + tolerance)), min(length, math.ceil(end - tolerance))
 
 
 class Original:
-    """An image of which parts are cut out, with halves of itself that are made once.
+    """Image of which parts are cut out, with halves of itself that are made once.
 
     A large part that becomes a small patch is taken from one of these, so that no patch costs more
     than another.
@@ -62,7 +64,7 @@ class Original:
         self._halves = [Image.fromarray(pixels)]
 
     def cut(self, box: Box, side: int) -> bytes:
-        """The part in a box as the bytes of a PNG or a JPEG, no side longer than `side`.
+        """Encode the part in a box as a PNG or a JPEG, no side longer than `side`.
 
         It is shrunk, never enlarged: one pixel can be a patch.
         """
@@ -87,14 +89,14 @@ class Original:
         return buffer.getvalue()
 
     def _half(self, level: int) -> Image.Image:
-        """The image with both sides divided by 2 to the power of `level`, rounded up."""
+        """Return the image with both sides divided by 2 to the power of `level`, rounded up."""
         while len(self._halves) <= level:
             self._halves.append(self._halves[-1].reduce(2))
         return self._halves[level]
 
 
-def opened(data: bytes, side: int, name: str) -> Pixels:
-    """The pixels of a patch, RGB uint8 ``(h, w, 3)``, from bytes that anybody may have written.
+def decode_patch(data: bytes, side: int, name: str) -> Pixels:
+    """Decode a patch, RGB uint8 ``(h, w, 3)``, from bytes that anybody may have written.
 
     Raises:
         HookVizError: they are no PNG or JPEG of at most `side` pixels a side.

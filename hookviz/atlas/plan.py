@@ -1,4 +1,4 @@
-"""What an atlas is to be made of and how, and the shards that the work falls into."""
+"""Plan what an atlas is made of and how, and divide the work into shards."""
 
 import hashlib
 import json
@@ -19,13 +19,13 @@ TOP = 9
 """Number of images that an atlas keeps of each channel unless told otherwise."""
 
 DTYPES = {"float32": None, "bfloat16": torch.bfloat16}
-"""In which precision a pass can compute, by name; None for the network's own."""
+"""Precisions that a pass can compute in, by name; None for the network's own."""
 
 BATCH = 16
 """Images a pass, where nobody says otherwise."""
 
 MOST_CLASSES = 1000
-"""Of so many classes each channel keeps a number; of more it keeps none."""
+"""Most classes for which each channel keeps a number; of more it keeps none."""
 
 _SHARD = 256  # images, about: what is done again after a kill
 _MOST = {"top": 100, "batch": 1024, "patch": 512}
@@ -33,11 +33,11 @@ _MOST = {"top": 100, "batch": 1024, "patch": 512}
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """All that decides what comes out.
+    """Inputs and options that decide what an atlas holds.
 
     Attributes:
         model: from `load_model` or `wrap`.
-        sources: the images, in order; an image's place in it stands for it everywhere.
+        sources: the images, in order; an image's index in it stands for it everywhere.
         table: the model's channels.
         top: how many images are kept of each channel.
         batch: images a pass; 1 gives exactly the values of `capture`.
@@ -57,28 +57,28 @@ class Plan:
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
-        """The folders that the images lie in, sorted.
+        """Folders that the images lie in, sorted.
 
-        None where one image lies in none, or where they are more than `MOST_CLASSES`: folders of
-        another kind, such as one a day.
+        Empty where one image lies in no folder, or where the folders are more than `MOST_CLASSES`:
+        those are of another kind, such as one a day.
         """
         names = {source.category for source in self.sources}
         return () if "" in names or len(names) > MOST_CLASSES else tuple(sorted(names))
 
     @cached_property
     def class_numbers(self) -> dict[str, int]:
-        """The place of each class among all."""
+        """Index of each class."""
         return {name: number for number, name in enumerate(self.classes)}
 
     @property
     def shards(self) -> tuple[range, ...]:
-        """The places of the images of each shard: whole batches, about 256 images."""
+        """Indices of the images of each shard: whole batches, about 256 images."""
         step = max(1, _SHARD // self.batch) * self.batch
-        every = range(len(self.sources))
-        return tuple(every[start : start + step] for start in range(0, len(every), step))
+        indices = range(len(self.sources))
+        return tuple(indices[start : start + step] for start in range(0, len(indices), step))
 
     def described(self) -> dict[str, Any]:
-        """The same as plain data, to tell whether work that was begun is of this plan."""
+        """Describe it as plain data, to tell whether work that was begun is of this plan."""
         names = hashlib.blake2b(digest_size=16)
         for source in self.sources:
             names.update(source.name.encode("utf-8", "surrogateescape") + b"\0")
@@ -97,7 +97,7 @@ class Plan:
 
     @staticmethod
     def check(top: int, batch: int, patch: int, dtype: str) -> None:
-        """Nothing, where all these mean something.
+        """Check that all options mean something.
 
         Raises:
             SettingError: a number is none from 1 up to its limit, or there is no such precision.
@@ -110,11 +110,11 @@ class Plan:
         one_of("dtype", dtype, DTYPES)
 
 
-def differences(begun: dict[str, Any], asked: dict[str, Any]) -> str:
-    """In which parts two descriptions of plans differ, in words; empty where they don't."""
+def differences(begun: dict[str, Any], plan: dict[str, Any]) -> str:
+    """Say in which parts two descriptions of plans differ; empty where they don't."""
     different = [
         _WORDS[name].format(json.dumps(begun.get(name)), json.dumps(value))
-        for name, value in asked.items()
+        for name, value in plan.items()
         if begun.get(name) != value
     ]
     return "; ".join(dict.fromkeys(shorten(part, 120) for part in different))

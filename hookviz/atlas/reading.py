@@ -1,4 +1,4 @@
-"""An atlas read from its folder, with nothing in it believed.
+"""Read an atlas from its folder, and trust nothing in it.
 
 Nothing in it is executed, no name in it is opened, and every number is checked against the others
 before anything is looked up by it. The numbers take as much memory as their file; patches stay on
@@ -34,12 +34,12 @@ _MOST = 1 << 31  # of anything that is counted
 _ANEW = "Make it anew: hookviz atlas photos/ -o photos.atlas."
 
 
-class _WrongError(Exception):
-    """What is wrong with the content of an atlas, in words."""
+class _DamagedError(Exception):
+    """Says what is wrong with the content of an atlas."""
 
 
 def read_atlas(path: str | os.PathLike[str]) -> Atlas:
-    """The atlas in a folder that `make_atlas` or ``hookviz atlas`` made.
+    """Read the atlas in a folder that `make_atlas` or ``hookviz atlas`` made.
 
     Nothing in it is executed, and no image that it names is opened.
 
@@ -61,19 +61,19 @@ def read_atlas(path: str | os.PathLike[str]) -> Atlas:
     try:
         about = _about(folder / ABOUT, name)
         numbers = _numbers(folder / NUMBERS)
-        room = (folder / PATCHES).stat().st_size
-        return _atlas(folder, about, numbers, folder / PATCHES, room)
-    except _WrongError as error:
+        patch_bytes = (folder / PATCHES).stat().st_size
+        return _atlas(folder, about, numbers, folder / PATCHES, patch_bytes)
+    except _DamagedError as error:
         raise HookVizError(f"{name} is damaged: {shorten(str(error), 200)}. {_ANEW}") from error
     except OSError as error:
         raise HookVizError(f"{name} can't be read: {error.strerror or error}.") from error
 
 
 def _check_files(folder: Path, name: str) -> None:
-    """Nothing, where the files of an atlas are there."""
+    """Check that the files of an atlas are there."""
     if not folder.is_dir():
         known = folder.parent.glob("*.atlas") if folder.parent.is_dir() else ()
-        near = nearest_names(folder.name, [each.name for each in known])
+        near = nearest_names(folder.name, [path.name for path in known])
         part = folder.with_name(f"{folder.name}.part")
         if part.is_dir():
             raise HookVizError(
@@ -92,11 +92,11 @@ def _check_files(folder: Path, name: str) -> None:
 
 def _about(path: Path, name: str) -> dict[str, Any]:
     if path.stat().st_size > _MOST_JSON:
-        raise _WrongError(f"{ABOUT} is larger than {_MOST_JSON // MEGABYTE} MB")
+        raise _DamagedError(f"{ABOUT} is larger than {_MOST_JSON // MEGABYTE} MB")
     try:
         about = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise _WrongError(f"{ABOUT} is no JSON, or not all of it") from error
+        raise _DamagedError(f"{ABOUT} is no JSON, or not all of it") from error
     form = about.get("form") if isinstance(about, dict) else None
     if not isinstance(form, int) or isinstance(form, bool) or form < 1:
         raise HookVizError(f"{name} is no atlas: {ABOUT} says no form. {_ANEW}")
@@ -113,20 +113,20 @@ def _numbers(path: Path) -> dict[str, NDArray[Any]]:
     try:
         return dict(load(path.read_bytes()))
     except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
-        raise _WrongError(f"{NUMBERS} is truncated or changed ({error})") from error
+        raise _DamagedError(f"{NUMBERS} is truncated or changed ({error})") from error
 
 
 def atlas_in_memory(
     name: str, about: Mapping[str, Any], numbers: Mapping[str, NDArray[Any]], patches: bytes
 ) -> Atlas:
-    """An atlas of what its three files would hold, under a name by which no folder is looked for.
+    """Build an atlas of what its three files would hold, under a name that is never opened.
 
     Raises:
         HookVizError: the numbers don't fit together.
     """
     try:
         return _atlas(Path(name), about, dict(numbers), patches, len(patches))
-    except _WrongError as error:
+    except _DamagedError as error:
         raise HookVizError(f"{name!r} is no atlas: {shorten(str(error), 200)}.") from error
 
 
@@ -135,9 +135,9 @@ def _atlas(
     about: Mapping[str, Any],
     numbers: dict[str, NDArray[Any]],
     patches: Path | bytes,
-    room: int,
+    patch_bytes: int,
 ) -> Atlas:
-    """The atlas of what was read; `room` is how many bytes the patches have."""
+    """Build the atlas of what was read, its patches `patch_bytes` long."""
     layers = _layers(_list(about, "layers"))
     images = tuple(_image(each) for each in _list(about, "images"))
     classes = {_text(each, "name"): _count(each, "images") for each in _list(about, "classes")}
@@ -145,14 +145,14 @@ def _atlas(
     patch = _count(about, "patch")
     size = about.get("size")
     if not 1 <= top <= 1000 or not 1 <= patch <= 4096 or not (size is None or _is_count(size)):
-        raise _WrongError("its options mean nothing")
+        raise _DamagedError("its options mean nothing")
     counts = about.get("counts")
     if not isinstance(counts, dict):
-        raise _WrongError("counts are missing")
+        raise _DamagedError("counts are missing")
     _check(numbers, sum(layers.values()), top, len(classes), images)
-    _check_starts(numbers["patch_start"], room)
-    for each in numbers.values():
-        each.setflags(write=False)
+    _check_starts(numbers["patch_start"], patch_bytes)
+    for array in numbers.values():
+        array.setflags(write=False)
     return Atlas(
         path=path,
         model=_text(about, "model"),
@@ -190,7 +190,7 @@ def _layers(listed: list[Any]) -> dict[str, int]:
     for each in listed:
         address, channels = _text(each, "address"), _count(each, "channels")
         if address in layers or not channels or _count(each, "first") != first:
-            raise _WrongError(f"the channels of {address!r} are not where they should be")
+            raise _DamagedError(f"the channels of {address!r} are not where they should be")
         layers[address] = channels
         first += channels
     return layers
@@ -214,7 +214,7 @@ def _check(
     classes: int,
     images: tuple[AtlasImage, ...],
 ) -> None:
-    """Nothing, where the arrays have the shapes and types that they should, and fit together."""
+    """Check that the arrays have the right shapes and types, and fit together."""
     patches = len(numbers["patch_box"]) if "patch_box" in numbers else 0
     lists = (channels, top)
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
@@ -232,22 +232,22 @@ def _check(
         "class_maximum": ("float32", (classes, channels)),
     }
     for name, (kind, shape) in shapes.items():
-        each = numbers.get(name)
-        if each is None or each.dtype != kind or each.shape != shape:
-            said = "missing" if each is None else f"{each.dtype} of {each.shape}"
-            raise _WrongError(f"{name} is {said}, and should be {kind} of {shape}")
+        array = numbers.get(name)
+        if array is None or array.dtype != kind or array.shape != shape:
+            what = "missing" if array is None else f"{array.dtype} of {array.shape}"
+            raise _DamagedError(f"{name} is {what}, and should be {kind} of {shape}")
     bounds = {"image": len(images), "patch": patches, "patch_image": len(images), "cell": _MOST}
     for name, end in bounds.items():
-        each = numbers[name]
-        if each.size and not (each.min() >= -1 and each.max() < end):
-            raise _WrongError(f"{name} leads nowhere")
+        array = numbers[name]
+        if array.size and not (array.min() >= -1 and array.max() < end):
+            raise _DamagedError(f"{name} leads nowhere")
     exponents = numbers["exponent"]
     if exponents.size and not (exponents.min() >= SMALLEST and exponents.max() <= _WIDEST):
-        raise _WrongError("a histogram has no such bins")
+        raise _DamagedError("a histogram has no such bins")
     shown = numbers["patch"] >= 0
     owners = numbers["patch_image"][numbers["patch"][shown]] if patches else np.zeros(0)
     if not np.array_equal(owners, numbers["image"][shown]):
-        raise _WrongError("a patch is of another image than it should be")
+        raise _DamagedError("a patch is of another image than it should be")
     heights = np.array([image.height for image in images] or [0])[numbers["patch_image"]]
     widths = np.array([image.width for image in images] or [0])[numbers["patch_image"]]
     rows, columns, ends, sides = numbers["patch_box"].T
@@ -255,32 +255,32 @@ def _check(
         ((rows >= 0) & (rows < ends) & (ends <= heights)).all()
         and ((columns >= 0) & (columns < sides) & (sides <= widths)).all()
     ):
-        raise _WrongError("a patch lies outside of its image")
+        raise _DamagedError("a patch lies outside of its image")
 
 
-def _check_starts(starts: NDArray[np.int64], room: int) -> None:
-    if starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] > room:
-        raise _WrongError(f"{PATCHES} is truncated, or its patches are not one after another")
+def _check_starts(starts: NDArray[np.int64], patch_bytes: int) -> None:
+    if starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] > patch_bytes:
+        raise _DamagedError(f"{PATCHES} is truncated, or its patches are not one after another")
 
 
 def _list(owner: Mapping[str, Any], name: str) -> list[Any]:
     value = owner.get(name)
     if not isinstance(value, list):
-        raise _WrongError(f"{name} is no list")
+        raise _DamagedError(f"{name} is no list")
     return value
 
 
 def _text(owner: Any, name: str) -> str:
     value = owner.get(name) if isinstance(owner, dict) else None
     if not isinstance(value, str) or len(value) > _LONGEST:
-        raise _WrongError(f"{name} is no text, or too long a one")
+        raise _DamagedError(f"{name} is no text, or too long a one")
     return value.encode("utf-8", "replace").decode()  # half a letter can't be shown anywhere
 
 
 def _count(owner: Any, name: str) -> int:
     value = owner.get(name) if isinstance(owner, dict) else None
     if not _is_count(value):
-        raise _WrongError(f"{name} is no number of something")
+        raise _DamagedError(f"{name} is no number of something")
     return int(value)  # type: ignore[arg-type] # by the check
 
 

@@ -1,4 +1,4 @@
-"""Images read and made inputs in threads, ahead of the passes and never far ahead of them."""
+"""Read images and make them inputs in threads, a bounded number ahead of the passes."""
 
 import os
 from collections import deque
@@ -19,34 +19,34 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 THREADS = max(2, min(8, os.cpu_count() or 2))
-"""How many images are read at once."""
+"""Number of images that are read at once."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Ready:
-    """An image made ready for the network.
+class ReadyImage:
+    """Image as the network's input.
 
     Attributes:
-        place: among all images.
+        index: among all images.
         tensor: ``(1, C, H, W)``.
         digest: of the picture, or of the tensor where that was given.
     """
 
-    place: int
+    index: int
     tensor: Tensor
     digest: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
-    """An image that can't be used, and why."""
+class UnreadableImage:
+    """Image that can't be used, and why."""
 
-    place: int
+    index: int
     reason: str
 
 
 def in_order(work: Callable[[Item], Result], items: Iterable[Item], ahead: int) -> Iterator[Result]:
-    """What `work` gives for each item, in their order, with at most `ahead` of them under way."""
+    """Yield what `work` returns for each item, in order, with at most `ahead` of them under way."""
     waiting: deque[Future[Result]] = deque()
     pool = ThreadPoolExecutor(THREADS, "hookviz-atlas")
     try:
@@ -63,7 +63,7 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item], ahead: int) 
 def read(
     model: Model, image: object, size: int | None
 ) -> tuple[InputImage | None, ModelInput, bytes]:
-    """An image with its pixels, as the model's input, and its digest.
+    """Read an image, and return its pixels, the model's input of it, and its digest.
 
     Raises:
         HookVizError: it can't be read, or can't be made an input.
@@ -75,25 +75,25 @@ def read(
         picture = reading.read(image)  # type: ignore[arg-type] # it says what it takes
     except OSError as error:  # it goes while it is read
         raise ImageError(
-            say("It can't be read: {value}.", value=error.strerror or error)
+            say("It can't be read: {reason}.", reason=error.strerror or error)
         ) from error
     return picture, prepare(model, picture, size=size), bytes.fromhex(picture.digest)
 
 
 def batches(
-    model: Model, images: Sequence[object], places: range, batch: int, size: int | None
-) -> Iterator[list[Ready | Unreadable]]:
-    """The images at `places`, `batch` of them at a time, ready for a pass."""
+    model: Model, images: Sequence[object], indices: range, batch: int, size: int | None
+) -> Iterator[list[ReadyImage | UnreadableImage]]:
+    """Yield the images at `indices`, `batch` of them at a time, ready for a pass."""
 
-    def ready(place: int) -> Ready | Unreadable:
+    def ready(index: int) -> ReadyImage | UnreadableImage:
         try:
-            _, model_input, digest = read(model, images[place], size)
+            _, model_input, digest = read(model, images[index], size)
         except HookVizError as error:
-            return Unreadable(place, str(error))
-        return Ready(place, model_input.tensor, digest)
+            return UnreadableImage(index, str(error))
+        return ReadyImage(index, model_input.tensor, digest)
 
-    together: list[Ready | Unreadable] = []
-    for result in in_order(ready, places, 2 * batch + THREADS):
+    together: list[ReadyImage | UnreadableImage] = []
+    for result in in_order(ready, indices, 2 * batch + THREADS):
         together.append(result)
         if len(together) == batch:
             yield together

@@ -1,4 +1,4 @@
-"""A shard of the images turned into its tally, in whatever process an engine has it done.
+"""Turn a shard of the images into its tally, in whatever process an engine runs it.
 
 A shard brings its images, and the work knows the model alone: a million images are not sent to
 every worker. Tallies of shards are joined by `Tally.merge`, in the order of the shards.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hookviz.atlas import reading_ahead
 from hookviz.atlas.batched_pass import BatchedPass, NotByImageError
 from hookviz.atlas.plan import DTYPES, Plan
-from hookviz.atlas.reading_ahead import Ready, Unreadable
+from hookviz.atlas.reading_ahead import ReadyImage, UnreadableImage
 from hookviz.atlas.tally import LayerBatch, Tally
 from hookviz.capturing.image_shards import needs_of
 from hookviz.engines.engine import Needs, Tell
@@ -25,10 +25,10 @@ from hookviz.hooking.purity import is_pure
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TallyShard:
-    """Images that stand one after another among all.
+    """Consecutive images that are tallied together.
 
     Attributes:
-        places: of the images among all.
+        indices: of the images among all.
         names: what they are called.
         images: what `prepare` takes.
         classes: of each image; -1 for none.
@@ -37,18 +37,18 @@ class TallyShard:
             same without it.
     """
 
-    places: range
+    indices: range
     names: tuple[str, ...] = field(repr=False)
     images: tuple[Any, ...] = field(repr=False)
     classes: tuple[int, ...] = field(repr=False)
     floor: NDArray[np.float32] = field(repr=False)
 
     @classmethod
-    def of(cls, plan: Plan, places: range, floor: NDArray[np.float32]) -> "TallyShard":
-        """The shard of a plan at `places`."""
-        sources = plan.sources[places.start : places.stop]
+    def of(cls, plan: Plan, indices: range, floor: NDArray[np.float32]) -> "TallyShard":
+        """Take the shard of a plan at `indices`."""
+        sources = plan.sources[indices.start : indices.stop]
         return cls(
-            places,
+            indices,
             tuple(source.name for source in sources),
             tuple(source.image for source in sources),
             tuple(plan.class_numbers.get(source.category, -1) for source in sources),
@@ -57,7 +57,7 @@ class TallyShard:
 
 
 class ShardWork:
-    """Makes the tally of any shard of a plan; the same for the same shard, wherever it runs."""
+    """Callable that tallies any shard of a plan, with the same result wherever it runs."""
 
     def __init__(self, plan: Plan) -> None:
         self.needs: Needs = needs_of([plan.model], (source.image for source in plan.sources))
@@ -65,22 +65,22 @@ class ShardWork:
         self._top, self._batch, self._dtype = plan.top, plan.batch, plan.dtype
         self._classes = len(plan.classes)
         # what follows is made where the work is done
-        self._made: BatchedPass | None = None
+        self._batched_pass: BatchedPass | None = None
         self._one_by_one = plan.batch == 1 or not is_pure(plan.model.network)
         self._probed = False
 
     def names(self, shard: TallyShard) -> tuple[str, ...]:
-        """What the images of a shard are called."""
+        """Return the names of a shard's images."""
         return shard.names
 
     def __call__(self, shard: TallyShard, tell: Tell) -> Tally:
-        """The tally of the images of `shard`.
+        """Tally the images of `shard`.
 
         An image that can't be read, or that the network can't take, is left out.
 
         Args:
             shard: of the plan.
-            tell: told how far it is, after every batch; what it raises ends the work.
+            tell: called with how far it is after every batch; what it raises ends the work.
         """
         tally = Tally.empty(self._table.channels, self._top, self._classes)
         local = range(len(shard.images))
@@ -89,9 +89,9 @@ class ShardWork:
             self._model, shard.images, local, self._batch, self._size
         ):
             for image in together:
-                if isinstance(image, Unreadable):
-                    tally.leave_out(shard.places[image.place], image.reason)
-            ready = [image for image in together if isinstance(image, Ready)]
+                if isinstance(image, UnreadableImage):
+                    tally.leave_out(shard.indices[image.index], image.reason)
+            ready = [image for image in together if isinstance(image, ReadyImage)]
             for _, group in groupby(ready, key=lambda image: image.tensor.shape):  # kept in order
                 self._add(tally, shard, list(group))
             done += len(together)
@@ -100,12 +100,12 @@ class ShardWork:
 
     @property
     def _passes(self) -> BatchedPass:
-        if self._made is None:
-            self._made = BatchedPass.of(self._model, self._table, DTYPES[self._dtype])
-        return self._made
+        if self._batched_pass is None:
+            self._batched_pass = BatchedPass.of(self._model, self._table, DTYPES[self._dtype])
+        return self._batched_pass
 
-    def _add(self, tally: Tally, shard: TallyShard, group: list[Ready]) -> None:
-        """Take in images of one shape: in one pass, or one by one where that is not the same."""
+    def _add(self, tally: Tally, shard: TallyShard, group: list[ReadyImage]) -> None:
+        """Tally images of one shape: in one pass, or one by one where that is not the same."""
         if len(group) > 1 and not self._one_by_one:
             images = torch.cat([image.tensor for image in group])
             try:
@@ -123,18 +123,22 @@ class ShardWork:
             try:
                 layers = self._passes.run(image.tensor, _least(tally, shard))
             except HookVizError as error:
-                tally.leave_out(shard.places[image.place], str(error))
+                tally.leave_out(shard.indices[image.index], str(error))
             else:
                 self._take(tally, shard, [image], layers)
 
     def _take(
-        self, tally: Tally, shard: TallyShard, group: list[Ready], layers: tuple[LayerBatch, ...]
+        self,
+        tally: Tally,
+        shard: TallyShard,
+        group: list[ReadyImage],
+        layers: tuple[LayerBatch, ...],
     ) -> None:
-        places = [shard.places[image.place] for image in group]
-        classes = [shard.classes[image.place] for image in group]
-        tally.add(layers, places, [image.digest for image in group], classes)
+        indices = [shard.indices[image.index] for image in group]
+        classes = [shard.classes[image.index] for image in group]
+        tally.add(layers, indices, [image.digest for image in group], classes)
 
 
 def _least(tally: Tally, shard: TallyShard) -> NDArray[np.float32]:
-    """The value that each channel's has to exceed."""
+    """Return the value that each channel's has to exceed."""
     return np.maximum(tally.top.least, shard.floor)

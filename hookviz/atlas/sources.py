@@ -1,4 +1,4 @@
-"""Which images an atlas is made of: a folder's, a pattern's, or a list of any that are at hand."""
+"""List the images that an atlas is made of: a folder's, a pattern's, or any list of them."""
 
 import os
 from collections import Counter
@@ -22,10 +22,10 @@ _ONE = (str, bytes, os.PathLike, Image.Image, InputImage, ModelInput, ImageUrl)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One image among those that an atlas is made of.
+    """Image among those that an atlas is made of.
 
     Attributes:
-        name: the way to it from the folder that was given, with ``/``, or what it is called.
+        name: its path from the folder that was given, with ``/``, or what it is called.
         image: anything that `prepare` takes.
         category: the folder that it lies in, within the folder that was given; empty without one.
     """
@@ -36,14 +36,14 @@ class Source:
 
     @property
     def path(self) -> Path | None:
-        """The file, where it is one of this machine."""
+        """File of the image, where it is one of this machine."""
         if isinstance(self.image, str | os.PathLike) and not is_url(self.image):
             return path_of(self.image)
         return None
 
 
 def sources(images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str]) -> list[Source]:
-    """Every image once, in order: by name within a folder, else as they were given.
+    """List every image once: by name within a folder, else in the given order.
 
     A folder gives the images in its folders too. Those are classes: ``photos/cats/1.jpg`` of
     ``photos`` is of the class ``cats``.
@@ -57,7 +57,7 @@ def sources(images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str]) 
         HookVizError: there is no image.
     """
     if isinstance(images, Mapping):
-        listed = [Source(name, image, _first(name)) for name, image in images.items()]
+        listed = [Source(name, image, _first_folder(name)) for name, image in images.items()]
     else:
         if isinstance(images, _ONE):
             images = [images]
@@ -76,30 +76,30 @@ def _listed(images: Iterable[Any]) -> Iterable[Source]:
         name = plain if counts[plain] == 1 else f"{plain} ({counts[plain]})"
         return Source(name, image, category)
 
-    for place, image in enumerate(images, start=1):
+    for index, image in enumerate(images, start=1):
         if not isinstance(image, str | os.PathLike | ImageUrl):
             [plain] = named([image])
-            yield source(say("image {place}", place=place) if plain == "image 1" else plain, image)
+            yield source(say("image {index}", index=index) if plain == "image 1" else plain, image)
             continue
         for within, file in _files(image):
             if file not in seen:
                 seen.add(file)
-                yield source(within, file, _first(within))
+                yield source(within, file, _first_folder(within))
 
 
-def _files(given: str | os.PathLike[str] | ImageUrl) -> Iterable[tuple[str, Any]]:
-    """The files of a folder, a pattern or a name, each with the way to it."""
-    if isinstance(given, ImageUrl) or is_url(given):
-        return expand_url(str(given), inside=True)
-    base = path_of(given)
-    files = expand([os.fspath(given)], inside=True)
+def _files(path: str | os.PathLike[str] | ImageUrl) -> Iterable[tuple[str, Any]]:
+    """List the files of a folder, a pattern or a name, each with its path from there."""
+    if isinstance(path, ImageUrl) or is_url(path):
+        return expand_url(str(path), inside=True)
+    base = path_of(path)
+    files = expand([os.fspath(path)], inside=True)
     if not base.is_dir():
         return [(file.name, file) for file in files]
     top = len(base.parts)
     return [("/".join(file.parts[top:]), file) for file in files if isinstance(file, Path)]
 
 
-def _first(name: str) -> str:
-    """The first of the folders in a name with ``/``; empty where there is none."""
+def _first_folder(name: str) -> str:
+    """Return the first folder in a name with ``/``; empty where there is none."""
     first, _, rest = name.partition("/")
     return first if rest else ""

@@ -1,4 +1,4 @@
-"""What is kept of the images so far: a partial result, which others of the same kind join.
+"""Accumulate what is kept of the images so far, as partial results that can be merged.
 
 A shard of the images gives one; their sum, in order of the shards, is the atlas. Every engine that
 works on shards needs no more than this.
@@ -14,15 +14,15 @@ from hookviz.atlas.histograms import Histograms
 from hookviz.atlas.top_k import TopK
 
 MOST_REASONS = 1000
-"""How many of the images that were left out are named with their reasons; all are counted."""
+"""Number of left-out images that are named with their reasons; all are counted."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LayerBatch:
-    """What one layer made of N images, so far as it is kept.
+    """Reduced output of one layer for N images.
 
     Attributes:
-        first: the place of its first channel among all.
+        first: row of its first channel among all.
         best: each channel's largest value, float32 ``(N, C)``; -inf where no cell has a number.
         cells: row and column of it, int32 ``(N, C, 2)``, for those that exceed what the pass was
             told to exceed; -1 for the others.
@@ -42,13 +42,13 @@ class LayerBatch:
 
     @property
     def rows(self) -> slice:
-        """Where its channels are among all."""
+        """Rows of its channels among all."""
         return slice(self.first, self.first + self.best.shape[1])
 
 
 @dataclass(eq=False)
 class Tally:
-    """The k strongest images of each of C channels, and sums over all images.
+    """Running k strongest images of each of C channels, and sums over all images.
 
     Attributes:
         top: the strongest.
@@ -63,9 +63,9 @@ class Tally:
         class_maxima: as `maxima` for the images of each class, float64 ``(classes, C)``.
         class_images: images of each class, int64 ``(classes,)``.
         tallied: how many images.
-        digests: of each different picture the place of the first image that shows it.
+        digests: by the digest of each different picture, index of the first image that shows it.
         repeated: how many images show a picture that another one shows.
-        left_out: why images were left out, by their places; the first `MOST_REASONS` of them.
+        left_out: why images were left out, by their indices; the first `MOST_REASONS` of them.
         left_out_count: how many were.
     """
 
@@ -88,7 +88,7 @@ class Tally:
 
     @classmethod
     def empty(cls, channels: int, k: int, classes: int) -> "Tally":
-        """The tally of no images."""
+        """Make the tally of no images."""
         return cls(
             TopK(channels, k),
             Histograms(channels),
@@ -106,7 +106,7 @@ class Tally:
     def add(
         self,
         layers: Iterable[LayerBatch],
-        places: Sequence[int],
+        indices: Sequence[int],
         digests: Sequence[bytes],
         classes: Sequence[int],
     ) -> None:
@@ -114,15 +114,15 @@ class Tally:
 
         Args:
             layers: of the pass.
-            places: of the images among all, ascending, and after all that were added before.
+            indices: of the images among all, ascending, and after all that were added before.
             digests: of the pictures.
             classes: of each image; -1 for none.
         """
-        at = np.array(places, np.int64)
-        is_first = np.array([self._is_first(*pair) for pair in zip(digests, places, strict=True)])
+        at = np.array(indices, np.int64)
+        is_first = np.array([self._is_first(*pair) for pair in zip(digests, indices, strict=True)])
         of_class = np.array(classes, np.int64)
         known = of_class >= 0
-        self.tallied += len(places)
+        self.tallied += len(indices)
         self.repeated += int((~is_first).sum())
         np.add.at(self.class_images, of_class[known], 1)
         for layer in layers:
@@ -131,7 +131,7 @@ class Tally:
             self.top.offer(rows, best, at, layer.cells)
             self.sums[rows] += layer.sums.sum(axis=0)
             self.not_finite[rows] += layer.not_finite
-            self.numbers[rows] += layer.numbers * len(places) - layer.not_finite
+            self.numbers[rows] += layer.numbers * len(indices) - layer.not_finite
             self.zeros[rows] += (layer.sample == 0).sum(axis=1)
             self.histograms.add(rows, layer.sample)
             finite = np.isfinite(layer.best)
@@ -143,20 +143,20 @@ class Tally:
                 strongest = layer.best.argmax(axis=1)[finite.any(axis=1)]
                 np.add.at(self.strongest[rows], strongest, 1)
 
-    def leave_out(self, place: int, reason: str) -> None:
+    def leave_out(self, index: int, reason: str) -> None:
         """Count an image that can't be read, or that the network can't take."""
         self.left_out_count += 1
         if len(self.left_out) < MOST_REASONS:
-            self.left_out[place] = reason
+            self.left_out[index] = reason
 
     def merge(self, other: "Tally") -> None:
         """Take in the tally of other images."""
         copies: dict[int, int] = {}
-        for digest, place in other.digests.items():
-            known = self.digests.setdefault(digest, place)
-            if known != place:
-                copies[max(known, place)] = min(known, place)
-                self.digests[digest] = min(known, place)
+        for digest, index in other.digests.items():
+            known = self.digests.setdefault(digest, index)
+            if known != index:
+                copies[max(known, index)] = min(known, index)
+                self.digests[digest] = min(known, index)
         self.repeated += other.repeated + len(copies)
         self.top.merge(other.top, copies)
         self.histograms.merge(other.histograms)
@@ -165,15 +165,15 @@ class Tally:
             total += getattr(other, name)
         self.tallied += other.tallied
         self.left_out_count += other.left_out_count
-        every = sorted({**self.left_out, **other.left_out}.items())
-        self.left_out = dict(every[:MOST_REASONS])
+        reasons = sorted({**self.left_out, **other.left_out}.items())
+        self.left_out = dict(reasons[:MOST_REASONS])
 
-    def _is_first(self, digest: bytes, place: int) -> bool:
-        return self.digests.setdefault(digest, place) == place
+    def _is_first(self, digest: bytes, index: int) -> bool:
+        return self.digests.setdefault(digest, index) == index
 
 
 SUMS = (
     *("sums", "numbers", "not_finite", "zeros", "maxima", "images", "strongest"),
     *("class_maxima", "class_images"),
 )
-"""The attributes of a `Tally` that simply add up."""
+"""Attributes of a `Tally` that simply add up."""

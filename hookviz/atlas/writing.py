@@ -1,4 +1,4 @@
-"""The files of a finished atlas, out of a tally and its patches; docs/atlas.md describes them."""
+"""Build the files of a finished atlas from a tally and its patches, as docs/atlas.md has them."""
 
 import json
 import os
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 import hookviz
-from hookviz.atlas.cut_patches import CutPatches
+from hookviz.atlas.cutting import CutPatches
 from hookviz.atlas.plan import Plan
 from hookviz.atlas.tally import Tally
 from hookviz.errors import shorten
 
 FORM = 1
-"""Of the files; a reader takes those up to its own."""
+"""Version of the file format; a reader takes those up to its own."""
 
 ABOUT = "atlas.json"
 NUMBERS = "numbers.safetensors"
@@ -26,13 +26,13 @@ _LONGEST = 300  # letters of a reason
 
 
 def numbers(tally: Tally, cut: CutPatches) -> dict[str, NDArray[Any]]:
-    """The arrays of ``numbers.safetensors`` by name."""
-    shape = tally.top.places.shape
-    there = tally.top.places >= 0
+    """Return the arrays of ``numbers.safetensors`` by name."""
+    shape = tally.top.indices.shape
+    is_filled = tally.top.indices >= 0
     seen = np.maximum(tally.images, 1)
     of_class = np.maximum(tally.class_images, 1)[:, None]
     return {
-        "value": np.where(there, tally.top.values, np.float32(0)),
+        "value": np.where(is_filled, tally.top.values, np.float32(0)),
         "image": cut.images.reshape(shape),
         "cell": tally.top.cells,
         "patch": cut.patches.reshape(shape),
@@ -52,26 +52,26 @@ def numbers(tally: Tally, cut: CutPatches) -> dict[str, NDArray[Any]]:
 
 
 def about(plan: Plan, tally: Tally, cut: CutPatches, folder: Path) -> dict[str, Any]:
-    """The content of ``atlas.json``.
+    """Return the content of ``atlas.json``.
 
     Args:
         plan: what it is of.
         tally: of all images.
         cut: the patches.
-        folder: the one that the atlas lies in; images in it are named by the way from there.
+        folder: the one that the atlas lies in; images in it are named by their path from there.
     """
-    digests = {place: digest.hex() for digest, place in tally.digests.items()}
+    digests = {index: digest.hex() for digest, index in tally.digests.items()}
     images = [
         {
-            "name": plan.sources[place].name,
-            "path": _way(plan.sources[place].path, folder),
-            "digest": digests.get(place, ""),
-            "class": plan.sources[place].category if plan.classes else "",
+            "name": plan.sources[index].name,
+            "path": _relative_path(plan.sources[index].path, folder),
+            "digest": digests.get(index, ""),
+            "class": plan.sources[index].category if plan.classes else "",
             "height": height,
             "width": width,
             **({"fault": shorten(cut.faults[number], _LONGEST)} if number in cut.faults else {}),
         }
-        for number, (place, (height, width)) in enumerate(zip(cut.places, cut.sizes, strict=True))
+        for number, (index, (height, width)) in enumerate(zip(cut.indices, cut.sizes, strict=True))
     ]
     described = plan.described()
     model = plan.model
@@ -96,8 +96,8 @@ def about(plan: Plan, tally: Tally, cut: CutPatches, folder: Path) -> dict[str, 
             "left_out": tally.left_out_count,
         },
         "left_out": [
-            {"name": plan.sources[place].name, "reason": shorten(reason, _LONGEST)}
-            for place, reason in sorted(tally.left_out.items())
+            {"name": plan.sources[index].name, "reason": shorten(reason, _LONGEST)}
+            for index, reason in sorted(tally.left_out.items())
         ],
         "classes": [
             {"name": name, "images": int(count)}
@@ -118,14 +118,14 @@ def about(plan: Plan, tally: Tally, cut: CutPatches, folder: Path) -> dict[str, 
 
 
 def files(plan: Plan, tally: Tally, cut: CutPatches, folder: Path) -> Mapping[str, bytes]:
-    """The files beside the patches, by name."""
+    """Return the files beside the patches, by name."""
     text = json.dumps(about(plan, tally, cut, folder), ensure_ascii=True, indent=0)
     arrays = {name: np.ascontiguousarray(each) for name, each in numbers(tally, cut).items()}
     return {ABOUT: text.encode(), NUMBERS: save(arrays)}
 
 
-def _way(path: Path | None, folder: Path) -> str:
-    """The way from a folder to a file in it, with ``/``; empty for what lies elsewhere."""
+def _relative_path(path: Path | None, folder: Path) -> str:
+    """Return the path from a folder to a file in it, with ``/``; empty for one elsewhere."""
     if path is None:
         return ""
     real, base = Path(os.path.abspath(path)), Path(os.path.abspath(folder))  # noqa: PTH100 - links stay

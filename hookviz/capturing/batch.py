@@ -64,8 +64,8 @@ def capture_batch(
     if len(shapes) != 1:
         raise ImageError(
             say(
-                "The images make inputs of {map}; in one pass all have to be of one size.",
-                map=" and ".join(map(times, sorted(shapes))),
+                "The images make inputs of {shapes}; in one pass all have to be of one size.",
+                shapes=" and ".join(map(times, sorted(shapes))),
             )
             if made
             else say("There is no image in the batch; give one or more.")
@@ -191,10 +191,10 @@ class _Passes:
         if found is None:
             raise ModelError(
                 say(
-                    "{address} has {value} for {images} images together, and so no part for "
+                    "{address} has {shape} for {images} images together, and so no part for "
                     "each. Capture them one by one.",
                     address=part.address,
-                    value=times(part.values.shape) or say("one number"),
+                    shape=times(part.values.shape) or say("one number"),
                     images=self._images,
                 )
             )

@@ -130,23 +130,23 @@ class FeatureIndex:
         if model.digest != made.digest:
             raise HookVizError(
                 say(
-                    "The index was made with {about}, digest {digest}, and this is {model} "
-                    "({weights} weights), digest {digest_2}: vectors of two networks can't be "
-                    "compared. Load those weights, or make the index anew.",
-                    about=about,
-                    digest=shorten(made.digest[:12]),
+                    "The index was made with {index_model}, digest {index_digest}, and this is "
+                    "{model} ({weights} weights), digest {model_digest}: vectors of two networks "
+                    "can't be compared. Load those weights, or make the index anew.",
+                    index_model=about,
+                    index_digest=shorten(made.digest[:12]),
                     model=model.title,
                     weights=model.weights,
-                    digest_2=model.digest[:12],
+                    model_digest=model.digest[:12],
                 )
             )
         if steps(model) != made.preprocess:
             raise HookVizError(
                 say(
-                    "The index was made with {about}, whose inputs were made of images in "
+                    "The index was made with {index_model}, whose inputs were made of images in "
                     "another way than {model}'s are. Take the same preprocessing, or make the "
                     "index anew.",
-                    about=about,
+                    index_model=about,
                     model=model.title,
                 )
             )

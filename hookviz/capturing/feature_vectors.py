@@ -82,10 +82,10 @@ class Features:
         if np.shape(vector) != (size,):
             raise HookVizError(
                 say(
-                    "A vector of {size:,} numbers can't be compared with these, which have "
-                    "{size_2:,} each: inputs of another size, or another layer.",
-                    size=np.size(vector),
-                    size_2=size,
+                    "A vector of {length:,} numbers can't be compared with these, which have "
+                    "{expected_length:,} each: inputs of another size, or another layer.",
+                    length=np.size(vector),
+                    expected_length=size,
                 )
             )
         found = np.empty(count)
@@ -214,13 +214,13 @@ def check_finite(names: Sequence[str], vectors: NDArray[np.float32]) -> None:
     if len(wrong):
         raise HookVizError(
             say(
-                "{wrong_count:,} of {vectors_count:,} vectors have NaN or infinite numbers, "
-                "first that of {names!r}, and nothing is alike to those. Leave these images "
+                "{count:,} of {vector_count:,} vectors have NaN or infinite numbers, "
+                "first that of {image!r}, and nothing is alike to those. Leave these images "
                 "out, or choose an earlier layer; the lens health says where such numbers "
                 "begin.",
-                wrong_count=len(wrong),
-                vectors_count=len(vectors),
-                names=shorten(names[wrong[0]]),
+                count=len(wrong),
+                vector_count=len(vectors),
+                image=shorten(names[wrong[0]]),
             )
         )
 

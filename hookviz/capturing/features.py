@@ -211,7 +211,7 @@ def named(images: Iterable[Any]) -> dict[str, Any]:
         )
     uses: Counter[str] = Counter()
     for place, image in enumerate(images, start=1):
-        plain = name = _name(image) or say("image {place}", place=place)
+        plain = name = _name(image) or say("image {index}", index=place)
         while name in found:  # from the last number on: 100,000 can have one name
             uses[plain] += 1
             name = f"{plain} ({uses[plain] + 1})"

@@ -44,9 +44,9 @@ def prepare(
         asked = f"size={shorten(repr(size))}" if size is not None else "whole=True"
         raise ImageError(
             say(
-                "{asked} is for images: a {kind} is used as it is. Leave it out, or give the "
+                "{option} is for images: a {kind} is used as it is. Leave it out, or give the "
                 "image.",
-                asked=asked,
+                option=asked,
                 kind=kind,
             )
         )
@@ -58,9 +58,9 @@ def prepare(
     if len(own_shape(model)) != 3:
         raise ImageError(
             say(
-                "{model} takes no image but a float tensor of ({form}), such as {own_shape}.",
+                "{model} takes no image but a float tensor of ({axes}), such as {own_shape}.",
                 model=model.title,
-                form=form,
+                axes=form,
                 own_shape=times(own_shape(model)),
             )
         )

@@ -17,7 +17,7 @@ def check_ordinary(model: Model, trace: LayerTrace, layer: str) -> None:
     if kind is None:
         return
     others = [info.name for info in trace.convs if info.name not in trace.unlike]
-    hint = say(" Layer {other!r} puts out an ordinary one.", other=others[-1]) if others else ""
+    hint = say(" Layer {layer!r} puts out an ordinary one.", layer=others[-1]) if others else ""
     raise ModelError(
         say(
             "Layer {layer!r} of {model} puts out {kind}: its numbers can be captured, and a pass "

@@ -1,4 +1,4 @@
-"""The classes of one process: begun, found by their codes, and ended in time."""
+"""Begin the classes of one process, find them by their codes, and end them in time."""
 
 import threading
 import time
@@ -8,47 +8,47 @@ from functools import cache
 from hookviz.capturing.cache import ByteCache
 from hookviz.classroom.codes import new_code, read_code, server_of, shown_code
 from hookviz.classroom.school_class import SchoolClass
-from hookviz.classroom.tries import Tries
 from hookviz.errors import ClassroomError
 from hookviz.language.saying import say
 from hookviz.serving import capacity
+from hookviz.serving.rate_limiter import RateLimiter
 from hookviz.settings import MEGABYTE, settings
 
 
-class ElsewhereError(ClassroomError):
+class OtherServerError(ClassroomError):
     """The class is at another of several servers, where the link with its code leads."""
 
 
 class Classes:
-    """One for the process. Nothing of a class is kept when it ends."""
+    """Registry of the classes of one process. Nothing of a class is kept when it ends."""
 
     def __init__(
         self,
         most: int,
         *,
         server: int | None = None,
-        tries: Tries | None = None,
+        wrong_codes: RateLimiter | None = None,
         emptied: Callable[[], object] = lambda: None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """No class yet.
+        """Begin without a class.
 
         Args:
             most: how many there may be at once; 0 for none.
             server: which of several servers this is, from 0; None where it is the only one.
-            tries: how often codes may be guessed.
+            wrong_codes: how often codes may be guessed, by a session and by all together.
             emptied: called when the last class has ended.
             now: the time in seconds.
         """
         self._most, self._server, self._now = most, server, now
         self._emptied = emptied
-        self._tries = tries or Tries(now=now)
+        self._wrong_codes = wrong_codes or RateLimiter(60, each=10, now=now)  # a minute
         self._lock = threading.Lock()
         self._by_code: dict[str, SchoolClass] = {}
 
     @property
     def are_on(self) -> bool:
-        """Whether there may be any."""
+        """Whether classes may be begun on this server."""
         return self._most > 0
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class Classes:
             return len(self._by_code)
 
     def begin(self) -> SchoolClass:
-        """A new class.
+        """Begin a new class.
 
         Raises:
             ClassroomError: there are as many as may be, or none may.
@@ -70,38 +70,38 @@ class Classes:
             if len(self._by_code) >= self._most:
                 raise ClassroomError(
                     say(
-                        "{most} classes are going on here, which is the most at once "
+                        "{limit} classes are going on here, which is the most at once "
                         "(HOOKVIZ_CLASSES). Try again when one of them has ended.",
-                        most=self._most,
+                        limit=self._most,
                     )
                 )
             code = new_code(self._server)
             while code in self._by_code:
                 code = new_code(self._server)
-            begun = self._by_code[code] = SchoolClass(code, now=self._now)
-            return begun
+            new_class = self._by_code[code] = SchoolClass(code, now=self._now)
+            return new_class
 
     def find(self, typed: str, who: str) -> SchoolClass:
-        """The class of the code that somebody typed; wrong ones are counted against `who`.
+        """Find the class of the code that somebody typed, and count a wrong one against `who`.
 
         Raises:
-            ElsewhereError: another server made the code.
+            OtherServerError: another server made the code.
             ClassroomError: there is no such class, or too many codes were wrong.
         """
         self.sweep()
-        if self._tries.are_too_many(who):
+        if self._wrong_codes.is_exceeded(who):
             raise ClassroomError(say("Too many wrong codes were given here. Try in a minute."))
         code = read_code(typed)
-        found = self._get(code)
-        if found is not None:
-            return found
-        self._tries.count(who)
+        school_class = self.by_code(code)
+        if school_class is not None:
+            return school_class
+        self._wrong_codes.count(who)
         if not code:
             raise ClassroomError(
                 say("A code has six letters and digits, such as K7M P3X. Your teacher has it.")
             )
         if self._server is not None and server_of(code) != self._server:
-            raise ElsewhereError(
+            raise OtherServerError(
                 say("The class {code} is at another server of this site.", code=shown_code(code))
             )
         raise ClassroomError(
@@ -112,16 +112,18 @@ class Classes:
         )
 
     def taught(self, code: str, secret: str) -> SchoolClass | None:
-        """The class of that code, for its teacher alone."""
-        found = self._get(code)
-        return found if found is not None and found.is_taught_by(secret) else None
+        """Return the class of that code to its teacher, who knows the secret, alone."""
+        school_class = self.by_code(code)
+        is_theirs = school_class is not None and school_class.is_taught_by(secret)
+        return school_class if is_theirs else None
 
-    def known(self, code: str) -> SchoolClass | None:
-        """The class of that code, for who comes with a token that it checks itself."""
-        return self._get(code)
+    def by_code(self, code: str) -> SchoolClass | None:
+        """Return the class of that code, unchecked: whoever joins shows it a token of its own."""
+        with self._lock:
+            return self._by_code.get(code)
 
     def end(self, ended: SchoolClass) -> None:
-        """End a class."""
+        """End a class, and forget it."""
         with self._lock:
             if self._by_code.get(ended.code) is ended:
                 del self._by_code[ended.code]
@@ -131,14 +133,14 @@ class Classes:
             self._emptied()
 
     def leave(self, who: str) -> None:
-        """Forget a session that follows no more, in whatever class it is."""
+        """Forget a session that no longer follows, in whatever class it is."""
         for each in self._all():
             each.leave(who)
 
-    def part(self, who: str) -> None:
-        """Note that a session is over, whose page may be loaded again."""
+    def session_ended(self, who: str) -> None:
+        """Note that a session has ended, whose page may be loaded again."""
         for each in self._all():
-            each.part(who)
+            each.session_ended(who)
 
     def _all(self) -> list[SchoolClass]:
         with self._lock:
@@ -151,14 +153,10 @@ class Classes:
         for each in due:
             self.end(each)
 
-    def _get(self, code: str) -> SchoolClass | None:
-        with self._lock:
-            return self._by_code.get(code)
-
 
 @cache
 def classes() -> Classes:
-    """The classes of this process, as many as ``HOOKVIZ_CLASSES`` says."""
+    """Return the classes of this process, as many as ``HOOKVIZ_CLASSES`` says."""
     chosen = settings()
     return Classes(
         chosen.classes,
@@ -169,7 +167,7 @@ def classes() -> Classes:
 
 @cache
 def class_activations() -> ByteCache:
-    """What the screens of all classes share, as large as one session's cache.
+    """Return the cache that the screens of all classes share, as large as one session's.
 
     It is within what all sessions may keep, and empty when the last class has ended.
     """

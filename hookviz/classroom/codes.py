@@ -1,4 +1,4 @@
-"""The short codes by which pupils join: letters and digits that nobody mixes up."""
+"""Make and read the short codes by which pupils join: letters and digits that nobody mixes up."""
 
 import secrets
 
@@ -10,7 +10,7 @@ _LONGEST = 40  # letters that are looked at of what was typed
 
 
 def new_code(server: int | None = None) -> str:
-    """A code that nobody can foresee.
+    """Make a code that nobody can foresee.
 
     Its first letter says which of several servers made it, from 0; None where there is only one.
     """
@@ -21,7 +21,7 @@ def new_code(server: int | None = None) -> str:
 
 
 def read_code(typed: str) -> str:
-    """The code in what a person typed, whatever the case and the signs between; empty without one.
+    """Read a code as typed, in any case and with any signs between; empty where it is none.
 
     >>> read_code(" k7m-p3x ")
     'K7MP3X'
@@ -31,7 +31,7 @@ def read_code(typed: str) -> str:
 
 
 def shown_code(code: str) -> str:
-    """The code as it is read aloud: in two halves.
+    """Write the code as it is read aloud: in two halves.
 
     >>> shown_code("K7MP3X")
     'K7M P3X'
@@ -40,10 +40,10 @@ def shown_code(code: str) -> str:
 
 
 def letter_of(server: int) -> str:
-    """With what the codes of one of several servers begin."""
+    """Return the letter that the codes of one of several servers begin with."""
     return LETTERS[server % len(LETTERS)]
 
 
 def server_of(code: str) -> int:
-    """Which of several servers made the code, from 0."""
+    """Return which of several servers made the code, from 0."""
     return LETTERS.index(code[0])

@@ -1,4 +1,4 @@
-"""A question to the class: its words, two to six answers, and how many chose each."""
+"""Read a question to the class, with two to six answers, and count who chose which."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _numbers = count(1)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a class is asked.
+    """Question to a class.
 
     Attributes:
         number: tells it from every other question of this process.
@@ -30,59 +30,60 @@ class Question:
     answers: tuple[str, ...]
 
     def is_like(self, other: "Question | None") -> bool:
-        """Whether the same is asked."""
+        """Return whether the same is asked."""
         return other is not None and (self.words, self.answers) == (other.words, other.answers)
 
 
 def read_question(words: str, answers: Iterable[str]) -> Question:
-    """The question in what a teacher typed; answers without a letter are left out.
+    """Read the question that a teacher typed; answers without a letter are left out.
 
     Raises:
         ClassroomError: nothing is asked, answers are too few, too many or alike, or it is too long.
     """
-    asked = _one_line(words)
-    given = tuple(filter(None, map(_one_line, answers)))
-    if not asked:
+    words = _one_line(words)
+    lines = tuple(filter(None, map(_one_line, answers)))
+    if not words:
         raise ClassroomError(say("The question has no words yet."))
-    if not FEWEST <= len(given) <= MOST:
+    if not FEWEST <= len(lines) <= MOST:
         raise ClassroomError(
             say(
-                "A question needs {fewest} to {most} answers, one a line; this one has {count}.",
-                fewest=FEWEST,
-                most=MOST,
-                count=len(given),
+                "A question needs {minimum} to {maximum} answers, one a line; this one has "
+                "{count}.",
+                minimum=FEWEST,
+                maximum=MOST,
+                count=len(lines),
             )
         )
-    twice = next((each for each in given if given.count(each) > 1), None)
+    twice = next((answer for answer in lines if lines.count(answer) > 1), None)
     if twice is not None:
         raise ClassroomError(say("The answer “{answer}” is there twice.", answer=twice[:60]))
-    _within(asked, LONGEST_QUESTION)
-    for answer in given:
-        _within(answer, LONGEST_ANSWER)
-    return Question(next(_numbers), asked, given)
+    _check_length(words, LONGEST_QUESTION)
+    for answer in lines:
+        _check_length(answer, LONGEST_ANSWER)
+    return Question(next(_numbers), words, lines)
 
 
 def tally(question: Question, votes: Iterable[int | None]) -> list[int]:
-    """How many chose each answer."""
-    chosen = list(votes)
-    return [chosen.count(index) for index in range(len(question.answers))]
+    """Count how many chose each answer."""
+    listed = list(votes)
+    return [listed.count(index) for index in range(len(question.answers))]
 
 
 def _one_line(text: str) -> str:
-    """The text without line breaks and signs that can't be seen."""
+    """Remove line breaks and invisible characters."""
     spaced: Sequence[str] = "".join(
         letter if letter.isprintable() else " " for letter in text
     ).split()
     return " ".join(spaced)
 
 
-def _within(text: str, most: int) -> None:
+def _check_length(text: str, most: int) -> None:
     if len(text) > most:
         raise ClassroomError(
             say(
-                "“{start}…” has {count:,} letters; {most} is the most here.",
-                start=text[:30],
+                "“{text}…” has {count:,} letters; {limit} is the most here.",
+                text=text[:30],
                 count=len(text),
-                most=most,
+                limit=most,
             )
         )

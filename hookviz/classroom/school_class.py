@@ -1,4 +1,4 @@
-"""One class: what the teacher shows, who follows, and the question that is open.
+"""Run one class: what the teacher shows, who follows, and the question that is open.
 
 Connections come and go in threads of their own. Each has a `Seat`, is woken when there may be
 something new for it, and asks for its `view`, which is the newest whatever came in between.
@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hookviz.classroom.question import Question, tally
@@ -22,12 +22,12 @@ LASTS, ALONE = 4 * 3600.0, 15 * 60.0
 """Seconds after which a class ends, and after which it does where its teacher is gone."""
 
 ENDED, ELSEWHERE = "ended", "elsewhere"
-"""Why a connection is over: with the class, or since the same page has another one."""
+"""Reasons why a connection is over: with the class, or since the same page has another one."""
 
 
 @dataclass(eq=False, slots=True)
 class _Follower:
-    """One session that joined; what it chose goes with it."""
+    """Session that joined, with its vote."""
 
     secret: str
     owner: str
@@ -37,12 +37,12 @@ class _Follower:
 
 @dataclass(eq=False, slots=True)
 class Seat:
-    """A connection's place in a class.
+    """Connection's place in a class.
 
     Attributes:
         wake: called, in whatever thread, when its view may have changed.
         follower: who sits there; None for the teacher.
-        over: why it is over; empty while it is not.
+        over: why the connection is over; empty while it is not.
     """
 
     wake: Callable[[], None]
@@ -51,7 +51,7 @@ class Seat:
 
 
 class SchoolClass:
-    """Bounded in followers and time; whoever holds it may be in any thread."""
+    """Class of one teacher and those who follow, bounded in number and time; for any thread."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class SchoolClass:
         most: int = MOST_FOLLOWERS,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nobody follows yet."""
+        """Begin with nobody who follows."""
         self.code = code
         self._secret = secrets.token_urlsafe(24)
         self._most, self._now = most, now
@@ -73,16 +73,16 @@ class SchoolClass:
         self._ends_at, self._alone_since = now() + LASTS, now()
 
     def is_taught_by(self, secret: str) -> bool:
-        """Whether this is the teacher's secret."""
+        """Return whether this is the teacher's secret."""
         return _are_same(secret, self._secret)
 
     def secret_for_the_teacher(self) -> str:
-        """What the teacher's browser keeps, and nobody else is told."""
+        """Return the secret for the teacher's browser alone: whoever has it teaches the class."""
         return self._secret
 
     @property
     def is_over(self) -> bool:
-        """Whether it ended."""
+        """Whether it has ended."""
         return self._over
 
     @property
@@ -96,38 +96,38 @@ class SchoolClass:
 
     @property
     def question(self) -> Question | None:
-        """The one that is open."""
+        """Question that is open."""
         with self._lock:
             return self._question
 
     def admit(self, owner: str) -> str:
-        """The pass of a session that knows the code, the same one each time.
+        """Give a session that knows the code its pass, the same one each time.
 
         Raises:
             ClassroomError: as many follow as may.
         """
         with self._lock:
-            for name, each in self._followers.items():
-                if each.owner == owner:
-                    return f"{name}.{each.secret}"
+            for name, follower in self._followers.items():
+                if follower.owner == owner:
+                    return f"{name}.{follower.secret}"
             self._drop_absent()
             if len(self._followers) >= self._most:
                 raise ClassroomError(
-                    say("{most} follow this class, which is the most.", most=self._most)
+                    say("{limit} follow this class, which is the most.", limit=self._most)
                 )
             name, secret = secrets.token_hex(8), secrets.token_urlsafe(24)
             self._followers[name] = _Follower(secret, owner)
             return f"{name}.{secret}"
 
-    def part(self, owner: str) -> None:
-        """Keep the pass and the vote of a session that is over, for a page that is loaded again."""
+    def session_ended(self, owner: str) -> None:
+        """Keep the pass and the vote of a session that has ended: its page may be loaded again."""
         with self._lock:
-            for each in self._followers.values():
-                if each.owner == owner:
-                    each.owner = ""
+            for follower in self._followers.values():
+                if follower.owner == owner:
+                    follower.owner = ""
 
     def _drop_absent(self) -> None:
-        """Make room where it is full: of those whose sessions and connections are over."""
+        """Make room in a full class: drop followers whose sessions and connections are over."""
         if len(self._followers) < self._most:
             return
         gone = [n for n, each in self._followers.items() if not each.owner and each.seat is None]
@@ -145,10 +145,10 @@ class SchoolClass:
             self._wake_teacher()
 
     def sit(self, token: str, wake: Callable[[], None], before: str = "") -> Seat | None:
-        """A seat for the teacher's secret or a follower's pass; None for any other token.
+        """Seat the teacher by the secret or a follower by a pass; None for any other token.
 
-        Whoever has a seat already gets this one for it. With the pass of `before` a page was loaded
-        again its vote comes along.
+        It replaces the seat that its owner has already. With the pass from before a page was loaded
+        again, `before`, the vote comes along.
         """
         seat = Seat(wake)
         with self._lock:
@@ -157,12 +157,12 @@ class SchoolClass:
             if self.is_taught_by(token):
                 replaced, self._teacher = self._teacher, seat
             else:
-                follower = self._known(token)
+                follower = self._follower_of(token)
                 if follower is None:
                     return None
-                left = self._known(before)
-                if left is not None and left is not follower:
-                    follower.vote = left.vote if follower.vote is None else follower.vote
+                earlier = self._follower_of(before)
+                if earlier is not None and earlier is not follower:
+                    follower.vote = earlier.vote if follower.vote is None else follower.vote
                     del self._followers[before.partition(".")[0]]
                 seat.follower = follower
                 replaced, follower.seat = follower.seat, seat
@@ -171,7 +171,7 @@ class SchoolClass:
         self._wake_teacher()
         return seat
 
-    def _known(self, token: str) -> _Follower | None:
+    def _follower_of(self, token: str) -> _Follower | None:
         name, _, secret = token.partition(".")
         follower = self._followers.get(name)
         return follower if follower is not None and _are_same(secret, follower.secret) else None
@@ -186,31 +186,25 @@ class SchoolClass:
         self._wake_teacher()
 
     def view(self, seat: Seat) -> dict[str, Any]:
-        """What there is to see from a seat, by what it is about."""
+        """Return what can be seen from a seat, by what it is about."""
         with self._lock:
-            asked = self._question
-            question: dict[str, Any] | None = None
-            if asked is not None:
-                question = {
-                    "number": asked.number, "words": asked.words, "answers": asked.answers
-                }  # fmt: skip
+            question, state = self._question, self._state
+            shown: dict[str, Any] | None = None if question is None else asdict(question)
             view: dict[str, Any] = {"over": seat.over}
             if seat.follower is None:
-                here = [each for each in self._followers.values() if each.seat is not None]
-                view["followers"] = len(here)
-                if question is not None and asked is not None:
-                    votes = (each.vote for each in self._followers.values())
-                    question["tally"] = tally(asked, votes)
+                followers = list(self._followers.values())
+                view["followers"] = sum(follower.seat is not None for follower in followers)
+                if question is not None and shown is not None:
+                    shown["tally"] = tally(question, (follower.vote for follower in followers))
             else:
-                if question is not None:
-                    question["mine"] = seat.follower.vote
-                state = self._state
-                view["state"] = state and {"query": state.query, "sample": state.sample}
-            view["question"] = question
+                if shown is not None:
+                    shown["mine"] = seat.follower.vote
+                view["state"] = None if state is None else asdict(state)
+            view["question"] = shown
             return view
 
     def publish(self, seat: Seat, state: SharedState) -> None:
-        """Show this to all who follow, where it comes from the teacher's seat."""
+        """Show this to all who follow; ignored from any seat but the teacher's."""
         with self._lock:
             if seat is not self._teacher or state == self._state:
                 return
@@ -222,21 +216,21 @@ class SchoolClass:
         self._put(question)
 
     def close(self, seat: Seat, number: int) -> None:
-        """Close the question of that number, where the teacher's seat does it."""
-        asked = self.question
-        if seat is self._teacher and asked is not None and asked.number == number:
+        """Close the question of that number; ignored from any seat but the teacher's."""
+        question = self.question
+        if seat is self._teacher and question is not None and question.number == number:
             self._put(None)
 
     def vote(self, seat: Seat, number: int, answer: int) -> None:
-        """Choose an answer of the open question, in place of the one before.
+        """Choose an answer of the open question, instead of the one before.
 
         Nothing happens where that question is not open, or has no such answer.
         """
         with self._lock:
-            asked, follower = self._question, seat.follower
-            if asked is None or follower is None or follower.seat is not seat:
+            question, follower = self._question, seat.follower
+            if question is None or follower is None or follower.seat is not seat:
                 return
-            if asked.number != number or not 0 <= answer < len(asked.answers):
+            if question.number != number or not 0 <= answer < len(question.answers):
                 return
             follower.vote = answer
         seat.wake()
@@ -280,9 +274,9 @@ class SchoolClass:
         _wake(seat)
 
 
-def _are_same(given: str, secret: str) -> bool:
-    """Whether it is the secret, in a time that does not tell how much of it is right."""
-    return secrets.compare_digest(given.encode(errors="replace"), secret.encode())
+def _are_same(guess: str, secret: str) -> bool:
+    """Compare in constant time, so that nobody learns how much of a guess is right."""
+    return secrets.compare_digest(guess.encode(errors="replace"), secret.encode())
 
 
 def _wake(seat: Seat) -> None:

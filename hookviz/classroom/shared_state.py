@@ -1,4 +1,4 @@
-"""Pick out what a class follows of its teacher's link: known parameters, and no photograph."""
+"""Decide what of a teacher's view is shared: known choices of the link, and no photograph."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +20,7 @@ OF_ONE = frozenset(each.name for each in PARAMETERS if not each.is_followed)
 
 @dataclass(frozen=True, slots=True)
 class SharedState:
-    """What the teacher looks at.
+    """What the teacher looks at, as pupils' screens get it.
 
     Attributes:
         query: the link's choices, in order, as a query string.
@@ -49,9 +49,9 @@ def read_state(query: str) -> SharedState:
     if len(query) > LONGEST:
         raise ClassroomError(
             say(
-                "A link of {count:,} letters can't be shared with a class; {most:,} is the most.",
+                "A link of {count:,} letters can't be shared with a class; {limit:,} is the most.",
                 count=len(query),
-                most=LONGEST,
+                limit=LONGEST,
             )
         )
     try:

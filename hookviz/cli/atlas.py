@@ -11,6 +11,7 @@ from hookviz.atlas.plan import BATCH, DTYPES, TOP
 from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import engine_options, load, model_options
 from hookviz.cli.tables import echo_json
+from hookviz.deprecated import REMOVED_IN
 from hookviz.engines.choosing import engine_of
 from hookviz.paths import path_of
 from hookviz.wording import byte_size
@@ -35,6 +36,7 @@ _EVERY = 0.5  # seconds between two lines of progress, at least
 @click.option("--dtype", type=click.Choice(list(DTYPES)), default="float32", show_default=True)
 @click.option("--patch", default=64, show_default=True, help="Longest side of a patch in pixels.")
 @click.option("--overwrite", is_flag=True, help="Drop what was begun, or made, under that name.")
+@click.option("--anew", is_flag=True, hidden=True)  # as --overwrite was called
 @engine_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def atlas(
@@ -51,6 +53,7 @@ def atlas(
     dtype: str,
     patch: int,
     overwrite: bool,
+    anew: bool,
     **loading: Any,
 ) -> None:
     """Find the images that excite each channel most, among those of a folder.
@@ -60,6 +63,8 @@ def atlas(
     full disk the same command goes on where it was. An image that can't be read is reported and
     left out.
     """
+    if anew:
+        complain(f"--anew is now called --overwrite; the old name goes in HookViz {REMOVED_IN}.")
     chosen = engine_of(engine, workers)
     loaded = load(model, **loading)
     shown = _Line()
@@ -73,7 +78,7 @@ def atlas(
             size=size,
             dtype=dtype,
             patch=patch,
-            overwrite=overwrite,
+            overwrite=overwrite or anew,
             progress=shown.show,
             engine=chosen,
         )
@@ -117,7 +122,7 @@ class _Line:
         self._next = 0.0
 
     def show(self, progress: AtlasProgress) -> None:
-        """Write it overwrite, twice a second at most."""
+        """Write it over the last one, twice a second at most."""
         now = time.monotonic()
         if not self._is_terminal or now < self._next:
             return

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from hookviz import __version__
 from hookviz.errors import HookVizError
+from hookviz.machine.installed import INSTALL_APP, missing_app_packages
 from hookviz.wording import byte_size
 
 REACH_SECONDS = 3.0
@@ -62,12 +63,18 @@ def versions() -> Iterator[Finding]:
     """HookViz, Python, and the libraries that have to be there."""
     yield Finding("HookViz", "ok", __version__)
     yield Finding("Python", "ok", f"{platform.python_version()} on {platform.platform()}")
+    missing = missing_app_packages()
     for library in ("torch", "torchvision", "streamlit"):
+        if library in missing:
+            continue
         try:
             # A torch says here which CUDA it was built for, and in its metadata it does not.
             yield Finding(library, "ok", str(import_module(library).__version__))
         except Exception as error:  # noqa: BLE001 - a broken build raises anything
             yield Finding(library, "problem", _words(error), _reinstall(library))
+    if missing:
+        text = f"the library alone; `hookviz run` also needs {', '.join(missing)}"
+        yield Finding("app", "warning", text, INSTALL_APP)
     try:
         yield Finding("timm", "ok", f"{metadata.version('timm')} (optional)")
     except metadata.PackageNotFoundError:

@@ -9,13 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
 from hookviz.cli.messages import complain
+from hookviz.serving.rate_limiter import RateLimiter
 
 _LOOK = 0.1  # seconds between two looks at who is still there
 _PAUSE = 1.0  # seconds from an end to the next start
@@ -44,7 +44,7 @@ class Process:
     environment: Mapping[str, str]
     _running: "subprocess.Popen[bytes] | None" = None
     _start_at: float = 0.0
-    _ends: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST))
+    _ends: RateLimiter = field(default_factory=lambda: RateLimiter(_MOST, seconds=_WITHIN))
 
     def keep_up(self) -> int | None:
         """Start it where that is due; a status where it is not to be started again.
@@ -70,11 +70,11 @@ class Process:
         if status >= 0:
             return status
         said = f"{self.name} (process {self._running.pid}) was ended by {_name(-status)}"
-        if len(self._ends) == _MOST and now - self._ends[0] < _WITHIN:
+        if self._ends.is_exceeded():
             complain(f"{said}, once too often within a minute.")
             return 1
         complain(f"{said} and is started again.")
-        self._ends.append(now)
+        self._ends.count()
         self._running, self._start_at = None, now + _PAUSE
         return None
 

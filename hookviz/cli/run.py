@@ -16,6 +16,7 @@ import click
 from hookviz.classroom.codes import LETTERS
 from hookviz.cli.processes import Process, keep_up
 from hookviz.errors import ModelError, nearest_names, shorten
+from hookviz.machine.installed import check_app
 from hookviz.paths import path_of
 
 _PACKAGE = Path(__file__).parent.parent
@@ -84,6 +85,7 @@ def run(
 
     A server that is killed is started again. SIGTERM and Ctrl-C end all of it, with exit status 0.
     """
+    check_app()
     environment = dict(os.environ)
     if model:
         folder = str(Path.cwd())

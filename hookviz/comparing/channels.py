@@ -93,10 +93,10 @@ def _rows(a: Tensor, b: Tensor) -> tuple[NDArray[np.generic], NDArray[np.generic
     if a.shape != b.shape:
         raise HookVizError(
             say(
-                "Maps of {size} can't be compared with maps of {size_2} channel by channel: "
+                "Maps of {size_a} can't be compared with maps of {size_b} channel by channel: "
                 "both have to have the same shape.",
-                size=_size(a),
-                size_2=_size(b),
+                size_a=_size(a),
+                size_b=_size(b),
             )
         )
     if not a.ndim or not a.numel():

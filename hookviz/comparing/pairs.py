@@ -79,7 +79,10 @@ def _reason(each: Activation, other: Activation | None) -> str:
     if each.values.shape != other.values.shape:
         there = "" if each.address == other.address else say(" in {address}", address=other.address)
         return say(
-            "A has {size} and B {size_2}{there}", size=_size(each), size_2=_size(other), there=there
+            "A has {size_a} and B {size_b}{place}",
+            size_a=_size(each),
+            size_b=_size(other),
+            place=there,
         )
     if not each.values.ndim or not each.values.numel():
         return say("it has no channels")
@@ -92,40 +95,44 @@ def _nothing(a: Capture, b: Capture, left_out: Mapping[str, str], asked: Iterabl
     """Why nothing is compared, and what can be: with what was `asked` for before anything else."""
     shown = [f"{name}: {reason}" for name, reason in [*left_out.items()][:_SUGGESTED]]
     more = (
-        say("; and {left_out_count:,} more", left_out_count=len(left_out) - _SUGGESTED)
+        say("; and {count:,} more", count=len(left_out) - _SUGGESTED)
         if len(left_out) > _SUGGESTED
         else ""
     )
     said = say(
-        "No layer of {model} and {model_2} can be compared here. {shown}{more}.",
-        model=a.model,
-        model_2=b.model,
-        shown="; ".join(shown),
-        more=more,
+        "No layer of {model_a} and {model_b} can be compared here. {reasons}{rest}.",
+        model_a=a.model,
+        model_b=b.model,
+        reasons="; ".join(shown),
+        rest=more,
     )
     same = _of_one_shape(asked) or _of_one_shape(product(a.activations, b.activations))
     if same:
         named = ", ".join(
-            say("A's {address} and B's {address_2}", address=each.address, address_2=other.address)
+            say(
+                "A's {address_a} and B's {address_b}",
+                address_a=each.address,
+                address_b=other.address,
+            )
             for each, other in same
         )
         return say(
-            "{said} Of one shape are {named}, to be named as layer= and other_layer=.",
-            said=said,
-            named=named,
+            "{problem} Of one shape are {pairs}, to be named as layer= and other_layer=.",
+            problem=said,
+            pairs=named,
         )
     shapes = tuple(times(each.input.shape[1:]) for each in (a, b))
     size = ""
     if shapes[0] != shapes[1]:
         size = say(
-            " The inputs are {shapes} and {shapes_2}: capture both in one size.",
-            shapes=shapes[0],
-            shapes_2=shapes[1],
+            " The inputs are {shape_a} and {shape_b}: capture both in one size.",
+            shape_a=shapes[0],
+            shape_b=shapes[1],
         )
     return say(
-        "{said}{size} hookviz.similarity compares layers of any shape, over many images.",
-        said=said,
-        size=size,
+        "{problem}{sizes} hookviz.similarity compares layers of any shape, over many images.",
+        problem=said,
+        sizes=size,
     )
 
 

@@ -30,7 +30,7 @@ def before_and_after(
     said = unmoved
     if np.nan_to_num(moved).any():
         said = say(
-            "largest change {nanmax}; colours as before.", nanmax=number(float(np.nanmax(moved)))
+            "largest change {value}; colours as before.", value=number(float(np.nanmax(moved)))
         )
     grids = _alike(layer, before, after)
     return (

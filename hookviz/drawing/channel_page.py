@@ -38,7 +38,7 @@ def numbers(grid: Grid, channel: int, values: NDArray[np.float32]) -> dict[str, 
         say("maximum"): number(finite.max()),
         say("standard deviation"): number(finite.std()),
         say("zeros"): say("{share:.0f} %", share=100 * stats.zeros[channel]),
-        say("rank by maximum"): say("{rank} of {stats_count}", rank=rank, stats_count=len(stats)),
+        say("rank by maximum"): say("{rank} of {count}", rank=rank, count=len(stats)),
     }
 
 
@@ -81,9 +81,9 @@ def channel_page(
     if values.shape != grid.shape[1:]:
         raise SettingError(
             say(
-                "values of shape {shape} are no map of {shape_2}.",
+                "values of shape {shape} are no map of {map_shape}.",
                 shape=values.shape,
-                shape_2=grid.shape[1:],
+                map_shape=grid.shape[1:],
             )
         )
 
@@ -107,7 +107,7 @@ def channel_page(
 def _draw_map(figure: Figure, axes: Axes, grid: Grid, channel: int, coloured: Pixels) -> None:
     axes.imshow(coloured, interpolation="nearest")
     axes.set_title(
-        say("{shape}×{shape_2} cells", shape=coloured.shape[0], shape_2=coloured.shape[1]),
+        say("{height}×{width} cells", height=coloured.shape[0], width=coloured.shape[1]),
         fontsize=9,
     )
     axes.set_xlabel("column", fontsize=8)

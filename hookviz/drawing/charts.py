@@ -51,12 +51,11 @@ class Chart:
     @property
     def alt(self) -> str:
         """Text for those who do not see the chart."""
-        names = ", ".join(self.series)
         return say(
-            "Chart of {title}: {names}, over {labels_count} places.",
+            "Chart of {title}: {series}, over {place_count} places.",
             title=self.title,
-            names=names,
-            labels_count=len(self.labels),
+            series=", ".join(self.series),
+            place_count=len(self.labels),
         )
 
 
@@ -73,10 +72,10 @@ def chart_figure(chart: Chart, *, ink: str = "#1a1a1a", width: float = 9.0) -> F
         if len(values) != len(chart.labels):
             raise SettingError(
                 say(
-                    "The series {name!r} has {values_count} numbers for {labels_count} labels.",
+                    "The series {name!r} has {value_count} numbers for {label_count} labels.",
                     name=name,
-                    values_count=len(values),
-                    labels_count=len(chart.labels),
+                    value_count=len(values),
+                    label_count=len(chart.labels),
                 )
             )
     figure = Figure(figsize=(width, 3.4), layout="constrained", facecolor="none")

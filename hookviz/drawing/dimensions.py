@@ -32,7 +32,7 @@ def as_maps(
         slices = values.shape[1] if values.ndim == 4 else 0
         if isinstance(depth, bool) or not isinstance(depth, int) or not 0 <= depth < slices:
             wanted = (
-                say("a slice of this volume, 0 to {slices}", slices=slices - 1)
+                say("a slice of this volume, 0 to {last}", last=slices - 1)
                 if slices
                 else say(
                     "of use here: it is for volumes, (C, D, H, W), and this is {shape}",
@@ -40,18 +40,18 @@ def as_maps(
                 )
             )
             raise SettingError(
-                say("depth={depth} is not {wanted}.", depth=shorten(repr(depth)), wanted=wanted)
+                say("depth={depth} is not {expected}.", depth=shorten(repr(depth)), expected=wanted)
             )
         return values[:, depth], say(
-            "Slice {depth} of {slices} in depth, counted from 0.", depth=depth, slices=slices
+            "Slice {depth} of {count} in depth, counted from 0.", depth=depth, count=slices
         )
     if of and values.ndim < 2:
         raise HookVizError(
             say(
-                "{of} puts out {shape} numbers, no maps to draw. Layers and blocks that do "
+                "{layer} puts out {shape} numbers, no maps to draw. Layers and blocks that do "
                 "are listed by list_layers(model, kind='maps') and `hookviz layers --kind "
                 "maps`; extract_features and the lens Summary take any layer.",
-                of=of,
+                layer=of,
                 shape=times(values.shape),
             )
         )
@@ -97,13 +97,13 @@ def check_channels_first(activation: Activation) -> None:
     if activation.channels_last and len(shape) > 1:
         raise HookVizError(
             say(
-                "{of} puts out {shape}, channels last: {channels:,} channels at {places} places. A "
-                "grid takes the channels first, and would draw rows as channels. The lens 'inputs' "
-                "draws what any layer puts out.",
-                of=activation.address,
+                "{layer} puts out {shape}, channels last: {channels:,} channels at {grid} places. "
+                "A grid takes the channels first, and would draw rows as channels. The lens "
+                "'inputs' draws what any layer puts out.",
+                layer=activation.address,
                 shape=times(shape),
                 channels=shape[-1],
-                places=times(shape[:-1]),
+                grid=times(shape[:-1]),
             )
         )
 

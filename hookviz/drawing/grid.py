@@ -64,9 +64,7 @@ class Grid:
         """Part of the layer that is shown: ``"64 of 512 shown"`` or ``"all 64 channels"``."""
         total = self.shape[0]
         if len(self.order) < total:
-            return say(
-                "{order_count:,} of {total:,} shown", order_count=len(self.order), total=total
-            )
+            return say("{count:,} of {total:,} shown", count=len(self.order), total=total)
         return say_count("{count} channel", "all {count:,} channels", total)
 
     @cached_property
@@ -148,11 +146,11 @@ class Grid:
         if not len(positions):
             raise HookVizError(
                 say(
-                    "Channel {channel} is not in this grid: {shown}, of channels 0 to {shape}. "
+                    "Channel {channel} is not in this grid: {channels}, of channels 0 to {last}. "
                     "Make the grid without top= to have them all.",
                     channel=channel,
-                    shown=self.shown,
-                    shape=self.shape[0] - 1,
+                    channels=self.shown,
+                    last=self.shape[0] - 1,
                 )
             )
         levels: Levels = self.levels[positions[0]]

@@ -106,9 +106,9 @@ def lay_out(
     if not isinstance(width, int) or isinstance(width, bool) or not 16 <= width <= MAX_WIDTH:
         raise SettingError(
             say(
-                "width={width!r} is not a whole number of pixels, 16 to {max_width}.",
+                "width={width!r} is not a whole number of pixels, 16 to {limit}.",
                 width=width,
-                max_width=MAX_WIDTH,
+                limit=MAX_WIDTH,
             )
         )
     columns = np.arange(1, count + 1)

@@ -18,7 +18,7 @@ def legend(limits: Limits, stats: ChannelStats, colormap: Colormap) -> str:
     # a diverging colormap invites the reading that its middle is zero
     halfway = number(low / 2 + high / 2)
     through = (
-        say("through {middle} ({halfway}) ", middle=say(colormap.middle), halfway=halfway)
+        say("through {colour} ({value}) ", colour=say(colormap.middle), value=halfway)
         if colormap.diverging
         else ""
     )
@@ -29,69 +29,75 @@ def legend(limits: Limits, stats: ChannelStats, colormap: Colormap) -> str:
         if limits.scale == "symmetric" and most != 0:
             word = say(colormap.high if most > 0 else colormap.low)
         meaning = say(
-            "Every value of this layer is {most}, drawn in {word}", most=number(most), word=word
+            "Every value of this layer is {value}, drawn in {colour}",
+            value=number(most),
+            colour=word,
         )
     elif limits.scale == "channel" and len(stats) > 1:
         meaning = say(
-            "Each channel has its own scale, {low} at its lowest and {high} at its "
+            "Each channel has its own scale, {low_colour} at its lowest and {high_colour} at its "
             "highest value, so compare shapes between channels, not brightness",
-            low=say(colormap.low),
-            high=say(colormap.high),
+            low_colour=say(colormap.low),
+            high_colour=say(colormap.high),
         )
         if np.any(stats.minimum == stats.maximum):
-            meaning += say("; a channel with one value everywhere is {low}", low=say(colormap.low))
+            meaning += say(
+                "; a channel with one value everywhere is {low_colour}",
+                low_colour=say(colormap.low),
+            )
     elif limits.scale == "symmetric":
         meaning = say(
-            "{first} is below zero, {middle} is zero and {high} is above, and the "
-            "end colours stand for ±{high_2} in all channels of this layer",
-            first=say(colormap.low).capitalize(),
-            middle=say(colormap.middle),
-            high=say(colormap.high),
-            high_2=number(high),
+            "{low_colour} is below zero, {zero_colour} is zero and {high_colour} is above, and the "
+            "end colours stand for ±{end_value} in all channels of this layer",
+            low_colour=say(colormap.low).capitalize(),
+            zero_colour=say(colormap.middle),
+            high_colour=say(colormap.high),
+            end_value=number(high),
         )
     elif limits.scale == "balanced":
         sides = (
             say(
-                "{first} is below zero, {middle} is zero and {high} is above, up to ±{high_2}",
-                first=say(colormap.low).capitalize(),
-                middle=say(colormap.middle),
-                high=say(colormap.high),
-                high_2=number(high),
+                "{low_colour} is below zero, {zero_colour} is zero and {high_colour} is above, up "
+                "to ±{end_value}",
+                low_colour=say(colormap.low).capitalize(),
+                zero_colour=say(colormap.middle),
+                high_colour=say(colormap.high),
+                end_value=number(high),
             )
             if low < 0
             else say(
-                "{first} is zero and {high} is {high_2}",
-                first=say(colormap.low).capitalize(),
-                high=say(colormap.high),
-                high_2=number(high),
+                "{zero_colour} is zero and {high_colour} is {end_value}",
+                zero_colour=say(colormap.low).capitalize(),
+                high_colour=say(colormap.high),
+                end_value=number(high),
             )
         )
         beyond = say("; what is beyond, at most 1 % of all, takes the end colours")
         meaning = say(
-            "{sides} in all channels of this layer{beyond}",
-            sides=sides,
-            beyond=beyond * limits.clipped,
+            "{colours} in all channels of this layer{clipping}",
+            colours=sides,
+            clipping=beyond * limits.clipped,
         )
     elif limits.clipped:
         meaning = say(
-            "Colours run from {low} ({low_2}, the layer's 1st percentile) {through}to "
-            "{high} ({high_2}, its 99th), and the values beyond, at most 2 % of all, "
+            "Colours run from {low_colour} ({low_value}, the layer's 1st percentile) {middle}to "
+            "{high_colour} ({high_value}, its 99th), and the values beyond, at most 2 % of all, "
             "take the end colours",
-            low=say(colormap.low),
-            low_2=number(low),
-            through=through,
-            high=say(colormap.high),
-            high_2=number(high),
+            low_colour=say(colormap.low),
+            low_value=number(low),
+            middle=through,
+            high_colour=say(colormap.high),
+            high_value=number(high),
         )
     else:
         meaning = say(
-            "Colours run from {low} ({low_2}) {through}to {high} ({high_2}), the same "
-            "for all channels of this layer",
-            low=say(colormap.low),
-            low_2=number(low),
-            through=through,
-            high=say(colormap.high),
-            high_2=number(high),
+            "Colours run from {low_colour} ({low_value}) {middle}to {high_colour} ({high_value}), "
+            "the same for all channels of this layer",
+            low_colour=say(colormap.low),
+            low_value=number(low),
+            middle=through,
+            high_colour=say(colormap.high),
+            high_value=number(high),
         )
     return say("{meaning}.", meaning=say("; ").join([meaning, *oddities(stats)]))
 
@@ -103,21 +109,19 @@ def oddities(stats: ChannelStats) -> tuple[str, ...]:
     if nan:
         said.append(
             say_count(
-                "{nan:,} NaN value is {nan_word}",
-                "{nan:,} NaN values are {nan_word}",
+                "{count:,} NaN value is {colour}",
+                "{count:,} NaN values are {colour}",
                 nan,
-                nan=nan,
-                nan_word=say(NAN_WORD),
+                colour=say(NAN_WORD),
             )
         )
     if inf:
         said.append(
             say_count(
-                "{inf:,} infinite value is {inf_word}",
-                "{inf:,} infinite values are {inf_word}",
+                "{count:,} infinite value is {colour}",
+                "{count:,} infinite values are {colour}",
                 inf,
-                inf=inf,
-                inf_word=say(INF_WORD),
+                colour=say(INF_WORD),
             )
         )
     return tuple(said)

@@ -6,9 +6,8 @@ import numpy as np
 
 from hookviz import markup
 from hookviz.drawing import notebook
-from hookviz.drawing.notebook import picture_png
 from hookviz.drawing.panels import Panel, PanelFile
-from hookviz.drawing.resizing import square
+from hookviz.drawing.pictures import encode_png, square
 from hookviz.language.saying import say
 from hookviz.types import Model, Pixels
 
@@ -65,7 +64,7 @@ class MapsPanel(Panel):
     def alt(self) -> str:
         """Text for those who do not see the maps."""
         named = "; ".join(f"{each.name}: {each.says}" for each in self.maps)
-        return say("{title}, each beside its picture. {named}.", title=self.title, named=named)
+        return say("{title}, each beside its picture. {maps}.", title=self.title, maps=named)
 
     @property
     def picture_bytes(self) -> int:
@@ -75,11 +74,11 @@ class MapsPanel(Panel):
     def _html(self) -> str:
         names = ", ".join(f"{each.name} ({each.says})" for each in self.maps)
         caption = f"Row by row: {names}. {self.caption}"
-        picture = markup.image(picture_png(self.sheet()), self.alt)
+        picture = markup.image(encode_png(self.sheet()), self.alt)
         return notebook.titled(self.title, picture, caption)
 
     def _text(self) -> str:
         return f"[{self.title}]"
 
     def _file(self, stem: str, _model: Model) -> PanelFile:
-        return PanelFile(f"{stem}.png", picture_png(self.sheet()))
+        return PanelFile(f"{stem}.png", encode_png(self.sheet()))

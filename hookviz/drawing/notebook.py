@@ -1,11 +1,6 @@
 """Lay out what a notebook shows of a panel: a title, HTML that is escaped already, a caption."""
 
-import io
-
-from PIL import Image
-
 from hookviz import markup
-from hookviz.types import Pixels
 
 INK = "#7f7f7f"
 """Read on a white notebook and on a dark one: nobody tells us which it is."""
@@ -18,10 +13,3 @@ def titled(title: str, html: str, caption: str) -> str:
     """Put a title above HTML and a caption below it, both escaped."""
     below = markup.element("p", caption, f"color: {INK}") if caption else ""
     return f"{markup.element('h4', title)}{html}{below}"
-
-
-def picture_png(picture: Pixels) -> bytes:
-    """Encode a picture, RGB uint8 ``(H, W, 3)``, as a PNG."""
-    file = io.BytesIO()
-    Image.fromarray(picture).save(file, "PNG")
-    return file.getvalue()

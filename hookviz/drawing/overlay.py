@@ -9,9 +9,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from PIL import Image
 from torch import Tensor
 
+from hookviz.drawing.pictures import Resampling, fit_size, resize, thumbnail
 from hookviz.errors import SettingError
 from hookviz.language.saying import say
 from hookviz.types import Crop, InputImage, ModelInput, Pixels
@@ -65,10 +65,7 @@ def overlay(
 
 def shrunk(image: Pixels, side: int) -> Pixels:
     """Resize an image, ``(H, W, 3)``, to `side` pixels along its longer side."""
-    height, width = image.shape[:2]
-    scale = side / max(height, width)
-    size = max(1, round(width * scale)), max(1, round(height * scale))
-    return np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BILINEAR))
+    return resize(image, fit_size(image, side), Resampling.BILINEAR)
 
 
 def laid_over(
@@ -122,6 +119,11 @@ def over_input(model_input: ModelInput, colours: Pixels, *, opacity: float = 0.6
 def input_picture(model_input: ModelInput) -> Pixels:
     """Return what the network sees, RGB uint8 ``(H, W, 3)``; in grey if it was given no picture."""
     return model_input.picture if model_input.picture is not None else _drawn(model_input.tensor)
+
+
+def input_thumbnail(model_input: ModelInput, side: int) -> Pixels:
+    """Return a `thumbnail` of what the network saw, or of a grey picture of it."""
+    return thumbnail(input_picture(model_input), side)
 
 
 def over_image(

@@ -116,11 +116,12 @@ def why_unlike(a: tuple[int, ...], b: tuple[int, ...]) -> str:
     'A has 64 maps of 56×56 and B 64 of 28×28; for a difference both need one shape.'
     """
     return say(
-        "A has {a:,} maps of {a_2} and B {b:,} of {b_2}; for a difference both need one shape.",
-        a=a[0],
-        a_2=times(a[1:]),
-        b=b[0],
-        b_2=times(b[1:]),
+        "A has {count_a:,} maps of {shape_a} and B {count_b:,} of {shape_b}; for a difference "
+        "both need one shape.",
+        count_a=a[0],
+        shape_a=times(a[1:]),
+        count_b=b[0],
+        shape_b=times(b[1:]),
     )
 
 

@@ -13,7 +13,7 @@ from hookviz import markup
 from hookviz.drawing import notebook
 from hookviz.drawing.charts import Chart, chart_png
 from hookviz.drawing.grid import Grid
-from hookviz.drawing.notebook import picture_png
+from hookviz.drawing.pictures import encode_png
 from hookviz.types import Model, Pixels
 from hookviz.wording import text_table
 
@@ -127,14 +127,14 @@ class ImagePanel(Panel):
         return self.picture.nbytes
 
     def _html(self) -> str:
-        picture = markup.image(picture_png(self.picture), self.alt)
+        picture = markup.image(encode_png(self.picture), self.alt)
         return notebook.titled(self.title, picture, self.caption)
 
     def _text(self) -> str:
         return f"[{self.title}]"
 
     def _file(self, stem: str, _model: Model) -> PanelFile:
-        return PanelFile(f"{stem}.png", picture_png(self.picture))
+        return PanelFile(f"{stem}.png", encode_png(self.picture))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -169,7 +169,7 @@ class PicturesPanel(Panel):
         return ", ".join(f"{name} ({note})" for name, note in named)
 
     def _html(self) -> str:
-        picture = markup.image(picture_png(self.strip()), self._named())
+        picture = markup.image(encode_png(self.strip()), self._named())
         names = markup.element("p", self._named())
         return notebook.titled(self.title, picture + names, self.caption)
 
@@ -177,7 +177,7 @@ class PicturesPanel(Panel):
         return f"{self.title}: {self._named()}"
 
     def _file(self, stem: str, _model: Model) -> PanelFile:
-        return PanelFile(f"{stem}.png", picture_png(self.strip()))
+        return PanelFile(f"{stem}.png", encode_png(self.strip()))
 
 
 Cell = str | int | float

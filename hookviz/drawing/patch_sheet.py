@@ -1,13 +1,12 @@
 """Draw a patch of an image for each channel in one picture, which is cut into tiles."""
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from PIL import Image
 
 from hookviz.drawing.layout import Geometry, lay_out
+from hookviz.drawing.pictures import encode_png, middle_square
 from hookviz.types import Pixels
 
 
@@ -38,19 +37,6 @@ def patch_sheet(patches: Sequence[Pixels | None], side: int) -> PatchSheet:
     for position, patch in enumerate(patches):
         if patch is not None:
             left, top, right, bottom = geometry.box(position)
-            sheet[top:bottom, left:right, :3] = _square(patch, side)
+            sheet[top:bottom, left:right, :3] = middle_square(patch, side)
             sheet[top:bottom, left:right, 3] = 255
-    file = io.BytesIO()
-    Image.fromarray(sheet).save(file, "PNG", compress_level=1)
-    return PatchSheet(file.getvalue(), geometry)
-
-
-def _square(patch: Pixels, side: int) -> Pixels:
-    height, width = patch.shape[:2]
-    if (height, width) == (side, side):
-        return patch
-    edge = min(height, width)
-    left, top = (width - edge) // 2, (height - edge) // 2
-    box = (left, top, left + edge, top + edge)
-    squared: Pixels = np.asarray(Image.fromarray(patch).resize((side, side), box=box))
-    return squared
+    return PatchSheet(encode_png(sheet, compress_level=1), geometry)

@@ -83,10 +83,10 @@ def held(limits: Limits, stats: ChannelStats) -> Limits:
     if len(limits.low) != len(stats):
         raise HookVizError(
             say(
-                "limits= are of {low_count} channels, and these values have {stats_count}. "
+                "limits= are of {limit_count} channels, and these values have {channel_count}. "
                 "Take those of a grid of the same layer.",
-                low_count=len(limits.low),
-                stats_count=len(stats),
+                limit_count=len(limits.low),
+                channel_count=len(stats),
             )
         )
     lowest, highest = np.nan_to_num(stats.minimum), np.nan_to_num(stats.maximum)

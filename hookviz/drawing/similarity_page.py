@@ -67,11 +67,11 @@ def similarity_figure(
     axes.set_ylabel(row_title, parse_math=False)
     axes.set_title(title, fontsize=10, parse_math=False)
     none = (
-        say("; {nan_word} where there is none", nan_word=say(NAN_WORD))
+        say("; {colour} where there is none", colour=say(NAN_WORD))
         if np.isnan(matrix).any()
         else ""
     )
-    figure.colorbar(picture, ax=axes, label=say("linear CKA{none}", none=none))
+    figure.colorbar(picture, ax=axes, label=say("linear CKA{note}", note=none))
     return figure
 
 

@@ -150,10 +150,10 @@ def order(stats: ChannelStats, sort: str = "index", top: int | None = None) -> N
     if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
         raise SettingError(
             say(
-                "top={top!r} is not a whole number above 0; this layer has {stats_count} "
+                "top={top!r} is not a whole number above 0; this layer has {channel_count} "
                 "channels, and top=None shows them all.",
                 top=top,
-                stats_count=len(stats),
+                channel_count=len(stats),
             )
         )
     if sort == "index":

@@ -1,6 +1,5 @@
 """Collect what a browser needs beside a grid's sprite to lay out, paint and read out the tiles."""
 
-import base64
 import hashlib
 from typing import Any
 
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from hookviz.drawing.colormaps import INF_LEVEL, LEVELS, NAN_LEVEL
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.layout import Geometry
+from hookviz.markup import data_url
 
 
 def tile_facts(grid: Grid, alt: str, sprite: bytes) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def tile_facts(grid: Grid, alt: str, sprite: bytes) -> dict[str, Any]:
         "levels": LEVELS,
         "nan": NAN_LEVEL,
         "infinity": INF_LEVEL,
-        "bar": "data:image/png;base64," + base64.b64encode(grid.bar()).decode(),
+        "bar": data_url(grid.bar()),
         "ticks": [[fraction, label] for fraction, label in grid.ticks],
     }
 

@@ -1,6 +1,6 @@
-"""What an input is replaced by where something of it is taken away: one colour, or itself blurred.
+"""Make the baseline that stands for missing input in attributions: a colour, or the input blurred.
 
-There is no input that says nothing, and what is taken for it decides what is found (Sturmfels,
+No input is without information, so the choice of a baseline decides the attribution (Sturmfels,
 Lundberg and Lee, "Visualizing the Impact of Feature Attribution Baselines", 2020).
 """
 
@@ -13,7 +13,7 @@ from hookviz.language.saying import mark, say
 from hookviz.types import Model, ModelInput, Preprocess
 
 BASELINES = (mark("zero"), mark("grey"), mark("black"), mark("blurred"))
-"""What can be taken; the first is the default.
+"""The kinds of baseline; the first is the default.
 
 - zero: 0 in the network's input, which is the mean colour that the preprocessing takes off.
 - grey, black: that colour, brought to the network's input by the preprocessing.
@@ -28,7 +28,7 @@ BLUR, REACH = 1 / 16, 3
 
 
 def baseline_of(model: Model, model_input: ModelInput, kind: str) -> Tensor:
-    """The baseline of an input, of its shape and type, ``(1, C, H, W)``.
+    """Make the baseline of an input, of its shape and type, ``(1, C, H, W)``.
 
     Raises:
         SettingError: a colour, where it is not known how the network takes in colours.
@@ -55,7 +55,7 @@ def baseline_of(model: Model, model_input: ModelInput, kind: str) -> Tensor:
 
 
 def _blurred(image: Tensor) -> Tensor:
-    """Rows and columns one after the other, which is the same Gaussian in less time."""
+    """Blur rows and columns one after the other, which is the same Gaussian in less time."""
     rows, columns = image.shape[2:]
     deviation = BLUR * min(rows, columns)
     reach = [min(side - 1, round(REACH * deviation)) for side in (columns, rows)]

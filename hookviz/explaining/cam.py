@@ -1,4 +1,4 @@
-"""Class activation maps: the formulas that put a layer's channels together, on plain arrays."""
+"""Class activation maps: combine a layer's channels by each method's formula, on plain arrays."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _SAFE = 1e-6  # keeps Grad-CAM++ from dividing by zero; the number that pytorch-
 
 
 def grad_cam(activation: Numbers, gradient: Numbers) -> tuple[Numbers, Numbers]:
-    """Grad-CAM before its ReLU, ``(H, W)``, and the channels' weights, ``(C,)``.
+    """Compute Grad-CAM before its ReLU, ``(H, W)``, and the channels' weights, ``(C,)``.
 
     ``Σ_k α_k A_k`` with ``α_k`` the mean of ∂score/∂A_k over the map (Selvaraju et al., 2017,
     equations 1 and 2). Both arguments are ``(C, H, W)``.
@@ -21,7 +21,7 @@ def grad_cam(activation: Numbers, gradient: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def grad_cam_plus_plus(activation: Numbers, gradient: Numbers) -> tuple[Numbers, Numbers]:
-    """Grad-CAM++ before its last ReLU, ``(H, W)``, and the channels' weights, ``(C,)``.
+    """Compute Grad-CAM++ before its last ReLU, ``(H, W)``, and the channels' weights, ``(C,)``.
 
     ``w_k = Σ_ij α_kij max(0, g_kij)`` with ``α = g² / (2 g² + g³ Σ_ab A_kab + ε)``, g being
     ∂score/∂A (Chattopadhay et al., 2018, equations 5 and 19; ε = 10⁻⁶ is not theirs). Both
@@ -34,7 +34,7 @@ def grad_cam_plus_plus(activation: Numbers, gradient: Numbers) -> tuple[Numbers,
 
 
 def layer_cam(activation: Numbers, gradient: Numbers) -> Numbers:
-    """LayerCAM before its ReLU, ``(H, W)``: every cell has a weight of its own.
+    """Compute LayerCAM before its ReLU, ``(H, W)``: every cell has a weight of its own.
 
     ``Σ_k max(0, ∂score/∂A_k) · A_k`` (Jiang et al., 2021, equations 5 and 6). Both arguments are
     ``(C, H, W)``.
@@ -44,7 +44,7 @@ def layer_cam(activation: Numbers, gradient: Numbers) -> Numbers:
 
 
 def eigen_cam(activation: Numbers) -> tuple[Numbers, Numbers]:
-    """Eigen-CAM, ``(H, W)``, and the channels' share in it, ``(C,)`` of length 1.
+    """Compute Eigen-CAM, ``(H, W)``, and the channels' share in it, ``(C,)`` of length 1.
 
     The cells, each with C numbers, laid along the direction in which they differ most: the first
     right singular vector of the ``(H·W, C)`` matrix (Muhammad and Yeasin, 2020), every channel's

@@ -1,4 +1,4 @@
-"""One cell of a feature map as the sum it is: kernel × patch per input channel, plus the bias.
+"""Write one cell of a feature map as a sum: kernel × patch per input channel, plus the bias.
 
 Pure arithmetic on a `LayerCall`, which `hookviz.explaining.layer_recorder` records in a pass.
 """
@@ -14,7 +14,7 @@ from hookviz.explaining.layer_call import LayerCall, Step, check_range
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CellSum:
-    """One cell of one channel as a sum of products.
+    """One output cell of a convolution as a sum of products.
 
     Attributes:
         layer: the conv layer's written address.
@@ -66,8 +66,8 @@ class CellSum:
         return self.total == self.value or (math.isnan(self.total) and math.isnan(self.value))
 
 
-def explain(call: LayerCall, channel: int, row: int, column: int) -> CellSum:
-    """One cell of a recorded layer's output as the sum that made it.
+def explain_cell(call: LayerCall, channel: int, row: int, column: int) -> CellSum:
+    """Write one cell of a recorded layer's output as the sum that made it.
 
     ``y[k, i, j] = b_k + Σ_{c, u, v} w[k, c, u, v] · x[c, s·i + d·u, s·j + d·v]``, x padded, with
     stride s and dilation d: the cross-correlation that torch's ``Conv2d`` documents.
@@ -79,20 +79,20 @@ def explain(call: LayerCall, channel: int, row: int, column: int) -> CellSum:
     for (axis, index), count in zip(cell.items(), call.output.shape, strict=True):
         check_range(call.layer, axis, index, count)
     first = (row * call.stride[0], column * call.stride[1])
-    tall, wide = (
+    rows_read, columns_read = (
         start + step * np.arange(count)
         for start, step, count in zip(first, call.dilation, call.kernel.shape[2:], strict=True)
     )
     inputs = call.inputs_of(channel)
     kernel = call.kernel[channel].numpy().copy()
-    patch = call.padded.numpy()[inputs.start : inputs.stop, tall[:, None], wide]
+    patch = call.padded.numpy()[inputs.start : inputs.stop, rows_read[:, None], columns_read]
     bias = None if call.bias is None else float(call.bias[channel])
     with np.errstate(invalid="ignore", over="ignore"):  # a network may hold infinite values
         products = kernel.astype(np.float64) * patch
         terms: NDArray[np.float64] = products.sum((1, 2))
         total = float(terms.sum()) + (bias or 0.0)
         size = float(np.abs(products).sum()) + abs(bias or 0.0)
-    rows, columns = tall - call.corner[0], wide - call.corner[1]
+    rows, columns = rows_read - call.corner[0], columns_read - call.corner[1]
     inside = ((rows >= 0) & (rows < call.size[0]))[:, None] & (
         (columns >= 0) & (columns < call.size[1])
     )

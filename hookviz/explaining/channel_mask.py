@@ -1,9 +1,9 @@
-"""A network with channels of one conv layer silent: the same one before and after an ablation.
+"""Mask channels of one conv layer: a model in which they put out 0, to compare with the original.
 
 The channels' kernels and biases are 0 and nothing else is changed, so the layer itself puts out 0
 there, each time that it runs. A batch norm behind it makes a constant of that, as after the
 ablation lens, whose edit at the layer's own output this equals (Meyes et al., "Ablation Studies in
-Artificial Neural Networks", 2019). `hookviz.explaining.pruned_network` takes the constant out, too.
+Artificial Neural Networks", 2019). `hookviz.explaining.pruned_network` removes that constant too.
 """
 
 from contextlib import suppress
@@ -16,7 +16,7 @@ from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.layers import conv_names
 from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
-from hookviz.explaining.pruned_network import masked
+from hookviz.explaining.pruned_network import replicate_masked
 from hookviz.hooking.forward_pass import own_shape
 from hookviz.hooking.purity import is_pure
 from hookviz.language.saying import say, say_count
@@ -24,13 +24,13 @@ from hookviz.models.digest import network_digest
 from hookviz.types import Model
 from hookviz.wording import numbers_listed, read_numbers
 
-_LONGEST = 1000  # letters
-_MOST = 10_000  # channels
+_MAX_LENGTH = 1000  # letters
+_MAX_CHANNELS = 10_000  # channels
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelMask:
-    """Which channels of which conv layer are silent.
+    """Channels of one conv layer that are masked: they put out 0.
 
     Attributes:
         layer: its name.
@@ -41,12 +41,12 @@ class ChannelMask:
     channels: tuple[int, ...]
 
     def __str__(self) -> str:
-        """As `read_channel_mask` reads it."""
+        """Write the mask as `read_channel_mask` reads it."""
         return f"{self.layer}:{numbers_listed(self.channels)}"
 
     @property
     def words(self) -> str:
-        """What is silent: ``"2 channels of features.3.squeeze"``."""
+        """Number of channels and layer for people: ``"2 channels of features.3.squeeze"``."""
         count = len(self.channels)
         return say_count(
             "{count:,} channel of {layer}", "{count:,} channels of {layer}", count, layer=self.layer
@@ -54,7 +54,7 @@ class ChannelMask:
 
 
 def read_channel_mask(text: str) -> ChannelMask:
-    """What ``"stem.first.conv:0,3-7"`` asks for.
+    """Parse a mask as it is written in links, ``"stem.first.conv:0,3-7"``.
 
     Raises:
         SettingError: it names no layer and channels, or too many.
@@ -63,72 +63,72 @@ def read_channel_mask(text: str) -> ChannelMask:
     (0, 3, 4, 5)
     """
     layer, _, listed = text.rpartition(":")
-    channels = read_numbers(listed.split(","), _MOST) if len(text) <= _LONGEST else None
+    channels = read_numbers(listed.split(","), _MAX_CHANNELS) if len(text) <= _MAX_LENGTH else None
     if not layer or not channels:
         raise SettingError(
             say(
-                "silenced={text!r} names no channels of a layer, at most {most:,}: write "
+                "silenced={text!r} names no channels of a layer, at most {limit:,}: write "
                 "them as in 'layer1.0.conv1:0,3-7'.",
                 text=shorten(text, 60),
-                most=_MOST,
+                limit=_MAX_CHANNELS,
             )
         )
     return ChannelMask(layer, channels)
 
 
 @torch.inference_mode(mode=False)  # its tensors are ordinary ones wherever it is called
-def silenced(model: Model, silence: ChannelMask) -> Model:
-    """The model with those channels silent; the model itself stays as it is.
+def mask_channels(model: Model, mask: ChannelMask) -> Model:
+    """Return the model with those channels masked; the model itself stays as it is.
 
-    The layer's weights and bias are copies, and all other tensors are shared, unless the network
-    does more than compute.
+    The layer's weights and bias are copies, and all other tensors are shared if the network is
+    pure.
 
     Raises:
         UnknownLayerError: the network has no such layer.
         SettingError: the layer is no convolution or has no such channel, or its weights are not
             its own alone.
     """
-    conv = _conv(model, silence)
-    _shares(model)
-    stays = {id(conv.weight): _kernels_that_stay(conv, silence)}
+    conv = _conv(model, mask)
+    _shares_tensors(model)
+    kept = {id(conv.weight): _kept_weights(conv, mask)}
     if conv.bias is not None:
-        stays[id(conv.bias)] = _others(conv, silence)
-    network = masked(model.network, stays)
+        kept[id(conv.bias)] = _kept_channels(conv, mask)
+    network = replicate_masked(model.network, kept)
     return replace(
         model,
-        title=say("{model} without {words}", model=model.title, words=silence.words),
+        title=say("{model} without {channels}", model=model.title, channels=mask.words),
         network=network,
         digest=network_digest(network),
-        weights=say("{weights}, without {silence}", weights=model.weights, silence=silence),
+        weights=say("{weights}, without {channels}", weights=model.weights, channels=mask),
     )
 
 
-def new_bytes(model: Model, silence: ChannelMask) -> int:
-    """How much memory `silenced` takes beside the model itself.
+def copied_bytes(model: Model, mask: ChannelMask) -> int:
+    """Return how much memory `mask_channels` takes beside the model itself, in bytes.
 
     Raises:
-        HookVizError: as `silenced` does.
+        HookVizError: as `mask_channels` does.
     """
-    conv = _conv(model, silence)
-    parts = conv if _shares(model) else model.network
-    return sum(tensor.nbytes for tensor in parts.state_dict().values())
+    conv = _conv(model, mask)
+    copied = conv if _shares_tensors(model) else model.network
+    return sum(tensor.nbytes for tensor in copied.state_dict().values())
 
 
-def _shares(model: Model) -> bool:
-    """Whether a network like it may share its tensors, of which a pass must have been watched."""
+def _shares_tensors(model: Model) -> bool:
+    """Return whether a replica may share the network's tensors; run a pass to find out."""
     if not is_pure(model.network):
-        with suppress(ModelError):  # one that takes no such input is copied whole
+        with suppress(ModelError):  # a network that takes no such input is copied whole
             layer_trace(model, own_shape(model))
     return is_pure(model.network)
 
 
-def _conv(model: Model, silence: ChannelMask) -> _ConvNd:
-    """The layer.
+def _conv(model: Model, mask: ChannelMask) -> _ConvNd:
+    """Find the conv layer of a mask.
 
     Raises:
-        HookVizError: as `silenced` does.
+        HookVizError: as `mask_channels` does.
     """
-    name, convs = silence.layer, conv_names(model.network)
+    name, convs = mask.layer, conv_names(model.network)
     modules = dict(model.network.named_modules())
     conv = modules.get(name)
     if conv is None:
@@ -136,22 +136,21 @@ def _conv(model: Model, silence: ChannelMask) -> _ConvNd:
     if not isinstance(conv, _ConvNd):
         raise SettingError(
             say(
-                "{name} of {model} is a {name_2}, and channels are silenced in a conv layer: "
+                "{layer} of {model} is a {kind}, and channels are silenced in a conv layer: "
                 "choose one of those.",
-                name=shorten(name),
+                layer=shorten(name),
                 model=model.title,
-                name_2=type(conv).__name__,
+                kind=type(conv).__name__,
             )
         )
-    if silence.channels[-1] >= conv.out_channels:
+    if mask.channels[-1] >= conv.out_channels:
         raise SettingError(
             say(
-                "{name} of {model} has no channel {channels}: its channels are 0 to "
-                "{out_channels}.",
-                name=shorten(name),
+                "{layer} of {model} has no channel {channels}: its channels are 0 to {last}.",
+                layer=shorten(name),
                 model=model.title,
-                channels=silence.channels[-1],
-                out_channels=conv.out_channels - 1,
+                channels=mask.channels[-1],
+                last=conv.out_channels - 1,
             )
         )
     own = [conv._parameters.get(key) for key in ("weight", "bias")]
@@ -169,30 +168,30 @@ def _conv(model: Model, silence: ChannelMask) -> _ConvNd:
         if module is not conv and ids.intersection(map(id, module._parameters.values())):
             raise SettingError(
                 say(
-                    "{name} of {model} has its weights in common with {other}, which would fall "
-                    "silent, too: choose another conv layer.",
-                    name=shorten(name),
+                    "{layer} of {model} has its weights in common with {other_layer}, which would "
+                    "fall silent, too: choose another conv layer.",
+                    layer=shorten(name),
                     model=model.title,
-                    other=shorten(other),
+                    other_layer=shorten(other),
                 )
             )
     return conv
 
 
-def _others(conv: _ConvNd, silence: ChannelMask) -> Tensor:
-    """Which output channels stay, ``(C_out,)``."""
+def _kept_channels(conv: _ConvNd, mask: ChannelMask) -> Tensor:
+    """Return which output channels stay, bool ``(C_out,)``."""
     stays = torch.ones(conv.out_channels, dtype=torch.bool, device=conv.weight.device)
-    stays[list(silence.channels)] = False
+    stays[list(mask.channels)] = False
     return stays
 
 
-def _kernels_that_stay(conv: nn.Module, silence: ChannelMask) -> Tensor:
-    """Which weights stay, in the shape of the weights or one that is repeated to it."""
+def _kept_weights(conv: nn.Module, mask: ChannelMask) -> Tensor:
+    """Return which weights stay, bool, in the weights' shape or one that broadcasts to it."""
     assert isinstance(conv, _ConvNd)
-    stays = _others(conv, silence)
+    stays = _kept_channels(conv, mask)
     sides = [1] * (conv.weight.ndim - 2)
     if not isinstance(conv, _ConvTransposeNd):  # (C_out, C_in / groups, …)
         return stays.reshape(-1, 1, *sides)
-    each = stays.reshape(conv.groups, 1, -1)  # (C_in, C_out / groups, …), group by group
-    each = each.expand(-1, conv.in_channels // conv.groups, -1)
-    return each.reshape(conv.in_channels, -1, *sides)
+    by_group = stays.reshape(conv.groups, 1, -1)  # (C_in, C_out / groups, …), group by group
+    by_group = by_group.expand(-1, conv.in_channels // conv.groups, -1)
+    return by_group.reshape(conv.in_channels, -1, *sides)

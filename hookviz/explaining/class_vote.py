@@ -1,9 +1,9 @@
-"""A class score as a weighted vote of channels, of networks that end with a mean and a matrix.
+"""Split a class score into the channels' votes, for networks that end with global average pooling.
 
 Many networks bring the last maps to one number a channel, their mean, and multiply these numbers by
 a matrix: the score of a class is ``Σ_c weight[class, c] · mean_c + bias[class]``. Whether a network
-ends so is not read from its code but tried: the means have to be what the matrix was given, and the
-sum what came out.
+ends so is not read from its code but tried: the sum over the means of its last maps has to be the
+scores.
 """
 
 from collections.abc import Iterator
@@ -20,20 +20,19 @@ from hookviz.errors import ModelError
 from hookviz.language.saying import say
 from hookviz.types import LayerInfo, Model, ModelInput
 
-_MOST_TRIED = 4  # last layers of maps whose means are held against what the matrix was given
-_ALIKE = 1e-4  # of the largest number, as float32 sums in another order are
+_MAX_TRIED = 4  # last layers of maps whose means are tried
+_TOLERANCE = 1e-4  # of the largest number, as float32 sums in another order differ
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ClassVote:
-    """How the channels of the last maps vote.
+    """Votes of the last maps' channels for every class.
 
     Attributes:
-        layer: whose maps are brought to their means.
-        rectified: whether the network puts them through a ReLU of its own in between, as some do
-            without a module.
+        layer: the layer whose maps are averaged.
+        rectified: whether the network applies a ReLU to them before, as some do without a module.
         head: the linear layer.
-        maps: what is brought to its mean, ``(C, H, W)``.
+        maps: what is averaged, ``(C, H, W)``.
         means: one number a channel, ``(C,)``.
         weights: ``(classes, C)``.
         bias: ``(classes,)``; zeros where the layer adds none.
@@ -50,7 +49,7 @@ class ClassVote:
     scores: Tensor = field(repr=False)
 
     def contributions(self, target: int) -> Tensor:
-        """What each channel adds to the score of a class, ``(C,)``; with the bias they sum to it.
+        """Return what each channel adds to a class's score, ``(C,)``; with the bias they sum to it.
 
         Raises:
             IndexError: there is no such class.
@@ -61,7 +60,7 @@ class ClassVote:
 def class_vote(
     model: Model, model_input: ModelInput, *, cache: ByteCache | None = None
 ) -> ClassVote | None:
-    """How the last channels vote on this input; None where the network does not end in this way.
+    """Find the last channels' votes on this input; None where the network does not end in this way.
 
     Args:
         model: the model.
@@ -85,33 +84,33 @@ def class_vote(
     if not isinstance(module, nn.Linear) or head.calls > 1 or len(head.input_shape) != 1:
         return None
     weights = module.weight.detach().float().cpu()
-    none = torch.zeros(len(weights))
-    bias = none if module.bias is None else module.bias.detach().float().cpu()
-    fitting = {info.name for info in trace.maps if _fits(info, head)}
-    names = [name for name in trace.calls if name in fitting][-_MOST_TRIED:]  # the last to end
+    zeros = torch.zeros(len(weights))
+    bias = zeros if module.bias is None else module.bias.detach().float().cpu()
+    candidates = {info.name for info in trace.maps if _fits(info, head)}
+    names = [name for name in trace.calls if name in candidates][-_MAX_TRIED:]  # the last to end
     capture = engine.capture(model, model_input, [*names, head.name], cache=cache)
     scores = capture[head.name].values
     if capture.logits is None or not torch.equal(scores, capture.logits):
-        return None  # something is done with them after it
+        return None  # the network changes the scores after it
     for name in reversed(names):
-        for rectified, maps in _ways(capture[name].values):
+        for rectified, maps in _with_and_without_relu(capture[name].values):
             means = maps.mean((1, 2))
-            if _alike(weights @ means + bias, scores):
+            if _agree(weights @ means + bias, scores):
                 return ClassVote(name, rectified, head.name, maps, means, weights, bias, scores)
     return None
 
 
 def _fits(info: LayerInfo, head: LayerInfo) -> bool:
-    """Whether a layer's maps could be what the head's numbers are the means of."""
+    """Return whether the means of a layer's maps could be the head's input, by their shapes."""
     shape = info.output_shape
     return info.calls == 1 and shape[:1] == head.input_shape and min(shape[1:]) > 1
 
 
-def _ways(maps: Tensor) -> Iterator[tuple[bool, Tensor]]:
+def _with_and_without_relu(maps: Tensor) -> Iterator[tuple[bool, Tensor]]:
     yield False, maps
     if (maps < 0).any():
         yield True, F.relu(maps)
 
 
-def _alike(one: Tensor, other: Tensor) -> bool:
-    return bool((one - other).abs().max() <= _ALIKE * other.abs().max())
+def _agree(one: Tensor, other: Tensor) -> bool:
+    return bool((one - other).abs().max() <= _TOLERANCE * other.abs().max())

@@ -1,4 +1,4 @@
-"""How much of its receptive field a cell makes use of: the mean |gradient| over many images.
+"""Measure which part of its receptive field a cell makes use of, by its |gradient| over images.
 
 Luo, Li, Urtasun and Zemel, "Understanding the Effective Receptive Field in Deep Convolutional
 Neural Networks" (2016).
@@ -13,15 +13,15 @@ MASS = 0.95
 
 
 def weights_of_pixels(gradient: NDArray[np.floating]) -> Floats:
-    """|gradient| of each pixel, ``(H, W)``: the sum over the channels of ``(C, H, W)``."""
+    """Sum |gradient|, ``(C, H, W)``, over the channels: a weight for each pixel, ``(H, W)``."""
     weights: Floats = np.abs(gradient).sum(0, dtype=np.float64)
     return weights
 
 
 def strongest(weights: Floats, mass: float = MASS) -> NDArray[np.bool_]:
-    """The fewest pixels that hold a share of the mass: True where they are, ``(H, W)``.
+    """Mark the fewest pixels that hold a share of the mass, bool ``(H, W)``.
 
-    The strongest come first, equal ones by place; none where there is no mass.
+    The strongest come first, equal ones by position; none where there is no mass.
     """
     order = np.argsort(-weights, axis=None, kind="stable")
     filled = np.cumsum(weights.flat[order])

@@ -1,4 +1,4 @@
-"""What is like an image in the index that whoever started HookViz gave, with its pictures."""
+"""Find an image's nearest neighbours in the feature index of ``HOOKVIZ_INDEX``, with pictures."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hookviz.capturing.feature_index import FeatureIndex, ranked
 from hookviz.drawing.panels import Panel, PicturesPanel, TextPanel
-from hookviz.drawing.resizing import thumbnail
+from hookviz.drawing.pictures import thumbnail
 from hookviz.errors import HookVizError, shorten
 from hookviz.images import reading
 from hookviz.language.saying import localised, mark, say
@@ -20,7 +20,7 @@ MOST_PICTURES = 6
 """How many neighbours are shown."""
 
 PICTURE_SIDE = 208
-"""Pixels of each, twice what it takes on the screen."""
+"""Side of each picture in pixels, twice that on the screen."""
 
 _TITLE = mark("Most alike in the index")
 
@@ -28,15 +28,15 @@ _TITLE = mark("Most alike in the index")
 def index_neighbours(
     model: Model, image: Any, progress: Progress = ignore
 ) -> tuple[tuple[Panel, ...], dict[str, NDArray[Any]]]:
-    """The nearest images of the index of ``HOOKVIZ_INDEX``; nothing where there is none.
+    """Find the nearest images in the index of ``HOOKVIZ_INDEX``; empty without such a setting.
 
-    An index of another model is told of, as is one that can't be read. Values: ``index_names`` and
+    A panel says if the index is of another model or can't be read. Values: ``index_names`` and
     ``index_similarity``, float64 ``(N,)``, of the nearest, best first.
 
     Args:
-        model: the one that is looked at.
+        model: the model whose features are compared.
         image: anything that `capture` takes.
-        progress: told the share done.
+        progress: called with the share done.
     """
     path = settings().index
     if not path:
@@ -46,25 +46,25 @@ def index_neighbours(
     except HookVizError as error:
         return (TextPanel(str(error), "bad"),), {}
     try:
-        shares = index.similarity(model, image, progress=progress)
+        similarities = index.similarity(model, image, progress=progress)
     except HookVizError as error:
         return (TextPanel(f"{say(_TITLE)}: {error}", "note"),), {}
-    places = ranked(shares)[:MOST_PICTURES]
-    found = index.features
-    names = [found.names[place] for place in places]
+    nearest = ranked(similarities)[:MOST_PICTURES]
+    features = index.features
+    names = [features.names[row] for row in nearest]
     panel = PicturesPanel(
         say(_TITLE),
-        tuple(_picture(index, place) for place in places),
+        tuple(_picture(index, row) for row in nearest),
         tuple(shorten(Path(name).name or name, 40) for name in names),
-        tuple(localised(f"{shares[place]:.2f}") for place in places),
+        tuple(localised(f"{similarities[row]:.2f}") for row in nearest),
         say(
-            "Of {names_count:,} images, by the cosine of their vectors from layer {layer}.",
-            names_count=len(found.names),
-            layer=found.layer,
+            "Of {count:,} images, by the cosine of their vectors from layer {layer}.",
+            count=len(features.names),
+            layer=features.layer,
         ),
     )
-    nearest = {"index_names": np.array(names), "index_similarity": shares[places]}
-    return (panel,), nearest
+    values = {"index_names": np.array(names), "index_similarity": similarities[nearest]}
+    return (panel,), values
 
 
 @lru_cache(maxsize=1)
@@ -72,9 +72,9 @@ def _loaded(path: str) -> FeatureIndex:
     return FeatureIndex.load(path)
 
 
-def _picture(index: FeatureIndex, place: int) -> Pixels | None:
-    """The image itself, small; None where it is not there, or is no image within the bounds."""
-    path = index.picture(place)
+def _picture(index: FeatureIndex, row: int) -> Pixels | None:
+    """Load a thumbnail of an indexed image; None where it is missing, unreadable or too large."""
+    path = index.picture(row)
     try:
         if path is None or path.stat().st_size > settings().upload_mb * MEGABYTE:
             return None

@@ -1,4 +1,4 @@
-"""Integrated gradients: what each pixel adds to a number, from a baseline to the input.
+"""Integrated gradients: attribute a target's change from a baseline to the input to each pixel.
 
 Sundararajan, Taly and Yan, "Axiomatic Attribution for Deep Networks" (2017).
 """
@@ -10,25 +10,27 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.explaining.backward import Quantity
-from hookviz.explaining.many_inputs import each_gradient, each_value
+from hookviz.explaining.attribution_target import AttributionTarget
+from hookviz.explaining.batched_passes import iter_target_gradients, iter_target_values
 from hookviz.types import Model, ModelInput, Progress
 
 Floats = NDArray[np.float64]
 NEAR = 0.01  # of the difference, below which the sum is taken to be complete
-_STEPS = 10  # advice is rounded up to a multiple of these
-_MARGIN = 1.25  # by which it is more than an error that falls as 1/steps would ask for
+_STEPS = 10  # the advised number of steps is rounded up to a multiple of these
+_MARGIN = (
+    1.25  # by which the advised number is more than an error that falls as 1/steps would ask for
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class IntegratedGradients:
-    """What every number of an input adds to a quantity.
+    """Attribution of a target to every number of an input, by integrated gradients.
 
     Attributes:
         attribution: float64 ``(C, H, W)``; its sum is ``value − start``, but for the error.
-        value: F(x), the quantity of the input.
+        value: F(x), the target of the input.
         start: F(x′), that of the baseline.
-        steps: at how many points of the way the gradient was taken.
+        steps: at how many points of the path the gradient was taken.
     """
 
     attribution: Floats = field(repr=False)
@@ -43,7 +45,7 @@ class IntegratedGradients:
 
     @property
     def error(self) -> float:
-        """How far off they are: ``|Σ attribution − difference| / |difference|``."""
+        """How far the attributions are off: ``|Σ attribution − difference| / |difference|``."""
         off = abs(float(self.attribution.sum()) - self.difference)
         if off == 0:
             return 0.0
@@ -56,10 +58,10 @@ class IntegratedGradients:
 
     @property
     def enough_steps(self) -> int | None:
-        """How many steps should do for 1 %; None where no number would.
+        """Number of steps that should do for 1 %; None where no number would.
 
-        The gradient of a network of ReLUs jumps along the way, so that no rule's error falls faster
-        than about 1 / steps.
+        The gradient of a network of ReLUs jumps along the path, so that no rule's error falls
+        faster than about 1 / steps.
         """
         if not np.isfinite(self.error):
             return None
@@ -70,13 +72,13 @@ class IntegratedGradients:
 def integrated_gradients(
     model: Model,
     model_input: ModelInput,
-    quantity: Quantity,
+    target: AttributionTarget,
     baseline: Tensor,
     *,
     steps: int,
     progress: Progress,
 ) -> IntegratedGradients:
-    """The gradients on the straight way from the baseline to the input, put together.
+    """Integrate the target's gradients along the straight path from the baseline to the input.
 
     ``(x − x′) · Σ_i w_i ∂F/∂x (x′ + α_i (x − x′))`` with the points α and the weights w of the
     Gauss-Legendre rule on 0…1, as captum's default has it. Equal steps come out worse: what the
@@ -85,37 +87,37 @@ def integrated_gradients(
     Args:
         model: the model.
         model_input: the input x, ``(1, C, H, W)``.
-        quantity: F.
+        target: F.
         baseline: x′, ``(1, C, H, W)``.
         steps: how many points.
-        progress: told how far it is; what it raises ends it.
+        progress: called with the share done; what it raises ends the run.
 
     Raises:
-        HookVizError: as `each_gradient` does.
+        HookVizError: as `iter_target_gradients` does.
     """
     image = model_input.tensor
     points, weights = np.polynomial.legendre.leggauss(steps)
     alphas = torch.from_numpy((points + 1) / 2).to(image.dtype).view(-1, 1, 1, 1)
-    way = image - baseline
+    path = image - baseline
 
-    def between(start: int, stop: int) -> Tensor:
-        return baseline + alphas[start:stop] * way
+    def on_path(start: int, stop: int) -> Tensor:
+        return baseline + alphas[start:stop] * path
 
     total = torch.zeros(image.shape[1:], dtype=torch.float64)
     ends = steps / (steps + 1)  # the share of the time before the values at both ends
-    on_the_way = each_gradient(
-        *(model, model_input, quantity, between),
+    batches = iter_target_gradients(
+        *(model, model_input, target, on_path),
         count=steps,
         progress=lambda share: progress(share * ends),
     )
-    for some in on_the_way:
-        shares = torch.from_numpy(weights[some.start : some.start + len(some.values)] / 2)
-        total += torch.einsum("n,nchw->chw", shares, some.gradients.double())
+    for batch in batches:
+        shares = torch.from_numpy(weights[batch.start : batch.start + len(batch.values)] / 2)
+        total += torch.einsum("n,nchw->chw", shares, batch.gradients.double())
     both = torch.cat([image, baseline])
-    values = each_value(
-        *(model, model_input, quantity, lambda start, stop: both[start:stop]),
+    values = iter_target_values(
+        *(model, model_input, target, lambda start, stop: both[start:stop]),
         count=2,
         progress=lambda share: progress(ends + share * (1 - ends)),
     )
-    value, at_baseline = torch.cat([some.values for some in values]).tolist()
-    return IntegratedGradients((total * way[0].double()).numpy(), value, at_baseline, steps)
+    value, at_baseline = torch.cat([batch.values for batch in values]).tolist()
+    return IntegratedGradients((total * path[0].double()).numpy(), value, at_baseline, steps)

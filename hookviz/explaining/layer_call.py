@@ -1,4 +1,4 @@
-"""The record of one call of a conv layer: all that made its output, and what came next."""
+"""Hold the record of one conv layer call: everything that made its output, and what came next."""
 
 import math
 from collections.abc import Mapping
@@ -11,15 +11,13 @@ from torch import Tensor
 
 from hookviz.errors import SettingError
 from hookviz.explaining.conv_arguments import padding_around, pair
-from hookviz.language.saying import say
-
-_FLOAT32_ROUNDING = 1e-5
-_TF32_EPSILON = 2.0**-10  # what a GPU may compute float32 convolutions with
+from hookviz.explaining.rounding import relative_rounding
+from hookviz.language.saying import mark, say
 
 
 @dataclass(frozen=True, slots=True)
 class Normalisation:
-    """What a normalisation does to a cell: ``(x - mean) / √(variance + epsilon) · scale + shift``.
+    """Normalisation of one cell: ``(x - mean) / √(variance + epsilon) · scale + shift``.
 
     Scale and shift are 1 and 0 where the layer learned none. Mean and variance are the learned
     ones, or this very map's where a layer normalises each image by itself.
@@ -31,15 +29,15 @@ class Normalisation:
     shift: float
     epsilon: float
 
-    def of(self, value: float) -> float:
-        """The formula for one value."""
+    def apply(self, value: float) -> float:
+        """Apply the formula to one value."""
         deviation = math.sqrt(self.variance + self.epsilon)
         return (value - self.mean) / deviation * self.scale + self.shift
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What happened to a cell after its convolution.
+    """Operation that a cell's value went through after its convolution.
 
     Attributes:
         layer: the module's name; empty where the network calls the function itself.
@@ -55,8 +53,8 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Following:
-    """A normalisation or activation that a layer's output went through next.
+class FollowingOp:
+    """Normalisation or activation that a layer's output went through next.
 
     Attributes:
         layer, kind: as in `Step`.
@@ -73,7 +71,7 @@ class Following:
     epsilon: float = 0.0
 
     def at(self, channel: int, row: int, column: int) -> Step:
-        """What it did to one cell."""
+        """Return what it did to one cell."""
         norm = None
         if self.norm is not None:
             mean, variance, scale, shift = self.norm[:, channel].tolist()
@@ -83,7 +81,7 @@ class Following:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LayerCall:
-    """One call of one conv layer with all that made its output, to explain any cell of it at once.
+    """Record of one conv layer call with all that made its output: any cell of it can be explained.
 
     All tensors are float32 on the CPU and belong to this record alone.
 
@@ -97,7 +95,7 @@ class LayerCall:
         stride, dilation: (vertical, horizontal) in cells of the input.
         groups: into how many groups the channels are split.
         output: what the layer put out, ``(output channels, H, W)``.
-        steps: what the output went through next.
+        steps: normalisation and activation that followed.
         rounding: relative rounding of the network's arithmetic, see `CellSum.agrees`.
     """
 
@@ -111,7 +109,7 @@ class LayerCall:
     dilation: tuple[int, int]
     groups: int
     output: Tensor = field(repr=False)
-    steps: tuple[Following, ...]
+    steps: tuple[FollowingOp, ...]
     rounding: float
 
     @property
@@ -122,14 +120,14 @@ class LayerCall:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that it takes."""
+        """Memory that its tensors take, in bytes."""
         tensors = [self.kernel, self.bias, self.padded, self.output]
         for step in self.steps:
             tensors += [step.values, step.norm]
         return sum(tensor.nbytes for tensor in tensors if tensor is not None)
 
     def inputs_of(self, channel: int) -> range:
-        """Numbers of the input channels that an output channel sees: those of its group.
+        """Return the input channels that an output channel sees, those of its group.
 
         Raises:
             SettingError: the layer has no such channel.
@@ -147,63 +145,56 @@ def layer_call(
     layer_input: Tensor,
     output: Tensor,
 ) -> LayerCall:
-    """The record of a convolution from the arguments of torch's conv2d.
+    """Build the record of a convolution from the arguments of torch's conv2d.
 
     Args:
         layer: written address.
         arguments: conv2d's by name, all of them.
-        pads: what was put around the layer's input before: left, right, top, bottom, or the first
+        pads: what was padded to the layer's input before: left, right, top, bottom, or the first
             two, as in `F.pad`.
-        layer_input: ``(C, H, W)`` or ``(1, C, H, W)``, before that was put around it.
+        layer_input: ``(C, H, W)`` or ``(1, C, H, W)``, before that padding.
         output: the layer's output, likewise.
     """
-    kernel, dilation = own(arguments["weight"]), pair(arguments["dilation"])
+    kernel, dilation = float_copy(arguments["weight"]), pair(arguments["dilation"])
     left, right, top, bottom = padding_around(arguments["padding"], kernel.shape[2:], dilation)
     return LayerCall(
         layer=layer,
         kernel=kernel,
-        bias=None if arguments["bias"] is None else own(arguments["bias"]),
-        padded=F.pad(own(_map_of(arguments["input"])), (left, right, top, bottom)),
+        bias=None if arguments["bias"] is None else float_copy(arguments["bias"]),
+        padded=F.pad(float_copy(_map_of(arguments["input"])), (left, right, top, bottom)),
         corner=((*pads, 0, 0)[2] + top, (*pads, 0)[0] + left),
         size=(layer_input.shape[-2], layer_input.shape[-1]),
         stride=pair(arguments["stride"]),
         dilation=dilation,
         groups=arguments["groups"],
-        output=own(_map_of(output)),
+        output=float_copy(_map_of(output)),
         steps=(),
-        rounding=_rounding(output),
+        rounding=relative_rounding(output),
     )
 
 
-def own(tensor: Tensor) -> Tensor:
-    """A float32 copy on the CPU, of the same shape, whatever happens to the original."""
+def float_copy(tensor: Tensor) -> Tensor:
+    """Copy a tensor to the CPU as float32, so that later writes to the original don't show."""
     return tensor.detach().to("cpu", torch.float32, copy=True).contiguous()
 
 
+_OUT_OF_RANGE = {
+    "channel": mark("{layer} has no channel {index}: its channels are 0 to {last}."),
+    "row": mark("{layer} has no row {index}: its rows are 0 to {last}."),
+    "column": mark("{layer} has no column {index}: its columns are 0 to {last}."),
+    "call": mark("{layer} has no call {index}: its calls are 0 to {last}."),
+}
+
+
 def check_range(layer: str, axis: str, index: int, count: int) -> None:
-    """Refuse a number that is not one of `count`, counted from 0.
+    """Refuse an index that is not below `count`.
 
     Raises:
-        SettingError: naming the range.
+        SettingError: it names the range.
     """
     if not 0 <= index < count:
-        raise SettingError(
-            say(
-                "{layer} has no {axis} {index}: its {axis}s are 0 to {count}.",
-                layer=layer,
-                axis=axis,
-                index=index,
-                count=count - 1,
-            )
-        )
+        raise SettingError(say(_OUT_OF_RANGE[axis], layer=layer, index=index, last=count - 1))
 
 
 def _map_of(tensor: Tensor) -> Tensor:
     return tensor[0] if tensor.ndim == 4 else tensor
-
-
-def _rounding(output: Tensor) -> float:
-    epsilon = torch.finfo(output.dtype).eps
-    if output.device.type != "cpu":
-        epsilon = max(epsilon, _TF32_EPSILON)
-    return max(_FLOAT32_ROUNDING, 2 * epsilon)

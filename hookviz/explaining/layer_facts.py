@@ -1,4 +1,4 @@
-"""What a layer is, in the field's words: for the line under its name and for the tree."""
+"""Write a layer's facts as text: for the line under its name and for the tree."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from hookviz.wording import times
 
 
 def facts(layer: LayerInfo, field: ReceptiveField | None) -> str:
-    """One line: kernel, stride, dilation, groups, channels, weights, work and receptive field."""
+    """Write kernel, stride, dilation, groups, channels, weights, work and field in one line."""
     channels, *sides = layer.output_shape
     taken = (
         localised(f"{layer.input_shape[0]:,}") + " → "
@@ -19,10 +19,10 @@ def facts(layer: LayerInfo, field: ReceptiveField | None) -> str:
     parts = _convolution(layer) if layer.kernel_size else [layer.kind]
     parts.append(
         say(
-            "{taken}{channels:,} channels of {sides}",
-            taken=taken,
+            "{inputs}{channels:,} channels of {size}",
+            inputs=taken,
             channels=channels,
-            sides=times(sides),
+            size=times(sides),
         )
     )
     if layer.parameters:
@@ -32,7 +32,7 @@ def facts(layer: LayerInfo, field: ReceptiveField | None) -> str:
     parts.append(field_text(field))
     if layer.calls > 1:
         shown = say(", the first is shown") if layer.kernel_size else ""
-        parts.append(say("runs {calls} times{shown}", calls=layer.calls, shown=shown))
+        parts.append(say("runs {calls} times{note}", calls=layer.calls, note=shown))
     return " · ".join(parts)
 
 
@@ -40,9 +40,9 @@ def _convolution(layer: LayerInfo) -> list[str]:
     kind = say("transposed convolution") if "Transpose" in layer.kind else say("convolution")
     parts = [f"{times(layer.kernel_size)} {kind}"]
     if set(layer.stride) != {1}:
-        parts.append(say("stride {once}", once=_once(layer.stride)))
+        parts.append(say("stride {stride}", stride=_once(layer.stride)))
     if set(layer.dilation) != {1}:
-        parts.append(say("dilation {once}", once=_once(layer.dilation)))
+        parts.append(say("dilation {dilation}", dilation=_once(layer.dilation)))
     if layer.groups > 1:
         depthwise = layer.groups == layer.input_shape[0]
         parts.append("depthwise" if depthwise else say("{groups} groups", groups=layer.groups))
@@ -50,12 +50,14 @@ def _convolution(layer: LayerInfo) -> list[str]:
 
 
 def kernel_text(layer: LayerInfo) -> str:
-    """Kernel, stride and dilation in a few signs, ``"3×3 /2"``; the kind of other layers."""
+    """Write kernel, stride and dilation in a few signs, ``"3×3 /2"``; the kind of other layers."""
     if not layer.kernel_size:
         return layer.kind
     stride = f" /{_once(layer.stride)}" if set(layer.stride) != {1} else ""
     dilation = (
-        say(" dilated {once}", once=_once(layer.dilation)) if set(layer.dilation) != {1} else ""
+        say(" dilated {dilation}", dilation=_once(layer.dilation))
+        if set(layer.dilation) != {1}
+        else ""
     )
     groups = say(" in {groups} groups", groups=layer.groups) if layer.groups > 1 else ""
     if layer.groups > 1 and layer.groups == layer.input_shape[0]:
@@ -64,16 +66,16 @@ def kernel_text(layer: LayerInfo) -> str:
 
 
 def field_text(field: ReceptiveField | None) -> str:
-    """How far a cell sees: ``"sees 35 px"``."""
+    """Write a receptive field's size: ``"sees 35 px"``."""
     if field is None:
         return say("sees an unknown part")
     if field.size is None:
         return say("sees the whole image")
-    return say("sees {once} px", once=_once(field.size))
+    return say("sees {size} px", size=_once(field.size))
 
 
 def amount(count: int) -> str:
-    """A count for people: ``"36.9 k"``."""
+    """Write a count with a unit: ``"36.9 k"``."""
     for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if count >= size:
             return localised(f"{count / size:.3g} {unit}")

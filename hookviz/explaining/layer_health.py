@@ -1,6 +1,6 @@
-"""How the numbers inside a network are: NaN, infinities, dead and saturated units, and sizes.
+"""Check the numbers inside a network: NaN, infinities, dead and saturated units, and sizes.
 
-Everything is of one pass over one image, so "dead" means that a unit says nothing about this image.
+Everything is of one pass over one image, so "dead" means dead on this image.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ _NO_UNITS = {"Flatten", "Permute", "Identity", "Dropout", "Dropout2d", "Stochast
 
 @dataclass(frozen=True, slots=True)
 class OutputHealth:
-    """One tensor that one call of a layer put out.
+    """Health of one tensor that one call of a layer put out.
 
     A unit is a channel, or one number of a vector. It is dead on this image where it is 0
     everywhere, or has the same value everywhere in a map of at least 9 cells: a pooling window
@@ -75,7 +75,7 @@ class OutputHealth:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class NetworkHealth:
-    """Every output of a pass.
+    """Health of every layer's output in one pass.
 
     Attributes:
         outputs: in order of execution.
@@ -91,38 +91,38 @@ class NetworkHealth:
 
     @property
     def first_bad(self) -> OutputHealth | None:
-        """Where NaN and infinities begin."""
+        """The first output that holds NaN or infinities."""
         return next((output for output in self.outputs if output.bad), None)
 
 
 def network_health(
     model: Model, model_input: ModelInput, layer: str, progress: Progress = ignore
 ) -> NetworkHealth:
-    """Every tensor that the layers of a network put out in one pass, looked at as it comes.
+    """Check every tensor that the layers of a network put out in one pass.
 
     Args:
         model: the model.
         model_input: what the network is given.
-        layer: whose numbers are kept.
-        progress: told the share done after every call; what it raises ends the run.
+        layer: the layer whose numbers are kept.
+        progress: called with the share done after every call; what it raises ends the run.
 
     Raises:
         ModelError: the network can't take this input.
     """
     trace = input_trace(model, model_input)
     with private_replica(model) as replica:
-        watch = _Watch(replica, trace, layer, progress)
+        recorder = _HealthRecorder(replica, trace, layer, progress)
         with (
-            hooks.before(replica, watch.calls, watch.before),
-            hooks.observe(replica, watch.calls, watch.after),
+            hooks.before(replica, recorder.calls, recorder.before),
+            hooks.observe(replica, recorder.calls, recorder.after),
         ):
-            forward_pass(model, replica, model_input.tensor, watch.reporter)
+            forward_pass(model, replica, model_input.tensor, recorder.reporter)
     limit = EXPLODING * max(1.0, _largest(model_input.tensor))
-    return NetworkHealth(tuple(watch.outputs), watch.values, limit)
+    return NetworkHealth(tuple(recorder.outputs), recorder.values, limit)
 
 
-class _Watch:
-    """Looks at every layer as it runs, before an in-place layer writes over it."""
+class _HealthRecorder:
+    """Checks every layer's output as it runs, before an in-place layer writes over it."""
 
     def __init__(
         self, replica: nn.Module, trace: LayerTrace, layer: str, progress: Progress
@@ -137,14 +137,14 @@ class _Watch:
         self._axes = ChannelAxes()
 
     def before(self, call: hooks.Call) -> None:
-        """Look at what a call is about to take in."""
-        every = [_numbers(tensor) for _, tensor in hooks.tensors_in(call.inputs)]
-        tensors = [tensor for tensor in every if tensor is not None]
+        """Check what a call is about to take in."""
+        inputs = [_numbers(tensor) for _, tensor in hooks.tensors_in(call.inputs)]
+        tensors = [tensor for tensor in inputs if tensor is not None]
         bad = not all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
         self._inputs[call.layer] = bad, max(map(_largest, tensors), default=np.nan)
 
     def after(self, call: hooks.Call) -> None:
-        """Look at what a call has put out."""
+        """Check what a call has put out."""
         module = self._modules[call.layer]
         input_bad, input_largest = self._inputs.pop(call.layer, (False, np.nan))
         for path, tensor in hooks.tensors_in(call.output):
@@ -179,7 +179,7 @@ class _Watch:
 
 
 def _numbers(tensor: Tensor) -> Tensor | None:
-    """What is in a tensor; None for whole numbers, and for what can't be looked at."""
+    """Return a tensor's values; None for whole numbers, and for a tensor that can't be read."""
     try:
         return numbers(tensor) if tensor.is_floating_point() else None
     except ValueError:
@@ -187,7 +187,7 @@ def _numbers(tensor: Tensor) -> Tensor | None:
 
 
 def _units(values: Tensor, axis: int) -> tuple[int, int]:
-    """How many units there are and how many of them are dead."""
+    """Count the units, and how many of them are dead."""
     by_unit = values.movedim(axis, 0).reshape(values.shape[axis], -1)
     dead = (by_unit == 0).all(1)
     if by_unit.shape[1] >= _LEAST_CELLS:
@@ -196,7 +196,7 @@ def _units(values: Tensor, axis: int) -> tuple[int, int]:
 
 
 def _largest(tensor: Tensor) -> float:
-    """Max |x| of the finite values; 0 without any."""
+    """Return max |x| of the finite values; 0 without any."""
     size = tensor.abs()
     largest = float(size.max()) if size.numel() else 0.0
     if not np.isfinite(largest):
@@ -206,7 +206,7 @@ def _largest(tensor: Tensor) -> float:
 
 
 def _saturated(module: nn.Module, values: Tensor) -> float:
-    """The share of outputs at the ends of a bounded activation's range; NaN for other layers."""
+    """Return the share of saturated outputs of a bounded activation; NaN for other layers."""
     if isinstance(module, nn.Sigmoid | nn.Hardsigmoid):
         low, high = 0.0, 1.0
     elif isinstance(module, nn.Tanh | nn.Softsign):

@@ -3,7 +3,7 @@
 What the convolution was given, and what its output went through next, is taken from the pass
 and never assumed: an `EveryFunction` sees the arguments of every torch function that the pass
 calls. So the kernel is the one that was used (weight norm and weight standardisation included),
-the padding is the one that was made, and activations that a network calls as functions are seen.
+the padding is the one that was applied, and activations that a network calls as functions are seen.
 """
 
 import inspect
@@ -19,7 +19,13 @@ from torch import Tensor, nn
 from hookviz.capturing import inputs, layers
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
-from hookviz.explaining.layer_call import Following, LayerCall, check_range, layer_call, own
+from hookviz.explaining.layer_call import (
+    FollowingOp,
+    LayerCall,
+    check_range,
+    float_copy,
+    layer_call,
+)
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.torch_functions import (
@@ -37,8 +43,8 @@ _CONV2D = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
 _DEFAULTS = {"bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}
 
 
-def record_input(model: Model, image: Any, layer: str, call: int = 0) -> LayerCall:
-    """One call of a conv layer with its input, its output and what followed, in one pass.
+def record_layer_call(model: Model, image: Any, layer: str, call: int = 0) -> LayerCall:
+    """Record one call of a conv layer in one pass: its input, its output and what followed.
 
     The pass runs on a private replica of the network and ends as soon as nothing more can follow.
 
@@ -57,20 +63,20 @@ def record_input(model: Model, image: Any, layer: str, call: int = 0) -> LayerCa
     model_input = inputs.prepare(model, image)
     _check_layer(model, model_input, layer, call)
     with private_replica(model) as replica:
-        watch = _Watch(replica, layer, call)
-        with hooks.observe(replica, watch.layers, watch.see), watch:
+        recorder = _CallRecorder(replica, layer, call)
+        with hooks.observe(replica, recorder.layers, recorder.on_call), recorder:
             forward_pass(model, replica, model_input.tensor)
-    if watch.record is None:
+    if recorder.record is None:
         raise ModelError(
             say(
                 "Layer {layer!r} of {model} {problem}, so its values can't be written out as "
                 "a sum. Choose another layer.",
                 layer=layer,
                 model=model.title,
-                problem=watch.problem,
+                problem=recorder.problem,
             )
         )
-    return replace(watch.record, steps=tuple(watch.steps))
+    return replace(recorder.record, steps=tuple(recorder.steps))
 
 
 def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -> None:
@@ -82,7 +88,7 @@ def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -
     if not isinstance(modules[layer], nn.Conv2d):
         convs = [info.name for info in run.convs if info.kind == "Conv2d"]
         hint = (
-            say(" The first one of {model} is {convs!r}.", model=model.title, convs=convs[0])
+            say(" The first one of {model} is {layer!r}.", model=model.title, layer=convs[0])
             if convs
             else ""
         )
@@ -107,18 +113,18 @@ def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -
     check_range(layer, "call", call, run.calls[layer])
 
 
-class _Watch(EveryFunction):
-    """Follows one pass: the wanted call of the wanted layer, then what its output goes through.
+class _CallRecorder(EveryFunction):
+    """Follows one pass: records the wanted layer call, then what its output goes through.
 
-    A tensor is told by being the same object; what writes into it in place makes it the next
-    step's output. A tensor that goes two ways is not followed: neither way is what comes next.
+    A tensor is recognised as the same object; what writes into it in place makes it the next
+    step's output. A tensor with two consumers is not followed: neither is what comes next.
     """
 
     def __init__(self, network: nn.Module, layer: str, call: int) -> None:
         super().__init__()
         self.layers = layers.leaf_names(network) | {layer}
         self.record: LayerCall | None = None
-        self.steps: list[Following] = []
+        self.steps: list[FollowingOp] = []
         self.problem = say("is more than one call of torch's conv2d")
         self._modules = dict(network.named_modules())
         self._owners = {
@@ -129,36 +135,36 @@ class _Watch(EveryFunction):
         self._wanted = (layer, call)
         self._conv: dict[str, Any] = {}  # the last one's arguments and output
         self._pad: dict[str, Any] = {}
-        # Tensors on the way, not kept alive, with how many steps had been made up to each.
-        self._way: list[tuple[weakref.ref[Tensor], int]] = []
+        # The followed tensors, not kept alive, with how many steps led to each.
+        self._path: list[tuple[weakref.ref[Tensor], int]] = []
         self._ended = False
 
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """What `func` gives, seen on its way."""
+        """Call `func`, and follow the recorded layer's output through it."""
         operands = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
         positions = [
             position
-            for position, (ref, _) in enumerate(self._way)
+            for position, (ref, _) in enumerate(self._path)
             if any(tensor is ref() for tensor in operands)
         ]
         versions = [version(tensor) for tensor in operands] if positions else []
         output = func(*args, **kwargs)
         if self.record is None:
-            self._remember(function_name(func), args, kwargs, output)
+            self._keep_conv_or_pad(function_name(func), args, kwargs, output)
         elif positions:
             written = [version(tensor) for tensor in operands] != versions
-            self._follow(func, args, kwargs, output, positions[0], written=written)
-        # A tensor further back that is still alive may yet go a second way.
-        if self._ended and all(ref() is None for ref, _ in self._way[:-1]):
+            self._follow_output(func, args, kwargs, output, positions[0], written=written)
+        # An earlier tensor that is still alive may yet get a second consumer.
+        if self._ended and all(ref() is None for ref, _ in self._path[:-1]):
             raise hooks.StopForward
         return output
 
-    def _remember(
+    def _keep_conv_or_pad(
         self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
     ) -> None:
-        """Keep what the layer may turn out to be made of, until the next of its kind."""
+        """Keep the last conv2d and pad calls: the layer may turn out to be made of them."""
         if name == "conv2d":
             self._conv = {**_DEFAULTS, **dict(zip(_CONV2D, args, strict=False)), **kwargs}
             self._conv["output"] = output
@@ -166,19 +172,19 @@ class _Watch(EveryFunction):
             self._pad = {**dict(zip(("input", "pad"), args, strict=False)), **kwargs}
             self._pad["output"] = output
 
-    def see(self, call: hooks.Call) -> None:
-        """Take in one call of a hooked layer."""
+    def on_call(self, call: hooks.Call) -> None:
+        """Record the wanted call, or name the layer of the last step."""
         with not_followed():
             if (call.layer, call.index) == self._wanted:
-                self._take(call)
+                self._record_call(call)
                 if self.record is None:
                     raise hooks.StopForward
                 self._conv, self._pad = {}, {}
-                self._way = [(weakref.ref(call.output), 0)]
-            elif self.steps and call.output is self._way[-1][0]():
+                self._path = [(weakref.ref(call.output), 0)]
+            elif self.steps and call.output is self._path[-1][0]():
                 self._name_last(call.layer)
 
-    def _take(self, call: hooks.Call) -> None:
+    def _record_call(self, call: hooks.Call) -> None:
         if not self._conv or call.output is not self._conv["output"]:
             return
         layer_input, pads = call.inputs[0], (0, 0, 0, 0)
@@ -197,7 +203,7 @@ class _Watch(EveryFunction):
         address = str(Address(call.layer, call.index))
         self.record = layer_call(address, self._conv, pads, layer_input, call.output)
 
-    def _follow(
+    def _follow_output(
         self,
         func: Callable[..., Any],
         args: tuple[Any, ...],
@@ -207,40 +213,42 @@ class _Watch(EveryFunction):
         *,
         written: bool,
     ) -> None:
-        """Take in what was done with the tensor at one position of the way."""
-        tensor, steps = self._way[position][0](), self._way[position][1]
+        """Add a step for what was done with the tensor at one position of the path."""
+        tensor, steps = self._path[position][0](), self._path[position][1]
         results = [result for _, result in hooks.tensors_in(output)]
         if all(result is tensor for result in results) and not written:
-            return  # a look at its shape, or a dropout that does nothing
+            return  # a look at its shape, or an inactive dropout
         first = args[0] if args else kwargs.get("input")
-        known = first is tensor and function_name(func) in NORMS | ACTIVATIONS
-        if position < len(self._way) - 1:  # a second way out of a tensor further back
-            del self._way[position + 1 :], self.steps[steps:]
+        continues = first is tensor and function_name(func) in NORMS | ACTIVATIONS
+        if position < len(self._path) - 1:  # a second consumer of an earlier tensor
+            del self._path[position + 1 :], self.steps[steps:]
             self._ended = True
-        elif not self._ended and known and isinstance(output, Tensor):
-            self.steps.append(_following(func, args, kwargs, output))
-            for _, part in hooks.tensors_in((args[1:], kwargs)):
-                self._name_last(self._owners.get(id(part), ""))  # a norm's own numbers, say
+        elif not self._ended and continues and isinstance(output, Tensor):
+            self.steps.append(_following_op(func, args, kwargs, output))
+            for _, parameter in hooks.tensors_in((args[1:], kwargs)):
+                self._name_last(
+                    self._owners.get(id(parameter), "")
+                )  # such as a norm's float_copy parameters
             if output is tensor:
-                self._way.pop()
-            self._way.append((weakref.ref(output), len(self.steps)))
+                self._path.pop()
+            self._path.append((weakref.ref(output), len(self.steps)))
         else:
             self._ended = True
 
     def _name_last(self, layer: str) -> None:
-        """Say which module called the last step's function, if this one can have."""
+        """Name the module that called the last step's function, if this one can have."""
         last, module = self.steps[-1], type(self._modules.get(layer))
         name = last.kind.replace("_", "")
         if not last.layer and any(name in kind.__name__.lower() for kind in module.__mro__):
             self.steps[-1] = replace(last, layer=layer, kind=module.__name__)
 
 
-def _following(
+def _following_op(
     func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Tensor
-) -> Following:
-    """A step from the function's arguments and what it gave."""
+) -> FollowingOp:
+    """Make a step from the function's arguments and its result."""
     batched = output.ndim == 4
-    step = Following("", function_name(func), own(output[0] if batched else output))
+    step = FollowingOp("", function_name(func), float_copy(output[0] if batched else output))
     if not batched or func not in (F.batch_norm, F.instance_norm):
         return step
     bound = inspect.signature(func).bind(*args, **kwargs)
@@ -251,5 +259,5 @@ def _following(
         variance, mean = torch.var_mean(arguments["input"], (0, 2, 3), correction=0)
     scale = torch.ones_like(mean) if arguments["weight"] is None else arguments["weight"]
     shift = torch.zeros_like(mean) if arguments["bias"] is None else arguments["bias"]
-    norm = torch.stack([own(part) for part in (mean, variance, scale, shift)])
+    norm = torch.stack([float_copy(part) for part in (mean, variance, scale, shift)])
     return replace(step, norm=norm, epsilon=arguments["eps"])

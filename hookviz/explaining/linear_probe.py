@@ -1,7 +1,7 @@
-"""What a layer's features tell apart: a linear classifier on them, tried on images it has not seen.
+"""Fit a linear classifier on a layer's features, and test it on images that it has not seen.
 
 The network stays as it is (a linear probe: Alain and Bengio, "Understanding intermediate layers
-using linear classifier probes", 2016). Nothing of an image that is tried gets into what is fitted:
+using linear classifier probes", 2016). Nothing of a test image gets into the fit:
 the features are standardised within each fold, and copies of one picture are in one fold.
 """
 
@@ -31,7 +31,7 @@ _LEAST_FOLDS, _MOST_FOLDS = 2, 100
 
 @dataclass(frozen=True, eq=False)
 class LinearProbe:
-    """How well a linear classifier on a layer's features tells classes apart, by cross-validation.
+    """Result of a linear probe: how well it tells classes apart, by cross-validation.
 
     Attributes:
         layer: whose output the features are made of.
@@ -39,7 +39,7 @@ class LinearProbe:
         classes: their names, ``(C,)``.
         counts: images of each, ``(C,)``.
         accuracies: share of right answers in each fold, float64 ``(folds,)``.
-        baselines: the same for whoever always says the class that the other folds have most of.
+        baselines: the same for always answering the class that the other folds have most of.
         confusion: images by their class (rows) and the answer (columns), ``(C, C)``.
         copies: how many images are copies of others, and so in the same fold as these.
         wrong: the answer for each image that was answered wrong, by its name.
@@ -90,20 +90,21 @@ def linear_probe(
     whole: bool = False,
     progress: Progress = ignore,
 ) -> LinearProbe:
-    """How well a layer tells the classes of a folder apart: ``photos/cats/…``, ``photos/dogs/…``.
+    """Measure how well a layer tells the classes of a folder apart: ``photos/cats/…``.
 
     Logistic regression (scikit-learn's, L2 with C = 1) on standardised features, by stratified
     cross-validation: each image is answered by a classifier that has seen neither it nor a copy.
 
     Args:
         model: from `load_model` or `wrap`.
-        folder: with a folder for each class, whose images can be in folders again.
+        folder: with a folder for each class, such as ``photos/cats`` and ``photos/dogs``, whose
+            images can be in folders again.
         layer: a layer or a block; the last conv layer by default.
         pool: how its output becomes a vector, as `extract_features` has it.
         folds: into how many parts the images are split.
         size: side of the inputs in pixels, in place of the model's own.
         whole: take in the whole images instead of their centre crops.
-        progress: told the share done; what it raises ends the run.
+        progress: called with the share done; what it raises ends the run.
 
     Raises:
         SettingError: `folds` is no number from 2 to 100, or `pool` means nothing.
@@ -134,22 +135,24 @@ def linear_probe(
     reporter = ProgressReporter(progress, 2)
     digests, failed = _digests({name: file for name, (_, file) in files.items()}, reporter)
     _check_counts(_count(files, digests), folds)
-    given = {name: files[name][1] for name in digests}
-    made = features(model, given, layer, pool, size=size, whole=whole, progress=reporter.within)
-    failed |= made.failed
-    check_finite(made.names, made.vectors)
-    labels = [files[name][0] for name in made.names]
-    groups = [digests[name] for name in made.names]
-    _check_groups(made.names, labels, groups)
-    _check_counts(_count(files, {name: digests[name] for name in made.names}), folds)
-    accuracies, baselines, answers = cross_validated(made.vectors, labels, groups, folds)
+    readable = {name: files[name][1] for name in digests}
+    extracted = features(
+        model, readable, layer, pool, size=size, whole=whole, progress=reporter.within
+    )
+    failed |= extracted.failed
+    check_finite(extracted.names, extracted.vectors)
+    labels = [files[name][0] for name in extracted.names]
+    groups = [digests[name] for name in extracted.names]
+    _check_groups(extracted.names, labels, groups)
+    _check_counts(_count(files, {name: digests[name] for name in extracted.names}), folds)
+    accuracies, baselines, answers = cross_validated(extracted.vectors, labels, groups, folds)
     classes = tuple(sorted(set(labels)))
     confusion = np.zeros((len(classes), len(classes)), np.int64)
     for label, answer in zip(labels, answers, strict=True):
         confusion[classes.index(label), classes.index(answer)] += 1
-    pairs = zip(made.names, labels, answers, strict=True)
+    pairs = zip(extracted.names, labels, answers, strict=True)
     return LinearProbe(
-        layer=made.layer,
+        layer=extracted.layer,
         pool=pool,
         classes=classes,
         counts=tuple(int(count) for count in confusion.sum(1)),
@@ -165,7 +168,7 @@ def linear_probe(
 def cross_validated(
     vectors: NDArray[np.float32], labels: Sequence[str], groups: Sequence[str], folds: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[str]]:
-    """Accuracy and baseline of each fold, and the answer for each vector by who has not seen it.
+    """Cross-validate: accuracy and baseline of each fold, and the held-out answer for each vector.
 
     Args:
         vectors: ``(N, D)``.
@@ -182,9 +185,9 @@ def cross_validated(
     wide, truth = vectors.astype(np.float64), np.array(labels)
     answers = np.empty_like(truth)
     right, base = [], []
-    first = {group: place for place, group in reversed([*enumerate(groups)])}
-    places = [first[group] for group in groups]  # a shuffle goes by their order
-    for seen, unseen in splitter.split(wide, truth, places):
+    first = {group: index for index, group in reversed([*enumerate(groups)])}
+    group_ids = [first[group] for group in groups]  # a shuffle goes by their order
+    for seen, unseen in splitter.split(wide, truth, group_ids):
         classifier = _sklearn("pipeline").make_pipeline(
             _sklearn("preprocessing").StandardScaler(),
             _sklearn("linear_model").LogisticRegression(max_iter=_MOST_STEPS),
@@ -207,10 +210,10 @@ def _sklearn(part: str) -> Any:
 
 
 def _class_folders(folder: Path) -> dict[str, list[Path]]:
-    """The images of each class, by the name of its folder."""
+    """List the images of each class, by the name of its folder."""
     if not folder.is_dir():
         raise HookVizError(f"There is no folder {shorten(str(folder))!r}.")
-    found = {
+    by_class = {
         inside.name: sorted(
             file
             for file in inside.rglob("*")
@@ -219,7 +222,7 @@ def _class_folders(folder: Path) -> dict[str, list[Path]]:
         for inside in sorted(folder.iterdir())
         if inside.is_dir() and not inside.name.startswith(".")
     }
-    listed = {name: files for name, files in found.items() if files}
+    listed = {name: files for name, files in by_class.items() if files}
     if len(listed) < 2:
         raise HookVizError(
             f"{shorten(str(folder))!r} has {len(listed)} folder{'s' * (len(listed) != 1)} with "
@@ -232,10 +235,10 @@ def _class_folders(folder: Path) -> dict[str, list[Path]]:
 def _digests(
     files: Mapping[str, Path], reporter: ProgressReporter
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """What tells each picture from others, by its pixels; and why images can't be read."""
+    """Digest each picture's pixels, and say why images can't be read."""
     digests, failed = {}, {}
-    for place, (name, file) in enumerate(files.items()):
-        reporter.within(place / len(files))
+    for index, (name, file) in enumerate(files.items()):
+        reporter.within(index / len(files))
         try:
             digests[name] = reading.read(file).digest
         except HookVizError as error:
@@ -245,15 +248,15 @@ def _digests(
 
 
 def _count(files: Mapping[str, tuple[str, Path]], digests: Mapping[str, str]) -> dict[str, int]:
-    """How many different pictures each class has."""
+    """Count the different pictures of each class."""
     different: dict[str, set[str]] = {name: set() for name, _ in files.values()}
     for name, digest in digests.items():
         different[files[name][0]].add(digest)
-    return {name: len(found) for name, found in different.items()}
+    return {name: len(pictures) for name, pictures in different.items()}
 
 
 def _check_counts(counts: Mapping[str, int], folds: int) -> None:
-    name, least = min(counts.items(), key=lambda each: each[1])
+    name, least = min(counts.items(), key=lambda item: item[1])
     if least >= folds:
         return
     fewer = f", or take {least} folds" if least >= _LEAST_FOLDS else ""
@@ -265,10 +268,10 @@ def _check_counts(counts: Mapping[str, int], folds: int) -> None:
 
 def _check_groups(names: Sequence[str], labels: Sequence[str], groups: Sequence[str]) -> None:
     first: dict[str, int] = {}
-    for place, group in enumerate(groups):
-        other = first.setdefault(group, place)
-        if labels[other] != labels[place]:
+    for index, group in enumerate(groups):
+        other = first.setdefault(group, index)
+        if labels[other] != labels[index]:
             raise HookVizError(
-                f"{shorten(names[other])!r} and {shorten(names[place])!r} are the same picture in "
+                f"{shorten(names[other])!r} and {shorten(names[index])!r} are the same picture in "
                 "two classes: take it out of one."
             )

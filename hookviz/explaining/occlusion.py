@@ -1,4 +1,4 @@
-"""Occlusion: how a number falls while a part of the input is hidden, part by part.
+"""Occlusion: measure how a target falls while squares of the input are hidden one by one.
 
 Zeiler and Fergus, "Visualizing and Understanding Convolutional Networks" (2014), section 4.2.
 """
@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.explaining.backward import Quantity
-from hookviz.explaining.many_inputs import each_value
+from hookviz.explaining.attribution_target import AttributionTarget
+from hookviz.explaining.batched_passes import iter_target_values
 from hookviz.types import Model, ModelInput, Progress
 
 Floats = NDArray[np.float64]
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Squares that go over an input in rows and columns.
+    """Sliding squares over an input, in rows and columns.
 
     Attributes:
         shape: height and width of the input in pixels.
@@ -33,12 +33,12 @@ class Windows:
 
     @property
     def grid(self) -> tuple[int, int]:
-        """How many positions there are in rows and in columns."""
+        """Number of positions in rows and in columns."""
         rows, columns = (-(-(length - self.side) // self.stride) + 1 for length in self.shape)
         return rows, columns
 
     def box(self, position: int) -> tuple[int, int, int, int]:
-        """Top, left, bottom, right, the last ones not included, by number, row by row.
+        """Return top, left, bottom and right (exclusive) of one position, numbered row by row.
 
         The last square of a row or column is cut off where it reaches past the input.
         """
@@ -47,7 +47,7 @@ class Windows:
         return top, left, min(top + self.side, self.shape[0]), min(left + self.side, self.shape[1])
 
     def over_pixels(self, values: Floats) -> Floats:
-        """For each pixel the mean of the values of all squares over it: `grid` → ``(H, W)``."""
+        """Average over each pixel the values of all squares that cover it: `grid` → ``(H, W)``."""
         total, covers = np.zeros((2, *self.shape))
         for position, value in enumerate(values.flat):
             top, left, bottom, right = self.box(position)
@@ -59,11 +59,11 @@ class Windows:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Occlusion:
-    """By how much a quantity falls where a square hides the input.
+    """Drops of a target where a square hides the input.
 
     Attributes:
-        value: the quantity of the whole input.
-        drops: value − the quantity with the square at each position, float64, of `Windows.grid`.
+        value: the target of the whole input.
+        drops: value − the target with the square at each position, float64, of `Windows.grid`.
         map: for each pixel the mean of the drops of all squares over it, float64 ``(H, W)``.
     """
 
@@ -75,41 +75,41 @@ class Occlusion:
 def occlusion(
     model: Model,
     model_input: ModelInput,
-    quantity: Quantity,
+    target: AttributionTarget,
     baseline: Tensor,
     *,
     windows: Windows,
     progress: Progress,
 ) -> Occlusion:
-    """Hide a square of the input at every position, and see how the quantity falls.
+    """Hide a square of the input at every position, and measure how the target falls.
 
     As in captum's `Occlusion`, all channels of the input are hidden at once.
 
     Args:
         model: the model.
         model_input: the input, ``(1, C, H, W)``.
-        quantity: whose fall is measured.
+        target: whose fall is measured.
         baseline: what takes the place of what is hidden, ``(1, C, H, W)``.
         windows: where the square stands.
-        progress: told how far it is; what it raises ends it.
+        progress: called with the share done; what it raises ends the run.
 
     Raises:
-        HookVizError: as `each_value` does.
+        HookVizError: as `iter_target_values` does.
     """
     image = model_input.tensor
     rows, columns = windows.grid
 
     def hidden(start: int, stop: int) -> Tensor:
-        """The inputs of these numbers: 0 is the whole one, then a part is hidden in each."""
+        """Make the inputs of these numbers: 0 is the whole one, each other has a square hidden."""
         images = image.repeat(stop - start, 1, 1, 1)
         for number in range(max(1, start), stop):
             top, left, bottom, right = windows.box(number - 1)
-            part = np.s_[..., top:bottom, left:right]
-            images[number - start][part] = baseline[0][part]
+            square = np.s_[..., top:bottom, left:right]
+            images[number - start][square] = baseline[0][square]
         return images
 
     count = 1 + rows * columns
-    passes = each_value(model, model_input, quantity, hidden, count=count, progress=progress)
-    values = torch.cat([some.values for some in passes]).numpy()
+    batches = iter_target_values(model, model_input, target, hidden, count=count, progress=progress)
+    values = torch.cat([batch.values for batch in batches]).numpy()
     drops = (values[0] - values[1:]).reshape(rows, columns)
     return Occlusion(float(values[0]), drops, windows.over_pixels(drops))

@@ -1,8 +1,8 @@
-"""A network without what was pruned: its weights at 0, and what a channel that goes leaves behind.
+"""Prune a network: set weights to 0, and with a channel its bias and the batch norm behind it.
 
 `torch.nn.utils.prune` sets a channel's kernel to 0 and leaves its bias, and the batch norm behind
-it makes a constant of that. Here a channel that goes puts out 0: its bias goes too, and so do the
-scale and shift of a batch norm that is given the convolution's output, and no other layer's. Such a
+it makes a constant of that. Here a pruned channel puts out 0: its bias becomes 0 too, and so do the
+scale and shift of a batch norm that takes in the convolution's output, and no other layer's. Such a
 channel can be taken out (see `hookviz.explaining.smaller_network`).
 """
 
@@ -17,7 +17,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from hookviz.capturing import inputs
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import SettingError
-from hookviz.explaining.channel_effects import channel_effects
+from hookviz.explaining.channel_ablation import channel_effects
 from hookviz.explaining.pruning import METHODS, OF_CHANNELS, Pruning
 from hookviz.explaining.pruning_groups import BY_CHANNEL
 from hookviz.hooking import hooks, replicas
@@ -30,10 +30,10 @@ from hookviz.models.digest import network_digest
 from hookviz.types import Model, Progress, ignore
 
 Masks = Mapping[str, Tensor]
-"""What stays of each layer's weights, as `Pruning.masks` gives it."""
+"""True where a weight stays, by layer, as `Pruning.masks` returns it."""
 
 Norms = Mapping[str, Sequence[str]]
-"""The batch norms behind each conv layer, as `norms_behind` gives them."""
+"""Names of the batch norms behind each conv layer, as `following_norms` returns them."""
 
 
 @with_numbers
@@ -48,12 +48,12 @@ def prune(
     keep_biases: bool = False,
     progress: Progress = ignore,
 ) -> Model:
-    """The model with a share of its conv weights set to 0, as a model of its own.
+    """Prune a share of a model's conv weights: set them to 0, in a model of its own.
 
-    The same weights go as with `torch.nn.utils.prune`: ``global_unstructured`` for weights one by
-    one, ``ln_structured`` and ``random_structured`` along dimension 0 for whole channels. The
-    model that is given stays as it is; what is not pruned is shared. `save_weights` keeps the
-    result, and `smaller` takes the channels that are gone out of it.
+    The same weights are pruned as by `torch.nn.utils.prune`: ``global_unstructured`` for weights
+    one by one, ``ln_structured`` and ``random_structured`` along dimension 0 for whole channels.
+    The original model stays as it is; tensors that are not pruned are shared. `save_weights` keeps
+    the result, and `smaller` takes the pruned channels out of it.
 
     Args:
         model: from `load_model` or `wrap`.
@@ -63,11 +63,11 @@ def prune(
             first whose absence changes the scores of `image` least.
         layers: conv layers by name, pattern, type or predicate; every one that runs by default.
             They are pruned, and drawn for, in order of execution.
-        seed: of what is drawn, as after ``torch.manual_seed(seed)`` on a CPU.
+        seed: of the random methods, as after ``torch.manual_seed(seed)`` on a CPU.
         image: for ``"channels by effect"``: anything that `capture` takes.
-        keep_biases: leave a channel's bias and batch norm as they are when its kernel goes, as
+        keep_biases: leave the bias and batch norm of a pruned channel as they are, as
             `torch.nn.utils.prune` does. Otherwise the channel puts out 0 and nothing else.
-        progress: told the share done where effects are measured; what it raises ends the run.
+        progress: called with the share done where effects are measured; an exception ends the run.
 
     Raises:
         SettingError: there is no such share or method, or the image is missing.
@@ -94,12 +94,12 @@ def prune(
         effects = channel_effects(model, inputs.prepare(model, image), [*measured], progress)
     masks = Pruning(model.network, names, method, seed=seed, effects=effects).masks(share)
     whole = method in OF_CHANNELS and not keep_biases
-    norms = norms_behind(model, own_shape(model)) if whole else None
-    return as_model(model, without(model.network, masks, norms), method, share)
+    norms = following_norms(model, own_shape(model)) if whole else None
+    return pruned_model(model, apply_masks(model.network, masks, norms), method, share)
 
 
-def as_model(model: Model, network: nn.Module, method: str, share: float) -> Model:
-    """A pruned network as a model like the one that it was made from."""
+def pruned_model(model: Model, network: nn.Module, method: str, share: float) -> Model:
+    """Wrap a pruned network as a model like the one that it was made from."""
     weights = say(
         "{weights}, {share:.4g} % pruned: {method}",
         weights=model.weights,
@@ -109,46 +109,48 @@ def as_model(model: Model, network: nn.Module, method: str, share: float) -> Mod
     return replace(model, network=network, digest=network_digest(network), weights=weights)
 
 
-def without(network: nn.Module, masks: Masks, norms: Norms | None = None) -> nn.Module:
-    """New modules around `network`'s tensors, and around new ones where something goes.
+def apply_masks(network: nn.Module, masks: Masks, norms: Norms | None = None) -> nn.Module:
+    """Replicate a network with masked weights; tensors that are not masked are shared.
 
     Args:
-        network: is only looked at.
-        masks: what stays of each layer's weights.
-        norms: where given, a channel whose kernel goes puts out 0: its bias goes too, and what
-            these batch norms would make of it.
+        network: is only read.
+        masks: True where a weight stays, by layer.
+        norms: where given, a channel whose whole kernel is pruned puts out 0: its bias becomes 0
+            too, and what these batch norms would make of it.
     """
     modules = dict(network.named_modules())
-    stays = {id(modules[name].weight): mask for name, mask in masks.items()}
+    kept = {id(modules[name].weight): mask for name, mask in masks.items()}
     for name, mask in masks.items() if norms is not None else ():
         channels = mask.flatten(1).any(1)
-        for part in (modules[name], *(modules[norm] for norm in (norms or {}).get(name, ()))):
-            stays |= {id(tensor): channels for tensor in _shifts(part)}
-    return masked(network, stays)
+        for module in (modules[name], *(modules[norm] for norm in (norms or {}).get(name, ()))):
+            kept |= {id(tensor): channels for tensor in _offset_tensors(module)}
+    return replicate_masked(network, kept)
 
 
-def masked(network: nn.Module, stays: Mapping[int, Tensor]) -> nn.Module:
-    """New modules around `network`'s tensors, and around new ones for those that are named.
+def replicate_masked(network: nn.Module, kept: Mapping[int, Tensor]) -> nn.Module:
+    """Replicate a network with some numbers of its tensors at 0; all other tensors are shared.
+
+    A network that is not pure gets copies of all its tensors.
 
     Args:
-        network: is only looked at.
-        stays: by the `id` of a parameter or buffer, which of its numbers stay; the others are 0.
+        network: is only read.
+        kept: by the `id` of a parameter or buffer, which of its numbers stay; the others are 0.
     """
     shared = is_pure(network)
 
     def change(tensor: Tensor) -> Tensor:
-        if id(tensor) not in stays:
+        if id(tensor) not in kept:
             return tensor if shared else _like(tensor, tensor.detach().clone())
-        return _like(tensor, tensor.detach().masked_fill(~stays[id(tensor)], 0))
+        return _like(tensor, tensor.detach().masked_fill(~kept[id(tensor)], 0))
 
     with torch.no_grad():
         return replicas.replicate(network, change)
 
 
-def norms_behind(model: Model, shape: Sequence[int]) -> dict[str, list[str]]:
-    """The batch norms that are given a conv layer's output and nothing else, by layer.
+def following_norms(model: Model, shape: Sequence[int]) -> dict[str, list[str]]:
+    """Find the batch norms that take in a conv layer's output and nothing else, by layer.
 
-    As it is, or as modules left it that take 0 to 0 in every channel, such as a ReLU.
+    Directly, or behind modules that take 0 to 0 in every channel, such as a ReLU.
 
     Args:
         model: the model.
@@ -159,38 +161,42 @@ def norms_behind(model: Model, shape: Sequence[int]) -> dict[str, list[str]]:
     """
     trace = {info.name for info in layer_trace(model, tuple(shape)).convs}
     return pass_without_data(
-        model, shape, lambda network, images: _followed(network, images, trace)
+        model, shape, lambda network, images: _find_norms(network, images, trace)
     )
 
 
-def _followed(network: nn.Module, images: Tensor, convs: set[str]) -> dict[str, list[str]]:
+def _find_norms(network: nn.Module, images: Tensor, convs: set[str]) -> dict[str, list[str]]:
     modules = dict(network.named_modules())
     norms = [name for name, module in modules.items() if isinstance(module, _BatchNorm)]
     others = [name for name, module in modules.items() if type(module) in BY_CHANNEL]
-    made: dict[int, tuple[str, Tensor, int]] = {}  # the tensor is kept, and so its identity
-    given: dict[str, list[str]] = {name: [] for name in (*norms, *others)}
+    # By the id of an output: its conv layer, the output itself, to keep its id, and its version.
+    outputs: dict[int, tuple[str, Tensor, int]] = {}
+    sources: dict[str, list[str]] = {name: [] for name in (*norms, *others)}
 
-    def look(call: hooks.Call) -> None:
-        layer, _, version = made.get(id(call.inputs[0]), ("", None, -1))
-        given[call.layer].append(layer if call.inputs[0]._version == version else "")
+    def note_source(call: hooks.Call) -> None:
+        layer, _, version = outputs.get(id(call.inputs[0]), ("", None, -1))
+        sources[call.layer].append(layer if call.inputs[0]._version == version else "")
 
-    def keep(call: hooks.Call) -> None:
-        layer = call.layer if call.layer in convs else given[call.layer][-1]
+    def note_output(call: hooks.Call) -> None:
+        layer = call.layer if call.layer in convs else sources[call.layer][-1]
         if isinstance(call.output, Tensor):
-            made[id(call.output)] = layer, call.output, call.output._version
+            outputs[id(call.output)] = layer, call.output, call.output._version
 
-    with hooks.observe(network, [*convs, *given], keep), hooks.before(network, given, look):
+    with (
+        hooks.observe(network, [*convs, *sources], note_output),
+        hooks.before(network, sources, note_source),
+    ):
         network(images)
-    found: dict[str, list[str]] = {}
+    norms_by_layer: dict[str, list[str]] = {}
     for norm in norms:
-        layers = set(given[norm])
+        layers = set(sources[norm])
         if len(layers) == 1 and "" not in layers:
-            found.setdefault(layers.pop(), []).append(norm)
-    return found
+            norms_by_layer.setdefault(layers.pop(), []).append(norm)
+    return norms_by_layer
 
 
-def _shifts(module: nn.Module) -> list[Tensor]:
-    """What makes something of a channel of zeros: its bias; of a batch norm all that it adds."""
+def _offset_tensors(module: nn.Module) -> list[Tensor]:
+    """Return what offsets a channel of zeros: the bias; of a batch norm all that it adds."""
     tensors: list[Tensor | None] = [module._parameters.get("bias")]
     if isinstance(module, _BatchNorm):
         tensors = [module.weight, module.bias] if module.affine else [module.running_mean]

@@ -1,12 +1,12 @@
-"""Which weights of conv layers go when a share of them is pruned, by each of six methods.
+"""Choose which weights of conv layers are pruned at a share of them, by each of six methods.
 
 The masks are those of `torch.nn.utils.prune` on a CPU with the same share, and for random ones the
 same seed: weights one by one over all layers at once, as ``global_unstructured`` has them with
 ``L1Unstructured`` or ``RandomUnstructured``; whole channels in every layer by the same share, as
 ``ln_structured`` and ``random_structured`` have them along dimension 0. ``round(share · n)`` of n
-go. The literature: magnitude, Han et al., "Learning both Weights and Connections for Efficient
-Neural Networks" (2015); norms of kernels, Li et al., "Pruning Filters for Efficient ConvNets"
-(2016).
+are pruned. The literature: magnitude, Han et al., "Learning both Weights and Connections for
+Efficient Neural Networks" (2015); norms of kernels, Li et al., "Pruning Filters for Efficient
+ConvNets" (2016).
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,21 +30,21 @@ METHODS = (
         mark("channels by effect"),
     ),
 )
-"""How what goes is chosen."""
+"""How the pruned weights are chosen."""
 
 OF_CHANNELS = METHODS[2:]
-"""The methods by which whole channels go."""
+"""The methods that prune whole channels."""
 
 RANDOM = (mark("random weights"), mark("random channels"))
-"""The methods that draw."""
+"""The methods that choose at random."""
 
 
 class Pruning:
-    """What goes of some conv layers at any share.
+    """Chooser of pruning masks for conv layers, at any share by one method.
 
     Attributes:
-        weights: the tensors in question by layer, a tensor that several layers share once.
-        count: how many numbers they are.
+        weights: the prunable weights by layer, a tensor that several layers share once.
+        count: how many numbers they hold.
     """
 
     def __init__(
@@ -56,16 +56,16 @@ class Pruning:
         seed: int = 0,
         effects: Mapping[str, Tensor] | None = None,
     ) -> None:
-        """Choose among `layers` of `network`, in this order.
+        """Prepare to prune among `layers` of `network`, in this order.
 
         Args:
             network: is only looked at.
             layers: names; layers without conv weights of their own are left out, and where whole
-                channels go transposed convolutions too, whose channels lie along another dimension.
+                channels are pruned transposed convolutions too: theirs lie along another dimension.
             method: one of `METHODS`.
-            seed: of what is drawn; as after ``torch.manual_seed``.
+            seed: of the random methods; as after ``torch.manual_seed``.
             effects: for ``"channels by effect"`` a number per channel and layer, ``(C,)``; the
-                channels with the smallest go.
+                channels with the smallest are pruned.
 
         Raises:
             SettingError: there is no such method, or `effects` is missing.
@@ -96,7 +96,7 @@ class Pruning:
         self.count = sum(weight.numel() for weight in self.weights.values())
 
     def masks(self, share: float) -> dict[str, Tensor]:
-        """What stays of each layer's weights: bool, of the weight's shape.
+        """Return a mask for each layer, True where a weight stays: bool, of the weight's shape.
 
         Of weights with the same magnitude all go together, so it can be more than asked for;
         `torch.nn.utils.prune` takes any of them.
@@ -127,7 +127,7 @@ class Pruning:
 
     @cached_property
     def _sizes(self) -> NDArray[np.float32]:
-        """All magnitudes in order."""
+        """All magnitudes in ascending order."""
         flat = [weight.abs().flatten().cpu().float() for weight in self.weights.values()]
         sizes: NDArray[np.float32] = torch.cat(flat).numpy()
         sizes.sort()  # NumPy's takes a twentieth of the time of torch's
@@ -155,7 +155,7 @@ class Pruning:
     def _kept_channels(
         self, name: str, weight: Tensor, share: float, generator: torch.Generator
     ) -> Tensor:
-        """Which channels stay, bool ``(C,)``."""
+        """Choose the channels that stay, bool ``(C,)``."""
         channels = len(weight)
         stays = torch.ones(channels, dtype=torch.bool, device=weight.device)
         count = round(share * channels)

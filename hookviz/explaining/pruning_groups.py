@@ -1,20 +1,17 @@
-"""Where a conv layer's channels go: to which next layers alone, or why that can't be said.
+"""Find which layers consume a conv layer's channels, so that a channel can be removed from all.
 
-The network's code is followed by `torch.fx`, without data. A way goes on through what works on
-every channel by itself and makes 0 of a channel of zeros: batch norms (which are looked at channel
-by channel), most activations, pooling, dropout. It ends at a convolution of one group, or at a
-linear layer behind a flattening or a global mean; or at several of them, as SqueezeNet's squeezed
-channels do. There is no way through anything that knows of other channels: a sum, a concatenation,
-a normalisation over channels, a convolution in groups, the output.
-
-Over 300 lines: its sentences for people stand whole, with a line for each fact.
+The network's code is traced by `torch.fx`, without data. Channels are followed through what works
+on every channel by itself and makes 0 of a channel of zeros: batch norms (which are checked channel
+by channel), most activations, pooling, dropout. They are followed to convolutions of one group, and
+to linear layers behind a flattening or a global mean; there may be several, as of SqueezeNet's
+squeezed channels. A layer has no pruning group if its channels reach anything that depends on other
+channels: a sum, a concatenation, a normalisation over channels, a convolution in groups, the
+output.
 """
 
-import operator
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -22,6 +19,12 @@ import torch.nn.functional as F
 from torch import fx, nn
 
 from hookviz.errors import ModelError, shorten
+from hookviz.explaining.fx_graph import (
+    arguments_of,
+    is_batch_size,
+    reads_batch_size_only,
+    trace_graph,
+)
 from hookviz.hooking import replicas
 from hookviz.hooking.isolation import isolated
 from hookviz.hooking.purity import is_known_code
@@ -41,7 +44,7 @@ BY_CHANNEL = frozenset(
         *(nn.ZeroPad2d, nn.ReflectionPad2d, nn.ReplicationPad2d, nn.Upsample),
     )
 )
-"""Modules that keep channels apart and take 0 to 0."""
+"""Modules that work on every channel by itself and take 0 to 0."""
 
 _FUNCTIONS: frozenset[Any] = frozenset(
     (
@@ -53,15 +56,19 @@ _FUNCTIONS: frozenset[Any] = frozenset(
 )
 _METHODS = frozenset(("relu", "relu_", "tanh", "contiguous", "clone"))
 
+_MAP_DIMS = ([2, 3], [-2, -1])
+"""Arguments of a mean over the dimensions of a map."""
+
 
 @dataclass(frozen=True, slots=True)
 class PruningGroup:
-    """From a conv layer to all layers that take in its channels, each by name.
+    """A conv layer and all layers that have to change when one of its channels is removed, by name.
 
     Attributes:
-        between: the layers on the way that hold numbers for each channel.
-        consumers: the convolutions and linear layers at its ends, and whether they take in what was
-            flattened, with as many columns for each channel as its map has cells.
+        conv: the conv layer.
+        between: the layers between it and the consumers that hold numbers for each channel.
+        consumers: the convolutions and linear layers that read its channels, and whether they read
+            them flattened, with as many columns for each channel as its map has cells.
     """
 
     conv: str
@@ -70,109 +77,89 @@ class PruningGroup:
 
 
 def pruning_groups(network: nn.Module) -> dict[str, PruningGroup | str]:
-    """For each conv layer that the network's code calls, the way of its channels.
+    """Find the pruning group of each conv layer that the network's code calls.
 
-    A text in its place says why there is no such way, beginning with what is in it.
+    A text in its place says why there is none, beginning with the node that prevents it.
 
     Args:
-        network: in evaluation mode; is only looked at.
+        network: in evaluation mode; is only read.
 
     Raises:
-        ModelError: its code can't be followed.
+        ModelError: its code can't be traced.
     """
-    # A person's code may hand what a tensor holds to C: then there has to be something.
+    # Unknown code may hand a tensor's memory to C: then there has to be some.
     known = is_known_code(network)
     on_meta = replicas.meta_copy(network) if known else replicas.replicate(network)
     try:
         with isolated(network):
-            graph = _graph_of(on_meta)
-    except Exception as error:  # whatever a person's code makes of a stand-in for a tensor
+            graph = trace_graph(on_meta)
+    except Exception as error:  # whatever unknown code does with a proxy
         why = shorten(str(error).partition("\n")[0].rstrip("."), 200) or type(error).__name__
         raise ModelError(
             say(
                 "The code of {name} can't be followed, so nobody can tell where its channels "
-                "go: {why}.",
+                "go: {reason}.",
                 name=type(network).__name__,
-                why=why,
+                reason=why,
             )
         ) from error
-    walk = _Walk(on_meta, graph)
+    finder = _GroupFinder(on_meta, graph)
     return {
-        str(node.target): walk.way(node)
+        str(node.target): finder.group(node)
         for node in graph.nodes
-        if node.op == "call_module" and isinstance(walk.module(node), CONVS)
+        if node.op == "call_module" and isinstance(finder.module(node), CONVS)
     }
 
 
-def _graph_of(network: nn.Module) -> fx.Graph:
-    """What the code does with its input, as `torch.fx.symbolic_trace` has it.
-
-    That changes the class of all modules while it traces, which breaks every pass in another
-    thread. So the layers of `network` itself, which is private and no good afterwards, stand in.
-    """
-    tracer = fx.Tracer()
-    tracer.root, tracer.graph, tracer.tensor_attrs = network, fx.Graph(), {}
-    for name, module in network.named_modules():
-        if name and tracer.is_leaf_module(module, name):
-            module.forward = partial(_stand_in, tracer, name)
-    output = network(tracer.create_proxy("placeholder", "images", (), {}))
-    tracer.create_node("output", "output", (tracer.create_arg(output),), {})
-    return tracer.graph
-
-
-def _stand_in(tracer: fx.Tracer, name: str, *given: Any, **named: Any) -> fx.Proxy:
-    return tracer.create_proxy("call_module", name, given, named)
-
-
-class _Walk:
-    """Follows channels through one graph."""
+class _GroupFinder:
+    """Follows the channels of conv layers through one graph."""
 
     def __init__(self, network: nn.Module, graph: fx.Graph) -> None:
         self._modules = dict(network.named_modules(remove_duplicate=False))
         self._calls = Counter(
             id(self.module(node)) for node in graph.nodes if node.op == "call_module"
         )
-        named = network.named_parameters(remove_duplicate=False)
-        self._holders = Counter(id(parameter) for _, parameter in named)
-        read = (node for node in graph.nodes if node.op == "get_attr")
-        self._read = {str(node.target).rpartition(".")[0] for node in read}
+        parameters = network.named_parameters(remove_duplicate=False)
+        self._holders = Counter(id(parameter) for _, parameter in parameters)
+        reads = (node for node in graph.nodes if node.op == "get_attr")
+        self._read_directly = {str(node.target).rpartition(".")[0] for node in reads}
 
     def module(self, node: fx.Node) -> Any:
-        """What a node calls."""
+        """Return the module that a node calls."""
         return self._modules[str(node.target)]
 
-    def way(self, start: fx.Node) -> PruningGroup | str:
-        """The way of a conv layer's channels, or why there is none."""
+    def group(self, start: fx.Node) -> PruningGroup | str:
+        """Return the pruning group of a conv layer, or why there is none."""
         try:
-            return self._followed(start)
+            return self._follow(start)
         except _NotPrunableError as reason:
             return str(reason)
 
-    def _followed(self, start: fx.Node) -> PruningGroup:
+    def _follow(self, start: fx.Node) -> PruningGroup:
         conv = self.module(start)
-        self._check(start)
+        self._check_layer(start)
         if conv.groups != 1:
             raise _NotPrunableError(
                 say(
-                    "{called} has {groups} groups of channels",
-                    called=self._called(start),
+                    "{layer} has {groups} groups of channels",
+                    layer=self._called(start),
                     groups=conv.groups,
                 )
             )
         between: list[str] = []
         consumers: dict[str, bool] = {}
-        ahead = [(start, False)]
-        while ahead:
-            before, flat = ahead.pop()
-            users = [user for user in before.users if not _asks_how_many(user)]
+        pending = [(start, False)]
+        while pending:
+            before, flat = pending.pop()
+            users = [user for user in before.users if not reads_batch_size_only(user)]
             if not users:
                 raise _NotPrunableError(
-                    say("nothing goes on with {called}", called=self._called(before))
+                    say("nothing goes on with {step}", step=self._called(before))
                 )
             for node in users:
                 self._check_alone(node, before)
                 if node.op == "call_module" and type(self.module(node)) in (*CONVS, nn.Linear):
-                    self._check(node)
+                    self._check_layer(node)
                     _check_consumer(self._called(node), conv, self.module(node), flat=flat)
                     consumers[str(node.target)] = flat
                     continue
@@ -180,44 +167,47 @@ class _Walk:
                 if not flattens and not self._is_by_channel(node, flat=flat):
                     raise _NotPrunableError(
                         say(
-                            "{called} is not known to keep channels apart and zeros at 0",
-                            called=self._called(node),
+                            "{step} is not known to keep channels apart and zeros at 0",
+                            step=self._called(node),
                         )
                     )
                 if self._holds_channels(node):
-                    self._check(node)
+                    self._check_layer(node)
                     between.append(str(node.target))
-                ahead.append((node, flat or flattens))
+                pending.append((node, flat or flattens))
         return PruningGroup(str(start.target), tuple(between), consumers)
 
     def _check_alone(self, node: fx.Node, before: fx.Node) -> None:
-        """Make sure that a node goes on with these values, and with nothing beside them."""
+        """Refuse a node that reads anything beside these values, or the network's output."""
         if node.op == "output":
             raise _NotPrunableError(
-                say("{called} is what the network puts out", called=self._called(before))
+                say("{step} is what the network puts out", step=self._called(before))
             )
-        others = [other for other in node.all_input_nodes if not _is_how_many(other)]
+        others = [other for other in node.all_input_nodes if not is_batch_size(other)]
         if others != [before] or node.args[:1] != (before,) or before in node.args[1:]:
             raise _NotPrunableError(
-                say("{called} puts it together with something else", called=self._called(node))
+                say("{step} puts it together with something else", step=self._called(node))
             )
 
-    def _check(self, node: fx.Node) -> None:
-        """Make sure that a layer's numbers can be taken out."""
+    def _check_layer(self, node: fx.Node) -> None:
+        """Refuse a layer from which channels can't be removed."""
         module, name = self.module(node), str(node.target)
         if type(module) not in (*CONVS, *NORMS, nn.Linear, nn.PReLU):
             raise _NotPrunableError(
                 say(
-                    "{name} is a {name_2}, which may use its weights anew",
-                    name=name,
-                    name_2=type(module).__name__,
+                    "{layer} is a {kind}, which may use its weights anew",
+                    layer=name,
+                    kind=type(module).__name__,
                 )
             )
         if self._calls[id(module)] > 1:
             raise _NotPrunableError(
                 say("{name} runs {calls} times", name=name, calls=self._calls[id(module)])
             )
-        if any(self._holders[id(part)] > 1 for part in module.parameters()) or name in self._read:
+        if (
+            any(self._holders[id(weight)] > 1 for weight in module.parameters())
+            or name in self._read_directly
+        ):
             raise _NotPrunableError(say("{name} shares its weights", name=name))
         if module._forward_hooks or module._forward_pre_hooks:
             raise _NotPrunableError(say("{name} has hooks of its own", name=name))
@@ -231,40 +221,40 @@ class _Walk:
         return node.target in known
 
     def _holds_channels(self, node: fx.Node) -> bool:
-        """Whether a node is a layer that holds numbers for every channel."""
+        """Return whether a node is a layer that holds numbers for every channel."""
         if node.op != "call_module":
             return False
         module = self.module(node)
         return type(module) in NORMS or getattr(module, "num_parameters", 1) > 1
 
     def _flattens(self, node: fx.Node) -> bool:
-        """Whether a node makes ``(N, C · cells)`` of ``(N, C, …)``, channel after channel."""
+        """Return whether a node makes ``(N, C · cells)`` of ``(N, C, …)``, by channel."""
         if node.op == "call_module":
             module = self.module(node)
             return type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1)
         if node.target in (torch.flatten, "flatten"):
-            return _arguments(node, start_dim=0, end_dim=-1) == [1, -1]
+            return arguments_of(node, start_dim=0, end_dim=-1) == [1, -1]
         if node.target in (torch.mean, "mean"):
-            dims, kept = _arguments(node, dim=None, keepdim=False)
-            return not kept and isinstance(dims, list | tuple) and sorted(dims) in _CELLS
+            dims, kept = arguments_of(node, dim=None, keepdim=False)
+            return not kept and isinstance(dims, list | tuple) and sorted(dims) in _MAP_DIMS
         if node.op == "call_method" and node.target in ("view", "reshape"):
             shape = node.args[1:]
-            return len(shape) == 2 and _is_how_many(shape[0]) and bool(shape[1] == -1)
+            return len(shape) == 2 and is_batch_size(shape[0]) and bool(shape[1] == -1)
         return False
 
     def _called(self, node: fx.Node) -> str:
-        """A node as people would name it."""
+        """Name a node for people."""
         if node.op == "call_module":
             return f"{node.target} ({type(self.module(node)).__name__})"
         return str(getattr(node.target, "__name__", node.target))
 
 
 class _NotPrunableError(Exception):
-    """Why the channels of a layer can't be followed."""
+    """Why a layer's channels can't be removed."""
 
 
 def _check_consumer(name: str, conv: Any, module: Any, *, flat: bool) -> None:
-    """Make sure that the layer at the end of a way can do with fewer channels."""
+    """Refuse a consumer that can't read fewer channels."""
     if isinstance(module, nn.Linear):
         if not flat:
             raise _NotPrunableError(
@@ -278,38 +268,3 @@ def _check_consumer(name: str, conv: Any, module: Any, *, flat: bool) -> None:
         )
     elif flat:
         raise _NotPrunableError(say("{name} takes in what was flattened", name=name))
-
-
-def _arguments(node: fx.Node, **defaults: Any) -> list[Any]:
-    """The arguments of a call after its first, in order, whether given by name or not."""
-    given = dict(zip(defaults, node.args[1:], strict=False)) | dict(node.kwargs)
-    return [given.get(name, default) for name, default in defaults.items()]
-
-
-def _asks_how_many(node: fx.Node) -> bool:
-    """Whether a node only looks at how many images or dimensions there are."""
-    if _is_shape(node):
-        return all(map(_is_how_many, node.users))
-    return node.op == "call_method" and (node.target == "dim" or _is_how_many(node))
-
-
-def _is_how_many(node: Any) -> bool:
-    """Whether a node is the number of images."""
-    if not isinstance(node, fx.Node):
-        return False
-    if node.op == "call_method" and node.target == "size":
-        return bool(node.args[1:] == (0,))
-    return node.target is operator.getitem and _is_shape(node.args[0]) and bool(node.args[1] == 0)
-
-
-def _is_shape(node: Any) -> bool:
-    """Whether a node is all of a tensor's shape."""
-    if not isinstance(node, fx.Node):
-        return False
-    if node.op == "call_method" and node.target == "size":
-        return len(node.args) == 1 and not node.kwargs
-    return node.target is getattr and bool(node.args[1] == "shape")
-
-
-_CELLS = ([2, 3], [-2, -1])
-"""The dimensions of a map, as a mean is asked for over them."""

@@ -1,4 +1,4 @@
-"""Which input channels matter most to a channel, and which layer those channels come from."""
+"""Rank the input channels that matter most to a channel, and find the layer that they come from."""
 
 import threading
 from collections.abc import Callable, Mapping, MutableMapping
@@ -46,15 +46,15 @@ _SCALE_CHANNELS = frozenset(
 )
 """Arithmetic that keeps the channels where all but one operand are a number per channel."""
 
-_sources: MutableMapping[nn.Module, Mapping[str, str]] = WeakIdKeyDictionary()
+_cache: MutableMapping[nn.Module, Mapping[str, str]] = WeakIdKeyDictionary()
 _lock = threading.Lock()
 
 Ranking = tuple[tuple[int, float], ...]
-"""(input channel, how much), the most first; channels are numbered as in the layer's input."""
+"""(input channel, amount), the largest first; channels are numbered as in the layer's input."""
 
 
 def strongest_by_weight(call: LayerCall, channel: int) -> Ranking:
-    """The input channels of one output channel by the L2 norm of their slice of the kernel.
+    """Rank the input channels of one output channel by the L2 norm of their slice of the kernel.
 
     ``√Σ w²`` over the taps: magnitude as a measure of what counts, as for whole filters in Li et
     al., "Pruning Filters for Efficient ConvNets" (2017), who take the L1 norm. A grouped layer's
@@ -68,7 +68,7 @@ def strongest_by_weight(call: LayerCall, channel: int) -> Ranking:
 
 
 def strongest_by_contribution(call: LayerCall, channel: int) -> Ranking:
-    """The input channels of one output channel by what they add to this image's map.
+    """Rank the input channels of one output channel by what they add to this image's map.
 
     ``mean over the map of |Σ over the taps of w · x|``: how far the map's cells would move on
     average, up or down, were that input channel zero.
@@ -89,7 +89,7 @@ def strongest_by_contribution(call: LayerCall, channel: int) -> Ranking:
 
 
 def source_of(model: Model, layer: str) -> str | None:
-    """The conv layer whose channels are `layer`'s input channels, one to one.
+    """Find the conv layer whose channels are `layer`'s input channels, one to one.
 
     Written as an address, ``"conv1"`` or ``"conv1#1"``. None where there is no such layer: the
     input is the image, or several maps were added, joined or mixed, or it differs from call to
@@ -106,7 +106,7 @@ def source_of(model: Model, layer: str) -> str | None:
 
 
 def sources(model: Model) -> Mapping[str, str]:
-    """Every conv layer that has a source with that source, see `source_of`; kept per network.
+    """Map every conv layer that has a source to that source, see `source_of`; cached per network.
 
     The pass behind it is made without data where the network can do so.
 
@@ -114,69 +114,69 @@ def sources(model: Model) -> Mapping[str, str]:
         ModelError: the network can't take an input of its own shape.
     """
     with _lock:
-        known = _sources.get(model.network)
-    if known is not None:
-        return known
-    mapping = pass_without_data(model, own_shape(model), _follow)
+        cached = _cache.get(model.network)
+    if cached is not None:
+        return cached
+    mapping = pass_without_data(model, own_shape(model), _trace_sources)
     with _lock:
-        _sources[model.network] = mapping
+        _cache[model.network] = mapping
     return mapping
 
 
-def _follow(network: nn.Module, image: Tensor) -> Mapping[str, str]:
-    trace = _Trace()
-    with hooks.observe(network, layers.conv_names(network), trace.see), trace:
+def _trace_sources(network: nn.Module, image: Tensor) -> Mapping[str, str]:
+    tracer = _SourceTracer()
+    with hooks.observe(network, layers.conv_names(network), tracer.on_call), tracer:
         network(image)
     return MappingProxyType(
         {
             layer: str(next(iter(addresses)))
-            for layer, addresses in trace.feeding.items()
+            for layer, addresses in tracer.sources_by_layer.items()
             if len(addresses) == 1 and None not in addresses
         }
     )
 
 
-class _Trace(EveryFunction):
-    """Knows of every tensor on its way which conv layer's channels it has, if any.
+class _SourceTracer(EveryFunction):
+    """Tracks which conv layer's channels each tensor of a pass has, if any.
 
-    What a function that is not known to keep channels puts out has no source.
+    The result of a function that is not known to keep channels has no source.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.feeding: dict[str, set[Address | None]] = {}
+        self.sources_by_layer: dict[str, set[Address | None]] = {}
         self._sources = TensorMarks[Address](while_unwritten=True)
 
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """What `func` gives, which has its input's source where `func` keeps channels."""
+        """Call `func`; its result has its input's source where `func` keeps channels."""
         operands = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
         before = [(tensor.shape, self._sources.get(tensor)) for tensor in operands]
         output = func(*args, **kwargs)
         if isinstance(output, Tensor):
-            source = _kept(function_name(func), before, output.shape)
+            source = _source_kept(function_name(func), before, output.shape)
             if source is not None:
                 self._sources[output] = source
         return output
 
-    def see(self, call: hooks.Call) -> None:
-        """Take in one call of a conv layer."""
+    def on_call(self, call: hooks.Call) -> None:
+        """Note the source of a conv layer's input, and the layer as the source of its output."""
         with not_followed():
             layer_input, output = (
                 next((tensor for _, tensor in hooks.tensors_in(part)), None)
                 for part in (call.inputs, call.output)
             )
             source = None if layer_input is None else self._sources.get(layer_input)
-            self.feeding.setdefault(call.layer, set()).add(source)
+            self.sources_by_layer.setdefault(call.layer, set()).add(source)
             if output is not None:
                 self._sources[output] = Address(call.layer, call.index)
 
 
-def _kept(
+def _source_kept(
     name: str, operands: list[tuple[torch.Size, Address | None]], result: torch.Size
 ) -> Address | None:
-    """The source whose channels a function's output has, from shapes and sources of its inputs."""
+    """Return the source whose channels a function's output keeps, from its operands."""
     if not operands or len(result) < 3:
         return None
     if name in _KEEP_CHANNELS or (name == "cat" and len(operands) == 1):

@@ -1,4 +1,4 @@
-"""A bound for what following a pass's receptive fields takes, in time and in memory."""
+"""Bound the time and memory that tracing a pass's receptive fields takes."""
 
 import math
 import time
@@ -6,31 +6,31 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from hookviz.explaining.reach import MOST_VALUES, Reach
+from hookviz.explaining.receptive_extent import MAX_EDGE_VALUES, Extent
 
 
 @dataclass(slots=True)
 class Budget:
-    """How much following one pass may take: once it is spent, no function is followed any more.
+    """Time and memory budget for tracing one pass: once it is spent, functions are not traced.
 
     Attributes:
-        seconds: for following, without the network's own work.
-        values: of all the edges that are there at once.
-        clock: in seconds; by default it counts what this thread computes, whatever else runs.
-        spent: whether either was too much.
+        seconds: for tracing, without the network's own work.
+        values: of all the edges alive at once.
+        clock: in seconds; by default this thread's CPU time.
+        spent: whether either is used up.
     """
 
     seconds: float = 2.0
-    values: int = 4 * MOST_VALUES
+    values: int = 4 * MAX_EDGE_VALUES
     clock: Callable[[], float] = time.thread_time
     spent: bool = field(default=False, init=False)
     _used: float = field(default=0.0, init=False)
-    _made: int = field(default=0, init=False)
+    _allocated: int = field(default=0, init=False)
     _kept: int = field(default=0, init=False)
 
     @contextmanager
     def measured(self) -> Iterator[None]:
-        """A block whose time counts."""
+        """Count the time of a block."""
         begin = self.clock()
         try:
             yield
@@ -38,21 +38,21 @@ class Budget:
             self._used += self.clock() - begin
             self.spent |= self._used > self.seconds
 
-    def keep(self, reach: Reach | None) -> None:
-        """One more field is there until the end: of each edge what is left without channels."""
-        values = sum(math.prod(edge.shape[-2:]) for edge in reach.edges) if reach else 0
+    def keep(self, extent: Extent | None) -> None:
+        """Count a field that is kept until the end: of each edge what is left without channels."""
+        values = sum(math.prod(edge.shape[-2:]) for edge in extent.edges) if extent else 0
         self._kept += values
-        self._made += values
+        self._allocated += values
 
-    def take(self, made: Sequence[Reach], alive: Callable[[], Iterable[Reach]]) -> None:
-        """These are there now; only once they may be too many `alive` is asked for what is left."""
-        self._made += sum(edge.numel() for reach in made for edge in reach.edges)
-        if self._made > self.values:
+    def take(self, new: Sequence[Extent], alive: Callable[[], Iterable[Extent]]) -> None:
+        """Count new extents; `alive` is asked which are left only once they may be too many."""
+        self._allocated += sum(edge.numel() for extent in new for edge in extent.edges)
+        if self._allocated > self.values:
             memory = {
                 edge.untyped_storage().data_ptr(): edge.untyped_storage().nbytes()
                 // edge.element_size()
-                for reach in alive()
-                for edge in reach.edges
+                for extent in alive()
+                for edge in extent.edges
             }
-            self._made = self._kept + sum(memory.values())
-            self.spent |= self._made > self.values
+            self._allocated = self._kept + sum(memory.values())
+            self.spent |= self._allocated > self.values

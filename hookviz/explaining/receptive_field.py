@@ -1,17 +1,17 @@
-"""How far each cell of a layer sees: its receptive field on the network's input.
+"""Compute the receptive field of each layer's cells on the network's input: size, stride and boxes.
 
-One pass over the network follows every tensor with four edges: the first and the last row and
+One pass over the network traces every tensor with four edges: the first and the last row and
 column of the input that each of its values depends on. A convolution or a pooling takes the
-furthest edge under its window, arithmetic the furthest of its operands, and what moves values
-(view, permute, chunk) moves the edges in the same way. What any other function computes is taken
-to depend on all that its arguments depend on, and what no followed function gave to depend on all
-of the image. So a field can come out too large, never too small.
+furthest edge under its window, arithmetic the furthest of its operands, and a function that
+rearranges values (view, permute, chunk) rearranges the edges in the same way. The result of any
+other function is taken to depend on all that its arguments depend on, and a tensor of unknown
+origin on all of the image. So a field can come out too large, never too small.
 
-Beside the edges goes what rows and columns would see of an image without an end: windows are the
-same all along a map, so a few cells tell it. Beyond 2 s or 200 MB nothing is followed any more.
+Beside the edges goes what rows and columns would see of an unbounded image: windows are the same
+all along a map, so a few cells tell it. Beyond 2 s or 200 MB nothing is traced any more.
 
 Branches, groups, dilation and padding are those of this very network; values and weights don't
-matter, so a weight of 0 counts as seen, and a way that the code chooses by values does not.
+matter, so a weight of 0 counts as seen, and a branch that the code chooses by values does not.
 """
 
 import threading
@@ -28,8 +28,8 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import SettingError
-from hookviz.explaining.reach import Edges, Reach
 from hookviz.explaining.receptive_budget import Budget
+from hookviz.explaining.receptive_extent import Edges, Extent
 from hookviz.explaining.receptive_tracer import Tracer
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import pass_without_data
@@ -40,27 +40,27 @@ from hookviz.types import Address, Model
 Box = tuple[int, int, int, int]
 """Top, left, bottom, right in pixels of the input; the last row and column are not included."""
 
-_MOST_SHAPES = 8  # input shapes per network that are remembered
+_MAX_SHAPES = 8  # cached input shapes per network
 
-_known: MutableMapping[nn.Module, dict[tuple[int, ...], "Fields"]] = WeakIdKeyDictionary()
+_cache: MutableMapping[nn.Module, dict[tuple[int, ...], "Fields"]] = WeakIdKeyDictionary()
 _lock = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ReceptiveField:
-    """Which pixels of the input the cells of one layer's maps depend on.
+    """Receptive fields of one layer's cells: which pixels of the input they depend on.
 
     A field is the smallest rectangle that holds all of them, over all channels: dilated kernels
     leave pixels out of it.
 
     Attributes:
-        size: height and width in pixels of the largest, as though the image went on for ever, with
+        size: height and width in pixels of the largest, as though the image were unbounded, with
             the windows that adaptive pooling has on this one; None where every cell sees all of an
             image of any size, as behind squeeze-and-excitation, or where that can't be ruled out.
             Where it sees all along one side alone, this is that side of the very image, and of a
             layer that puts out no maps it is what that sees of the very image.
-        stride: rows and columns of the input from one cell's field to the next one's, on average; 0
-            where that can't be told.
+        stride: rows and columns of the input from one cell's field to the next one's, on average
+            (the jump); 0 where it is unknown.
         cells: rows and columns of the map; (1, 1) for a layer that puts out no maps.
     """
 
@@ -70,7 +70,7 @@ class ReceptiveField:
     _edges: tuple[NDArray[np.int32], ...] = field(repr=False)
 
     def box(self, row: int, column: int) -> Box:
-        """The part of one cell's field that lies on the input; empty where it sees nothing of it.
+        """Return the part of one cell's field that lies on the input, which can be empty.
 
         Raises:
             SettingError: the map has no such cell.
@@ -96,15 +96,15 @@ Fields = Mapping[str, ReceptiveField]
 
 
 def receptive_fields(model: Model, shape: tuple[int, ...]) -> Fields:
-    """The receptive field of everything that the modules put out for an input of `shape`.
+    """Compute the receptive field of every module's output for an input of `shape`.
 
     Keys are written addresses: ``"layer1.0.conv1"`` for a module's first call, ``"relu#1"`` for its
-    second, ``"name[0]"`` for a part of what it puts out. They are remembered per network.
+    second, ``"name[0]"`` for a part of what it puts out. They are cached per network.
 
     Args:
         model: from `load_model` or `wrap`.
-        shape: ``(C, H, W)``; an input of another kind, sound or a volume, has no pixels to see, and
-            nothing is told of it.
+        shape: ``(C, H, W)``; an input of another kind, sound or a volume, has no pixels to see: the
+            result is empty.
 
     Raises:
         ModelError: the network can't take an input of that shape.
@@ -112,64 +112,64 @@ def receptive_fields(model: Model, shape: tuple[int, ...]) -> Fields:
     if len(shape) != 3:
         return MappingProxyType({})
     with _lock:
-        known = _known.setdefault(model.network, {})
-        if shape in known:
-            return known[shape]
+        cached = _cache.setdefault(model.network, {})
+        if shape in cached:
+            return cached[shape]
     layer_trace(model, shape)  # says what is wrong with the shape, where something is
-    fields = MappingProxyType(pass_without_data(model, shape, fields_of))
+    fields = MappingProxyType(pass_without_data(model, shape, trace_fields))
     with _lock:
-        while len(known) >= _MOST_SHAPES:
-            known.pop(next(iter(known)))
-        known[shape] = fields
+        while len(cached) >= _MAX_SHAPES:
+            cached.pop(next(iter(cached)))
+        cached[shape] = fields
     return fields
 
 
-def fields_of(
+def trace_fields(
     network: nn.Module, image: Tensor, budget: Budget | None = None
 ) -> dict[str, ReceptiveField]:
-    """The field of every tensor that each call of a module puts out in one pass.
+    """Trace one pass for the field of every tensor that each call of a module puts out.
 
     Args:
         network: a replica.
         image: ``(1, C, H, W)``.
-        budget: for following the pass; what `Budget` has by default.
+        budget: for tracing the pass; `Budget`'s defaults if None.
     """
     budget = budget or Budget()
     tracer = Tracer(network, image, budget)
     fields: dict[str, ReceptiveField] = {}
 
-    def see(call: hooks.Call) -> None:
+    def record(call: hooks.Call) -> None:
         with not_followed():
             for path, tensor in hooks.tensors_in(call.output):
                 with suppress(RuntimeError):  # a nested tensor has no shape
-                    reach, shape = tracer.reach(tensor), tuple(tensor.shape)
+                    extent, shape = tracer.extent(tensor), tuple(tensor.shape)
                     address = str(Address(call.layer, call.index, path))
-                    fields[address] = _field(reach, shape, image.shape[2:])
-                    budget.keep(reach)
+                    fields[address] = _field(extent, shape, image.shape[2:])
+                    budget.keep(extent)
 
     names = [name for name, _ in network.named_modules() if name]
-    with torch.no_grad(), hooks.observe(network, names, see), tracer:
+    with torch.no_grad(), hooks.observe(network, names, record), tracer:
         network(image)
     return fields
 
 
-def _field(reach: Reach | None, shape: tuple[int, ...], image: tuple[int, ...]) -> ReceptiveField:
-    """The field of a tensor of `shape`, with the batch, on an image of height and width."""
+def _field(extent: Extent | None, shape: tuple[int, ...], image: tuple[int, ...]) -> ReceptiveField:
+    """Build the field of a tensor of `shape`, with the batch, on an image of height and width."""
     maps = len(shape) == 4
     cells = (shape[-2], shape[-1]) if maps else (1, 1)
-    if reach is None:
+    if extent is None:
         blank = np.broadcast_to(np.int32(0), cells)
         return ReceptiveField((0, 0), (0.0, 0.0), cells, (blank,) * 4)
-    boxes = _boxes(reach.edges, cells)
+    boxes = _boxes(extent.edges, cells)
     if not maps:
         top, left, bottom, right = (int(edge[0, 0]) for edge in boxes)
         return ReceptiveField((bottom - top, right - left), (0.0, 0.0), cells, boxes)
     rows, columns = (
-        line if line and line.dim in (-2, -1) else None for line in (reach.rows, reach.columns)
+        axis if axis and axis.dim in (-2, -1) else None for axis in (extent.rows, extent.columns)
     )
-    tall, wide = rows.size if rows else image[0], columns.size if columns else image[1]
-    covers = not (rows and columns) and tall >= image[0] and wide >= image[1]
-    size = None if covers else (tall, wide)
+    height, width = rows.size if rows else image[0], columns.size if columns else image[1]
+    covers = not (rows and columns) and height >= image[0] and width >= image[1]
+    size = None if covers else (height, width)
     stride = (
         rows.stride if rows and rows.dim == -2 else 0.0,
         columns.stride if columns and columns.dim == -1 else 0.0,
@@ -178,7 +178,7 @@ def _field(reach: Reach | None, shape: tuple[int, ...], image: tuple[int, ...]) 
 
 
 def _boxes(edges: Edges, cells: tuple[int, int]) -> tuple[NDArray[np.int32], ...]:
-    """Top, left, bottom and right of every cell's box over all channels, each ``(rows, columns)``.
+    """Return top, left, bottom and right of each cell's box, each ``(rows, columns)``.
 
     They are views that take no memory where all rows or all columns see the same.
     """

@@ -1,7 +1,7 @@
-"""What torch's functions make of how far tensors see: which rule each of them follows.
+"""Choose the receptive field rule of each torch function, and apply it to a call's arguments.
 
-A function that has no rule is taken to make all of its results from all of its arguments, so that
-a rectangle can come out too large and never too small.
+A function without a rule is taken to make all of its results from all of its arguments, so that a
+receptive field can come out too large and never too small.
 """
 
 from collections.abc import Callable
@@ -9,32 +9,32 @@ from contextlib import suppress
 
 import torch
 
-from hookviz.explaining.reach import (
+from hookviz.explaining.receptive_conv_pool import (
+    adaptive_pool2d_rule,
+    conv2d_rule,
+    conv_transpose2d_rule,
+    interpolate_rule,
+    pad_rule,
+    pixel_shuffle_rule,
+    pixel_unshuffle_rule,
+    pool2d_rule,
+)
+from hookviz.explaining.receptive_extent import (
+    Extent,
     Operation,
-    Reach,
     TooManyValuesError,
-    broadcast,
-    total,
-    union,
+    broadcast_extent,
+    merge_extents,
+    reduce_extents,
 )
-from hookviz.explaining.receptive_moves import (
+from hookviz.explaining.receptive_reshape import (
     VIEWS,
-    copied,
-    joined,
-    mixed,
-    reduced,
-    reshaped,
-    viewed,
-)
-from hookviz.explaining.receptive_windows import (
-    adaptively_pooled,
-    convolved,
-    folded,
-    padded,
-    pooled,
-    resized,
-    transposed,
-    unfolded,
+    cat_rule,
+    copy_rule,
+    linear_rule,
+    reduce_rule,
+    reshape_rule,
+    view_rule,
 )
 from hookviz.hooking.torch_functions import ACTIVATIONS, function_name
 
@@ -56,7 +56,7 @@ _POINTWISE = (
         )
     )
 )
-"""Functions that make each value from the values in the same place of their arguments."""
+"""Elementwise functions: each value is made from those at the same index of the arguments."""
 
 _RESHAPES = frozenset(("view", "reshape", "flatten", "unflatten", "view_as", "reshape_as"))
 _COPIES = frozenset(("roll", "flip", "repeat", "tile", "rot90", "index_select", "channel_shuffle"))
@@ -73,55 +73,58 @@ _FRESH = frozenset(
 _POOLS = frozenset(("max_pool2d", "avg_pool2d", "lp_pool2d"))
 _REDUCES = frozenset(("mean", "sum", "amax", "amin", "var", "std", "logsumexp", "softmax"))
 
-_RULES: dict[str, Callable[[Operation, Reach], list[Reach]]] = {
-    "conv2d": convolved,
-    "conv_transpose2d": transposed,
-    "interpolate": resized,
-    "pad": padded,
-    "pixel_shuffle": folded,
-    "pixel_unshuffle": unfolded,
-    "linear": mixed,
-    "layer_norm": mixed,
-    **dict.fromkeys(_POOLS, pooled),
-    **dict.fromkeys(("adaptive_avg_pool2d", "adaptive_max_pool2d"), adaptively_pooled),
-    **dict.fromkeys(_RESHAPES, reshaped),
-    **dict.fromkeys(VIEWS, viewed),
-    **dict.fromkeys(_COPIES, copied),
-    **dict.fromkeys(_REDUCES, reduced),
+_RULES: dict[str, Callable[[Operation, Extent], list[Extent]]] = {
+    "conv2d": conv2d_rule,
+    "conv_transpose2d": conv_transpose2d_rule,
+    "interpolate": interpolate_rule,
+    "pad": pad_rule,
+    "pixel_shuffle": pixel_shuffle_rule,
+    "pixel_unshuffle": pixel_unshuffle_rule,
+    "linear": linear_rule,
+    "layer_norm": linear_rule,
+    **dict.fromkeys(_POOLS, pool2d_rule),
+    **dict.fromkeys(("adaptive_avg_pool2d", "adaptive_max_pool2d"), adaptive_pool2d_rule),
+    **dict.fromkeys(_RESHAPES, reshape_rule),
+    **dict.fromkeys(VIEWS, view_rule),
+    **dict.fromkeys(_COPIES, copy_rule),
+    **dict.fromkeys(_REDUCES, reduce_rule),
 }
 
 
-def through(op: Operation) -> list[Reach | None]:
-    """What each of an operation's results sees, in their order; None where that is nothing."""
+def extents_of_results(op: Operation) -> list[Extent | None]:
+    """Return the extents of an operation's results; None for one that the image is not in."""
     name = function_name(op.func)
-    if is_value_by_value(op):
-        return [_value_by_value(op, tensor.shape) for tensor in op.results]
+    if is_elementwise(op):
+        return [_elementwise(op, tensor.shape) for tensor in op.results]
     if name in _FRESH:
-        return [total(op.reaches[1:], tensor.ndim) for tensor in op.results]
+        return [reduce_extents(op.extents[1:], tensor.ndim) for tensor in op.results]
     joins = name in ("cat", "concat")
-    reaches: list[Reach] = []
+    extents: list[Extent] = []
     with suppress(TooManyValuesError):
         if joins:
-            reaches = [joined(op)]
-        elif op.reaches[0] is not None and name in _RULES:
-            reaches = _RULES[name](op, op.reaches[0])
-    rest = [] if joins else op.reaches[1:]
+            extents = [cat_rule(op)]
+        elif op.extents[0] is not None and name in _RULES:
+            extents = _RULES[name](op, op.extents[0])
+    rest = [] if joins else op.extents[1:]
     return [
-        union([reaches[position], total(rest, tensor.ndim)], tensor.ndim)
-        if position < len(reaches)
-        else total(op.reaches, tensor.ndim)
+        merge_extents([extents[position], reduce_extents(rest, tensor.ndim)], tensor.ndim)
+        if position < len(extents)
+        else reduce_extents(op.extents, tensor.ndim)
         for position, tensor in enumerate(op.results)
     ]
 
 
-def is_value_by_value(op: Operation) -> bool:
-    """Whether each value of the results is made from those in the same place of the arguments."""
+def is_elementwise(op: Operation) -> bool:
+    """Return whether each value of the results depends on the same index of the arguments alone."""
     name = function_name(op.func)
     return name in _POINTWISE or (name == "batch_norm" and op.argument(5, "training") is False)
 
 
-def _value_by_value(op: Operation, shape: torch.Size) -> Reach | None:
-    if any(len(given) > len(shape) for given in op.shapes):
-        return total(op.reaches, len(shape))  # as `where` of a condition alone, which counts cells
-    every = zip(op.reaches, op.shapes, strict=True)
-    return union((broadcast(reach, given, shape) for reach, given in every), len(shape))
+def _elementwise(op: Operation, shape: torch.Size) -> Extent | None:
+    if any(len(own) > len(shape) for own in op.shapes):
+        # as `where` of a condition alone, which counts cells
+        return reduce_extents(op.extents, len(shape))
+    operands = zip(op.extents, op.shapes, strict=True)
+    return merge_extents(
+        (broadcast_extent(extent, own, shape) for extent, own in operands), len(shape)
+    )

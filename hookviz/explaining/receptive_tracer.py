@@ -1,8 +1,8 @@
-"""What every tensor of a pass sees of the image, followed from one torch function to the next.
+"""Trace which pixels of the image each tensor of a pass depends on, from torch call to torch call.
 
-A tensor that no followed function gave, or that something else wrote into since, is taken to see
-all of the image: so is what comes out of a script function, another thread, a subclass of tensors.
-Only what was there before the pass has nothing of the image in it.
+A tensor that no traced function returned, or that something else wrote into since, is taken to see
+all of the image: so is the result of a script function, another thread, a subclass of tensors.
+Only tensors from before the pass have nothing of the image in them.
 """
 
 import gc
@@ -17,9 +17,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hookviz.explaining.reach import Operation, Reach, everything, of_pixels, total, union
 from hookviz.explaining.receptive_budget import Budget
-from hookviz.explaining.receptive_rules import is_value_by_value, through
+from hookviz.explaining.receptive_extent import (
+    Extent,
+    Operation,
+    full_extent,
+    merge_extents,
+    pixel_extent,
+    reduce_extents,
+)
+from hookviz.explaining.receptive_rules import extents_of_results, is_elementwise
 from hookviz.hooking import hooks
 from hookviz.hooking.copies import insides
 from hookviz.hooking.surroundings import referred_to
@@ -33,108 +40,108 @@ from hookviz.hooking.torch_functions import (
 )
 
 _PLAIN = (bool, int, str, tuple, torch.dtype, torch.device, torch.layout, torch.memory_format)
-"""What torch tells of a tensor beside its values; a truth or whole number is taken as a choice."""
+"""Types of what torch tells of a tensor beside its values; a bool or int is taken as a choice."""
 
 _FILLED = frozenset(("zeros", "ones", "empty", "arange", "eye", "rand", "randn", "randint"))
-"""Functions that make a tensor of no other numbers than a shape."""
+"""Functions that make a tensor from a shape alone."""
 
 _CONSTANTS = (ACTIVATIONS - {"clamp"}) | NORMS | {"layer_norm", "rms_norm", "dropout", "dropout2d"}
-"""Functions whose numbers are a layer's settings."""
+"""Functions whose number arguments are a layer's settings."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Mark:
-    """What is known of a tensor until something writes into it unseen; `reach` None: no image."""
+class _Entry:
+    """Extent of a tensor, valid until something writes into it unseen; None has no image in it."""
 
     tensor: weakref.ref[Tensor]
     state: tuple[Any, ...]
-    reach: Reach | None
+    extent: Extent | None
 
 
-class _Marks:
-    """What is known of tensors while they are alive, each told by being the same object."""
+class _ExtentTable:
+    """Extents of the tensors that are alive, by object identity."""
 
     def __init__(self) -> None:
-        self._marks: dict[int, _Mark] = {}
+        self._entries: dict[int, _Entry] = {}
 
-    def __setitem__(self, tensor: Tensor, reach: Reach | None) -> None:
+    def __setitem__(self, tensor: Tensor, extent: Extent | None) -> None:
         key, own = id(tensor), weakref.ref(self)
 
         def forget(_: object) -> None:
-            if (marks := own()) is not None:
-                marks._marks.pop(key, None)
+            if (entries := own()) is not None:
+                entries._entries.pop(key, None)
 
-        self._marks[key] = _Mark(weakref.ref(tensor, forget), _state(tensor), reach)
+        self._entries[key] = _Entry(weakref.ref(tensor, forget), _state(tensor), extent)
 
-    def get(self, tensor: Tensor) -> _Mark | None:
-        """The tensor's mark; None without one that still holds."""
-        mark = self._marks.get(id(tensor))
-        if mark is None or mark.tensor() is not tensor or mark.state != _state(tensor):
+    def get(self, tensor: Tensor) -> _Entry | None:
+        """Return the tensor's entry; None without one that is still valid."""
+        entry = self._entries.get(id(tensor))
+        if entry is None or entry.tensor() is not tensor or entry.state != _state(tensor):
             return None
-        return mark
+        return entry
 
-    def reaches(self) -> Iterator[Reach]:
-        """All that are known."""
-        return (mark.reach for mark in list(self._marks.values()) if mark.reach)
+    def extents(self) -> Iterator[Extent]:
+        """Yield all known extents."""
+        return (entry.extent for entry in list(self._entries.values()) if entry.extent)
 
-    def in_memory_of(self, tensor: Tensor) -> Iterator[tuple[Tensor, _Mark]]:
-        """Every marked tensor that shares memory with this one, whether its mark holds or not."""
+    def in_memory_of(self, tensor: Tensor) -> Iterator[tuple[Tensor, _Entry]]:
+        """Yield the tensors that share memory with this one, with their entries, valid or not."""
         memory = _memory(tensor)
-        for mark in list(self._marks.values()):
-            other = mark.tensor()
+        for entry in list(self._entries.values()):
+            other = entry.tensor()
             if other is not None and (other is tensor or _memory(other) == memory):
-                yield other, mark
+                yield other, entry
 
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """A tensor among the arguments of a function, as it was before the call."""
+    """Tensor among the arguments of a function, as it was before the call."""
 
     tensor: Tensor
-    reach: Reach | None
+    extent: Extent | None
     shape: torch.Size
     version: int
 
 
 class Tracer(EveryFunction):
-    """While it is entered, knows of each tensor what it sees of `image`."""
+    """While it is entered, tracks which pixels of `image` each tensor depends on."""
 
     def __init__(self, network: nn.Module, image: Tensor, budget: Budget) -> None:
-        """Start with an image, ``(1, C, H, W)``, and what there is before `network` takes it."""
+        """Start with an image, ``(1, C, H, W)``, and the tensors that `network` can reach."""
         super().__init__()
         self._image, self._budget = image, budget
-        self._marks, self._outside = _Marks(), _Marks()
+        self._entries, self._outside = _ExtentTable(), _ExtentTable()
         self._values_read = False
         for tensor in _tensors_around(network):
-            with suppress(RuntimeError):  # of one that tells no version nothing is known
+            with suppress(RuntimeError):  # a tensor without a version stays unknown
                 self._outside[tensor] = None
-        self._marks[image] = of_pixels(image)
+        self._entries[image] = pixel_extent(image)
 
-    def reach(self, tensor: Tensor) -> Reach | None:
-        """What `tensor` sees; None where nothing of the image went into it."""
-        mark = self._marks.get(tensor) or self._outside.get(tensor)
-        return mark.reach if mark else everything(self._image, tensor.ndim)
+    def extent(self, tensor: Tensor) -> Extent | None:
+        """Return the extent of `tensor`; None where nothing of the image went into it."""
+        entry = self._entries.get(tensor) or self._outside.get(tensor)
+        return entry.extent if entry else full_extent(self._image, tensor.ndim)
 
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """What `func` gives, with what its results see taken down."""
+        """Call `func`, and record the extents of its results."""
         operands: list[_Operand] | None = None
         if not self._budget.spent:
-            with self._bookkeeping():
+            with self._guarded():
                 operands = [
-                    _Operand(tensor, self.reach(tensor), tensor.shape, version(tensor))
+                    _Operand(tensor, self.extent(tensor), tensor.shape, version(tensor))
                     for _, tensor in hooks.tensors_in((args, kwargs))
                 ]
         output = func(*args, **kwargs)
         if operands is not None:
-            with self._bookkeeping():
-                self._take_down(func, args, kwargs, operands, output)
+            with self._guarded():
+                self._record(func, args, kwargs, operands, output)
         return output
 
     @contextmanager
-    def _bookkeeping(self) -> Iterator[None]:
-        """A block in which what fails leaves tensors unknown, and never ends the network's pass.
+    def _guarded(self) -> Iterator[None]:
+        """Guard a block: a failure leaves tensors unknown, and never ends the network's pass.
 
         Without data it does end it: with data more can be known.
         """
@@ -145,7 +152,7 @@ class Tracer(EveryFunction):
             if self._image.is_meta:
                 raise
 
-    def _take_down(
+    def _record(
         self,
         func: Callable[..., Any],
         args: tuple[Any, ...],
@@ -154,40 +161,42 @@ class Tracer(EveryFunction):
         output: Any,
     ) -> None:
         results = [tensor for _, tensor in hooks.tensors_in(output)]
-        reaches = [operand.reach for operand in operands]
-        name, sees = function_name(func), any(reaches)
+        extents = [operand.extent for operand in operands]
+        name, depends = function_name(func), any(extents)
         if self._values_read and _takes_numbers(name, args, kwargs, operands):
             return
         shapes = [operand.shape for operand in operands]
-        op = Operation(func, args, kwargs, shapes, reaches, results, self._budget.values // 4)
-        made = through(op) if sees else [None] * len(results)
-        for tensor, reach in zip(results, made, strict=True):
-            self._marks[tensor] = reach
-        for place, operand in enumerate(operands):
-            assigned = place == 0 and output is None  # as `x[0] = y` and `x.data = y` do
+        op = Operation(func, args, kwargs, shapes, extents, results, self._budget.values // 4)
+        new = extents_of_results(op) if depends else [None] * len(results)
+        for tensor, extent in zip(results, new, strict=True):
+            self._entries[tensor] = extent
+        for index, operand in enumerate(operands):
+            assigned = index == 0 and output is None  # as `x[0] = y` and `x.data = y` do
             if assigned or version(operand.tensor) != operand.version:
-                others = [other.reach for other in operands if other.tensor is not operand.tensor]
-                alone = is_value_by_value(op) and not any(others)
-                self._spread(operand, None if alone else total(reaches, 0), but=results)
-        if sees and not results and output is not None and not isinstance(output, _PLAIN):
+                others = [other.extent for other in operands if other.tensor is not operand.tensor]
+                alone = is_elementwise(op) and not any(others)
+                self._spread(operand, None if alone else reduce_extents(extents, 0), but=results)
+        if depends and not results and output is not None and not isinstance(output, _PLAIN):
             self._values_read = True
-        fresh = [reach for reach in made if reach and not any(reach is old for old in reaches)]
-        self._budget.take(fresh, self._marks.reaches)
+        fresh = [extent for extent in new if extent and not any(extent is old for old in extents)]
+        self._budget.take(fresh, self._entries.extents)
 
-    def _spread(self, written: _Operand, reach: Reach | None, but: Sequence[Tensor]) -> None:
-        """Add to whatever shares the memory that was written to what went in there."""
+    def _spread(self, written: _Operand, extent: Extent | None, but: Sequence[Tensor]) -> None:
+        """Add the written extent to every tensor that shares the memory."""
         own = written.tensor
-        for tensor, mark in self._marks.in_memory_of(own):
-            if mark.state[0] == written.version and not any(tensor is each for each in (own, *but)):
-                self._marks[tensor] = union([mark.reach, reach], tensor.ndim)
+        for tensor, entry in self._entries.in_memory_of(own):
+            if entry.state[0] == written.version and not any(
+                tensor is other for other in (own, *but)
+            ):
+                self._entries[tensor] = merge_extents([entry.extent, extent], tensor.ndim)
         if not any(own is result for result in but):
-            self._marks[own] = union([written.reach, reach], own.ndim)
+            self._entries[own] = merge_extents([written.extent, extent], own.ndim)
 
 
 def _takes_numbers(
     name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], operands: Sequence[_Operand]
 ) -> bool:
-    """Whether numbers of Python that may have been read from the image go into what is made."""
+    """Return whether Python numbers that may have been read from the image go into the result."""
     if not operands:
         return name not in _FILLED
     return name not in _CONSTANTS and _has_number((*args, *kwargs.values()))
@@ -200,33 +209,33 @@ def _has_number(value: Any) -> bool:
 
 
 def _tensors_around(network: nn.Module) -> Iterator[Tensor]:
-    """Every tensor that its code can get at: in attributes, closures, globals, caches of functions.
+    """Yield every tensor that the network's code can reach: attributes, closures, globals, caches.
 
-    It goes from object to object, but of what lies outside only to what the code refers to.
+    Outside of the network only objects that its code refers to are searched.
     """
     rest: list[Any] = [network, *referred_to(network)]
-    met: dict[int, Any] = {}
+    seen: dict[int, Any] = {}
     while rest:
-        thing = rest.pop()
-        if id(thing) in met:
+        obj = rest.pop()
+        if id(obj) in seen:
             continue
-        met[id(thing)] = thing
-        if issubclass(type(thing), Tensor):
-            yield thing
-        elif isinstance(thing, FunctionType):
-            rest += insides(thing)
-        elif not isinstance(thing, ModuleType | type):
-            rest += gc.get_referents(thing)
+        seen[id(obj)] = obj
+        if issubclass(type(obj), Tensor):
+            yield obj
+        elif isinstance(obj, FunctionType):
+            rest += insides(obj)
+        elif not isinstance(obj, ModuleType | type):
+            rest += gc.get_referents(obj)
 
 
 def _state(tensor: Tensor) -> tuple[Any, ...]:
-    """What is another one as soon as the tensor has other values: first of all its version."""
+    """Return a state that differs as soon as the tensor has other values: first its version."""
     steps = tensor.stride() if tensor.layout is torch.strided else ()
     return version(tensor), tensor.shape, steps, _memory(tensor)
 
 
 def _memory(tensor: Tensor) -> int:
-    """What tells the memory of a tensor from that of others."""
+    """Identify the memory of a tensor."""
     try:
         return int(tensor.untyped_storage()._cdata)
     except (RuntimeError, NotImplementedError):  # a sparse one, or one of another kind

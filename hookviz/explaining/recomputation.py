@@ -1,12 +1,12 @@
-"""Every layer computes again: the recorded output against one made anew from the recorded input.
+"""Verify recorded outputs: recompute each layer from its input, and compare within rounding.
 
 The pass is one of its own, on a full copy of the network, and takes nothing over from the record
 that it checks: not its replica, not its version counters, not its order. Before a layer runs, its
-input is copied, since an in-place layer writes over it. As soon as it has run, its output is held
-against three things: what HookViz recorded of that call for people to see, what the same layer of
-another full copy makes of the copied input, and for sums of products the same sum in double
-precision by other code. Of a network that does more than compute, the other copy is made of the
-layer as it is just before its call, with all that it remembers by then.
+input is copied, since an in-place layer writes over it. As soon as it has run, its output is
+compared with three things: what HookViz recorded of that call, what the same layer of another full
+copy makes of the copied input, and for sums of products the same sum in double precision by other
+code. Of a network that is not pure, the other copy is made of the layer as it is just before its
+call, with its state by then.
 
 By the usual bound on a sum's rounding error (Higham, "Accuracy and Stability of Numerical
 Algorithms", section 3.1) the network may be off by a small multiple of ``Σ |w · x| + |b|``, which
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from hookviz.errors import shorten
-from hookviz.explaining.double_precision import doubles, in_double
+from hookviz.explaining.rounding import exact_output, iter_double_rows, relative_rounding
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.foreign_hooks import foreign_hooks
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass
@@ -33,22 +33,19 @@ from hookviz.hooking.purity import is_pure
 from hookviz.language.saying import mark, say
 from hookviz.types import Address, Model, ModelInput
 
-_ROUNDING = 1e-5  # of single precision, see the head of this file
-_TF32_EPSILON = 2.0**-10  # what a GPU may compute float32 convolutions with
-
 
 @dataclass(slots=True)
 class LayerCheck:
-    """What was found about one layer, over all its calls.
+    """Result of checking one layer, over all its calls.
 
     Attributes:
         kind: the module's class.
-        compared: how many numbers.
-        difference: the largest between the layer's output, the record and the second computation.
+        compared: how many numbers were compared.
+        difference: the largest between the layer's output, the record and the recomputation.
         relative: the largest distance from the double-precision result, by that result's largest
             size; NaN where there is no such result.
         agrees: whether every call is within rounding of all of them.
-        recorded: whether what people see of it was among what was compared.
+        recorded: whether the recorded outputs that people see were among what was compared.
         problem: why it does not agree, or why nothing was compared.
     """
 
@@ -62,7 +59,7 @@ class LayerCheck:
 
     @property
     def verdict(self) -> str:
-        """In a word or two."""
+        """Verdict in a word or two."""
         if not self.agrees:
             return mark("differs")
         if not self.compared:
@@ -77,11 +74,11 @@ def recompute(
     record: Mapping[str, Tensor],
     reporter: ProgressReporter,
 ) -> Mapping[str, LayerCheck]:
-    """Every layer checked in one pass, one call at a time, so that nothing piles up.
+    """Check every layer in one pass, one call at a time, so that memory stays bounded.
 
     Args:
         model: whose network is checked.
-        model_input: what it is given.
+        model_input: the network's input.
         layers: the layers' names, each with how often it is expected to run.
         record: what was recorded of layers, without a batch dimension of 1, by written address.
         reporter: told a step after every call.
@@ -92,14 +89,14 @@ def recompute(
     with torch.inference_mode(mode=False), torch.no_grad():
         network, second = (replicas.full_copy(model.network) for _ in range(2))
         recomputation = _Recomputation(
-            network, second, layers, record, reporter, weights_stay=is_pure(model.network)
+            network, second, layers, record, reporter, is_pure_network=is_pure(model.network)
         )
         with (
             hooks.before(network, layers, recomputation.before),
             hooks.observe(network, layers, recomputation.after),
         ):
             forward_pass(model, network, model_input.tensor, reporter)
-    recomputation.check_the_rest()
+    recomputation.report_missing_calls()
     return recomputation.checks
 
 
@@ -114,22 +111,22 @@ class _Recomputation:
         record: Mapping[str, Tensor],
         reporter: ProgressReporter,
         *,
-        weights_stay: bool,
+        is_pure_network: bool,
     ) -> None:
         self.checks: dict[str, LayerCheck] = {}
         self._running = {name: network.get_submodule(name) for name in layers}
         self._modules = {name: second.get_submodule(name) for name in layers}
         self._record = dict(record)
-        self._weights_stay = weights_stay
+        self._is_pure = is_pure_network
         self._reporter = reporter
         self._waiting: dict[str, list[tuple[nn.Module, Any]]] = {name: [] for name in layers}
 
     def before(self, call: hooks.Call) -> None:
-        """Copy what a layer is about to take in."""
+        """Copy the arguments of a layer that is about to run."""
         module = self._modules[call.layer]
         try:
-            if self._weights_stay:
-                # A deep copy keeps the strides, so the second call takes the same way as the first.
+            if self._is_pure:
+                # A deep copy keeps the strides, so the second call runs the same code as the first.
                 arguments = copy.deepcopy(call.arguments)
             else:
                 module, arguments = _copied_together(self._running[call.layer], call.arguments)
@@ -138,25 +135,21 @@ class _Recomputation:
         self._waiting[call.layer].append((module, arguments))
 
     def after(self, call: hooks.Call) -> None:
-        """Check what a layer has put out."""
+        """Check the output of a layer that has run."""
         module, arguments = self._waiting[call.layer].pop()
         check = self.checks.setdefault(call.layer, LayerCheck(type(module).__name__))
         output = _numbers_in(call.output)
-        self._against_record(check, call, output)
-        if self._is_hooked(call.layer):
-            pass  # by the network itself: what its hooks make of a call, the layer alone does not
+        self._compare_with_record(check, call, output)
+        if foreign_hooks(self._modules[call.layer]):
+            pass  # the network's own hooks may change the output; the layer alone does not
         elif arguments is None:
             check.problem = check.problem or say("is given or holds something that can't be copied")
         else:
-            self._against_itself(check, module, arguments, output)
+            self._compare_with_recomputation(check, module, arguments, output)
         self._reporter.step()
 
-    def _is_hooked(self, layer: str) -> bool:
-        """Whether the network has hooks on a layer that are not the layer's own."""
-        return bool(foreign_hooks(self._modules[layer]))
-
-    def check_the_rest(self) -> None:
-        """Take in what was recorded of calls that this pass did not make."""
+    def report_missing_calls(self) -> None:
+        """Report recorded calls that this pass did not make."""
         for address in self._record:
             layer = Address.read(address).layer
             check = self.checks.setdefault(layer, LayerCheck(type(self._modules[layer]).__name__))
@@ -165,24 +158,25 @@ class _Recomputation:
                 "was recorded as {address}, and a second pass does not run that", address=address
             )
 
-    def _against_record(self, check: LayerCheck, call: hooks.Call, output: "Tensors") -> None:
+    def _compare_with_record(self, check: LayerCheck, call: hooks.Call, output: "Tensors") -> None:
         for path, tensor in output:
             recorded = self._record.pop(str(Address(call.layer, call.index, path)), None)
             if recorded is None:
                 continue
-            alone = tensor if tensor.shape == recorded.shape else tensor[0]  # without the batch
+            unbatched = tensor if tensor.shape == recorded.shape else tensor[0]
             check.recorded = True
-            beside = LayerCheck("")
-            if not _compare(beside, [(path, recorded)], [(path, alone.to("cpu", recorded.dtype))]):
+            comparison = LayerCheck("")
+            output_now = [(path, unbatched.to("cpu", recorded.dtype))]
+            if not _compare(comparison, [(path, recorded)], output_now):
                 check.agrees = False
                 check.problem = say("puts out something else than what was recorded of it")
-            check.difference = max(check.difference, beside.difference)
+            check.difference = max(check.difference, comparison.difference)
 
-    def _against_itself(
+    def _compare_with_recomputation(
         self, check: LayerCheck, module: nn.Module, arguments: Any, output: "Tensors"
     ) -> None:
         try:
-            again = self._called(module, arguments)
+            again = self._run_copy(module, arguments)
         except Exception as error:  # noqa: BLE001 - the network's own, and said on the page
             check.problem = check.problem or say(
                 "can't be called again: {error}", error=shorten(str(error))
@@ -190,29 +184,29 @@ class _Recomputation:
             return
         if not _compare(check, output, again):
             check.agrees = False
-            twice = self._called(module, arguments)
+            twice = self._run_copy(module, arguments)
             check.problem = check.problem or (
                 say("puts out the same again for this input, but not what was recorded")
                 if _compare(LayerCheck(""), again, twice)
                 else say("puts out other numbers each time: it is random or remembers something")
             )
-        elif not self._weights_stay and is_parametrized(module):
-            pass  # another look at its weights may make others of them
+        elif not self._is_pure and is_parametrized(module):
+            pass  # reading parametrised weights again may change them
         elif again and not _close_in_double(check, module, arguments, output):
             check.agrees = False
             check.problem = say("is further from the exact sums than rounding explains")
 
-    def _called(self, module: nn.Module, arguments: Any) -> "Tensors":
-        """What the module puts out, which is as new afterwards, and so are the arguments."""
-        if self._weights_stay:
-            positional, named = copy.deepcopy(arguments)
+    def _run_copy(self, module: nn.Module, arguments: Any) -> "Tensors":
+        """Run a copy of the module on copies of the arguments, and return the tensors."""
+        if self._is_pure:
+            args, kwargs = copy.deepcopy(arguments)
         else:
-            module, (positional, named) = _copied_together(module, arguments)
-        return _numbers_in(module(*positional, **named))
+            module, (args, kwargs) = _copied_together(module, arguments)
+        return _numbers_in(module(*args, **kwargs))
 
 
 def _copied_together(module: nn.Module, arguments: Any) -> tuple[nn.Module, Any]:
-    """Copies that share memory where these do: a layer may write to an input that it remembers."""
+    """Copy both with the memory that they share: a layer may write to an input that it keeps."""
     memo: dict[int, Any] = {}
     copied = replicas.full_copy(module, memo)
     return copied, copy.deepcopy(arguments, memo)
@@ -223,13 +217,13 @@ Tensors = list[tuple[tuple[str, ...], Tensor]]
 
 
 def _numbers_in(output: Any) -> Tensors:
-    """The tensors that have numbers, as ordinary ones."""
-    found = hooks.plain_tensors_in(output)
-    return [(path, tensor) for path, tensor in found if not tensor.is_meta]
+    """Return the tensors that have values, as ordinary ones."""
+    tensors = hooks.plain_tensors_in(output)
+    return [(path, tensor) for path, tensor in tensors if not tensor.is_meta]
 
 
 def _compare(check: LayerCheck, recorded: Tensors, again: Tensors) -> bool:
-    """Whether both are the same but for rounding; counts and differences go into `check`."""
+    """Compare within rounding; counts and differences are added to `check`."""
     if [(path, tensor.shape) for path, tensor in recorded] != [
         (path, tensor.shape) for path, tensor in again
     ]:
@@ -243,12 +237,12 @@ def _compare(check: LayerCheck, recorded: Tensors, again: Tensors) -> bool:
         difference = float(_distance(ours, theirs).max())
         size = float(torch.nan_to_num(ours.abs().double(), 0, 0, 0).max())
         check.difference = max(check.difference, difference)
-        agrees &= difference <= _rounding(ours) * size
+        agrees &= difference <= relative_rounding(ours) * size
     return agrees
 
 
 def _distance(ours: Tensor, theirs: Tensor) -> Tensor:
-    """How far apart two tensors are, float64: 0 for equal or both NaN, ∞ where only one is NaN."""
+    """Return |ours − theirs|, float64: 0 for equal or both NaN, ∞ where only one is NaN."""
     ours, theirs = (
         tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
         for tensor in (ours, theirs)
@@ -263,17 +257,17 @@ def _close_in_double(
     arguments: tuple[tuple[Any, ...], Mapping[str, Any]],
     outputs: Tensors,
 ) -> bool:
-    """Whether a sum of products is what double precision makes of it; True for other layers."""
-    positional, named = arguments
-    image = positional[0] if len(positional) == 1 and not named else None
+    """Return whether sums of products are near those in double precision; True for other layers."""
+    args, kwargs = arguments
+    image = args[0] if len(args) == 1 and not kwargs else None
     output = outputs[0][1]
     if not (isinstance(image, Tensor) and image.is_floating_point()) or kind_of(image):
         return True
-    exact = in_double(module, image)
+    exact = exact_output(module, image)
     if exact is None:
         return True
     assert isinstance(module.weight, Tensor)
-    sizes = [part.abs().flatten(1).sum(1) for part in doubles(module.weight)]
+    sizes = [part.abs().flatten(1).sum(1) for part in iter_double_rows(module.weight)]
     bound = torch.cat(sizes) * image.abs().max().double()
     if isinstance(module.bias, Tensor):
         bound += module.bias.double().abs()
@@ -285,13 +279,4 @@ def _close_in_double(
     largest = float(exact.abs().nan_to_num(0, 0, 0).max())
     relative = float(distance.max()) / (largest or 1.0)
     check.relative = relative if math.isnan(check.relative) else max(check.relative, relative)
-    return bool((distance <= (_rounding(output) * bound).nan_to_num(math.inf)).all())
-
-
-def _rounding(tensor: Tensor) -> float:
-    if not tensor.is_floating_point():
-        return 0.0 if not tensor.is_complex() else _ROUNDING
-    epsilon = torch.finfo(tensor.dtype).eps
-    if tensor.device.type != "cpu":
-        epsilon = max(epsilon, _TF32_EPSILON)
-    return max(_ROUNDING, 2 * epsilon)
+    return bool((distance <= (relative_rounding(output) * bound).nan_to_num(math.inf)).all())

@@ -1,13 +1,13 @@
-"""Score-CAM: channels weighed by trying each as a mask on the input, without gradients."""
+"""Score-CAM: weigh channels by trying each as a mask on the input, without gradients."""
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.attribution_target import AttributionTarget
+from hookviz.explaining.batched_passes import iter_target_values
 from hookviz.explaining.cam import Numbers
-from hookviz.explaining.many_inputs import each_value
 from hookviz.types import Model, ModelInput, Progress, ignore
 
 
@@ -20,7 +20,7 @@ def score_cam(
     top: int,
     progress: Progress = ignore,
 ) -> tuple[Numbers, Numbers]:
-    """Score-CAM before its ReLU, ``(H, W)``, and the channels' weights, ``(C,)``.
+    """Compute Score-CAM before its ReLU, ``(H, W)``, and the channels' weights, ``(C,)``.
 
     Every channel, enlarged to the input's size and brought to 0…1, is a mask on the input. The
     weights are the softmax over the class's scores of the masked inputs (Wang et al., 2020,
@@ -33,7 +33,7 @@ def score_cam(
         activation: A, what the layer put out for it, ``(C, H, W)``.
         target: the class.
         top: how many channels are tried.
-        progress: told the share done after every conv layer; what it raises ends the run.
+        progress: called with the share done after every conv layer; what it raises ends the run.
 
     Raises:
         ModelError: the network can't take a masked input.
@@ -43,14 +43,16 @@ def score_cam(
     image = model_input.tensor
 
     def masked(start: int, stop: int) -> Tensor:
-        batch = torch.from_numpy(activation[channels[start:stop]])[:, None]
-        masks = F.interpolate(batch, image.shape[2:], mode="bilinear", align_corners=True)
+        maps = torch.from_numpy(activation[channels[start:stop]])[:, None]
+        masks = F.interpolate(maps, image.shape[2:], mode="bilinear", align_corners=True)
         low, high = masks.amin((2, 3), keepdim=True), masks.amax((2, 3), keepdim=True)
         return image * ((masks - low) / (high - low + 1e-8))
 
-    tried = each_value(
-        *(model, model_input, Quantity(target), masked), count=len(channels), progress=progress
+    batches = iter_target_values(
+        *(model, model_input, AttributionTarget(target), masked),
+        count=len(channels),
+        progress=progress,
     )
     weights = np.zeros(len(activation), np.float32)
-    weights[channels] = torch.cat([some.values for some in tried]).softmax(0).numpy()
+    weights[channels] = torch.cat([batch.values for batch in batches]).softmax(0).numpy()
     return np.einsum("c,chw->hw", weights, activation), weights

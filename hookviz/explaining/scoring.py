@@ -1,4 +1,4 @@
-"""Class scores of a batch of images in one pass."""
+"""Run a batch of images for their class scores, and check the output's shape."""
 
 from typing import Any
 
@@ -19,15 +19,15 @@ def class_scores(
     *,
     count: int | None = None,
 ) -> Tensor:
-    """The scores of every image before the softmax, ``(N, classes)``, as the network puts them out.
+    """Return the scores of every image before the softmax, ``(N, classes)``.
 
-    They are where, and as precise as, the network computes; with a graph if gradients are on.
+    On the network's device and in its precision; with a graph if gradients are on.
 
     Args:
         model: whose network `replica` is a replica of.
         replica: with the hooks that are wanted on it.
         images: ``(N, C, H, W)``.
-        reporter: through which hooks tell how far the pass is.
+        reporter: through which hooks report the progress of the pass.
         count: N, where hooks change how many images there are.
 
     Raises:
@@ -38,7 +38,7 @@ def class_scores(
 
 
 def scores_in(model: Model, output: Any, count: int) -> Tensor:
-    """A network's output, which is ``(count, classes)``.
+    """Check that a network's output is ``(count, classes)``, and return it.
 
     Raises:
         ModelError: it is something else.

@@ -1,11 +1,9 @@
-"""A network that is really smaller: channels of zeros taken out, with the weights on them.
+"""Make a network smaller: remove channels of zeros, with the weights that read them.
 
 Zeros in a weight are multiplied as any number is, so a masked network is as large and as slow as it
-was. Where a channel puts out 0 and it is known which layers take it in (see
-`hookviz.explaining.pruning_groups`), all of them do without it, and the scores stay the same up to
-rounding, since sums are added up in another order.
-
-Over 300 lines: its sentences for people stand whole, with a line for each fact.
+was. Where a channel puts out 0 and its consumers are known (see
+`hookviz.explaining.pruning_groups`), it is removed from all of them, and the scores stay the same
+up to rounding, since sums are added up in another order.
 """
 
 import time
@@ -33,22 +31,22 @@ from hookviz.paths import path_of
 from hookviz.types import Model, ModelInput, Progress, ignore
 
 TOLERANCE = 1e-3
-"""By which share of the largest output both networks may differ; rounding gives 1e-6 or so."""
+"""Share of the largest output by which both networks may differ; rounding gives about 1e-6."""
 
-_ROUNDS = 7  # of timed passes, one of each network in turn
-_PATIENCE = 3.0  # seconds after which there are no more of them than three
-_FEWEST_ROUNDS = 3
+_MAX_ROUNDS = 7  # of timed passes, one of each network in turn
+_TIMING_SECONDS = 3.0  # after which no more than the fewest rounds are run
+_MIN_ROUNDS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Smaller:
-    """A network without the channels that put out 0, beside the one with them.
+    """Smaller network without the channels that put out 0, compared with the original.
 
     Attributes:
-        model: the smaller one, to be looked at like any other.
-        removed: how many channels were taken out of each layer, by its name.
-        whole: why a layer has channels of zeros still, by its name.
-        parameters: how many numbers are learned, before and after.
+        model: the smaller model, to be used like any other.
+        removed: how many channels were removed from each layer, by its name.
+        whole: why a layer still has channels of zeros, by its name.
+        parameters: number of parameters, before and after.
         multiply_adds: of one pass, before and after.
         seconds: of one pass, before and after: the median of passes in turn.
         difference: the largest between their outputs for the input that they were timed with.
@@ -64,10 +62,11 @@ class Smaller:
     _images: Tensor = field(repr=False)
 
     def save(self, path: str | Path) -> Path:
-        """Write the network as a program of `torch.export`, for one image at a time; the file.
+        """Write the network as a `torch.export` program for one image at a time; return the file.
 
-        HookViz takes it as a model's name, as in ``hookviz layers --model smaller.pt2``; anybody
-        else by ``torch.export.load``. It is for inputs of the size that it was made with.
+        HookViz takes the file as a model's name, as in ``hookviz layers --model smaller.pt2``;
+        other code reads it by ``torch.export.load``. It is for inputs of the size that it was made
+        with.
 
         Raises:
             ModelError: the path ends in something else than ``.pt2``, or can't be written, or
@@ -92,32 +91,32 @@ class Smaller:
             why = shorten(str(error).partition("\n")[0], 200) or type(error).__name__
             raise ModelError(
                 say(
-                    "{model} can't be written to {file}: {why}",
+                    "{model} can't be written to {file}: {reason}",
                     model=self.model.title,
                     file=file.name,
-                    why=why,
+                    reason=why,
                 )
             ) from error
         return file
 
 
 def smaller(model: Model, image: Any = None, *, progress: Progress = ignore) -> Smaller:
-    """The model without the channels that put out 0 for any image, where they can be taken out.
+    """Remove the channels that put out 0 for any image, where that is possible.
 
-    Such channels are what `prune` leaves of whole channels; it takes any other model with kernels,
-    biases and batch norms of zeros as well. They can be taken out of an ordinary convolution whose
+    Such channels are what `prune` leaves of whole channels; any other model with kernels, biases
+    and batch norms of zeros works as well. They can be removed from an ordinary convolution whose
     output goes on through batch norms, activations and pooling to other such convolutions or linear
     layers alone: all of VGG and AlexNet, the squeezing layers of SqueezeNet, the inner layers of a
     residual block. At least one channel stays in every layer.
 
     Args:
         model: from `prune`, `load_model` or `wrap`.
-        image: what both networks are compared and timed with: anything that `capture` takes; noise
+        image: both networks are compared and timed with it: anything that `capture` takes; noise
             of the model's own size by default.
-        progress: told the share done; what it raises ends the run.
+        progress: called with the share done; what it raises ends the run.
 
     Raises:
-        ModelError: no channel can be taken out, and why; or the network's code can't be followed,
+        ModelError: no channel can be removed, and why; or the network's code can't be followed,
             or it can't take the image; or the smaller network computes something else by more than
             0.001 of the largest output, as none should.
 
@@ -133,33 +132,33 @@ def smaller(model: Model, image: Any = None, *, progress: Progress = ignore) -> 
         image = torch.randn(1, *own_shape(model), generator=generator)
     model_input = inputs.prepare(model, image)
     network = replicas.full_copy(model.network)
-    plans: dict[str, tuple[PruningGroup, Tensor]] = {}
+    plans: dict[str, tuple[PruningGroup, Tensor]] = {}  # and which channels are kept
     whole: dict[str, str] = {}
-    for name, way in pruning_groups(network).items():
+    for name, group in pruning_groups(network).items():
         zeros = _kernels_of_zeros(network.get_submodule(name))
         if not bool(zeros.any()):
             continue
-        if isinstance(way, str):
-            whole[name] = way
+        if isinstance(group, str):
+            whole[name] = group
             continue
-        left = ~(zeros & _stays_zero(network, way))
-        if bool(left.all()):
-            parts = [say("the bias of {name}", name=name), *way.between]
+        kept = ~(zeros & _stays_zero(network, group))
+        if bool(kept.all()):
+            parts = [say("the bias of {name}", name=name), *group.between]
             whole[name] = say("{parts} makes a constant of its zeros", parts=" or ".join(parts))
-        elif len(left) > 1:
-            left[0] |= not left.any()  # a layer without channels computes nothing
-            plans[name] = way, left
+        elif len(kept) > 1:
+            kept[0] |= not kept.any()  # a layer without channels computes nothing
+            plans[name] = group, kept
     if not plans:
-        raise ModelError(_nothing(model, whole))
+        raise ModelError(_nothing_to_remove(model, whole))
     with torch.no_grad():
-        for way, left in plans.values():
-            _take_out(network, way, left)
-    made = replace(model, network=network, digest=network_digest(network))
-    removed = {name: int((~left).sum()) for name, (_, left) in plans.items()}
-    return _compared((model, made), model_input, removed, whole, progress)
+        for group, kept in plans.values():
+            _remove_channels(network, group, kept)
+    smaller_model = replace(model, network=network, digest=network_digest(network))
+    removed = {name: int((~kept).sum()) for name, (_, kept) in plans.items()}
+    return _compare((model, smaller_model), model_input, removed, whole, progress)
 
 
-def _nothing(model: Model, whole: Mapping[str, str]) -> str:
+def _nothing_to_remove(model: Model, whole: Mapping[str, str]) -> str:
     if not whole:
         return say(
             "No conv layer of {model} has a kernel of zeros, so there is no channel to "
@@ -167,57 +166,57 @@ def _nothing(model: Model, whole: Mapping[str, str]) -> str:
             model=model.title,
         )
     reasons = "; ".join(f"{name}: {why}" for name, why in list(whole.items())[:3])
-    more = say("; and {whole_count:,} more", whole_count=len(whole) - 3) if len(whole) > 3 else ""
+    more = say("; and {count:,} more", count=len(whole) - 3) if len(whole) > 3 else ""
     return say(
-        "No channel of {model} can be taken out. {reasons}{more}. Of the models in "
+        "No channel of {model} can be taken out. {reasons}{rest}. Of the models in "
         "the box shapesnet has layers that can do with fewer.",
         model=model.title,
         reasons=reasons,
-        more=more,
+        rest=more,
     )
 
 
 def _kernels_of_zeros(conv: nn.Module) -> Tensor:
-    """Which kernels are 0 altogether, bool ``(C,)``."""
+    """Return which kernels are all 0, bool ``(C,)``."""
     weight = conv.get_parameter("weight") if "weight" in conv._parameters else None
     if weight is None:
         return torch.zeros(0, dtype=torch.bool)
     return (weight == 0).flatten(1).all(1)
 
 
-def _stays_zero(network: nn.Module, way: PruningGroup) -> Tensor:
-    """Which channels whose kernels are 0 are 0 at the end of the way too, bool ``(C,)``."""
-    conv = network.get_submodule(way.conv)
+def _stays_zero(network: nn.Module, group: PruningGroup) -> Tensor:
+    """Return which channels with kernels of 0 reach the consumers as 0, bool ``(C,)``."""
+    conv = network.get_submodule(group.conv)
     weight, bias = conv.get_parameter("weight"), conv._parameters.get("bias")
     stays = torch.ones(len(weight), dtype=torch.bool, device=weight.device)
     if bias is not None:
         stays &= bias == 0
-    for name in way.between:
-        part = network.get_submodule(name)
+    for name in group.between:
+        layer = network.get_submodule(name)
         with torch.no_grad():
-            made = part(weight.new_zeros(1, len(weight), *(1,) * (weight.ndim - 2)))
-        stays &= made.flatten() == 0
+            output = layer(weight.new_zeros(1, len(weight), *(1,) * (weight.ndim - 2)))
+        stays &= output.flatten() == 0
     return stays
 
 
-def _take_out(network: nn.Module, way: PruningGroup, left: Tensor) -> None:
-    """Leave the channels `left`, bool ``(C,)``, in every layer of the way."""
-    conv: Any = network.get_submodule(way.conv)
-    for name in (way.conv, *way.between):
-        part: Any = network.get_submodule(name)
-        for key, tensor in [*part._parameters.items(), *part._buffers.items()]:
+def _remove_channels(network: nn.Module, group: PruningGroup, kept: Tensor) -> None:
+    """Leave the channels `kept`, bool ``(C,)``, in every layer of the group."""
+    conv: Any = network.get_submodule(group.conv)
+    for name in (group.conv, *group.between):
+        layer: Any = network.get_submodule(name)
+        for key, tensor in [*layer._parameters.items(), *layer._buffers.items()]:
             if tensor is not None and tensor.ndim:
-                _replace(part, key, tensor[left])
-    count = int(left.sum())
+                _replace(layer, key, tensor[kept])
+    count = int(kept.sum())
     conv.out_channels = count
-    for name in way.between:
-        part = network.get_submodule(name)
-        setattr(part, "num_features" if isinstance(part, NORMS) else "num_parameters", count)
-    for name, flat in way.consumers.items():
-        taker: Any = network.get_submodule(name)
-        columns = left.repeat_interleave(taker.in_features // len(left)) if flat else left
-        _replace(taker, "weight", taker.weight[:, columns])
-        setattr(taker, "in_features" if flat else "in_channels", int(columns.sum()))
+    for name in group.between:
+        layer = network.get_submodule(name)
+        setattr(layer, "num_features" if isinstance(layer, NORMS) else "num_parameters", count)
+    for name, flat in group.consumers.items():
+        consumer: Any = network.get_submodule(name)
+        columns = kept.repeat_interleave(consumer.in_features // len(kept)) if flat else kept
+        _replace(consumer, "weight", consumer.weight[:, columns])
+        setattr(consumer, "in_features" if flat else "in_channels", int(columns.sum()))
 
 
 def _replace(module: nn.Module, name: str, values: Tensor) -> None:
@@ -226,36 +225,38 @@ def _replace(module: nn.Module, name: str, values: Tensor) -> None:
     setattr(module, name, nn.Parameter(values, requires_grad=False) if is_parameter else values)
 
 
-def _compared(
+def _compare(
     models: tuple[Model, Model],
     model_input: ModelInput,
     removed: Mapping[str, int],
     whole: Mapping[str, str],
     progress: Progress,
 ) -> Smaller:
-    """What the smaller network, the second, is beside the first."""
-    reporter = ProgressReporter(progress, 2 * (1 + _ROUNDS))
+    """Compare and time the smaller network, the second, with the first."""
+    reporter = ProgressReporter(progress, 2 * (1 + _MAX_ROUNDS))
     images = model_input.tensor
     device = device_and_dtype(models[0].network)[0]
 
     def run(model: Model) -> tuple[Any, float]:
         with private_replica(model) as replica:
-            begun = _now(device)
+            start = _now(device)
             output = forward_pass(model, replica, images, reporter)
-            took = _now(device) - begun
+            took = _now(device) - start
         reporter.step()
         return output, took
 
     difference = _difference(models[1], *(run(model)[0] for model in models))
     started = time.perf_counter()
     seconds: tuple[list[float], list[float]] = ([], [])
-    for done in range(_ROUNDS):
-        if done >= _FEWEST_ROUNDS and time.perf_counter() - started > _PATIENCE:
+    for done in range(_MAX_ROUNDS):
+        if done >= _MIN_ROUNDS and time.perf_counter() - started > _TIMING_SECONDS:
             break
         for model, times in zip(models, seconds, strict=True):
             times.append(run(model)[1])
-    traces = [input_trace(each, model_input).layers for each in models]
-    parameters = [sum(part.numel() for part in each.network.parameters()) for each in models]
+    traces = [input_trace(model, model_input).layers for model in models]
+    parameters = [
+        sum(parameter.numel() for parameter in model.network.parameters()) for model in models
+    ]
     work = [sum(layer.multiply_adds * layer.calls for layer in layers) for layers in traces]
     return Smaller(
         model=models[1],
@@ -270,7 +271,7 @@ def _compared(
 
 
 def _difference(model: Model, before: Any, after: Any) -> float:
-    """The largest between two outputs; a network that computes something else is not handed out."""
+    """Return the largest difference of two outputs; refuse one that is more than rounding."""
     pairs = [
         (one.double(), other.double())
         for (_, one), (_, other) in zip(tensors_in(before), tensors_in(after), strict=True)

@@ -1,4 +1,4 @@
-"""The gradient that reaches each layer's weights in one training step, and clipping.
+"""Compute the gradient of each layer's weights in one training step, and clip it.
 
 Vanishing and exploding gradients as in Glorot & Bengio, "Understanding the difficulty of training
 deep feedforward neural networks" (2010); clipping as in Pascanu et al., "On the difficulty of
@@ -26,14 +26,14 @@ from hookviz.types import Model, ModelInput, Progress, ignore
 
 Floats = NDArray[np.float64]
 VANISHING, EXPLODING = 1e-4, 1e4
-"""Times the strength at the layer nearest to the loss."""
+"""Limits of a layer's strength, as multiples of that at the layer nearest to the loss."""
 LOST = 1e-8
-"""Of the weights: a step with learning rate 1 is lost in the rounding of float32."""
+"""Strength below which a step with learning rate 1 is lost in the rounding of float32."""
 
 
 @dataclass(frozen=True, eq=False)
 class WeightGradients:
-    """The gradients of one step.
+    """Gradients of one training step.
 
     Attributes:
         loss: of the chosen class, L = −log softmax(scores)[target].
@@ -69,7 +69,7 @@ class WeightGradients:
         return strengths
 
     def clipped(self, clipping: str, limit: float) -> list[Tensor]:
-        """Each layer's gradient after clipping over all parameters, biases and norms included.
+        """Clip each layer's gradient, over all parameters, biases and norms included.
 
         ``"by value"``: each g becomes min(max(g, −limit), limit), of a complex one both parts.
         ``"by norm"``: every g is multiplied by `clip_factor`.
@@ -81,31 +81,31 @@ class WeightGradients:
 
 
 class ClipAt:
-    """Clips the gradient at what a layer puts out, on its way back to all that lies before.
+    """Clips the gradient at a layer's output, on its way back to all layers before.
 
     Each tensor by itself, as `hookviz.clip_gradients(at="outputs")` does.
 
     Attributes:
-        before, after: the norm of the gradient there, as it came and as it went on; 0 where none
-            came.
+        before, after: the norm of the gradient there, before and after clipping; 0 where there was
+            none.
     """
 
     def __init__(self, layer: str, clipping: str, limit: float) -> None:
-        """At the outputs of `layer`; `clipping` and `limit` as in `WeightGradients.clipped`."""
+        """Clip at the outputs of `layer`, as in `WeightGradients.clipped`."""
         self.before = self.after = 0.0
         self._layer, self._clipping, self._limit = layer, clipping, limit
 
     @contextmanager
     def on(self, replica: nn.Module) -> Iterator[None]:
-        """For the block, in which both passes have to run."""
+        """Clip for a block, in which both passes have to run."""
         with hooks.on_gradients(lambda _name, gradient: self._clip(gradient)) as gradients:
 
-            def see(call: hooks.Call) -> None:
+            def watch_output(call: hooks.Call) -> None:
                 for _, tensor in hooks.tensors_in(call.output):
                     if tensor.requires_grad:
                         gradients.add(call.layer, tensor)
 
-            with hooks.observe(replica, [self._layer], see):
+            with hooks.observe(replica, [self._layer], watch_output):
                 yield
 
     def _clip(self, gradient: Tensor) -> Tensor:
@@ -122,7 +122,7 @@ def weight_gradients(
     progress: Progress = ignore,
     clip_at: ClipAt | None = None,
 ) -> WeightGradients:
-    """The gradients of every parameter in one training step on one image.
+    """Compute the gradients of every parameter in one training step on one image.
 
     Batch norm uses its stored averages and nothing is dropped, as in eval mode: one image has no
     statistics of a batch.
@@ -130,9 +130,9 @@ def weight_gradients(
     Args:
         model: the model.
         model_input: the image.
-        target: the class, of whose cross entropy they are the gradients.
-        progress: told the share done after every layer, there and back.
-        clip_at: what clips the gradient at a layer on its way.
+        target: the class whose cross entropy is differentiated.
+        progress: called with the share done after every layer, forward and backward.
+        clip_at: clips the gradient at a layer's output.
 
     Raises:
         ModelError: no layer has weights of its own, the network puts out no class scores, or it
@@ -193,22 +193,22 @@ def weight_gradients(
 
 
 def norm(tensor: Tensor) -> float:
-    """‖x‖₂ = √Σ |x|², summed in float64."""
+    """Compute ‖x‖₂ = √Σ |x|², summed in float64."""
     return float(torch.linalg.vector_norm(_parts(tensor.detach()).cpu(), dtype=torch.float64))
 
 
 def largest(tensor: Tensor) -> float:
-    """Max |x|."""
+    """Return max |x|."""
     return float(tensor.detach().abs().max())
 
 
 def clip_factor(total_norm: float, limit: float) -> float:
-    """What clipping by norm multiplies every gradient by: min(1, limit / (‖all g‖₂ + 10⁻⁶))."""
+    """Return clipping by norm's factor for all gradients: min(1, limit / (‖all g‖₂ + 10⁻⁶))."""
     return min(1.0, limit / (total_norm + 1e-6))
 
 
 def clip(gradient: Tensor, clipping: str, limit: float) -> Tensor:
-    """A gradient by itself, clipped ``"by value"`` or ``"by norm"``."""
+    """Clip a gradient by itself, ``"by value"`` or ``"by norm"``."""
     if clipping == "by value":
         if gradient.is_complex():
             return torch.view_as_complex(_parts(gradient).clamp(-limit, limit))
@@ -217,17 +217,17 @@ def clip(gradient: Tensor, clipping: str, limit: float) -> Tensor:
 
 
 def _parts(tensor: Tensor) -> Tensor:
-    """The real numbers of a tensor: of complex ones the real and the imaginary parts."""
+    """View a tensor as real numbers: a complex one as its real and imaginary parts."""
     return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
 
 def differs(one: Tensor, other: Tensor) -> bool:
-    """Whether two gradients are further apart than rounding: ‖a − b‖₂ > 10⁻⁵ ‖a‖₂."""
+    """Return whether two gradients differ by more than rounding: ‖a − b‖₂ > 10⁻⁵ ‖a‖₂."""
     return not norm(one - other) <= 1e-5 * norm(one)
 
 
 def nearest_strength(norms: Floats, strengths: Floats) -> float:
-    """The strength at the layer nearest to the loss that has a gradient; NaN where none has.
+    """Return the strength at the layer nearest to the loss that has a gradient; NaN where none has.
 
     Both arguments are ``(layers,)``, in order of execution.
     """
@@ -236,7 +236,7 @@ def nearest_strength(norms: Floats, strengths: Floats) -> float:
 
 
 def verdicts_of(norms: Floats, strengths: Floats) -> list[str]:
-    """``"vanishing"``, ``"exploding"`` or ``""`` for each layer; arguments are ``(layers,)``.
+    """Judge each layer ``"vanishing"``, ``"exploding"`` or ``""``; arguments are ``(layers,)``.
 
     A strength below `VANISHING` times `nearest_strength` vanishes, and above `EXPLODING` times it
     explodes. Below `LOST` it has vanished whatever the others are, as float32 keeps 7 digits of a

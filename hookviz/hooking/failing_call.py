@@ -51,17 +51,21 @@ class FailingCall:
         takes = say(", which takes {expected},", expected=self.expected) if self.expected else ""
         last = ", ".join(self.before[-_BEFORE:])
         more = (
-            say(" and {before_count} before", before_count=len(self.before) - _BEFORE)
+            say(" and {count} before", count=len(self.before) - _BEFORE)
             if len(self.before) > _BEFORE
             else ""
         )
         ran = (
-            say("after {last}{more}", last=last, more=more)
+            say("after {layers}{rest}", layers=last, rest=more)
             if last
             else say("before any other layer")
         )
         return say(
-            "{where}{takes} fails on {given}, {ran}", where=where, takes=takes, given=given, ran=ran
+            "{layer}{requirement} fails on {inputs}, {position}",
+            layer=where,
+            requirement=takes,
+            inputs=given,
+            position=ran,
         )
 
 
@@ -122,9 +126,9 @@ def expected(module: nn.Module) -> str:
 
 def _conv(module: Any) -> str:
     takes = say(
-        "{channels} in {form}",
+        "{channels} in {axes}",
         channels=_channels(module.in_channels),
-        form=_form(len(module.kernel_size)),
+        axes=_form(len(module.kernel_size)),
     )
     if module.transposed:
         return takes
@@ -137,14 +141,14 @@ def _pool(module: Any) -> str:
         each if isinstance(each, tuple) else (each,) * dims
         for each in (module.kernel_size, getattr(module, "dilation", 1))
     )
-    return say("maps {least}", least=_least(sizes, gaps)) if dims else ""
+    return say("maps {sizes}", sizes=_least(sizes, gaps)) if dims else ""
 
 
 def _least(sizes: Sequence[int], dilations: Sequence[int]) -> str:
     """What a window has to fit into."""
     pairs = zip(sizes, dilations, strict=True)
     reach = [dilation * (size - 1) + 1 for size, dilation in pairs]
-    return say("of at least {reach} with padding", reach=times(reach))
+    return say("of at least {size} with padding", size=times(reach))
 
 
 _TAKES: dict[type[nn.Module], Callable[[Any], str]] = {
@@ -154,19 +158,19 @@ _TAKES: dict[type[nn.Module], Callable[[Any], str]] = {
     _NormBase: lambda module: _channels(module.num_features),
     nn.GroupNorm: lambda module: _channels(module.num_channels),
     nn.LayerNorm: lambda module: say(
-        "{normalized_shape} as the last dimensions", normalized_shape=times(module.normalized_shape)
+        "{shape} as the last dimensions", shape=times(module.normalized_shape)
     ),
     nn.Linear: lambda module: say(
-        "{in_features:,} numbers along the last dimension", in_features=module.in_features
+        "{count:,} numbers along the last dimension", count=module.in_features
     ),
     nn.RNNBase: lambda module: say(
-        "{input_size:,} numbers along the last dimension", input_size=module.input_size
+        "{count:,} numbers along the last dimension", count=module.input_size
     ),
     nn.Embedding: lambda module: say(
-        "whole numbers from 0 to {num_embeddings:,}", num_embeddings=module.num_embeddings - 1
+        "whole numbers from 0 to {largest:,}", largest=module.num_embeddings - 1
     ),
     nn.MultiheadAttention: lambda module: say(
-        "vectors of {embed_dim:,} numbers", embed_dim=module.embed_dim
+        "vectors of {count:,} numbers", count=module.embed_dim
     ),
 }
 

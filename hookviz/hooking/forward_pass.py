@@ -132,10 +132,10 @@ def backward_pass(
         why = shorten(str(error).partition("\n")[0].partition(": [")[0].rstrip("."), 200)
         raise ModelError(
             say(
-                "{model} can't be differentiated: {why}. Lenses that need no gradients work "
+                "{model} can't be differentiated: {reason}. Lenses that need no gradients work "
                 "on it, such as grad-cam with the method 'Eigen-CAM'.",
                 model=model.title,
-                why=why,
+                reason=why,
             )
         ) from error
 
@@ -199,11 +199,11 @@ def input_error(
     where = f"{failed}: " if failed else ""
     return ModelError(
         say(
-            "{model} can't take an input of {given}: {where}{first_line}. It is made for {own}.",
+            "{model} can't take an input of {shape}: {layer}{reason}. It is made for {own_shape}.",
             model=model.title,
-            given=given,
-            where=where,
-            first_line=first_line(reason),
-            own=own,
+            shape=given,
+            layer=where,
+            reason=first_line(reason),
+            own_shape=own,
         )
     )

@@ -57,12 +57,12 @@ class Call:
         if len(every) != len(self.inputs):
             raise SettingError(
                 say(
-                    "{every_count} inputs are given for {value}, which was called with "
-                    "{inputs_count}. A tuple stands for all of them; an input that is a tuple "
+                    "{new_count} inputs are given for {layer}, which was called with "
+                    "{old_count}. A tuple stands for all of them; an input that is a tuple "
                     "itself goes into one: ((h, c),).",
-                    every_count=len(every),
-                    value=self.layer or say("the network itself"),
-                    inputs_count=len(self.inputs),
+                    new_count=len(every),
+                    layer=self.layer or say("the network itself"),
+                    old_count=len(self.inputs),
                 )
             )
         return replace(self, inputs=every)

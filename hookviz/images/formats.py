@@ -105,9 +105,9 @@ def find_reader(head: bytes, name: str) -> type[ImageFile]:
     what = next((what for pattern, what in _RELATIVES if pattern.match(head)), say("no image"))
     raise ImageError(
         say(
-            "{name!r} is {what}; HookViz reads {formats}.",
+            "{name!r} is {kind}; HookViz reads {formats}.",
             name=shorten(name),
-            what=what,
+            kind=what,
             formats=say(FORMATS),
         )
     )

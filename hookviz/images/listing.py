@@ -51,10 +51,10 @@ def expand(arguments: Iterable[str], *, inside: bool = False) -> tuple[ImageFile
             what = "folder" if path.is_dir() else "pattern"
             raise ImageError(
                 say(
-                    "The {what} {text!r} gives no image, a file that ends in {sorted}.",
-                    what=what,
+                    "The {kind} {text!r} gives no image, a file that ends in {suffixes}.",
+                    kind=what,
                     text=text,
-                    sorted=", ".join(sorted(SUFFIXES)),
+                    suffixes=", ".join(sorted(SUFFIXES)),
                 )
             )
         files += found

@@ -140,10 +140,10 @@ def from_tensor(tensor: Tensor, form: str = "C, H, W") -> ModelInput:
     if wrong:
         raise ImageError(
             say(
-                "The input is {wrong}; give one image as a float tensor of ({form}) or (1, "
-                "{form}), normalised as the model expects it.",
-                wrong=wrong,
-                form=form,
+                "The input is {problem}; give one image as a float tensor of ({axes}) or (1, "
+                "{axes}), normalised as the model expects it.",
+                problem=wrong,
+                axes=form,
             )
         )
     return _input(_batched(tensor, form), None, None)
@@ -169,10 +169,10 @@ def _from_function(image: InputImage, function: Callable[[Image.Image], Tensor])
     if wrong:
         raise ModelError(
             say(
-                "The model's preprocess {label} returned {wrong} for {image!r}; it must "
+                "The model's preprocess {label} returned {problem} for {image!r}; it must "
                 "return a float tensor of (C, H, W) or (1, C, H, W).",
                 label=label,
-                wrong=wrong,
+                problem=wrong,
                 image=shorten(image.name),
             )
         )
@@ -193,11 +193,11 @@ def _fault(value: Any, form: str = "C, H, W") -> str:  # noqa: PLR0911 - one for
         return f"a {type(value).__name__}"
     if value.is_nested:
         return say("a nested tensor, which holds several of different shapes")
-    shape = say("a tensor of {tuple}", tuple=tuple(value.shape))
+    shape = say("a tensor of {shape}", shape=tuple(value.shape))
     if value.layout != torch.strided:
         return say(
-            "a sparse {removeprefix} (tensor.to_dense() is not)",
-            removeprefix=shape.removeprefix("a "),
+            "a sparse {kind} (tensor.to_dense() is not)",
+            kind=shape.removeprefix("a "),
         )
     if value.is_meta:
         return say("{shape} on the meta device, without values", shape=shape)
@@ -244,9 +244,9 @@ def _check(preprocess: Preprocess) -> None:
     if preprocess.interpolation not in _SUPPORT:
         raise ModelError(
             say(
-                "The preprocess has interpolation {interpolation!r}; it can be {map}.",
+                "The preprocess has interpolation {interpolation!r}; it can be {choices}.",
                 interpolation=preprocess.interpolation,
-                map=" or ".join(map(repr, _SUPPORT)),
+                choices=" or ".join(map(repr, _SUPPORT)),
             )
         )
     if min(preprocess.resize, preprocess.crop) < 1:

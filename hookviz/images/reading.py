@@ -143,9 +143,9 @@ def _readable(name: str) -> Iterator[None]:
         reason = shorten(str(error), 120) or type(error).__name__
         raise ImageError(
             say(
-                "{quoted} is truncated, damaged, or of a kind that can't be read ({reason}). "
+                "{file} is truncated, damaged, or of a kind that can't be read ({reason}). "
                 "Get the file again, or save the picture anew as {formats}.",
-                quoted=_quoted(name),
+                file=_quoted(name),
                 reason=reason,
                 formats=say(FORMATS),
             )
@@ -164,31 +164,29 @@ def _bytes_of(path: Path) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         reason = getattr(error, "strerror", None) or str(error)
         raise ImageError(
-            say("{quoted} can't be opened: {reason}.", quoted=_quoted(str(path)), reason=reason)
+            say("{file} can't be opened: {reason}.", file=_quoted(str(path)), reason=reason)
         ) from error
 
 
 def _no_file(path: Path) -> str:
     quoted, folder = _quoted(str(path)), path if path.is_dir() else path.parent
     if folder != path and (fault := fault_of(path)):
-        return say(
-            "{quoted} is {fault}; give a file with a picture in it.", quoted=quoted, fault=fault
-        )
+        return say("{file} is {fault}; give a file with a picture in it.", file=quoted, fault=fault)
     if not folder.is_dir():
-        return say("There is no file {quoted}: its folder doesn't exist.", quoted=quoted)
+        return say("There is no file {file}: its folder doesn't exist.", file=quoted)
     names = [entry.name for entry in islice(folder.iterdir(), 2000)]  # enough to look through
     if folder == path:
         holds = ", ".join(map(_quoted, sorted(names)[:3])) or "nothing"
         return say(
-            "{quoted} is a folder, not an image; it holds {holds}.", quoted=quoted, holds=holds
+            "{file} is a folder, not an image; it holds {contents}.", file=quoted, contents=holds
         )
     near = " or ".join(map(_quoted, nearest_names(path.name, names)))
     hint = (
-        say("Did you mean {near}?", near=near)
+        say("Did you mean {name}?", name=near)
         if near
         else say("No name in that folder is like it.")
     )
-    return say("There is no image file {quoted}. {hint}", quoted=quoted, hint=hint)
+    return say("There is no image file {file}. {hint}", file=quoted, hint=hint)
 
 
 def _opened(data: bytes, reader: type[ImageFile], name: str) -> ImageFile:
@@ -227,21 +225,21 @@ def _decoded(data: bytes, reader: type[ImageFile], name: str, background: RGB) -
 def _check_size(name: str, width: Any, height: Any) -> None:
     if width * height > settings().max_pixels:
         size = say(
-            "decodes to {width} × {height} pixels, {width_2:,.1f} million",
+            "decodes to {width} × {height} pixels, {megapixels:,.1f} million",
             width=width,
             height=height,
-            width_2=width * height / 1e6,
+            megapixels=width * height / 1e6,
         )
         raise ImageError(_too_large(name, size))
 
 
 def _too_large(name: str, size: str) -> str:
     limit = say(
-        "{max_pixels:,.1f} million (HOOKVIZ_MAX_PIXELS)", max_pixels=settings().max_pixels / 1e6
+        "{megapixels:,.1f} million (HOOKVIZ_MAX_PIXELS)", megapixels=settings().max_pixels / 1e6
     )
     return say(
-        "{quoted} {size}. HookViz reads up to {limit}; give a smaller version.",
-        quoted=_quoted(name),
+        "{file} {size}. HookViz reads up to {limit}; give a smaller version.",
+        file=_quoted(name),
         size=size,
         limit=limit,
     )
@@ -253,8 +251,8 @@ def _check_scans(data: bytes, image: ImageFile, name: str) -> None:
     if scans > 100 and scans * image.width * image.height > 20 * settings().max_pixels:
         raise ImageError(
             say(
-                "{quoted} has {scans} scans, too many; save it anew as a PNG.",
-                quoted=_quoted(name),
+                "{file} has {scans} scans, too many; save it anew as a PNG.",
+                file=_quoted(name),
                 scans=scans,
             )
         )

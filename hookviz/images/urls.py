@@ -64,8 +64,8 @@ class ImageUrl:
         except (OSError, ValueError) as error:
             raise ImageError(
                 say(
-                    "{self!r} can't be read: {reason}.",
-                    self=shorten(str(self)),
+                    "{url!r} can't be read: {reason}.",
+                    url=shorten(str(self)),
                     reason=_reason(error),
                 )
             ) from error
@@ -92,8 +92,8 @@ def expand_url(url: str, *, inside: bool = False) -> tuple[tuple[str, ImageUrl],
     except (OSError, ValueError) as error:
         raise ImageError(
             say(
-                "{shown!r} can't be listed: {reason}.",
-                shown=shorten(_shown(url)),
+                "{url!r} can't be listed: {reason}.",
+                url=shorten(_shown(url)),
                 reason=_reason(error),
             )
         ) from error
@@ -109,9 +109,9 @@ def expand_url(url: str, *, inside: bool = False) -> tuple[tuple[str, ImageUrl],
     if not found:
         raise ImageError(
             say(
-                "The folder {shown!r} gives no image, a file that ends in {sorted}.",
-                shown=shorten(_shown(url)),
-                sorted=", ".join(sorted(SUFFIXES)),
+                "The folder {url!r} gives no image, a file that ends in {suffixes}.",
+                url=shorten(_shown(url)),
+                suffixes=", ".join(sorted(SUFFIXES)),
             )
         )
     return tuple(sorted(found))
@@ -134,9 +134,9 @@ def _file_system(scheme: str, netloc: str, query: str) -> tuple[Any, str]:
         reason = _reason(error).replace(netloc, netloc.rpartition("@")[2])
         raise HookVizError(
             say(
-                "{shown!r} can't be reached: {reason}. pyarrow's file systems work, such as "
+                "{url!r} can't be reached: {reason}. pyarrow's file systems work, such as "
                 "s3://, gs://, abfs:// and file://, and folders of this machine.",
-                shown=shorten(_shown(url)),
+                url=shorten(_shown(url)),
                 reason=reason,
             )
         ) from error

@@ -134,15 +134,15 @@ def _downstream(subject: Subject, info: LayerInfo, asked: str | None) -> str | N
     after = next((conv.name for conv in subject.convs[info.index + 1 :]), None)
     if asked == info.name:
         hint = (
-            say("for example {after!r}, the next one", after=after)
+            say("for example {next_layer!r}, the next one", next_layer=after)
             if after
             else say("or leave it open")
         )
         raise SettingError(
             say(
-                "downstream={asked!r} is the edited layer itself, which is shown anyway: "
+                "downstream={layer!r} is the edited layer itself, which is shown anyway: "
                 "choose another conv layer, {hint}.",
-                asked=asked,
+                layer=asked,
                 hint=hint,
             )
         )
@@ -155,14 +155,14 @@ def _edit(values: Map, info: LayerInfo, asked: _Edit) -> tuple[_Edit, str]:
     if channels and channels[-1] >= count:
         raise SettingError(
             say(
-                "channels={channels} is not in {info}, whose channels are 0 to {count}.",
+                "channels={channels} is not in {layer}, whose channels are 0 to {last}.",
                 channels=channels[-1],
-                info=info.name,
-                count=count - 1,
+                layer=info.name,
+                last=count - 1,
             )
         )
     listed = ", ".join(map(str, channels[:8])) + (", …" if len(channels) > 8 else "")
-    who = say_count("channel {listed}", "channels {listed}", len(channels), listed=listed)
+    who = say_count("channel {channels}", "channels {channels}", len(channels), channels=listed)
     if not channels and asked.mode == "threshold":
         channels, who = tuple(range(count)), say("all {count:,} channels", count=count)
     elif not channels:
@@ -173,21 +173,21 @@ def _edit(values: Map, info: LayerInfo, asked: _Edit) -> tuple[_Edit, str]:
             channels=channels[0],
         )
     if asked.mode == "scale":
-        which = say("{who} times {factor}", who=who, factor=number(asked.factor))
+        which = say("{channels} times {factor}", channels=who, factor=number(asked.factor))
     elif asked.mode == "threshold":
         chosen = values[list(channels)]
         share = _percent(((np.abs(chosen) <= asked.limit) & (chosen != 0)).mean())
         which = say(
-            "|x| ≤ {limit} set to 0 in {who}: {share} % of them changed",
+            "|x| ≤ {limit} set to 0 in {channels}: {share} % of them changed",
             limit=number(asked.limit),
-            who=who,
+            channels=who,
             share=share,
         )
     else:
         which = (
-            say("{who} switched off", who=who)
+            say("{channels} switched off", channels=who)
             if asked.mode == "switch off"
-            else say("nothing but {who} kept", who=who)
+            else say("nothing but {channels} kept", channels=who)
         )
     return replace(asked, channels=channels), which
 
@@ -210,19 +210,19 @@ def _cut(subject: Subject, layer: str, edit: _Edit) -> str:
             )
             return (
                 say(
-                    "Nothing changes: {step} ({kinds}) had cut it already. After it {whose} 0 "
+                    "Nothing changes: {layer} ({kind}) had cut it already. After it {subject} 0 "
                     "everywhere, with the edit and without.",
-                    step=step,
-                    kinds=kinds[step.layer],
-                    whose=whose,
+                    layer=step,
+                    kind=kinds[step.layer],
+                    subject=whose,
                 )
                 if one
                 else say(
-                    "Nothing changes: {step} ({kinds}) had cut them already. After it {whose} 0 "
+                    "Nothing changes: {layer} ({kind}) had cut them already. After it {subject} 0 "
                     "everywhere, with the edit and without.",
-                    step=step,
-                    kinds=kinds[step.layer],
-                    whose=whose,
+                    layer=step,
+                    kind=kinds[step.layer],
+                    subject=whose,
                 )
             )
     return ""
@@ -249,9 +249,9 @@ def _edited_pass(
     if missing:
         raise ModelError(
             say(
-                "{model} did not run {missing} after the edit.",
+                "{model} did not run {layer} after the edit.",
                 model=subject.model.title,
-                missing=missing[0],
+                layer=missing[0],
             )
         )
     return maps, scores[0].to("cpu", torch.float32).numpy()
@@ -261,9 +261,9 @@ def _verdict(subject: Subject, info: LayerInfo, which: str, logits: Map, target:
     best = [int(row.argmax()) for row in logits]
     old, new = map(subject.label, best)
     ends = (
-        say("stays {old}", old=old)
+        say("stays {label}", label=old)
         if best[0] == best[1]
-        else say("changes from {old} to {new}", old=old, new=new)
+        else say("changes from {old_label} to {new_label}", old_label=old, new_label=new)
     )
     chances = torch.softmax(torch.from_numpy(logits), 1)[:, target].tolist()
     often = say(" Each of its {calls} calls is edited.", calls=info.calls) if info.calls > 1 else ""
@@ -271,23 +271,23 @@ def _verdict(subject: Subject, info: LayerInfo, which: str, logits: Map, target:
     norm = ""
     if following and "BatchNorm" in following.kind:
         norm = say(
-            " {following} runs next and makes a constant of a channel of zeros.",
-            following=following.name,
+            " {next_layer} runs next and makes a constant of a channel of zeros.",
+            next_layer=following.name,
         )
     return TextPanel(
         say(
-            "{info}: {which}. {label} goes from {percent} % to {percent_2} % (score "
-            "{logits} to {logits_2}), and the prediction {ends}.{often}{norm}",
-            info=info.name,
-            which=which,
+            "{layer}: {edit}. {label} goes from {percent} % to {new_percent} % (score "
+            "{score} to {new_score}), and the prediction {outcome}.{calls}{finding}",
+            layer=info.name,
+            edit=which,
             label=subject.label(target),
             percent=_percent(chances[0]),
-            percent_2=_percent(chances[1]),
-            logits=number(logits[0, target]),
-            logits_2=number(logits[1, target]),
-            ends=ends,
-            often=often,
-            norm=norm,
+            new_percent=_percent(chances[1]),
+            score=number(logits[0, target]),
+            new_score=number(logits[1, target]),
+            outcome=ends,
+            calls=often,
+            finding=norm,
         ),
         "plain" if best[0] == best[1] else "note",
     )

@@ -137,12 +137,12 @@ def _map(subject: Subject, made: ModelInput, layer: str, channel: int) -> Map:
     if channel >= len(maps):
         raise SettingError(
             say(
-                "channel={channel} is not a channel of {layer}, which has {maps_count:,}: 0 "
-                "to {maps_count_2}.",
+                "channel={channel} is not a channel of {layer}, which has {channel_count:,}: 0 "
+                "to {last}.",
                 channel=channel,
                 layer=layer,
-                maps_count=len(maps),
-                maps_count_2=len(maps) - 1,
+                channel_count=len(maps),
+                last=len(maps) - 1,
             )
         )
     chosen: Map = maps[channel]
@@ -171,7 +171,7 @@ def _panels(found: list[_Found], layer: str, channel: int) -> tuple[Panel, ...]:
     if signed:
         high = max(-low, high)
         low = -high
-    middle = say(", {middle} is zero", middle=say(colours.middle)) if signed else ""
+    middle = say(", {colour} is zero", colour=say(colours.middle)) if signed else ""
     panel = MapsPanel(
         say("Channel {channel} of {layer}", channel=channel, layer=layer),
         tuple(
@@ -185,13 +185,13 @@ def _panels(found: list[_Found], layer: str, channel: int) -> tuple[Panel, ...]:
             for each in found
         ),
         say(
-            "{first} is {low}{middle} and {high} is {high_2} in all of them. The "
-            "image looked at comes first, then the others, highest value first.",
-            first=say(colours.low).capitalize(),
-            low=number(low),
-            middle=middle,
-            high=say(colours.high),
-            high_2=number(high),
+            "{low_colour} is {low_value}{zero} and {high_colour} is {high_value} in all of them. "
+            "The image looked at comes first, then the others, highest value first.",
+            low_colour=say(colours.low).capitalize(),
+            low_value=number(low),
+            zero=middle,
+            high_colour=say(colours.high),
+            high_value=number(high),
         ),
         layer=layer,
         channel=channel,
@@ -209,20 +209,20 @@ def _says(found: list[_Found], layer: str, channel: int) -> str:
         highest=number(here.highest),
     )
     if not others:
-        return say("{says}. Add more images to see what else it answers to.", says=says)
+        return say("{finding}. Add more images to see what else it answers to.", finding=says)
     best = others[0]
     more = sum(each.highest > here.highest for each in others)
     return say_count(
-        "{says}, and {highest} on {best!r}, the highest of {others_count} others; "
-        "{value} of them has more than this one.",
-        "{says}, and {highest} on {best!r}, the highest of {others_count} others; "
-        "{value} of them have more than this one.",
+        "{finding}, and {best_value} on {best_image!r}, the highest of {image_count} others; "
+        "{higher_count} of them has more than this one.",
+        "{finding}, and {best_value} on {best_image!r}, the highest of {image_count} others; "
+        "{higher_count} of them have more than this one.",
         more,
-        says=says,
-        highest=number(best.highest),
-        best=best.name,
-        others_count=len(others),
-        value=more or say("none"),
+        finding=says,
+        best_value=number(best.highest),
+        best_image=best.name,
+        image_count=len(others),
+        higher_count=more or say("none"),
     )
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, TextPanel
-from hookviz.drawing.resizing import enlarged
+from hookviz.drawing.pictures import enlarged
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber
@@ -48,12 +48,12 @@ def _output(subject: Subject, layer: str, optimization: Optimization, value: flo
     panels = (
         TextPanel(
             say(
-                "After {steps} steps the mean square of {layer} is {value}; it was {before} "
+                "After {steps} steps the mean square of {layer} is {value}; it was {first_value} "
                 "at the first.",
                 steps=optimization.steps,
                 layer=layer,
                 value=number(value),
-                before=number(before),
+                first_value=number(before),
             )
         ),
         ImagePanel(

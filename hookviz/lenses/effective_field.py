@@ -14,7 +14,7 @@ from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError, SettingError, shorten
 from hookviz.explaining.attribution import input_gradient
-from hookviz.explaining.backward import Quantity, check_maps
+from hookviz.explaining.attribution_target import AttributionTarget, map_shape
 from hookviz.explaining.effective_field import MASS, strongest, weights_of_pixels
 from hookviz.explaining.receptive_field import Box, receptive_fields
 from hookviz.hooking.forward_pass import ProgressReporter
@@ -61,9 +61,9 @@ def run(
         HookVizError: no gradient gets to the input, or the input is no image.
     """
     check_pixels(subject)
-    rows, columns = check_maps(subject.model, subject.model_input, layer)[1:]
+    rows, columns = map_shape(subject.model, subject.model_input, layer)[1:]
     cell = chosen_cell(row, column) or (rows // 2, columns // 2)
-    quantity = Quantity(None, layer, None if channel < 0 else channel, cell)
+    quantity = AttributionTarget(None, layer, None if channel < 0 else channel, cell)
     seen = _each_image(subject, quantity, images, count)
     total = np.mean([seen.weights[name] for name in seen.weights], axis=0)
     known = receptive_fields(subject.model, subject.shape).get(layer)  # of its first call
@@ -79,12 +79,12 @@ def run(
         "cell": np.array(cell),
         "images": np.array(len(seen.weights)),
     }
-    what = quantity.says(subject.model)
+    what = quantity.describe(subject.model)
     panels: list[Panel] = [
         TextPanel(_says(what, total, box, float(share), len(seen.weights))),
         *(TextPanel(note, "note") for note in first_call_notes(subject, layer)),
         *(
-            TextPanel(say("{name} is left out: {why}", name=shorten(name), why=why), "bad")
+            TextPanel(say("{name} is left out: {reason}", name=shorten(name), reason=why), "bad")
             for name, why in seen.out.items()
         ),
     ]
@@ -102,7 +102,9 @@ class _Seen:
     out: dict[str, str] = field(default_factory=dict)
 
 
-def _each_image(subject: Subject, quantity: Quantity, images: tuple[Any, ...], count: int) -> _Seen:
+def _each_image(
+    subject: Subject, quantity: AttributionTarget, images: tuple[Any, ...], count: int
+) -> _Seen:
     first = subject.image if subject.image is not None else subject.model_input
     # One more than are wanted: the image looked at may be among the others.
     listed = dict(list(named([first, *images]).items())[: count + 1])
@@ -116,9 +118,9 @@ def _each_image(subject: Subject, quantity: Quantity, images: tuple[Any, ...], c
             if made.tensor.shape[1:] != subject.shape:
                 raise HookVizError(
                     say(
-                        "it becomes an input of {shape}, and the one looked at is {shape_2}.",
-                        shape=times(made.tensor.shape[1:]),
-                        shape_2=times(subject.shape),
+                        "it becomes an input of {new_shape}, and the one looked at is {shape}.",
+                        new_shape=times(made.tensor.shape[1:]),
+                        shape=times(subject.shape),
                     )
                 )
             if made.digest not in digests and len(digests) < count:
@@ -139,30 +141,30 @@ def _says(what: str, total: Floats, box: Box, share: float, images: int) -> str:
     height, width = box[2] - box[0], box[3] - box[1]
     over = say("this image") if images == 1 else say("{images} images", images=images)
     could = say(
-        "By the network's windows, {what} could see {value} pixels",
-        what=what,
-        value=times((height, width)),
+        "By the network's windows, {unit} could see {size} pixels",
+        unit=what,
+        size=times((height, width)),
     )
     if not np.isfinite(total).all():
         return say(
-            "{could}; the gradient has NaN or infinities, so nothing can be told of it.",
-            could=could,
+            "{field}; the gradient has NaN or infinities, so nothing can be told of it.",
+            field=could,
         )
     if not total.any():
         return say(
-            "{could}; over {over} its gradient is zero everywhere, so that no pixel moves it.",
-            could=could,
-            over=over,
+            "{field}; over {images} its gradient is zero everywhere, so that no pixel moves it.",
+            field=could,
+            images=over,
         )
     inner = (total[box[0] : box[2], box[1] : box[3]] > 0).mean()
     return say(
-        "{could}. Over {over}, {part} of its |gradient| lie in {share} of them, and "
-        "{inner} have any.",
-        could=could,
-        over=over,
-        part=_PART,
-        share=percent(share),
-        inner=percent(float(inner)),
+        "{field}. Over {images}, {gradient_share} of its |gradient| lie in {pixel_share} of them, "
+        "and {touched_share} have any.",
+        field=could,
+        images=over,
+        gradient_share=_PART,
+        pixel_share=percent(share),
+        touched_share=percent(float(inner)),
     )
 
 
@@ -184,21 +186,21 @@ def _pictures(
             say("What it makes use of"),
             on_input(over, box, subject.shape[1:]),
             alt=say(
-                "Mean |gradient| of {what} at each pixel, with its receptive field framed",
-                what=what,
+                "Mean |gradient| of {unit} at each pixel, with its receptive field framed",
+                unit=what,
             ),
             caption=say(
-                "Black is 0, pale yellow {end}, by the square root: a quarter of that is "
+                "Black is 0, pale yellow {end_value}, by the square root: a quarter of that is "
                 "half as bright. The frame is what it could see.",
-                end=number(end),
+                end_value=number(end),
             ),
         ),
         ImagePanel(
             say("Where {part} of it lie", part=_PART),
             on_input(dimmed, box, subject.shape[1:]),
             alt=say(
-                "What the network saw, bright where most of the |gradient| of {what} lies",
-                what=what,
+                "What the network saw, bright where most of the |gradient| of {unit} lies",
+                unit=what,
             ),
             caption=say("The fewest pixels that hold so much are left bright."),
         ),
@@ -206,8 +208,8 @@ def _pictures(
             say("Close up"),
             close.repeat(enlarged, 0).repeat(enlarged, 1),
             alt=say(
-                "Mean |gradient| of {what} in its receptive field, a block for each pixel",
-                what=what,
+                "Mean |gradient| of {unit} in its receptive field, a block for each pixel",
+                unit=what,
             ),
             caption=say("The frame: {shape} pixels of the input.", shape=times(close.shape[:2])),
         ),

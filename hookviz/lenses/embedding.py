@@ -10,6 +10,7 @@ from hookviz.capturing.feature_index import ranked
 from hookviz.capturing.feature_vectors import POOLS, Features
 from hookviz.capturing.features import features, named
 from hookviz.drawing.grid import make_grid
+from hookviz.drawing.overlay import input_thumbnail
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import (
     GridPanel,
@@ -19,7 +20,6 @@ from hookviz.drawing.panels import (
     TablePanel,
     TextPanel,
 )
-from hookviz.drawing.resizing import input_thumbnail
 from hookviz.errors import HookVizError, shorten
 from hookviz.explaining.index_neighbours import MOST_PICTURES, PICTURE_SIDE, index_neighbours
 from hookviz.hooking.forward_pass import ProgressReporter
@@ -85,9 +85,9 @@ def run(subject: Subject, *, layer: str | None, pool: str, images: tuple[Any, ..
 def _kind(embedded: Features) -> str:
     size = embedded.vectors.shape[1]
     return say(
-        "{size:,} numbers, {pools}, from layer {layer}",
+        "{size:,} numbers, {pooling}, from layer {layer}",
         size=size,
-        pools=say(POOLS[embedded.pool]),
+        pooling=say(POOLS[embedded.pool]),
         layer=embedded.layer,
     )
 
@@ -124,8 +124,8 @@ def _alone(embedded: Features, subject: Subject) -> tuple[Panel, ...]:
 def _says(embedded: Features, similarity: NDArray[np.float64]) -> str:
     """Which two are most alike and which least."""
     says = say(
-        "{names_count} images as vectors of {kind}.",
-        names_count=len(embedded.names),
+        "{count} images as vectors of {kind}.",
+        count=len(embedded.names),
         kind=_kind(embedded),
     )
     pairs = np.transpose(np.triu_indices(len(embedded.names), 1))
@@ -133,25 +133,30 @@ def _says(embedded: Features, similarity: NDArray[np.float64]) -> str:
     known = np.flatnonzero(~np.isnan(shares))
     if not len(known):
         return say(
-            "{says} No two of them can be compared: their numbers are not finite.", says=says
+            "{finding} No two of them can be compared: their numbers are not finite.", finding=says
         )
 
     def told(pair: int) -> str:
         one, other = (repr(shorten(embedded.names[index], 40)) for index in pairs[pair])
         return say(
-            "{one} and {other} ({shares})", one=one, other=other, shares=number(float(shares[pair]))
+            "{image} and {other_image} ({similarity})",
+            image=one,
+            other_image=other,
+            similarity=number(float(shares[pair])),
         )
 
     most, least = known[shares[known].argmax()], known[shares[known].argmin()]
     if most == least:
         return say(
-            "{says} The similarity is {shares}.", says=says, shares=number(float(shares[most]))
+            "{finding} The similarity is {similarity}.",
+            finding=says,
+            similarity=number(float(shares[most])),
         )
     return say(
-        "{says} Most alike are {told}, least {told_2}.",
-        says=says,
-        told=told(most),
-        told_2=told(least),
+        "{finding} Most alike are {most_alike}, least {least_alike}.",
+        finding=says,
+        most_alike=told(most),
+        least_alike=told(least),
     )
 
 
@@ -182,10 +187,10 @@ def _matrix(
             order=order,
         ),
         say(
-            "Dark violet is {low}, yellow is 1, the same direction.{unknown} The order "
+            "Dark violet is {low_value}, yellow is 1, the same direction.{note} The order "
             "is that of the table.",
-            low=number(low),
-            unknown=unknown,
+            low_value=number(low),
+            note=unknown,
         ),
     )
 

@@ -15,8 +15,8 @@ from hookviz.drawing.grid import make_grid
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError
-from hookviz.explaining.attribution import layer_gradient, working_layer
-from hookviz.explaining.backward import Quantity, check_maps
+from hookviz.explaining.attribution import last_layer_with_gradient, layer_gradient
+from hookviz.explaining.attribution_target import AttributionTarget, map_shape
 from hookviz.explaining.cam import Numbers, eigen_cam, grad_cam, grad_cam_plus_plus, layer_cam
 from hookviz.explaining.score_cam import score_cam
 from hookviz.language.saying import mark, say
@@ -39,16 +39,16 @@ class _Cam:
 
 def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _Cam:
     if method in ("Eigen-CAM", "Score-CAM"):
-        channels, *_ = check_maps(subject.model, subject.model_input, layer)
+        channels, *_ = map_shape(subject.model, subject.model_input, layer)
         values = subject.capture(layer, logits=True)[layer].values
         if values.ndim != 3:
             raise HookVizError(
                 say(
-                    "Layer {layer!r} puts out {map}, not the maps of one image. {convs!r} is the "
-                    "network's last conv layer.",
+                    "Layer {layer!r} puts out {shape}, not the maps of one image. "
+                    "{last_conv_layer!r} is the network's last conv layer.",
                     layer=layer,
-                    map="×".join(map(str, values.shape)),
-                    convs=subject.convs[-1].name,
+                    shape="×".join(map(str, values.shape)),
+                    last_conv_layer=subject.convs[-1].name,
                 )
             )
         activation = values.numpy()
@@ -68,12 +68,12 @@ def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _C
             progress=subject.progress,
         )
         return _Cam(signed, weights, (tried,) if top < channels else ())
-    quantity = Quantity(target)
+    quantity = AttributionTarget(target)
     gradient = layer_gradient(subject.model, subject.model_input, layer, quantity, subject.progress)
     notes: tuple[str, ...] = ()
     if not gradient.gradient.any():
-        other = working_layer(subject.model, subject.model_input, quantity, but=layer)
-        hint = say(" At {other!r} it is not.", other=other) if other else ""
+        other = last_layer_with_gradient(subject.model, subject.model_input, quantity, but=layer)
+        hint = say(" At {layer!r} it is not.", layer=other) if other else ""
         notes = (say("The gradient is zero everywhere at this layer.{hint}", hint=hint),)
     if method == "LayerCAM":
         return _Cam(layer_cam(gradient.output, gradient.gradient), None, notes)
@@ -83,10 +83,10 @@ def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _C
         notes += (
             say(
                 "Grad-CAM++ was made for values from zero up, as after a ReLU. {layer} goes "
-                "below, so {sum:,} of its {weights_count:,} weights are negative.",
+                "below, so {negative_count:,} of its {weight_count:,} weights are negative.",
                 layer=layer,
-                sum=(weights < 0).sum(),
-                weights_count=len(weights),
+                negative_count=(weights < 0).sum(),
+                weight_count=len(weights),
             ),
         )
     return _Cam(signed, weights, notes)
@@ -112,10 +112,10 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
     label = subject.label(target)
     height, width = positive.shape
     about = say(
-        "{label}: score {score}, {chance:.1f} %. ",
+        "{label}: score {score}, {probability:.1f} %. ",
         label=label,
         score=number(score),
-        chance=100 * chance,
+        probability=100 * chance,
     ) + (
         say("Eigen-CAM asks for no class; bright is where the layer's cells differ most.")
         if method == "Eigen-CAM"
@@ -132,7 +132,7 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
         ImagePanel(
             say("On the image"),
             overlay.over_image(subject.model_input, subject.image, blocks),
-            alt=say("{words}, cell by cell, on the image", words=words),
+            alt=say("{title}, cell by cell, on the image", title=words),
             caption=say(
                 "{height}×{width} cells, each where it looks. Black is 0, pale yellow "
                 "{top_colour}.",
@@ -144,7 +144,7 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
         ImagePanel(
             say("Smooth"),
             overlay.over_input(subject.model_input, smooth),
-            alt=say("{words}, smooth, over what the network saw", words=words),
+            alt=say("{title}, smooth, over what the network saw", title=words),
             caption=say("The same numbers, linear between the cells, over what the network saw."),
         ),
         GridPanel(
@@ -188,9 +188,9 @@ def _chart(weights: Numbers, layer: str) -> ChartPanel:
         {say("weight"): weights[first].astype(np.float64)},
         unit=say("weight"),
         caption=say(
-            "The {first_count} of {weights_count:,} channels that count most, by number.",
-            first_count=len(first),
-            weights_count=len(weights),
+            "The {shown_count} of {channel_count:,} channels that count most, by number.",
+            shown_count=len(first),
+            channel_count=len(weights),
         ),
         layer=layer,
     )

@@ -30,10 +30,10 @@ from hookviz.wording import number
 
 _VERDICTS = {
     "vanishing": mark(
-        "The gradient vanishes in {names_count:,} of {verdicts_count:,} layers: {names}{more}."
+        "The gradient vanishes in {count:,} of {layer_count:,} layers: {layers}{rest}."
     ),
     "exploding": mark(
-        "The gradient explodes in {names_count:,} of {verdicts_count:,} layers: {names}{more}."
+        "The gradient explodes in {count:,} of {layer_count:,} layers: {layers}{rest}."
     ),
 }
 _HEAD = (
@@ -137,28 +137,24 @@ def _first(
             name for name, told in zip(gradients.by_layer, verdicts, strict=True) if told == verdict
         ]
         if names:
-            more = (
-                say(" and {names_count:,} more", names_count=len(names) - 4)
-                if len(names) > 4
-                else ""
-            )
+            more = say(" and {count:,} more", count=len(names) - 4) if len(names) > 4 else ""
             said.append(
                 say(
                     sentence,
-                    names_count=len(names),
-                    verdicts_count=len(verdicts),
-                    names=", ".join(names[:4]),
-                    more=more,
+                    count=len(names),
+                    layer_count=len(verdicts),
+                    layers=", ".join(names[:4]),
+                    rest=more,
                 )
             )
     if not any(verdicts):
         strength = values["strength"][np.isfinite(values["strength"])]
         said.append(
             say(
-                "No gradient vanishes or explodes: ‖g‖ is between {min} and {max} of ‖w‖ in "
-                "every layer.",
-                min=number(strength.min()),
-                max=number(strength.max()),
+                "No gradient vanishes or explodes: ‖g‖ is between {smallest} and {largest} of ‖w‖ "
+                "in every layer.",
+                smallest=number(strength.min()),
+                largest=number(strength.max()),
             )
         )
     if gradients.loss < 1e-2:
@@ -184,19 +180,19 @@ def _clipping(gradients: WeightGradients, clipping: str, limit: float) -> TextPa
         )
         return TextPanel(
             say(
-                "The norm of all gradients together is {total}: clipping it to {limit} {does}.",
+                "The norm of all gradients together is {total}: clipping it to {limit} {effect}.",
                 total=number(total),
                 limit=number(limit),
-                does=does,
+                effect=does,
             )
         )
     cut = sum(int((gradient.abs() > limit).sum()) for gradient in gradients.every)
     count = sum(gradient.numel() for gradient in gradients.every)
     return TextPanel(
         say(
-            "Clipping by value to ±{limit} changes {cut:,} of {count:,} numbers.",
+            "Clipping by value to ±{limit} changes {clipped_count:,} of {count:,} numbers.",
             limit=number(limit),
-            cut=cut,
+            clipped_count=cut,
             count=count,
         )
     )
@@ -207,14 +203,14 @@ def _upstream(at: str, gradients: WeightGradients, values: dict[str, Floats]) ->
     before, after = float(values["norm_at"]), float(values["norm_at_clipped"])
     if not before:
         return TextPanel(
-            say("No gradient comes to what {at} puts out, so there is none to clip.", at=at)
+            say("No gradient comes to what {layer} puts out, so there is none to clip.", layer=at)
         )
     there = say(
-        "At the output of {at} the gradient's norm is {before}", at=at, before=number(before)
+        "At the output of {layer} the gradient's norm is {norm}", layer=at, norm=number(before)
     )
     if before == after:
         return TextPanel(
-            say("{there}: clipping changes nothing there, and nothing before it.", there=there)
+            say("{finding}: clipping changes nothing there, and nothing before it.", finding=there)
         )
     names = [
         name for name, changed in zip(gradients.by_layer, values["changed"], strict=True) if changed
@@ -223,27 +219,25 @@ def _upstream(at: str, gradients: WeightGradients, values: dict[str, Floats]) ->
     if not names:
         return TextPanel(
             say(
-                "{there}, clipped {after}: no layer before it has weights.",
-                there=there,
-                after=number(after),
+                "{finding}, clipped {clipped_norm}: no layer before it has weights.",
+                finding=there,
+                clipped_norm=number(after),
             )
         )
     reach = (
-        names[0]
-        if len(names) == 1
-        else say("{names} to {names_2}", names=names[0], names_2=names[-1])
+        names[0] if len(names) == 1 else say("{first} to {last}", first=names[0], last=names[-1])
     )
     return TextPanel(
         say(
-            "{there}, clipped {after}. That changes the gradients of {names_count:,} of "
-            "{by_layer_count:,} layers, {reach}, through which it flows on; the other "
-            "{kept:,} keep theirs.",
-            there=there,
-            after=number(after),
-            names_count=len(names),
-            by_layer_count=len(gradients.by_layer),
-            reach=reach,
-            kept=kept,
+            "{finding}, clipped {clipped_norm}. That changes the gradients of {changed_count:,} of "
+            "{layer_count:,} layers, {layer_range}, through which it flows on; the other "
+            "{unchanged_count:,} keep theirs.",
+            finding=there,
+            clipped_norm=number(after),
+            changed_count=len(names),
+            layer_count=len(gradients.by_layer),
+            layer_range=reach,
+            unchanged_count=kept,
         )
     )
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
-from hookviz.explaining.attribution import layer_gradient, working_layer
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.attribution import last_layer_with_gradient, layer_gradient
+from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, WholeNumber
@@ -41,22 +41,22 @@ def run(
     if of is None and target is None:
         subject.scored  # noqa: B018 - says that there are no scores
     cell = chosen_cell(row, column)
-    quantity = Quantity(target, of, channel, cell) if of else Quantity(target)
+    quantity = AttributionTarget(target, of, channel, cell) if of else AttributionTarget(target)
     result = layer_gradient(subject.model, subject.model_input, layer, quantity, subject.progress)
     gradient = result.gradient
     largest = np.abs(gradient).max((1, 2))
     norm = float(np.sqrt(np.square(gradient, dtype=np.float64).sum()))
-    what = quantity.says(subject.model)
+    what = quantity.describe(subject.model)
     about = say(
-        "How {what} ({result} here) would change with every value of {layer}: red "
+        "How {quantity} ({quantity_value} here) would change with every value of {layer}: red "
         "would raise it, blue would lower it. The gradient's norm is {norm}, its "
-        "largest number {max}, in channel {argmax}.",
-        what=what,
-        result=number(result.value),
+        "largest number {largest}, in channel {channel}.",
+        quantity=what,
+        quantity_value=number(result.value),
         layer=layer,
         norm=number(norm),
-        max=number(float(largest.max())),
-        argmax=int(largest.argmax()),
+        largest=number(float(largest.max())),
+        channel=int(largest.argmax()),
     )
     first = np.argsort(-largest, kind="stable")[:_CHART]
     panels: tuple[Panel, ...] = (
@@ -73,9 +73,9 @@ def run(
             {say("max |g|"): largest[first].astype(np.float64)},
             unit=say("max |gradient|"),
             caption=say(
-                "The {first_count} of {largest_count:,} channels with the largest, by number.",
-                first_count=len(first),
-                largest_count=len(largest),
+                "The {shown_count} of {channel_count:,} channels with the largest, by number.",
+                shown_count=len(first),
+                channel_count=len(largest),
             ),
             layer=layer,
         ),
@@ -88,13 +88,13 @@ def run(
     }
 
 
-def _notes(subject: Subject, layer: str, quantity: Quantity, norm: float) -> list[str]:
+def _notes(subject: Subject, layer: str, quantity: AttributionTarget, norm: float) -> list[str]:
     notes = first_call_notes(subject, layer, quantity.layer)
     if quantity.layer == layer:
         notes.append(say("A layer's gradient of itself says nothing new; choose an earlier layer."))
     elif norm == 0:
-        other = working_layer(subject.model, subject.model_input, quantity, but=layer)
-        hint = say(" At {other} it is not.", other=other) if other else ""
+        other = last_layer_with_gradient(subject.model, subject.model_input, quantity, but=layer)
+        hint = say(" At {layer} it is not.", layer=other) if other else ""
         notes.append(
             say(
                 "The gradient is zero everywhere: no small change of {layer} changes it.{hint}",

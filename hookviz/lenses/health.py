@@ -62,8 +62,8 @@ def run(subject: Subject, *, layer: str | None) -> LensOutput:
     if chosen not in health.values:
         raise ModelError(
             say(
-                "Layer {chosen!r} of {model} puts out no real numbers to look at.",
-                chosen=chosen,
+                "Layer {layer!r} of {model} puts out no real numbers to look at.",
+                layer=chosen,
                 model=subject.model.title,
             )
         )
@@ -90,9 +90,9 @@ def _source(
     if first is None:
         return TextPanel(
             say(
-                "No NaN and no infinity in {outputs_count:,} outputs of {layers_count:,} layers.",
-                outputs_count=len(outputs),
-                layers_count=len(subject.trace.layers),
+                "No NaN and no infinity in {output_count:,} outputs of {layer_count:,} layers.",
+                output_count=len(outputs),
+                layer_count=len(subject.trace.layers),
             ),
             "good",
         )
@@ -103,8 +103,8 @@ def _source(
     ]
     if first.bad_parameters:
         why = say(
-            "Its own {bad_parameters} has NaN or infinities.",
-            bad_parameters=" and ".join(first.bad_parameters),
+            "Its own {parameters} has NaN or infinities.",
+            parameters=" and ".join(first.bad_parameters),
         )
     elif not first.input_bad:
         why = say(
@@ -120,14 +120,14 @@ def _source(
     also = sum(output.bad for output in outputs) - 1
     return TextPanel(
         say(
-            "{address} ({kind}) is the first layer with {kinds} of {count:,} numbers. "
-            "{why} {also:,} later outputs have them too.",
+            "{address} ({kind}) is the first layer with {fault_kinds} of {count:,} numbers. "
+            "{explanation} {later_count:,} later outputs have them too.",
             address=first.address,
             kind=first.kind,
-            kinds=" and ".join(kinds),
+            fault_kinds=" and ".join(kinds),
             count=first.count,
-            why=why,
-            also=also,
+            explanation=why,
+            later_count=also,
         ),
         "bad",
     )
@@ -161,8 +161,8 @@ def _rest(health: NetworkHealth) -> TextPanel:
         most = max(bounded, key=lambda output: output.saturated)
         said.append(
             say(
-                "Most saturated: {saturated} % of the outputs of {address}.",
-                saturated=number(100 * most.saturated),
+                "Most saturated: {percent} % of the outputs of {address}.",
+                percent=number(100 * most.saturated),
                 address=most.address,
             )
             if most.saturated
@@ -173,10 +173,10 @@ def _rest(health: NetworkHealth) -> TextPanel:
         bad = True
         said.append(
             say(
-                "Activations explode in {large_count:,} of {outputs_count:,} outputs, first "
+                "Activations explode in {exploding_count:,} of {output_count:,} outputs, first "
                 "in {address}: |x| up to {largest}.",
-                large_count=len(large),
-                outputs_count=len(outputs),
+                exploding_count=len(large),
+                output_count=len(outputs),
                 address=large[0].address,
                 largest=number(large[0].largest),
             )
@@ -228,9 +228,9 @@ def _histogram(layer: str, bins: Histogram) -> ChartPanel:
         unit=say("how many values"),
         log=True,
         caption=say(
-            "{count:,} values, {left_out:,} of them NaN or infinite and left out.",
+            "{count:,} values, {left_out_count:,} of them NaN or infinite and left out.",
             count=count,
-            left_out=bins.left_out,
+            left_out_count=bins.left_out,
         ),
     )
 

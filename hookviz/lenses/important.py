@@ -1,7 +1,7 @@
 """Which single channel of a layer matters most to a class: each one switched off by itself.
 
 Leave-one-out occlusion of units, as in Zhou et al., "Revisiting the Importance of Individual Units
-in CNNs via Ablation" (2018); many of them in one pass, see `hookviz.explaining.without_channels`.
+in CNNs via Ablation" (2018); many of them in one pass, see `hookviz.explaining.channel_ablation`.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from hookviz.drawing.chosen_channels import with_channels
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError
-from hookviz.explaining.apart import rounding
-from hookviz.explaining.without_channels import PassesWithout
+from hookviz.explaining.batch_independence import batch_tolerance
+from hookviz.explaining.channel_ablation import ChannelAblation
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
@@ -68,14 +68,14 @@ def run(subject: Subject, *, layer: str, target: int) -> LensOutput:
                 model=subject.model.title,
             )
         )
-    passes = PassesWithout(subject.model, subject.model_input, info)
-    after = passes.every_channel(before, ProgressReporter(subject.progress))
+    passes = ChannelAblation(subject.model, subject.model_input, info)
+    after = passes.scores_without_each(before, ProgressReporter(subject.progress))
     changes = _Changes(
         scores=(after[:, target] - before[target]).numpy(),
         chances=(after.softmax(1)[:, target] - before.softmax(0)[target]).numpy(),
         logit=float(before[target]),
         chance=float(before.softmax(0)[target]),
-        least=rounding(subject.model.network, before),
+        least=batch_tolerance(subject.model.network, before),
         flips=int((after.argmax(1) != before.argmax()).sum()),
     )
     values = {
@@ -117,33 +117,33 @@ def _panels(
     listed = falling + rising
     if not listed:
         says = say(
-            "No channel of {info} alone moves the score of {label} by more than rounding.",
-            info=info.name,
+            "No channel of {layer} alone moves the score of {label} by more than rounding.",
+            layer=info.name,
             label=label,
         )
         return (TextPanel(says, "note"),)
     most = max(listed, key=lambda channel: abs(scores[channel]))
     says = say_count(
-        "Of the {scores_count:,} channels of {info}, channel {most} matters most to "
-        "{label}: without it the score goes from {logit} to {logit_2} and the "
-        "probability from {chance} % to {chance_2} %. {sum:,} channels speak for "
-        "{label}, {sum_2:,} against, and {value} alone changes the prediction.",
-        "Of the {scores_count:,} channels of {info}, channel {most} matters most to "
-        "{label}: without it the score goes from {logit} to {logit_2} and the "
-        "probability from {chance} % to {chance_2} %. {sum:,} channels speak for "
-        "{label}, {sum_2:,} against, and {value} alone change the prediction.",
+        "Of the {channel_count:,} channels of {layer}, channel {channel} matters most to "
+        "{label}: without it the score goes from {score} to {new_score} and the "
+        "probability from {probability} % to {new_probability} %. {for_count:,} channels speak for "
+        "{label}, {against_count:,} against, and {flip_count} alone changes the prediction.",
+        "Of the {channel_count:,} channels of {layer}, channel {channel} matters most to "
+        "{label}: without it the score goes from {score} to {new_score} and the "
+        "probability from {probability} % to {new_probability} %. {for_count:,} channels speak for "
+        "{label}, {against_count:,} against, and {flip_count} alone change the prediction.",
         max(1, changes.flips),
-        scores_count=len(scores),
-        info=info.name,
-        most=most,
+        channel_count=len(scores),
+        layer=info.name,
+        channel=most,
         label=label,
-        logit=number(changes.logit),
-        logit_2=number(changes.logit + scores[most]),
-        chance=number(100 * changes.chance),
-        chance_2=number(100 * (changes.chance + changes.chances[most])),
-        sum=int((scores < -changes.least).sum()),
-        sum_2=int((scores > changes.least).sum()),
-        value=changes.flips or say("none"),
+        score=number(changes.logit),
+        new_score=number(changes.logit + scores[most]),
+        probability=number(100 * changes.chance),
+        new_probability=number(100 * (changes.chance + changes.chances[most])),
+        for_count=int((scores < -changes.least).sum()),
+        against_count=int((scores > changes.least).sum()),
+        flip_count=changes.flips or say("none"),
     )
     chart = ChartPanel(
         say("Score of {label} without one channel", label=label),
@@ -168,7 +168,7 @@ def _panels(
     grid = GridPanel(
         say("What these channels put out"),
         with_channels(make_grid(maps, scale="symmetric", title=info.name), maps, shown),
-        say("Largest change first: {map}.", map=", ".join(map(str, shown))),
+        say("Largest change first: {channels}.", channels=", ".join(map(str, shown))),
         layer=info.name,
     )
     return TextPanel(says), chart, grid, table

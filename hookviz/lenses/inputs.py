@@ -12,7 +12,7 @@ from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.scales import Limits, quantise
 from hookviz.errors import HookVizError
-from hookviz.explaining.call_tensors import CallTensors, Copies, call_tensors
+from hookviz.explaining.layer_io import Copies, LayerIO, layer_io
 from hookviz.explaining.tensor_maps import tensor_maps
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
@@ -63,7 +63,7 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
         HookVizError: the layer took in and put out nothing that can be drawn.
     """
     info = next(info for info in subject.trace.every if info.name == layer)
-    tensors = call_tensors(subject.model, subject.model_input, layer, call, subject.progress)
+    tensors = layer_io(subject.model, subject.model_input, layer, call, subject.progress)
     module = subject.model.network.get_submodule(layer)
     ratio = subject.shape[-2] / subject.shape[-1]
     given = {
@@ -79,10 +79,10 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
         raise HookVizError(
             say(
                 "{layer} of {model} neither takes in nor puts out numbers that can be drawn. "
-                "{convs} does.",
+                "{other_layer} does.",
                 layer=layer,
                 model=subject.model.title,
-                convs=subject.convs[0].name if subject.convs else say("A conv layer"),
+                other_layer=subject.convs[0].name if subject.convs else say("A conv layer"),
             )
         )
     table = TablePanel(say("In numbers"), _HEAD, tuple(map(_row, (*before, *after))))
@@ -140,7 +140,9 @@ def _grids(before: Sequence[_Part], after: Sequence[_Part], *, shared: bool) -> 
             say("{part}: {shape}", part=_title(part), shape=times(part.shape)),
             grid,
             " ".join(
-                filter(None, (say("Read as {read}.", read=part.read) if part.read else "", same))
+                filter(
+                    None, (say("Read as {reading}.", reading=part.read) if part.read else "", same)
+                )
             ),
         )
         for part, grid in zip(parts, grids, strict=True)
@@ -190,7 +192,7 @@ def _row(part: _Part) -> tuple[str | int | float, ...]:
 
 
 def _says(
-    info: LayerInfo, tensors: CallTensors, before: Sequence[_Part], after: Sequence[_Part]
+    info: LayerInfo, tensors: LayerIO, before: Sequence[_Part], after: Sequence[_Part]
 ) -> str:
     takes, gives = (
         " and ".join(times(part.shape) or say("one number") for part in side) or say("no tensor")
@@ -198,11 +200,11 @@ def _says(
     )
     says = [
         say(
-            "{info} ({kind}) takes in {takes} and puts out {gives}.",
-            info=info.name,
+            "{layer} ({kind}) takes in {inputs} and puts out {outputs}.",
+            layer=info.name,
             kind=info.kind,
-            takes=takes,
-            gives=gives,
+            inputs=takes,
+            outputs=gives,
         )
     ]
     if len(before) == len(after) == 1 and before[0].shape == after[0].shape:

@@ -6,7 +6,7 @@ from hookviz.drawing import overlay
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.baselines import BASELINES, baseline_of
 from hookviz.explaining.integrated_gradients import IntegratedGradients, integrated_gradients
 from hookviz.language.saying import mark, say
@@ -81,10 +81,10 @@ def run(
         "start": np.array(found.start),
         "completeness_error": np.array(found.error),
     }
-    what = quantity.says(subject.model)
+    what = quantity.describe(subject.model)
     end = overlay.color_limit(shown, _BRIGHT)
     colours = coloured(shown, "RdBu_r", low=-end, high=end)
-    words = say("Integrated gradients of {what}", what=what)
+    words = say("Integrated gradients of {quantity}", quantity=what)
     panels: tuple[Panel, ...] = (
         TextPanel(_says(what, baseline, found)),
         _completeness(found),
@@ -92,16 +92,16 @@ def run(
         ImagePanel(
             say("On the image"),
             overlay.over_image(subject.model_input, subject.image, colours, opacity=0.75),
-            alt=say("{words}, on the image", words=words),
+            alt=say("{title}, on the image", title=words),
         ),
         ImagePanel(
             say("The map alone"),
             overlay.over_input(subject.model_input, colours, opacity=1),
-            alt=say("{words}, one value per pixel of the input", words=words),
+            alt=say("{title}, one value per pixel of the input", title=words),
             caption=say(
                 "Red adds, blue takes. The strongest 1 % of the pixels share the end colours "
-                "(±{end}).",
-                end=number(end),
+                "(±{end_value}).",
+                end_value=number(end),
             ),
         ),
         TextPanel(say(_LIMITS, baseline=say(_BASELINES[baseline])), "note"),
@@ -122,12 +122,12 @@ def _says(what: str, baseline: str, found: IntegratedGradients) -> str:
         else say("{baseline} everywhere", baseline=say(baseline))
     )
     return say(
-        "From {start} to this image, {what} goes from {start_2} to {found}. Red "
+        "From {baseline} to this image, {quantity} goes from {first_value} to {last_value}. Red "
         "pixels add to that, blue ones take from it.",
-        start=start,
-        what=what,
-        start_2=number(found.start),
-        found=number(found.value),
+        baseline=start,
+        quantity=what,
+        first_value=number(found.start),
+        last_value=number(found.value),
     )
 
 
@@ -147,11 +147,12 @@ def _completeness(found: IntegratedGradients) -> TextPanel:
     if found.is_complete:
         return TextPanel(
             say(
-                "Complete: together the pixels add {total} of {whole}, off by {error} {at}.",
+                "Complete: together the pixels add {total} of {difference}, off by {error} "
+                "{steps}.",
                 total=total,
-                whole=whole,
+                difference=whole,
                 error=percent(found.error),
-                at=at,
+                steps=at,
             ),
             "good",
         )
@@ -159,36 +160,37 @@ def _completeness(found: IntegratedGradients) -> TextPanel:
     if enough is None:
         return TextPanel(
             say(
-                "Together the pixels add {total}, and the difference is {whole}: there is no "
+                "Together the pixels add {total}, and the difference is {difference}: there is no "
                 "share to be off by. Another baseline may differ more.",
                 total=total,
-                whole=whole,
+                difference=whole,
             ),
             "note",
         )
     hint = (
-        say("About {enough:,} steps should bring that below 1 %.", enough=enough)
+        say("About {steps:,} steps should bring that below 1 %.", steps=enough)
         if enough <= _MOST_STEPS
         else say(
-            "More than {most_steps:,} steps may be needed for 1 %; a baseline that "
+            "More than {limit:,} steps may be needed for 1 %; a baseline that "
             "differs more needs fewer.",
-            most_steps=_MOST_STEPS,
+            limit=_MOST_STEPS,
         )
     )
     return TextPanel(
         say(
-            "Not complete: together the pixels add {total} of {whole}, off by {error} {at}. {hint}",
+            "Not complete: together the pixels add {total} of {difference}, off by {error} "
+            "{steps}. {hint}",
             total=total,
-            whole=whole,
+            difference=whole,
             error=percent(found.error),
-            at=at,
+            steps=at,
             hint=hint,
         ),
         "note",
     )
 
 
-def _notes(subject: Subject, quantity: Quantity, found: IntegratedGradients) -> list[str]:
+def _notes(subject: Subject, quantity: AttributionTarget, found: IntegratedGradients) -> list[str]:
     notes = first_call_notes(subject, quantity.layer)
     if not found.attribution.any():
         notes.append(say("Every pixel adds 0: on the whole way no small change of one changes it."))

@@ -6,7 +6,7 @@ import numpy as np
 
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
-from hookviz.drawing.resizing import enlarged
+from hookviz.drawing.pictures import enlarged
 from hookviz.errors import HookVizError
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say

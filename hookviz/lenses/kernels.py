@@ -56,15 +56,15 @@ def run(
     if show == "one input" and channel >= inputs:
         raise SettingError(
             say_count(
-                "channel={channel}: a kernel of {layer} has {inputs} input channel, 0 to "
-                "{inputs_2}.",
-                "channel={channel}: a kernel of {layer} has {inputs} input channels, 0 to "
-                "{inputs_2}.",
+                "channel={channel}: a kernel of {layer} has {input_count} input channel, 0 to "
+                "{last}.",
+                "channel={channel}: a kernel of {layer} has {input_count} input channels, 0 to "
+                "{last}.",
                 inputs,
                 channel=channel,
                 layer=layer,
-                inputs=inputs,
-                inputs_2=inputs - 1,
+                input_count=inputs,
+                last=inputs - 1,
             )
         )
     flat = kernels.reshape(len(kernels), -1).astype(np.float64)
@@ -143,7 +143,7 @@ def _grid(kernels: Kernels, show: str, channel: int) -> tuple[NDArray[np.float32
         if inputs > 1
         else say("for its one input channel")
     )
-    title = say("Kernels {where}, a tile per output channel", where=where)
+    title = say("Kernels {inputs}, a tile per output channel", inputs=where)
     return slices, GridPanel(title, make_grid(slices, scale="symmetric", title=title))
 
 
@@ -157,11 +157,11 @@ def _in_colour(kernels: Kernels) -> ImagePanel:
     return ImagePanel(
         say("Kernels in colour"),
         picture,
-        say("{levels_count} kernels as small colour pictures.", levels_count=len(levels)),
+        say("{count} kernels as small colour pictures.", count=len(levels)),
         say(
             "Input channels 0, 1 and 2 are red, green and blue. Mid-grey is zero; the "
-            "brightest and the darkest stand for ±{end} in all kernels.",
-            end=number(end),
+            "brightest and the darkest stand for ±{end_value} in all kernels.",
+            end_value=number(end),
         ),
     )
 
@@ -170,7 +170,7 @@ def _chart(norms: NDArray[np.float64], sort: str) -> ChartPanel:
     order = np.argsort(-norms, kind="stable") if sort == "norm" else np.arange(len(norms))
     says = say("largest first") if sort == "norm" else say("channel by channel")
     return ChartPanel(
-        say("Norm of each kernel, {says}", says=says),
+        say("Norm of each kernel, {order}", order=says),
         tuple(map(str, order)),
         {"‖w‖₂": norms[order]},
         unit="‖w‖₂",
@@ -234,22 +234,18 @@ def _pairs(
         first, second = twins.pairs[0].tolist()
         return TextPanel(
             say(
-                "No two kernels are near-duplicates: the closest, {first} and {second}, have "
-                "a cosine similarity of {cosines}.",
-                first=first,
-                second=second,
-                cosines=number(float(twins.cosines[0])),
+                "No two kernels are near-duplicates: the closest, {channel} and {twin}, have "
+                "a cosine similarity of {cosine}.",
+                channel=first,
+                twin=second,
+                cosine=number(float(twins.cosines[0])),
             )
         )
     rows = tuple(
         (a, b, round(float(cosine), 4), number(norms[a]), number(norms[b]))
         for (a, b), cosine in zip(twins.pairs.tolist(), twins.cosines, strict=True)
     )
-    more = (
-        say(", the closest {rows_count} of them", rows_count=len(rows))
-        if len(rows) < twins.count
-        else ""
-    )
+    more = say(", the closest {count} of them", count=len(rows)) if len(rows) < twins.count else ""
     apart = say(" Kernels of different groups look at different inputs.") if info.groups > 1 else ""
     return TablePanel(
         (
@@ -269,11 +265,11 @@ def _pairs(
         ),
         rows,
         say(
-            "Pairs with |cosine| of {threshold:g} or more{more}. 1 is the same kernel at "
-            "another strength, −1 its opposite.{apart}",
+            "Pairs with |cosine| of {threshold:g} or more{note}. 1 is the same kernel at "
+            "another strength, −1 its opposite.{groups}",
             threshold=threshold,
-            more=more,
-            apart=apart,
+            note=more,
+            groups=apart,
         ),
     )
 
@@ -281,28 +277,28 @@ def _pairs(
 def _says(info: LayerInfo, kernels: Kernels) -> str:
     outputs, inputs, tall, wide = kernels.shape
     says = say(
-        "{info} ({kind}) has {outputs:,} kernels, one per output channel, each of "
-        "{inputs:,}×{tall}×{wide} weights (input channels × taps): {size:,} in all, "
-        "from {min} to {max}.",
-        info=info.name,
+        "{layer} ({kind}) has {kernel_count:,} kernels, one per output channel, each of "
+        "{input_count:,}×{height}×{width} weights (input channels × taps): {weight_count:,} in "
+        "all, from {smallest} to {largest}.",
+        layer=info.name,
         kind=info.kind,
-        outputs=outputs,
-        inputs=inputs,
-        tall=tall,
-        wide=wide,
-        size=kernels.size,
-        min=number(float(kernels.min())),
-        max=number(float(kernels.max())),
+        kernel_count=outputs,
+        input_count=inputs,
+        height=tall,
+        width=wide,
+        weight_count=kernels.size,
+        smallest=number(float(kernels.min())),
+        largest=number(float(kernels.max())),
     )
     if info.groups > 1 and inputs == 1:
         says += say(" It is depthwise: each kernel sees one input channel alone.")
     elif info.groups > 1:
         says += say(
-            " It has {groups} groups: a kernel sees {inputs:,} of the {inputs_2:,} input "
+            " It has {groups} groups: a kernel sees {seen_count:,} of the {input_count:,} input "
             "channels, and numbers them from 0.",
             groups=info.groups,
-            inputs=inputs,
-            inputs_2=inputs * info.groups,
+            seen_count=inputs,
+            input_count=inputs * info.groups,
         )
     if "Transpose" in info.kind:
         says += say(

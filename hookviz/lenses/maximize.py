@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
-from hookviz.drawing.resizing import enlarged
+from hookviz.drawing.pictures import enlarged
 from hookviz.errors import SettingError
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
@@ -89,7 +89,9 @@ class _Choice:
                 subject.scored  # noqa: B018 - says that there are no scores
             return (Objective.of_class(self.target or 0),)
         if not self.weights:
-            raise SettingError(say("For {of} write the weights, such as '12, 80:-1'.", of=self.of))
+            raise SettingError(
+                say("For {goal} write the weights, such as '12, 80:-1'.", goal=self.of)
+            )
         if self.of == CLASSES:
             return (Objective(None, self.weights),)
         return (Objective(self.layer, self.weights, self._cell),)
@@ -134,9 +136,9 @@ def run(subject: Subject, **chosen: Any) -> LensOutput:
     if many > _MOST:
         raise SettingError(
             say(
-                "{many} pictures at once are too many: {most} are made at most.",
-                many=many,
-                most=_MOST,
+                "{count} pictures at once are too many: {limit} are made at most.",
+                count=many,
+                limit=_MOST,
             )
         )
     method = choice.method(many, subject.model.min_size)
@@ -161,29 +163,31 @@ def _output(
     panels: list[Panel] = [
         TextPanel(
             say_count(
-                "Step {steps} of {steps_2}, seed {seed}, {space}: a picture of "
-                "{shape}×{shape_2} pixels that climbed from noise, in about {nbytes} of "
+                "Step {steps} of {all_steps}, seed {seed}, {space}: a picture of "
+                "{height}×{width} pixels that climbed from noise, in about {memory} of "
                 "memory.",
-                "Step {steps} of {steps_2}, seed {seed}, {space}: pictures of "
-                "{shape}×{shape_2} pixels that climbed from noise, in about {nbytes} of "
+                "Step {steps} of {all_steps}, seed {seed}, {space}: pictures of "
+                "{height}×{width} pixels that climbed from noise, in about {memory} of "
                 "memory.",
                 len(goals),
                 steps=optimization.steps,
-                steps_2=choice.steps,
+                all_steps=choice.steps,
                 seed=choice.seed,
                 space=say(choice.space),
-                shape=optimization.shape[1],
-                shape_2=optimization.shape[2],
-                nbytes=byte_size(optimization.nbytes),
+                height=optimization.shape[1],
+                width=optimization.shape[2],
+                memory=byte_size(optimization.nbytes),
             )
         ),
         *(
             ImagePanel(
                 _title(subject, goal, both=choice.aim == BOTH),
                 enlarged(picture),
-                alt=say("A picture made by the network for {says}", says=goal.says(subject.model)),
+                alt=say("A picture made by the network for {goal}", goal=goal.says(subject.model)),
                 caption=say(
-                    "{begun} in noise, {value} now", begun=number(begun), value=number(value)
+                    "{first_value} in noise, {last_value} now",
+                    first_value=number(begun),
+                    last_value=number(value),
                 ),
             )
             for picture, goal, begun, value in zip(pictures, goals, first, values, strict=True)
@@ -210,9 +214,9 @@ def _title(subject: Subject, goal: Objective, *, both: bool) -> str:
     what = goal.says_alone(subject.model)
     if both or not goal.rises:
         return (
-            say("What excites {what}", what=what)
+            say("What excites {goal}", goal=what)
             if goal.rises
-            else say("What silences {what}", what=what)
+            else say("What silences {goal}", goal=what)
         )
     return f"{what[0].upper()}{what[1:]}"
 

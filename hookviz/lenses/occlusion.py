@@ -8,7 +8,7 @@ from hookviz.drawing.grid import make_grid
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.errors import SettingError
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.baselines import BASELINES, baseline_of
 from hookviz.explaining.occlusion import Occlusion, Windows, occlusion
 from hookviz.explaining.receptive_field import Box
@@ -85,24 +85,24 @@ def _windows(subject: Subject, window: int, stride: int) -> Windows:
         raise SettingError(
             say(
                 "window={window} is more than the input has: {shape} pixels. It can be 1 to "
-                "{shorter}, or 0 for a seventh of that.",
+                "{limit}, or 0 for a seventh of that.",
                 window=window,
                 shape=times(subject.shape[1:]),
-                shorter=shorter,
+                limit=shorter,
             )
         )
     return Windows((subject.shape[1], subject.shape[2]), window, min(stride, window))
 
 
 def _panels(
-    subject: Subject, quantity: Quantity, windows: Windows, found: Occlusion
+    subject: Subject, quantity: AttributionTarget, windows: Windows, found: Occlusion
 ) -> tuple[Panel, ...]:
-    what = quantity.says(subject.model)
+    what = quantity.describe(subject.model)
     end = overlay.color_limit(found.map)
     colours = coloured(found.map, "RdBu_r", low=-end, high=end)
     drops = np.nan_to_num(found.drops, nan=0.0, posinf=0.0, neginf=0.0)
     place, most = windows.box(int(drops.argmax())), float(drops.max())
-    words = say("Occlusion of {what}", what=what)
+    words = say("Occlusion of {quantity}", quantity=what)
     picture = overlay.shrunk(overlay.input_picture(subject.model_input), _LARGE)
     return (
         TextPanel(_says(what, windows, found, most, place)),
@@ -110,19 +110,19 @@ def _panels(
         ImagePanel(
             say("On the image"),
             overlay.over_image(subject.model_input, subject.image, colours),
-            alt=say("{words}, on the image", words=words),
+            alt=say("{title}, on the image", title=words),
             caption=say(
-                "Red: it falls where this is hidden; blue: it rises. Full red is {end}, full "
-                "blue −{end}.",
-                end=number(end),
+                "Red: it falls where this is hidden; blue: it rises. Full red is {end_value}, full "
+                "blue −{end_value}.",
+                end_value=number(end),
             ),
         ),
         ImagePanel(
             say("Where it is needed most"),
             on_input(picture, place, subject.shape[1:]),
             alt=say(
-                "What the network saw, with the square framed without which {what} is least",
-                what=what,
+                "What the network saw, with the square framed without which {quantity} is least",
+                quantity=what,
             ),
             caption=say("Without what is in the frame, it is least."),
         ),
@@ -138,22 +138,22 @@ def _panels(
 def _says(what: str, windows: Windows, found: Occlusion, most: float, place: Box) -> str:
     rows, columns = windows.grid
     tried = say(
-        "A square of {side}×{side} pixels, in steps of {stride}, hid {rows:,} parts "
-        "of the input, one after the other. Whole, {what} is {found}",
+        "A square of {side}×{side} pixels, in steps of {stride}, hid {part_count:,} parts "
+        "of the input, one after the other. Whole, {quantity} is {value}",
         side=windows.side,
         stride=windows.stride,
-        rows=rows * columns,
-        what=what,
-        found=number(found.value),
+        part_count=rows * columns,
+        quantity=what,
+        value=number(found.value),
     )
     if not most > 0:
-        return say("{tried}, and no part makes it less by being hidden.", tried=tried)
+        return say("{finding}, and no part makes it less by being hidden.", finding=tried)
     top, left, bottom, right = place
     return say(
-        "{tried}; it is least, {found}, without rows {top} to {bottom} and columns "
+        "{finding}; it is least, {value}, without rows {top} to {bottom} and columns "
         "{left} to {right}.",
-        tried=tried,
-        found=number(found.value - most),
+        finding=tried,
+        value=number(found.value - most),
         top=top,
         bottom=bottom - 1,
         left=left,

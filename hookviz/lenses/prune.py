@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
-from hookviz.explaining.channel_effects import channel_effects
-from hookviz.explaining.pruned_network import Norms, as_model, norms_behind, without
+from hookviz.explaining.channel_ablation import channel_effects
+from hookviz.explaining.pruned_network import Norms, apply_masks, following_norms, pruned_model
 from hookviz.explaining.pruning import METHODS, OF_CHANNELS, RANDOM, Pruning
 from hookviz.explaining.scoring import class_scores
 from hookviz.explaining.smaller_network import smaller
@@ -87,8 +87,8 @@ class _Recipe:
     def file(self, share: float, model: Model) -> bytes:
         """The pruned network's weights, as safetensors."""
         masks = self.pruning(model.network).masks(share)
-        network = without(model.network, masks, self.norms)
-        return weights_bytes(as_model(model, network, self.method, share))
+        network = apply_masks(model.network, masks, self.norms)
+        return weights_bytes(pruned_model(model, network, self.method, share))
 
 
 def run(
@@ -143,9 +143,9 @@ def run(
         panels, kept = (*panels, table), kept | figures
     place = say("in {layer}", layer=layer) if where == _HERE else say("in every conv layer")
     said = say(
-        "{keep:.4g} % {place}: {method}. hookviz.load_model reads the file again.",
-        keep=keep,
-        place=place,
+        "{percent:.4g} % {layers}: {method}. hookviz.load_model reads the file again.",
+        percent=keep,
+        layers=place,
         method=say(method),
     )
     stem = re.sub(r"[^\w.-]", "-", subject.model.name)
@@ -169,7 +169,7 @@ def _recipe(subject: Subject, layer: str, method: str, seed: int, *, whole: bool
             lambda share: subject.progress(_MEASURING * share),
         )
     if method in OF_CHANNELS and whole:
-        norms = norms_behind(subject.model, subject.shape)
+        norms = following_norms(subject.model, subject.shape)
     return _Recipe(names, method, seed, effects, norms)
 
 
@@ -193,7 +193,7 @@ class _Passes:
         """The pruned network, and which share of the weights is gone."""
         masks = self.pruning.masks(share)
         stays = sum(int(mask.sum()) for mask in masks.values())
-        made = without(self.subject.model.network, masks, self.recipe.norms)
+        made = apply_masks(self.subject.model.network, masks, self.recipe.norms)
         return made, (self.pruning.count - stays) / self.pruning.count
 
     def scores(self, network: nn.Module, see: Callable[[hooks.Call], None] = _look_away) -> Tensor:
@@ -257,7 +257,7 @@ def _smaller(passes: _Passes, share: float) -> tuple[Panel, Values]:
     """The network without the channels that are gone, as a row of a table, or why there is none."""
     subject = passes.subject
     network, _ = passes.network(share)
-    pruned = as_model(subject.model, network, passes.recipe.method, share)
+    pruned = pruned_model(subject.model, network, passes.recipe.method, share)
     begun = (_MEASURING + (1 - _MEASURING) * _SMALLER) if passes.recipe.effects else _SMALLER
     try:
         small = smaller(
@@ -278,22 +278,22 @@ def _smaller(passes: _Passes, share: float) -> tuple[Panel, Values]:
     )
     layers = len(small.removed)
     said = say_count(
-        "{sum:,} channels of {layers:,} layer are taken out; the scores differ by "
+        "{count:,} channels of {layer_count:,} layer are taken out; the scores differ by "
         "{difference} at most.",
-        "{sum:,} channels of {layers:,} layers are taken out; the scores differ by "
+        "{count:,} channels of {layer_count:,} layers are taken out; the scores differ by "
         "{difference} at most.",
         max(1, layers),
-        sum=sum(small.removed.values()),
-        layers=layers,
+        count=sum(small.removed.values()),
+        layer_count=layers,
         difference=number(small.difference),
     )
     if small.whole:
         name, why = next(iter(small.whole.items()))
         said += say(
-            " {whole_count:,} more can't do without theirs, such as {name}: {why}.",
-            whole_count=len(small.whole),
+            " {count:,} more can't do without theirs, such as {name}: {reason}.",
+            count=len(small.whole),
             name=name,
-            why=why,
+            reason=why,
         )
     figures = {
         "parameters": np.array(small.parameters),
@@ -315,35 +315,35 @@ def _panels(
     if len(other):
         first_other = int(other[0])
         held = (
-            say("up to {percents} %", percents=percents[first_other - 1])
+            say("up to {percent} %", percent=percents[first_other - 1])
             if first_other > 1
             else say("at no step")
         )
         end = say(
-            "The prediction {label} holds {held}; at {percents} % it becomes {label_2}.",
+            "The prediction {label} holds {how_far}; at {percent} % it becomes {other_label}.",
             label=label,
-            held=held,
-            percents=percents[first_other],
-            label_2=subject.label(int(top[first_other])),
+            how_far=held,
+            percent=percents[first_other],
+            other_label=subject.label(int(top[first_other])),
         )
     else:
         end = say(
-            "The prediction stays {label} all the way to {percents} %.",
+            "The prediction stays {label} all the way to {percent} %.",
             label=label,
-            percents=percents[-1],
+            percent=percents[-1],
         )
     layers = len(pruning.weights)
     says = TextPanel(
         (
             say_count(
-                "{model} has {count:,} weights in {layers:,} conv layer; {first}. {end}",
-                "{model} has {count:,} weights in {layers:,} conv layers; {first}. {end}",
+                "{model} has {count:,} weights in {layer_count:,} conv layer; {method}. {result}",
+                "{model} has {count:,} weights in {layer_count:,} conv layers; {method}. {result}",
                 max(1, layers),
                 model=subject.model.title,
                 count=count,
-                layers=layers,
-                first=say(_FIRST[recipe.method]),
-                end=end,
+                layer_count=layers,
+                method=say(_FIRST[recipe.method]),
+                result=end,
             )
         ),
         "note" if len(other) else "plain",
@@ -358,7 +358,7 @@ def _panels(
         },
         kind="lines",
         unit=say("probability (%)"),
-        caption=say("Along the bottom: the share of {what} set to 0, in percent.", what=what),
+        caption=say("Along the bottom: the share of {parts} set to 0, in percent.", parts=what),
     )
     rows = tuple(
         (

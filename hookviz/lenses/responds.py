@@ -111,13 +111,13 @@ def _maps(subject: Subject, layer: str) -> NDArray[np.float32]:
     if maps.ndim != 3 or len(subject.shape) != 3:
         raise HookVizError(
             say(
-                "A region is marked on a picture, and {model} takes {shape}, of which "
-                "{layer} makes {shape_2}; networks that take images, (C, H, W), and layers "
+                "A region is marked on a picture, and {model} takes {input_shape}, of which "
+                "{layer} makes {map_shape}; networks that take images, (C, H, W), and layers "
                 "that put out maps of them can be asked.",
                 model=subject.model.title,
-                shape=times(subject.shape),
+                input_shape=times(subject.shape),
                 layer=layer,
-                shape_2=times(maps.shape),
+                map_shape=times(maps.shape),
             )
         )
     if maps.shape[1] * maps.shape[2] == 1:
@@ -166,16 +166,16 @@ def _panels(
         tuple(map(str, shown)),
         {say("inside − outside"): found.score[shown]},
         unit=say("inside − outside, in the channel's own deviations"),
-        caption=say("The {min} highest", min=min(_MOST, len(shown)))
+        caption=say("The {count} highest", count=min(_MOST, len(shown)))
         + (
-            say(", and at the right the {shown_count} lowest", shown_count=len(shown) - _MOST)
+            say(", and at the right the {count} lowest", count=len(shown) - _MOST)
             if len(shown) > _MOST
             else ""
         )
         + say(
-            " of {maps_count:,}. A cell counts where it lies, although it {sees}.",
-            maps_count=len(maps),
-            sees=sees,
+            " of {count:,}. A cell counts where it lies, although it {field}.",
+            count=len(maps),
+            field=sees,
         ),
         layer=layer,
     )
@@ -188,38 +188,40 @@ def _panels(
 
 def _says(layer: str, found: _Compared, weights: Floats, first: int) -> str:
     """Which channel answers most, and how much is marked."""
-    marked = say("{mean} of the picture is marked, which is ", mean=percent(float(weights.mean())))
+    marked = say(
+        "{share} of the picture is marked, which is ", share=percent(float(weights.mean()))
+    )
     marked += say(
-        "{sum} of the {shape} cells of {layer}.",
-        sum=number(float(weights.sum())),
+        "{cell_count} of the {shape} cells of {layer}.",
+        cell_count=number(float(weights.sum())),
         shape=times(weights.shape),
         layer=layer,
     )
     left_out = int((~np.isfinite(found.score)).sum())
     if left_out:
         marked += say(
-            " {left_out:,} channels are left out: they have no finite value on one side.",
-            left_out=left_out,
+            " {count:,} channels are left out: they have no finite value on one side.",
+            count=left_out,
         )
     if not found.score[first] > 0:
         return say(
-            "No channel of {layer} answers more inside of the region than outside. {marked}",
+            "No channel of {layer} answers more inside of the region than outside. {region}",
             layer=layer,
-            marked=marked,
+            region=marked,
         )
     ratio = found.ratio[first]
     more = say(", {ratio} times as much", ratio=number(ratio)) if np.isfinite(ratio) else ""
     more = say(", and nothing at all outside") if np.isinf(ratio) else more
     return say(
-        "Channel {first} of {layer} answers most: {inside} on average inside and "
-        "{outside} outside, {score} of its deviations more{more}. {marked}",
-        first=first,
+        "Channel {channel} of {layer} answers most: {inside_mean} on average inside and "
+        "{outside_mean} outside, {deviations} of its deviations more{ratio}. {region}",
+        channel=first,
         layer=layer,
-        inside=number(found.inside[first]),
-        outside=number(found.outside[first]),
-        score=number(found.score[first]),
-        more=more,
-        marked=marked,
+        inside_mean=number(found.inside[first]),
+        outside_mean=number(found.outside[first]),
+        deviations=number(found.score[first]),
+        ratio=more,
+        region=marked,
     )
 
 

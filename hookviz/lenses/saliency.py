@@ -8,7 +8,7 @@ from hookviz.drawing.grid import make_grid
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution import Gradient, input_gradient
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
@@ -64,7 +64,7 @@ def run(
     check_pixels(subject)
     if layer is None and target is None:
         subject.scored  # noqa: B018 - says that there are no scores
-    quantity = Quantity(target, layer, channel) if layer else Quantity(target)
+    quantity = AttributionTarget(target, layer, channel) if layer else AttributionTarget(target)
     if method == "SmoothGrad":
         result = _smooth(subject, quantity, samples, noise)
     else:
@@ -82,29 +82,30 @@ def run(
     colours = coloured(
         shown, "RdBu_r" if signed else "inferno", low=-end if signed else 0.0, high=end
     )
-    what = quantity.says(subject.model)
-    words = say("{method} of {what}", method=say(method), what=what)
+    what = quantity.describe(subject.model)
+    words = say("{method} of {quantity}", method=say(method), quantity=what)
     panels: list[Panel] = [
         TextPanel(
             say(
-                "About {what} ({result}): {means}.",
-                what=what,
-                result=number(result.value),
-                means=say(_MEANS[method]),
+                "About {quantity} ({quantity_value}): {explanation}.",
+                quantity=what,
+                quantity_value=number(result.value),
+                explanation=say(_MEANS[method]),
             )
         ),
         *(TextPanel(note, "note") for note in _notes(subject, method, quantity, result)),
         ImagePanel(
             say("On the image"),
             overlay.over_image(subject.model_input, subject.image, colours, opacity=0.75),
-            alt=say("{words}, on the image", words=words),
+            alt=say("{title}, on the image", title=words),
         ),
         ImagePanel(
             say("The map alone"),
             overlay.over_input(subject.model_input, colours, opacity=1),
-            alt=say("{words}, one value per pixel of the input", words=words),
+            alt=say("{title}, one value per pixel of the input", title=words),
             caption=say(
-                "The strongest 1 % of the pixels share the end colour ({end}).", end=number(end)
+                "The strongest 1 % of the pixels share the end colour ({end_value}).",
+                end_value=number(end),
             ),
         ),
         GridPanel(
@@ -116,7 +117,7 @@ def run(
     return tuple(panels), values
 
 
-def _smooth(subject: Subject, quantity: Quantity, samples: int, noise: float) -> Gradient:
+def _smooth(subject: Subject, quantity: AttributionTarget, samples: int, noise: float) -> Gradient:
     """The mean of the gradients at noisy copies of the input, with q of the input itself."""
     source = torch.Generator().manual_seed(_SEED)
     image = subject.model_input.tensor
@@ -140,20 +141,22 @@ def _smooth(subject: Subject, quantity: Quantity, samples: int, noise: float) ->
     return Gradient(clean.output, mean, clean.value, clean.guided)
 
 
-def _notes(subject: Subject, method: str, quantity: Quantity, result: Gradient) -> list[str]:
+def _notes(
+    subject: Subject, method: str, quantity: AttributionTarget, result: Gradient
+) -> list[str]:
     notes = first_call_notes(subject, quantity.layer)
     if method == "guided backpropagation":
         notes.append(
             say(
-                "Negative gradients are cut at {guided:,} ReLUs. Such maps show edges of "
+                "Negative gradients are cut at {count:,} ReLUs. Such maps show edges of "
                 "whatever is there, for any class much the same.",
-                guided=result.guided,
+                count=result.guided,
             )
             if result.guided
             else say(
-                "No ReLU lies between {says} and the input of {model}, so this is the plain "
+                "No ReLU lies between {quantity} and the input of {model}, so this is the plain "
                 "gradient.",
-                says=quantity.says(subject.model),
+                quantity=quantity.describe(subject.model),
                 model=subject.model.title,
             )
         )

@@ -34,16 +34,16 @@ def run(subject: Subject, *, layers: str) -> LensOutput:
     parameters = sum(parameter.numel() for parameter in subject.model.network.parameters())
     work = sum(layer.multiply_adds * layer.calls for layer in every)
     says = say(
-        "{model}: {every_count:,} layers, {convs_count:,} of them convolutions, "
-        "{parameters:,} parameters, {work:,} multiply-adds for an input of "
-        "{shape}.{outside}",
+        "{model}: {layer_count:,} layers, {conv_count:,} of them convolutions, "
+        "{parameters:,} parameters, {multiply_adds:,} multiply-adds for an input of "
+        "{shape}.{note}",
         model=subject.model.title,
-        every_count=len(every),
-        convs_count=len(subject.convs),
+        layer_count=len(every),
+        conv_count=len(subject.convs),
         parameters=parameters,
-        work=work,
+        multiply_adds=work,
         shape=times(subject.shape),
-        outside=_outside(every, parameters),
+        note=_outside(every, parameters),
     )
     table = TablePanel(say("Layers in order of execution"), _HEAD, tuple(map(_row, listed)))
     numbers = {

@@ -1,6 +1,6 @@
 """The forward pass as a story: every call of a layer in order, where its input came from, its cost.
 
-How tensors are followed, and calls timed, is in `hookviz.explaining.data_flow`.
+How tensors are followed, and calls timed, is in `hookviz.explaining.execution_trace`.
 """
 
 import statistics
@@ -12,7 +12,13 @@ import numpy as np
 from hookviz.drawing.arc_diagram import arc_diagram
 from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TextPanel
 from hookviz.drawing.tree_panel import TreePanel
-from hookviz.explaining.data_flow import IMAGE, BlockCall, DataFlow, LayerStep, data_flow
+from hookviz.explaining.execution_trace import (
+    IMAGE,
+    BlockCall,
+    ExecutionTrace,
+    LayerStep,
+    trace_execution,
+)
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.wording import number, percent
@@ -47,7 +53,7 @@ def run(subject: Subject) -> LensOutput:
         ModelError: the network can't take this input.
         HookVizError: it runs no layer.
     """
-    flow = data_flow(subject.model, subject.model_input, subject.progress)
+    flow = trace_execution(subject.model, subject.model_input, subject.progress)
     steps = flow.steps
     seconds = np.array([statistics.median(step.seconds or [np.nan]) for step in steps])
     nbytes = np.array([step.nbytes for step in steps])
@@ -74,22 +80,22 @@ def _says(title: str, steps: Sequence[LayerStep], seconds: np.ndarray[Any, Any])
     if joins:
         takes = say("of them takes") if joins == 1 else say("of them take")
         joined = say(
-            " {joins:,} {takes} in several outputs: there branches or shortcuts meet.",
-            joins=joins,
-            takes=takes,
+            " {count:,} {verb} in several outputs: there branches or shortcuts meet.",
+            count=joins,
+            verb=takes,
         )
     elif all(step.sources == {at} for at, step in enumerate(steps)):
         joined = say(" Each takes in what the one before put out: there are no branches.")
     return say(
-        "{title} makes {steps_count:,} calls of its layers in one pass.{joined} "
-        "Together they take {whole} ms here; the slowest is {address} with {seconds} "
+        "{title} makes {call_count:,} calls of its layers in one pass.{joins} "
+        "Together they take {milliseconds} ms here; the slowest is {address} with {percent} "
         "% of that.",
         title=title,
-        steps_count=len(steps),
-        joined=joined,
-        whole=number(1e3 * whole),
+        call_count=len(steps),
+        joins=joined,
+        milliseconds=number(1e3 * whole),
         address=steps[slowest].address,
-        seconds=number(100 * float(seconds[slowest]) / whole),
+        percent=number(100 * float(seconds[slowest]) / whole),
     )
 
 
@@ -99,7 +105,9 @@ def _chart(
     return ChartPanel(title, tuple(str(step.address) for step in steps), {unit: values}, unit=unit)
 
 
-def _tree(flow: DataFlow, seconds: np.ndarray[Any, Any], nbytes: np.ndarray[Any, Any]) -> TreePanel:
+def _tree(
+    flow: ExecutionTrace, seconds: np.ndarray[Any, Any], nbytes: np.ndarray[Any, Any]
+) -> TreePanel:
     """The calls under those of the blocks that they ran in."""
     calls = list(_in_order(flow))
     return TreePanel(
@@ -128,7 +136,7 @@ def _tree(flow: DataFlow, seconds: np.ndarray[Any, Any], nbytes: np.ndarray[Any,
     )
 
 
-def _in_order(flow: DataFlow) -> Iterator[tuple[LayerStep | BlockCall, range]]:
+def _in_order(flow: ExecutionTrace) -> Iterator[tuple[LayerStep | BlockCall, range]]:
     """All calls, a block's before those inside, each with where its steps stand in `flow.steps`."""
     blocks = list(flow.blocks)
     for at, step in enumerate((*flow.steps, None)):
@@ -155,9 +163,9 @@ def _written(sources: frozenset[int]) -> str:
     names = [say("image") if source == IMAGE else str(source) for source in sorted(sources)]
     if len(names) > _MOST_SOURCES:
         return say(
-            "{names}, … ({names_count} in all)",
-            names=", ".join(names[: _MOST_SOURCES - 1]),
-            names_count=len(names),
+            "{sources}, … ({count} in all)",
+            sources=", ".join(names[: _MOST_SOURCES - 1]),
+            count=len(names),
         )
     return ", ".join(names) or "–"
 
@@ -172,13 +180,13 @@ def _arcs(steps: Sequence[LayerStep], edges: Sequence[tuple[int, int]]) -> Image
         arc_diagram(names, edges, joins),
         (
             say_count(
-                "{steps_count} calls in a row, and {skips} arc between calls that do not "
+                "{call_count} calls in a row, and {arc_count} arc between calls that do not "
                 "follow one another.",
-                "{steps_count} calls in a row, and {skips} arcs between calls that do not "
+                "{call_count} calls in a row, and {arc_count} arcs between calls that do not "
                 "follow one another.",
                 skips,
-                steps_count=len(steps),
-                skips=skips,
+                call_count=len(steps),
+                arc_count=skips,
             )
         ),
         say(

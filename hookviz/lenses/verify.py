@@ -111,42 +111,44 @@ def _verdict(checks: Mapping[str, LayerCheck], *, too_large: bool) -> TextPanel:
     wrong = {name: check for name, check in told.items() if not check.agrees}
     exact = sum(check.verdict == "exact" for check in told.values())
     count = say(
-        "{exact:,} of {told_count:,} layers agree exactly", exact=exact, told_count=len(told)
+        "{exact_count:,} of {checked_count:,} layers agree exactly",
+        exact_count=exact,
+        checked_count=len(told),
     )
     if wrong:
         named = "; ".join(
             f"{name} ({check.kind}) {check.problem}" for name, check in list(wrong.items())[:8]
         )
-        more = say("; and {wrong_count} more", wrong_count=len(wrong) - 8) if len(wrong) > 8 else ""
+        more = say("; and {count} more", count=len(wrong) - 8) if len(wrong) > 8 else ""
         return TextPanel(
             say_count(
-                "{exact}, and {count:,} does not agree: {named}{more}.",
-                "{exact}, and {count:,} do not agree: {named}{more}.",
+                "{agreement}, and {count:,} does not agree: {layers}{rest}.",
+                "{agreement}, and {count:,} do not agree: {layers}{rest}.",
                 len(wrong),
-                exact=count,
-                named=named,
-                more=more,
+                agreement=count,
+                layers=named,
+                rest=more,
             ),
             "bad",
         )
     close = len(told) - exact
     says = (
-        say("{count}, {close:,} to within rounding.", count=count, close=close)
+        say("{agreement}, {close_count:,} to within rounding.", agreement=count, close_count=close)
         if close
-        else say("{count}.", count=count)
+        else say("{agreement}.", agreement=count)
     )
     numbers = sum(check.compared for check in told.values())
     shown = sum(check.recorded for check in told.values())
     says += say(
-        " {numbers:,} numbers were computed a second time from the recorded inputs.",
-        numbers=numbers,
+        " {count:,} numbers were computed a second time from the recorded inputs.",
+        count=numbers,
     )
     if too_large:
         says += say(" What is shown of the conv layers was too much to be held against it, too.")
     elif shown:
         layers = say("layer") if shown == 1 else say("layers")
         says += say(
-            " What is shown of {shown:,} conv {layers} is the same.", shown=shown, layers=layers
+            " What is shown of {count:,} conv {noun} is the same.", count=shown, noun=layers
         )
     return TextPanel(says, "note" if too_large else "good")
 
@@ -154,19 +156,21 @@ def _verdict(checks: Mapping[str, LayerCheck], *, too_large: bool) -> TextPanel:
 def _unchecked(checks: Mapping[str, LayerCheck]) -> tuple[Panel, ...]:
     left = [
         say(
-            "{name} ({kind}) {value}",
-            name=name,
+            "{layer} ({kind}) {problem}",
+            layer=name,
             kind=check.kind,
-            value=check.problem or say("puts out no numbers"),
+            problem=check.problem or say("puts out no numbers"),
         )
         for name, check in checks.items()
         if check.verdict == "not checked"
     ]
     if not left:
         return ()
-    more = say("; and {left_count} more", left_count=len(left) - 4) if len(left) > 4 else ""
+    more = say("; and {count} more", count=len(left) - 4) if len(left) > 4 else ""
     return (
-        TextPanel(say("Not checked: {left}{more}.", left="; ".join(left[:4]), more=more), "note"),
+        TextPanel(
+            say("Not checked: {layers}{rest}.", layers="; ".join(left[:4]), rest=more), "note"
+        ),
     )
 
 

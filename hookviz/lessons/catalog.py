@@ -1,4 +1,4 @@
-"""Which lessons there are: ours, then those of the folder that HOOKVIZ_LESSONS names."""
+"""List the lessons: ours, then those of the folder that HOOKVIZ_LESSONS names."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hookviz.errors import LessonError
 from hookviz.language.saying import say
-from hookviz.lessons.faults import fault
 from hookviz.lessons.lesson import Lesson, Question, Text
+from hookviz.lessons.lesson_error import lesson_error
 from hookviz.lessons.reading import read_lesson
 from hookviz.paths import path_of
 from hookviz.settings import ASSETS, settings
@@ -20,7 +20,7 @@ _MOST = 200
 
 @cache
 def lessons() -> tuple[Lesson, ...]:
-    """All lessons in their order; those of the folder in the settings come after ours.
+    """Return all lessons in their order; those of the folder in the settings come after ours.
 
     Raises:
         LessonError: a file can't be used.
@@ -28,27 +28,28 @@ def lessons() -> tuple[Lesson, ...]:
     return read_lessons(settings().lessons)
 
 
-def read_lessons(more: str = "") -> tuple[Lesson, ...]:
-    """Our lessons and those of another folder, numbered from 1.
+def read_lessons(folder: str = "") -> tuple[Lesson, ...]:
+    """Read our lessons and those of another folder, numbered from 1.
 
     Raises:
         LessonError: there is no such folder, it has no lesson, or a file can't be used.
     """
     files = sorted(FOLDER.glob("*.md"))
-    if more:
-        files += _files_of(path_of(more))
-    found: dict[str, Lesson] = {}
+    if folder:
+        files += _files_of(path_of(folder))
+    by_slug: dict[str, Lesson] = {}
     for file in files:
         lesson = read_lesson(file)
-        if lesson.slug in found:
+        if lesson.slug in by_slug:
             what = say(
-                "There is a lesson {slug} already, in {other}. Another name of the file works.",
+                "There is a lesson {slug} already, in {other_file}. Another name of the file "
+                "works.",
                 slug=lesson.slug,
-                other=found[lesson.slug].file.name,
+                other_file=by_slug[lesson.slug].file.name,
             )
-            raise fault(file, 1, what)
-        found[lesson.slug] = replace(lesson, number=len(found) + 1)
-    return tuple(found.values())
+            raise lesson_error(file, 1, what)
+        by_slug[lesson.slug] = replace(lesson, number=len(by_slug) + 1)
+    return tuple(by_slug.values())
 
 
 def _files_of(folder: Path) -> list[Path]:
@@ -65,7 +66,7 @@ def _files_of(folder: Path) -> list[Path]:
 
 
 def words_of(lesson: Lesson) -> Iterator[tuple[str, int]]:
-    """All that is translated of a lesson, block by block, with its line in the file."""
+    """Yield all that is translated of a lesson, block by block, with its line in the file."""
     yield lesson.title, 1
     yield lesson.summary, 1
     for step in lesson.steps:

@@ -1,4 +1,4 @@
-"""Kernels made by hand, what they are called, and what one makes of a grey picture."""
+"""Define kernels made by hand, with their titles, and convolve a grey picture with one."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -40,8 +40,8 @@ TITLES: Mapping[str, str] = MappingProxyType(
 """What they are called on the page."""
 
 
-def map_of(grey: NDArray[np.float32], kernel: Kernel, stride: int, padding: int) -> LayerCall:
-    """What a kernel makes of a picture ``(H, W)``, with all that made it.
+def kernel_call(grey: NDArray[np.float32], kernel: Kernel, stride: int, padding: int) -> LayerCall:
+    """Convolve a picture ``(H, W)`` with a kernel; return the map with all that made it.
 
     As conv layers do it, the kernel is not turned around: mathematics calls it cross-correlation.
     """
@@ -64,24 +64,24 @@ def map_of(grey: NDArray[np.float32], kernel: Kernel, stride: int, padding: int)
     )
 
 
-def applied(kernel: Kernel, picture: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The map that a small kernel makes of a picture ``(H, W)``, as large as the picture.
+def same_size_map(kernel: Kernel, picture: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the map that a small kernel makes of a picture ``(H, W)``, as large as the picture.
 
     Beyond its edges the picture goes on as it ends there, so that its frame is no edge.
     """
     around = [size // 2 for size in (len(kernel), len(kernel[0]))]
     return (
-        map_of(np.pad(picture, [(side, side) for side in around], "edge"), kernel, 1, 0)
+        kernel_call(np.pad(picture, [(side, side) for side in around], "edge"), kernel, 1, 0)
         .output[0]
         .numpy()
     )
 
 
-def written(weight: float) -> str:
-    """A weight as people write it: ``"−1"``, ``"1/9"``."""
+def fraction_text(weight: float) -> str:
+    """Return a weight as people write it: ``"−1"``, ``"1/9"``."""
     return str(Fraction(weight).limit_denominator(100)).replace("-", "−")
 
 
-def cells(length: int, kernel: int, stride: int, padding: int) -> int:
-    """How many rows a map has, of a picture of `length` rows; columns likewise."""
+def output_length(length: int, kernel: int, stride: int, padding: int) -> int:
+    """Return how many rows a map has, of a picture of `length` rows; columns likewise."""
     return max(0, length + 2 * padding - kernel) // stride + 1

@@ -1,4 +1,4 @@
-"""What a lesson is: steps of text, live parts and questions, as its file has them."""
+"""Define what a lesson is: steps of text, live parts and questions, as its file has them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A live part: one of `hookviz.lessons.parts` by its name.
+    """A live part of a lesson: one of `hookviz.lessons.parts` by its name.
 
     Attributes:
         part: its name.
@@ -35,7 +35,7 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer that can be picked: what it says, whether it is right, and why or why not."""
+    """An answer that can be picked: what it says, whether it is right, and why or why not."""
 
     words: str
     right: bool
@@ -62,7 +62,7 @@ Block = Text | Live | Question
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A slide: a heading and what stands under it. What follows a question waits for the answer."""
+    """A slide: a heading and its blocks. What follows a question waits for the answer."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -71,7 +71,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A lesson.
+    """A lesson as its file has it: a title, its slides, and the model and image to open it with.
 
     Attributes:
         slug: the file's name without its number and ending; the link has it.

@@ -1,18 +1,31 @@
-"""What a live part of a lesson is: what its file may set, and what it computes."""
+"""Define what a live part of a lesson is, what it looks at, and find the parts there are."""
 
-from collections.abc import Callable, Mapping
+import pkgutil
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import TypeVar
 
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import LayerTrace
+from hookviz.language.saying import say
+from hookviz.lessons import parts as parts_package
+from hookviz.lessons.lesson_error import did_you_mean
 from hookviz.types import InputImage, Model, ModelInput
 
 Fact = str | int | float
 """What the text of a step can name in braces; a number may have a format: ``{mean:.2f}``."""
 
+Computed = TypeVar("Computed")
+Check = Callable[[str], str]
+"""Gives what is wrong with the value of an option, in a sentence, or an empty string."""
 
-class Dotted(dict[str, Fact]):
-    """Facts of which some can't be known; dots stand for those."""
+
+class DottedFacts(dict[str, Fact]):
+    """Facts by name in which dots stand for those that can't be computed."""
 
     def __contains__(self, _name: object) -> bool:
         return True
@@ -22,8 +35,8 @@ class Dotted(dict[str, Fact]):
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """What all live parts of a lesson look at.
+class LessonScene:
+    """The model and the input that all live parts of a lesson look at.
 
     Attributes:
         model: the model, which is shared and read-only.
@@ -39,10 +52,29 @@ class Scene:
     trace: LayerTrace
     cache: ByteCache | None = field(default=None, repr=False)
 
+    def cached(
+        self, key: tuple[Hashable, ...], compute: Callable[[], Computed], nbytes: int
+    ) -> Computed:
+        """Return what `compute` gives, computed once per model and input while there is room.
+
+        Args:
+            key: what it is, among all that is computed of the same model and input.
+            compute: computes it.
+            nbytes: about how many bytes it takes.
+        """
+        if self.cache is None:
+            return compute()
+        full_key = ("lesson", self.model.digest, self.model_input.digest, *key)
+        value: Computed | None = self.cache.get(full_key)
+        if value is None:
+            value = compute()
+            self.cache.put(full_key, value, nbytes)
+        return value
+
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Something that a lesson's file can set.
+    """A setting of a live part, which a lesson's file can give a value.
 
     Attributes:
         name: as the file writes it before the colon.
@@ -54,23 +86,42 @@ class Option:
     name: str
     default: str | None
     help: str
-    check: Callable[[str], str] = field(default=lambda _value: "")
+    check: Check = field(default=lambda _value: "")
 
 
 Options = Mapping[str, str]
 
 
-def _none(_scene: Scene, _options: Options) -> dict[str, Fact]:
+def whole_number(least: int, most: int) -> Check:
+    """Return a check that a value is a whole number from `least` to `most`."""
+
+    def check(value: str) -> str:
+        if re.fullmatch(r"-?\d{1,9}", value, re.ASCII) and least <= int(value) <= most:
+            return ""
+        return say(
+            "A whole number from {low} to {high} works here.", low=str(least), high=str(most)
+        )
+
+    return check
+
+
+def choice(names: Iterable[str]) -> Check:
+    """Return a check that a value is one of the names."""
+    known = tuple(names)
+    return lambda value: "" if value in known else did_you_mean(value, known)
+
+
+def _no_facts(_scene: LessonScene, _options: Options) -> dict[str, Fact]:
     return {}
 
 
-def _nowhere(_scene: Scene, _options: Options) -> dict[str, str]:
+def _no_link(_scene: LessonScene, _options: Options) -> dict[str, str]:
     return {}
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A kind of live part; each is a file of `hookviz.lessons.parts` with ``PART`` in it.
+    """A kind of live part, declared as ``PART`` in a file of `hookviz.lessons.parts`.
 
     Attributes:
         name: as a lesson's file writes it after ``live``.
@@ -84,5 +135,18 @@ class Part:
     name: str
     sentence: str
     options: tuple[Option, ...] = ()
-    facts: Callable[[Scene, Options], Mapping[str, Fact]] = _none
-    link: Callable[[Scene, Options], Mapping[str, str]] = _nowhere
+    facts: Callable[[LessonScene, Options], Mapping[str, Fact]] = _no_facts
+    link: Callable[[LessonScene, Options], Mapping[str, str]] = _no_link
+
+
+@cache
+def parts() -> Mapping[str, Part]:
+    """Return every live part by its name, in alphabetical order."""
+    names = sorted(module.name for module in pkgutil.iter_modules(parts_package.__path__))
+    found = [import_module(f"{parts_package.__name__}.{name}").PART for name in names]
+    return MappingProxyType({part.name: part for part in found})
+
+
+def module_of(part: str) -> str:
+    """Return the name of a part's module, here and in `hookviz.ui.lessons.parts`."""
+    return part.replace("-", "_")

@@ -1,4 +1,4 @@
-"""What a learner can do to a picture: shift it, turn it, darken it, add noise.
+"""Change a picture as a learner can: shift it, turn it, darken it, add noise.
 
 What comes in from beyond the edge is the picture mirrored, so that no black border is what the
 network answers to.
@@ -13,7 +13,7 @@ _SEED = 20
 
 
 def shifted(picture: Pixels, right: int, down: int) -> Pixels:
-    """The picture moved by whole pixels, RGB uint8 ``(H, W, 3)``."""
+    """Shift a picture by whole pixels, RGB uint8 ``(H, W, 3)``."""
     rows, columns = picture.shape[:2]
     reach_down, reach_right = min(abs(down), rows - 1), min(abs(right), columns - 1)
     wide = np.pad(picture, ((reach_down,) * 2, (reach_right,) * 2, (0, 0)), mode="reflect")
@@ -24,7 +24,7 @@ def shifted(picture: Pixels, right: int, down: int) -> Pixels:
 
 
 def turned(picture: Pixels, degrees: float) -> Pixels:
-    """The picture turned about its middle, clockwise, RGB uint8 ``(H, W, 3)``."""
+    """Turn a picture about its middle, clockwise, RGB uint8 ``(H, W, 3)``."""
     if degrees % 360 == 0:
         return picture.copy()
     rows, columns = picture.shape[:2]
@@ -38,13 +38,13 @@ def turned(picture: Pixels, degrees: float) -> Pixels:
 
 
 def brightened(picture: Pixels, percent: float) -> Pixels:
-    """Every number times so many hundredths, at most 255, RGB uint8 ``(H, W, 3)``."""
+    """Scale every number of a picture, RGB uint8 ``(H, W, 3)``, to `percent`, at most to 255."""
     scaled = np.rint(picture.astype(np.float64) * percent / 100)
     return np.clip(scaled, 0, 255).astype(np.uint8)
 
 
 def noisy(picture: Pixels, levels: int) -> Pixels:
-    """Every number up or down by `levels` of 255 at random, the same each time, kept in 0 to 255.
+    """Move every number up or down by `levels` of 255 at random, the same each time, within 0…255.
 
     The sizes are those of a picture made to fool a network, so that the two compare.
     """

@@ -1,29 +1,60 @@
-"""The picture that a lesson's part shows of what the network gets, in colour and in grey."""
+"""Draw the image of a lesson: in colour, in grey, under a map, or with a field framed on it."""
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
-from hookviz.lessons.part import Scene
+from hookviz.drawing.framing import framed, on_input, on_picture
+from hookviz.drawing.overlay import input_picture, laid_over, over_input, shrunk
+from hookviz.drawing.pictures import Resampling, fit_size, resize
+from hookviz.explaining.receptive_field import Box
+from hookviz.lessons.part import LessonScene
 from hookviz.types import Pixels
 
+_SIDE = 480  # pixels of a photograph's longer side
 _RED, _GREEN, _BLUE = 0.299, 0.587, 0.114
 """Shares of the colours in brightness, as ITU-R BT.601 and Pillow have them."""
 
 
-def picture_of(scene: Scene) -> Pixels:
-    """What the network gets as RGB uint8 ``(H, W, 3)``; else the image that it was made from."""
+def picture_of(scene: LessonScene) -> Pixels:
+    """Return what the network gets, RGB uint8 ``(H, W, 3)``; else the image it was made from."""
     picture = scene.model_input.picture
     return scene.image.pixels if picture is None else picture
 
 
-def grey_of(scene: Scene, side: int) -> NDArray[np.float32]:
-    """The picture's brightness, 0 black to 1 white, ``(H, W)``, at most `side` cells on a side."""
+def grey_of(scene: LessonScene, side: int) -> NDArray[np.float32]:
+    """Return the picture's brightness, 0 black to 1 white, ``(H, W)``, at most `side` on a side."""
     picture = picture_of(scene)
-    height, width = picture.shape[:2]
-    if max(height, width) > side:
-        share = side / max(height, width)
-        size = max(1, round(width * share)), max(1, round(height * share))
-        picture = np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.BOX))
+    if max(picture.shape[:2]) > side:
+        picture = resize(picture, fit_size(picture, side), Resampling.BOX)
     weights = np.array([_RED, _GREEN, _BLUE], np.float32)
     return np.asarray((picture.astype(np.float32) / 255) @ weights, np.float32)
+
+
+def photograph(
+    scene: LessonScene,
+    colours: Pixels | None = None,
+    box: Box | None = None,
+    *,
+    opacity: float = 0.6,
+) -> Pixels:
+    """Return the lesson's image, RGB uint8 ``(h, w, 3)``; without a crop, what the network got.
+
+    Args:
+        scene: whose image.
+        colours: a map's colours, ``(rows, columns, 3)``, to lay over what the network sees of it.
+        box: top, left, bottom, right in pixels of the network's input, to be framed.
+        opacity: of the map, 0…1.
+    """
+    model_input, image = scene.model_input, scene.image
+    if model_input.crop is None:
+        picture = shrunk(input_picture(model_input), _SIDE)
+        if colours is not None:
+            picture = over_input(model_input, colours, opacity=opacity)
+        sides = tuple(model_input.tensor.shape[2:])
+        return picture if box is None else on_input(picture, box, sides)
+    picture = shrunk(image.pixels, _SIDE)
+    if colours is not None:
+        picture = laid_over(picture, colours, model_input.crop, image.pixels.shape, opacity=opacity)
+    if box is not None:
+        picture = framed(picture, on_picture(box, model_input.crop, image, picture.shape[:2]))
+    return picture

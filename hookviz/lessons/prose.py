@@ -1,4 +1,4 @@
-"""The text of a lesson: what it may hold, its facts filled in, and as HTML.
+"""Check the text of a lesson, fill in its facts, and write it as HTML.
 
 The parser that checks a text is the one that makes its HTML, so what is shown is what was checked:
 no HTML of the text's own, no pictures, and links to https and to this app alone.
@@ -17,7 +17,7 @@ from hookviz.language import saying
 from hookviz.language.catalogs import catalog
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
-from hookviz.lessons.faults import fault, nearest
+from hookviz.lessons.lesson_error import did_you_mean, lesson_error
 from hookviz.lessons.part import Fact
 
 _DEEPEST = 12  # levels of lists and quotes within each other, two for each
@@ -27,7 +27,7 @@ _FORM = re.compile(r"[+]?,?(\.\d)?[defg%]?", re.ASCII)
 
 
 def _parser() -> MarkdownIt:
-    """Markdown with tables. HTML is recognised, so that it can be refused."""
+    """Build a Markdown parser with tables. It recognises HTML, so that it can be refused."""
     parser = MarkdownIt("commonmark").enable("table")
     parser.validateLink = lambda _url: True  # type: ignore[assignment, method-assign]  # refused with its line
     return parser
@@ -37,12 +37,12 @@ _PARSER = _parser()
 
 
 def parsed(text: str) -> list[Token]:
-    """The pieces of a Markdown text."""
+    """Return the tokens of a Markdown text."""
     return _PARSER.parse(text)
 
 
 def check(tokens: list[Token], file: Path, line: int) -> None:
-    """Nothing, where a text holds only what a lesson may.
+    """Check that a text holds only what a lesson may, so that no teacher's file brings HTML along.
 
     Args:
         tokens: of the text.
@@ -56,15 +56,15 @@ def check(tokens: list[Token], file: Path, line: int) -> None:
     for token in tokens:
         at = line + token.map[0] if token.map else at
         if token.level > _DEEPEST:
-            raise fault(file, at, say("This is nested too deep for a lesson."))
+            raise lesson_error(file, at, say("This is nested too deep for a lesson."))
         if token.type == "html_block":
-            raise fault(file, at, _no_html(token.content))
+            raise lesson_error(file, at, _no_html(token.content))
         for child, inside in _inline(token):
             _check_inline(child, file, at + inside)
 
 
 def _inline(token: Token) -> Iterator[tuple[Token, int]]:
-    """The parts of a paragraph, each with how many lines below its first it stands."""
+    """Yield the parts of a paragraph, each with how many lines below its first it stands."""
     below = 0
     for child in token.children or ():
         yield child, below
@@ -73,9 +73,11 @@ def _inline(token: Token) -> Iterator[tuple[Token, int]]:
 
 def _check_inline(token: Token, file: Path, line: int) -> None:
     if token.type == "html_inline":
-        raise fault(file, line, _no_html(token.content))
+        raise lesson_error(file, line, _no_html(token.content))
     if token.type == "image":
-        raise fault(file, line, say("A lesson has no pictures of its own. A live part shows one."))
+        raise lesson_error(
+            file, line, say("A lesson has no pictures of its own. A live part shows one.")
+        )
     if token.type == "link_open":
         target = str(token.attrGet("href") or "")
         if not _LINK.match(target):
@@ -84,22 +86,22 @@ def _check_inline(token: Token, file: Path, line: int) -> None:
                 "those that begin with ? or # work.",
                 target=shorten(target, 60),
             )
-            raise fault(file, line, what)
+            raise lesson_error(file, line, what)
     if token.type in ("text", "code_inline"):
-        for found in _BRACES.finditer(token.content):
-            if found["name"] is None and len(found[0]) == 1:
+        for braces in _BRACES.finditer(token.content):
+            if braces["name"] is None and len(braces[0]) == 1:
                 what = say(
                     "Braces name a fact, such as {example}. For a brace itself write two of them.",
                     example="{mean:.2f}",
                 )
-                raise fault(file, line, what)
-            if found["form"] and not _FORM.fullmatch(found["form"]):
+                raise lesson_error(file, line, what)
+            if braces["form"] and not _FORM.fullmatch(braces["form"]):
                 what = say(
                     "The fact {fact} has a format that is not known. Those such as {examples} are.",
-                    fact=shorten(found[0], 40),
+                    fact=shorten(braces[0], 40),
                     examples=".2f, d, .1%",
                 )
-                raise fault(file, line, what)
+                raise lesson_error(file, line, what)
 
 
 def _no_html(html: str) -> str:
@@ -108,25 +110,13 @@ def _no_html(html: str) -> str:
     )
 
 
-def names_in(words: str) -> tuple[str, ...]:
-    """The facts that a text names."""
-    found: dict[str, None] = {}
-    for token in parsed(words):
-        for child in token.children or ():
-            if child.type in ("text", "code_inline"):
-                for braces in _BRACES.finditer(child.content):
-                    if braces["name"]:
-                        found[braces["name"]] = None
-    return tuple(found)
-
-
 def translated(words: str) -> str:
-    """A text of a lesson in the language that is spoken; one of a teacher's own as it stands."""
+    """Translate a text of a lesson; a teacher's own, which no catalog has, stays as it is."""
     return catalog(current()).gettext(words) if words else words
 
 
 def as_html(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> str:
-    """A block of text as HTML, with its facts.
+    """Return a block of text as HTML, with its facts.
 
     Raises:
         LessonError: it names a fact that the live parts of its step do not have.
@@ -135,19 +125,19 @@ def as_html(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> str
 
 
 def inline_html(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> str:
-    """A line of text as HTML without a paragraph around it; `as_html` otherwise."""
+    """Return a line of text as HTML without a paragraph around it; `as_html` otherwise."""
     return _html(_filled(_PARSER.parseInline(translated(words)), facts, file, line))
 
 
 def as_plain(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> str:
-    """A line of text without any marks."""
+    """Return a line of text without any marks."""
     (inline,) = _filled(_PARSER.parseInline(translated(words)), facts, file, line)
     parts = (" " if child.type == "softbreak" else child.content for child in inline.children or ())
     return "".join(parts)
 
 
 def filled(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> list[Token]:
-    """The pieces of a text in the language that is spoken, with its facts."""
+    """Return the tokens of a text in the language that is spoken, with its facts."""
     return _filled(parsed(translated(words)), facts, file, line)
 
 
@@ -173,24 +163,24 @@ def _fill_in(token: Token, facts: Mapping[str, Fact], file: Path, line: int) -> 
 
 
 def _with_facts(text: str, facts: Mapping[str, Fact], file: Path, line: int) -> str:
-    def of(braces: re.Match[str]) -> str:
+    def written_fact(braces: re.Match[str]) -> str:
         name = braces["name"]
         if name is None:
             return braces[0][0]
         if name not in facts:
             what = say("No live part of this step has the fact {name!r}.", name=name)
-            raise fault(file, line, f"{what} {nearest(name, facts)}".strip())
-        return _written(facts[name], braces["form"] or "", name, file, line)
+            raise lesson_error(file, line, f"{what} {did_you_mean(name, facts)}".strip())
+        return _fact_text(facts[name], braces["form"] or "", name, file, line)
 
-    return _BRACES.sub(of, text)
+    return _BRACES.sub(written_fact, text)
 
 
-def _written(value: Any, form: str, name: str, file: Path, line: int) -> str:
+def _fact_text(value: Any, form: str, name: str, file: Path, line: int) -> str:
     if isinstance(value, str):
         return value
     try:
         written = format(value, form)
     except ValueError as error:
-        what = say("The fact {name!r} can't be written as {form!r}.", name=name, form=form)
-        raise fault(file, line, what) from error
+        what = say("The fact {name!r} can't be written as {format!r}.", name=name, format=form)
+        raise lesson_error(file, line, what) from error
     return saying.localised(written.replace("-", "−"))

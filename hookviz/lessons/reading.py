@@ -1,4 +1,4 @@
-"""A lesson's file, read whole and checked: a fault is told with its line before anybody sees it."""
+"""Read a lesson's file and check it whole: an error names its line before anybody sees it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,11 +10,10 @@ from hookviz.errors import LessonError
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
 from hookviz.lessons import prose
-from hookviz.lessons.faults import fault, nearest
-from hookviz.lessons.known_parts import parts
+from hookviz.lessons.blocks import Value, read_question, read_values
 from hookviz.lessons.lesson import Block, Lesson, Live, Step, Text
-from hookviz.lessons.questions import read_question
-from hookviz.lessons.values import Value, read_values
+from hookviz.lessons.lesson_error import did_you_mean, lesson_error
+from hookviz.lessons.part import parts
 from hookviz.models import catalog
 from hookviz.settings import settings
 
@@ -35,7 +34,7 @@ _RESERVED = "all"  # the link that lists all lessons
 
 
 def read_lesson(file: Path, number: int = 0) -> Lesson:
-    """The lesson in a file.
+    """Read the lesson in a file.
 
     Raises:
         LessonError: it can't be read or is no lesson; the message names file and line.
@@ -46,12 +45,12 @@ def read_lesson(file: Path, number: int = 0) -> Lesson:
             "A lesson's file has a name such as 03-my-lesson.md: small letters a to z, digits and "
             "hyphens."
         )
-        raise fault(file, 1, what)
+        raise lesson_error(file, 1, what)
     return parse_lesson(_text_of(file), file, named["slug"], number)
 
 
 def parse_lesson(text: str, file: Path, slug: str, number: int = 0) -> Lesson:
-    """The lesson in the text of a file; see `read_lesson`."""
+    """Parse the text of a lesson's file; see `read_lesson`."""
     lines = text.splitlines()
     front, begin = _front_matter(lines, file)
     steps = _steps(lines[begin:], file, begin + 1)
@@ -59,7 +58,7 @@ def parse_lesson(text: str, file: Path, slug: str, number: int = 0) -> Lesson:
     minutes = front.get("minutes", Value("5", 1))
     if not re.fullmatch(r"[1-9]\d{0,2}", minutes.text, re.ASCII):
         what = say("minutes is {minutes!r}, and should be a whole number.", minutes=minutes.text)
-        raise fault(file, minutes.line, what)
+        raise lesson_error(file, minutes.line, what)
     return Lesson(
         slug=slug,
         title=front["title"].text,
@@ -78,59 +77,59 @@ def _text_of(file: Path) -> str:
             data = source.read(LARGEST + 1)
     except OSError as error:
         raise LessonError(
-            say("{file} can't be read: {why}.", file=str(file), why=error.strerror or "")
+            say("{file} can't be read: {reason}.", file=str(file), reason=error.strerror or "")
         ) from error
     if len(data) > LARGEST:
         what = say("The file has more than {count:,} bytes, which is too much.", count=LARGEST)
-        raise fault(file, 1, what)
+        raise lesson_error(file, 1, what)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         what = say("This is not UTF-8 text. Save the file with that encoding.")
-        raise fault(file, data.count(b"\n", 0, error.start) + 1, what) from error
-    found = re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text.replace("\r\n", "\n"))
-    if found:
-        line = text.count("\n", 0, found.start()) + 1
-        raise fault(file, line, say("Here stands a control character, which is no text."))
+        raise lesson_error(file, data.count(b"\n", 0, error.start) + 1, what) from error
+    control = re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text.replace("\r\n", "\n"))
+    if control:
+        line = text.count("\n", 0, control.start()) + 1
+        raise lesson_error(file, line, say("Here stands a control character, which is no text."))
     return text
 
 
 def _front_matter(lines: Sequence[str], file: Path) -> tuple[Mapping[str, Value], int]:
-    """The values at the top, and how many lines they take."""
+    """Return the values at the top, and how many lines they take."""
     if not lines or lines[0].strip() != _FRONT:
         what = say(
             "A lesson begins with its front matter: a line of three hyphens, lines such as "
             "title: My lesson, and three hyphens again."
         )
-        raise fault(file, 1, what)
+        raise lesson_error(file, 1, what)
     ends = [index for index, line in enumerate(lines) if index and line.strip() == _FRONT]
     if not ends:
-        raise fault(file, 1, say("The front matter has no end: a line of three hyphens."))
+        raise lesson_error(file, 1, say("The front matter has no end: a line of three hyphens."))
     front = read_values("\n".join(lines[1 : ends[0]]), file, 2)
     for name, value in front.items():
         if name not in KEYS:
             what = say("The front matter has no {name!r}.", name=name)
-            raise fault(file, value.line, f"{what} {nearest(name, KEYS)}")
+            raise lesson_error(file, value.line, f"{what} {did_you_mean(name, KEYS)}")
     if "title" not in front or not front["title"].text.strip():
-        raise fault(file, 1, say("The front matter has no title. Write: title: My lesson"))
+        raise lesson_error(file, 1, say("The front matter has no title. Write: title: My lesson"))
     return front, ends[0] + 1
 
 
 def _check_defaults(front: Mapping[str, Value], file: Path) -> None:
-    """Nothing, where the model and the sample are there; any model may be one of the starter's."""
+    """Check that the model and the sample exist; any model may be one of the starter's."""
     sample, model = front.get("sample"), front.get("model")
-    known = [each.name for each in samples()]
-    if sample is not None and sample.text not in known:
+    known_samples = [sample_image.name for sample_image in samples()]
+    if sample is not None and sample.text not in known_samples:
         what = say("There is no sample image {name!r}.", name=sample.text)
-        raise fault(file, sample.line, f"{what} {nearest(sample.text, known)}")
+        raise lesson_error(file, sample.line, f"{what} {did_you_mean(sample.text, known_samples)}")
     titles = [spec.title for spec in catalog.described_models()]
     if model is not None and model.text not in titles and not settings().model:
         what = say("There is no model {name!r}.", name=model.text)
-        raise fault(file, model.line, f"{what} {nearest(model.text, titles)}")
+        raise lesson_error(file, model.line, f"{what} {did_you_mean(model.text, titles)}")
 
 
 def _steps(lines: Sequence[str], file: Path, line: int) -> tuple[Step, ...]:
-    """The slides of the lines from `line` of the file on."""
+    """Return the slides in the lines from `line` of the file on."""
     tokens = prose.parsed("\n".join(lines))
     prose.check([token for token in tokens if not _is_own(token)], file, line)
     steps: list[Step] = []
@@ -140,7 +139,7 @@ def _steps(lines: Sequence[str], file: Path, line: int) -> tuple[Step, ...]:
         if token.level or token.map is None or token.nesting < 0:
             if token.level and _is_own(token):
                 what = say("A live part or question stands at the left margin, in no list.")
-                raise fault(file, line + (token.map or [0])[0], what)
+                raise lesson_error(file, line + (token.map or [0])[0], what)
             continue
         at = line + token.map[0]
         if token.type == "heading_open" and token.tag == "h1":
@@ -150,37 +149,39 @@ def _steps(lines: Sequence[str], file: Path, line: int) -> tuple[Step, ...]:
             continue
         if not began:
             what = say("Before the first step stands text. A step begins with: # Its heading")
-            raise fault(file, at, what)
+            raise lesson_error(file, at, what)
         blocks.append(_block(token, lines, file, line))
     if not began:
-        raise fault(file, line, say("The lesson has no step. A step begins with: # Its heading"))
+        raise lesson_error(
+            file, line, say("The lesson has no step. A step begins with: # Its heading")
+        )
     steps.append(_step(title, blocks, file, began))
     if len(steps) > _MOST_STEPS:
         what = say("The lesson has more than {count} steps.", count=_MOST_STEPS)
-        raise fault(file, steps[_MOST_STEPS].line, what)
+        raise lesson_error(file, steps[_MOST_STEPS].line, what)
     return tuple(steps)
 
 
 def _step(title: str, blocks: Sequence[Block], file: Path, line: int) -> Step:
     if not title.strip():
-        raise fault(file, line, say("This heading has no words."))
+        raise lesson_error(file, line, say("This heading has no words."))
     if not blocks:
-        raise fault(file, line, say("Under this heading stands nothing."))
+        raise lesson_error(file, line, say("Under this heading stands nothing."))
     return Step(title, tuple(blocks), line)
 
 
 def _is_own(token: Token) -> bool:
-    """Whether it is a block of ours: a live part or a question."""
+    """Return whether a token is a block of ours: a live part or a question."""
     words = token.info.split()
     return token.type == "fence" and bool(words) and words[0] in ("live", "question")
 
 
 def _block(token: Token, lines: Sequence[str], file: Path, line: int) -> Block:
-    """What stands in a block of the file; `line` is the one at which `lines` begin."""
+    """Parse one block of the file; `line` is the one at which `lines` begin."""
     first, end = token.map or (0, 0)
     at = line + first
     if not _is_own(token):
-        own = [each.rstrip() for each in lines[first:end]]
+        own = [line_of_text.rstrip() for line_of_text in lines[first:end]]
         while own and not own[-1]:
             own.pop()
         joined = " ".join(map(str.strip, own)) if token.type == "paragraph_open" else "\n".join(own)
@@ -190,7 +191,7 @@ def _block(token: Token, lines: Sequence[str], file: Path, line: int) -> Block:
         or end - first < 2
     ):
         what = say("This block has no end: a line of {fence}", fence=token.markup)
-        raise fault(file, at, what)
+        raise lesson_error(file, at, what)
     words = token.info.split()
     if words[0] == "question":
         return read_question(token.content, file, at)
@@ -201,32 +202,34 @@ def _live(name: Sequence[str], options: str, file: Path, line: int) -> Live:
     known = parts()
     if len(name) != 1:
         what = say("After live stands the name of one part.")
-        raise fault(file, line, f"{what} {nearest(' '.join(name), known)}")
+        raise lesson_error(file, line, f"{what} {did_you_mean(' '.join(name), known)}")
     part = known.get(name[0])
     if part is None:
         what = say("There is no live part called {name!r}.", name=name[0])
-        raise fault(file, line, f"{what} {nearest(name[0], known)}")
-    given = read_values(options, file, line + 1)
+        raise lesson_error(file, line, f"{what} {did_you_mean(name[0], known)}")
+    values = read_values(options, file, line + 1)
     declared = {option.name: option for option in part.options}
-    for each, value in given.items():
-        if each not in declared:
-            what = say("The part {part} has no option {name!r}.", part=part.name, name=each)
-            raise fault(file, value.line, f"{what} {nearest(each, declared)}".strip())
-        wrong = declared[each].check(value.text)
+    for option_name, value in values.items():
+        if option_name not in declared:
+            what = say("The part {part} has no option {name!r}.", part=part.name, name=option_name)
+            raise lesson_error(
+                file, value.line, f"{what} {did_you_mean(option_name, declared)}".strip()
+            )
+        wrong = declared[option_name].check(value.text)
         if wrong:
             what = say(
-                "{name}: {value!r} does not work for the part {part}. {wrong}",
-                name=each,
+                "{name}: {value!r} does not work for the part {part}. {reason}",
+                name=option_name,
                 value=value.text,
                 part=part.name,
-                wrong=wrong,
+                reason=wrong,
             )
-            raise fault(file, value.line, what)
+            raise lesson_error(file, value.line, what)
     chosen = {}
     for option in part.options:
-        value_or_default = given[option.name].text if option.name in given else option.default
+        value_or_default = values[option.name].text if option.name in values else option.default
         if value_or_default is None:
             what = say("The part {part} needs the option {name}.", part=part.name, name=option.name)
-            raise fault(file, line, f"{what} {option.help}")
+            raise lesson_error(file, line, f"{what} {option.help}")
         chosen[option.name] = value_or_default
     return Live(part.name, chosen, line)

@@ -1,4 +1,4 @@
-"""The short plain-PyTorch scripts of lessons: read, changed where they allow it, and run.
+"""Read the short plain-PyTorch scripts of lessons, set the constants they offer, and run them.
 
 A script is a file of ours in ``assets/lessons/code`` that runs by itself, too. What can be chosen
 are constants at its top, each with its values in a comment: ``DEPTH = 10  # from 2 to 20`` or
@@ -64,7 +64,7 @@ class Script:
     controls: tuple[Control, ...]
 
     def with_choices(self, choices: Mapping[str, Value]) -> str:
-        """The script with what was chosen in place of the constants' values.
+        """Return the script's text with the chosen values in place of its constants' own.
 
         Raises:
             SettingError: a constant can't be chosen, or can't be that.
@@ -76,29 +76,29 @@ class Script:
                     say("{name} can't be chosen in {script}.py.", name=name, script=self.name)
                 )
             if not any(_same(value, known) for known in controls[name].values):
-                allowed = ", ".join(map(written, controls[name].values))
+                allowed = ", ".join(map(as_code, controls[name].values))
                 raise SettingError(
                     say(
                         "{name} of {script}.py can't be {value}: it is one of {allowed}.",
                         name=name,
                         script=self.name,
-                        value=written(value),
+                        value=as_code(value),
                         allowed=allowed,
                     )
                 )
 
-        def changed(found: re.Match[str]) -> str:
-            if found["name"] not in choices:
-                return found[0]
-            start, end = (at - found.start() for at in found.span("value"))
-            return f"{found[0][:start]}{written(choices[found['name']])}{found[0][end:]}"
+        def changed(match: re.Match[str]) -> str:
+            if match["name"] not in choices:
+                return match[0]
+            start, end = (at - match.start() for at in match.span("value"))
+            return f"{match[0][:start]}{as_code(choices[match['name']])}{match[0][end:]}"
 
         return _CONSTANT.sub(changed, self.text)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Run:
-    """What came of a script.
+    """What a script printed, computed and drew.
 
     Attributes:
         printed: its lines.
@@ -114,13 +114,13 @@ class Run:
 
 
 def script_names() -> tuple[str, ...]:
-    """The scripts there are."""
+    """Return the names of all scripts."""
     return tuple(sorted(file.stem for file in FOLDER.glob("*.py")))
 
 
 @cache
 def read_script(name: str) -> Script:
-    """The script of that name.
+    """Read the script of that name.
 
     Raises:
         UnknownNameError: there is none; the nearest names are named.
@@ -128,11 +128,11 @@ def read_script(name: str) -> Script:
     if name not in script_names():
         raise UnknownNameError("script for lessons", name, script_names())
     text = Path(FOLDER, f"{name}.py").read_text("utf-8")
-    return Script(name, text, tuple(_control(found) for found in _CONSTANT.finditer(text)))
+    return Script(name, text, tuple(_control(match) for match in _CONSTANT.finditer(text)))
 
 
 def run_script(script: Script, choices: Mapping[str, Value]) -> Run:
-    """What comes of a script with those choices; each is run once and kept.
+    """Run a script with those choices once, and return what it printed, computed and drew.
 
     Raises:
         SettingError: as `Script.with_choices` does.
@@ -147,7 +147,7 @@ def run_script(script: Script, choices: Mapping[str, Value]) -> Run:
 
 @lru_cache(_RUNS)
 def _run(name: str, text: str) -> Run:
-    """What comes of a script of ours; `text` differs from its file in chosen constants alone."""
+    """Execute a script of ours; `text` differs from its file in chosen constants alone."""
     printed: list[str] = []
 
     def keep(*words: object) -> None:
@@ -172,19 +172,19 @@ def _run(name: str, text: str) -> Run:
     )
 
 
-def written(value: Value) -> str:
-    """A constant as code has it, with double quotes around words."""
+def as_code(value: Value) -> str:
+    """Return a constant as code has it, with double quotes around words."""
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
-def _control(found: re.Match[str]) -> Control:
-    if found["low"] is not None:
-        values: tuple[Value, ...] = tuple(range(int(found["low"]), int(found["high"]) + 1))
+def _control(match: re.Match[str]) -> Control:
+    if match["low"] is not None:
+        values: tuple[Value, ...] = tuple(range(int(match["low"]), int(match["high"]) + 1))
     else:
-        values = ast.literal_eval(f"({found['listed']},)")
-    return Control(found["name"], values, ast.literal_eval(found["value"]))
+        values = ast.literal_eval(f"({match['listed']},)")
+    return Control(match["name"], values, ast.literal_eval(match["value"]))
 
 
 def _same(one: Value, other: Value) -> bool:
-    """Whether they are the same and written alike: 1 is not True, nor 1.0."""
+    """Return whether two values are the same and written alike: 1 is not True, nor 1.0."""
     return type(one) is type(other) and one == other

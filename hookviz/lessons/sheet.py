@@ -1,4 +1,4 @@
-"""A lesson as a sheet for print: its text and questions, with or without the answers."""
+"""Print a lesson as a sheet: its text and questions, with or without the answers."""
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,9 +12,8 @@ from reportlab.platypus import Flowable, KeepTogether, Paragraph, SimpleDocTempl
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.lessons import prose
-from hookviz.lessons.known_parts import parts
 from hookviz.lessons.lesson import Block, Lesson, Live, Question, Text
-from hookviz.lessons.part import Fact
+from hookviz.lessons.part import Fact, parts
 from hookviz.lessons.sheet_text import Styles, flowing, marked_up
 
 _MARGIN = 20 * mm
@@ -24,7 +23,7 @@ Facts = Sequence[Mapping[str, Fact]]
 
 
 def sheet(lesson: Lesson, facts: Facts, shown_on: str, *, answers: bool) -> bytes:
-    """The lesson as a PDF of A4 pages, in the language that is spoken.
+    """Return the lesson as a PDF of A4 pages, in the language that is spoken.
 
     Args:
         lesson: what is printed.
@@ -50,7 +49,7 @@ def sheet(lesson: Lesson, facts: Facts, shown_on: str, *, answers: bool) -> byte
 
 
 class _Writer:
-    """What makes flowing text of a lesson's blocks."""
+    """Makes reportlab's paragraphs of a lesson's blocks, counting its questions."""
 
     def __init__(self, lesson: Lesson, *, answers: bool) -> None:
         self._lesson = lesson
@@ -59,13 +58,13 @@ class _Writer:
         self._styles = Styles()
 
     def story(self, title: str, facts: Facts, shown_on: str) -> Iterator[Flowable]:
-        """All of it, piece by piece."""
+        """Yield the whole lesson, paragraph by paragraph."""
         styles = self._styles
         kind = say("with the answers") if self._answers else say("questions")
         yield Paragraph(escape(f"{title} · {kind}"), styles.title)
         if self._lesson.summary:
             yield Paragraph(escape(prose.translated(self._lesson.summary)), styles.body)
-        numbers = say("All numbers are of {what}.", what=shown_on)
+        numbers = say("All numbers are of {shown_image}.", shown_image=shown_on)
         yield Paragraph(escape(numbers), styles.small)
         for step, of_step in zip(self._lesson.steps, facts, strict=True):
             yield self._line(step.title, of_step, step.line, styles.heading)
@@ -82,7 +81,7 @@ class _Writer:
                     return
                 yield from flowing(tokens, self._styles)
             case Live():
-                what = say("On the screen: {what}", what=say(parts()[block.part].sentence))
+                what = say("On the screen: {sentence}", sentence=say(parts()[block.part].sentence))
                 yield Paragraph(escape(what), self._styles.small)
             case Question():
                 yield self._question(block, facts)
@@ -107,7 +106,7 @@ class _Writer:
         style: ParagraphStyle,
         before: str = "",
     ) -> Paragraph:
-        """A line of text, or what is wrong with it."""
+        """Return a line of text, or what is wrong with it."""
         try:
             tokens = prose.filled(words, facts, self._lesson.file, line)
         except HookVizError as error:

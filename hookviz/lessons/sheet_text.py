@@ -1,4 +1,4 @@
-"""Markdown as flowing text of a printed sheet: its styles and fonts, and what they are put on."""
+"""Set Markdown as the text of a printed sheet: its styles, its fonts, its paragraphs and tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -20,7 +20,7 @@ _ENDINGS = {"body": "", "bold": "-Bold", "italic": "-Oblique", "mono": "Mono"}
 
 
 class Styles:
-    """How the text of a sheet looks, in the language that is spoken."""
+    """Paragraph styles and fonts of a sheet, for the language that is spoken."""
 
     def __init__(self) -> None:
         self.fonts = _fonts()
@@ -52,7 +52,7 @@ class Styles:
 
 
 def flowing(tokens: Sequence[Token], styles: Styles) -> Iterator[Flowable]:
-    """Paragraphs, lists, tables and code of a parsed text."""
+    """Yield paragraphs, lists, tables and code of a parsed text."""
     rows: list[list[Paragraph]] = []
     sign = ""
     for token in tokens:
@@ -74,7 +74,7 @@ def flowing(tokens: Sequence[Token], styles: Styles) -> Iterator[Flowable]:
 
 
 def marked_up(token: Token, styles: Styles) -> str:
-    """A line of text in reportlab's own marks, everything else in it escaped."""
+    """Return a line of text in reportlab's own marks, everything else in it escaped."""
     marks = {
         "softbreak": " ",
         "hardbreak": "<br/>",
@@ -83,23 +83,23 @@ def marked_up(token: Token, styles: Styles) -> str:
         "strong_close": "</font>",
         "em_close": "</font>",
     }
-    made = []
+    pieces = []
     for child in token.children or ():
         if child.type == "code_inline":
-            made.append(f'<font name="{styles.fonts["mono"]}">{escape(child.content)}</font>')
+            pieces.append(f'<font name="{styles.fonts["mono"]}">{escape(child.content)}</font>')
         else:
-            made.append(marks.get(child.type, escape(child.content)))
-    return "".join(made)
+            pieces.append(marks.get(child.type, escape(child.content)))
+    return "".join(pieces)
 
 
 def _fonts() -> Mapping[str, str]:
-    """Names of the fonts for body, bold, italic and code; one without such a relative is all."""
+    """Register the fonts for body, bold, italic and code; the body's where one is missing."""
     file = font_file()
-    found = {}
+    names = {}
     for style, ending in _ENDINGS.items():
         relative = file.with_name(f"{file.stem}{ending}{file.suffix}")
-        found[style] = _registered(relative if relative.is_file() else file)
-    return found
+        names[style] = _registered(relative if relative.is_file() else file)
+    return names
 
 
 def _registered(file: Path) -> str:

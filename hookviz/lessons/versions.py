@@ -1,4 +1,4 @@
-"""Many versions of one image, and how a layer's channels and the class's score go along with them.
+"""Correlate a layer's channels with the class's score over many versions of one image.
 
 So "this channel answers to the class" becomes a number: the correlation, over the versions, of the
 channel's mean behind its ReLU and the score of the class. It says what goes together, and not what
@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from hookviz.capturing.engine import capture
 from hookviz.images.repainting import check_repaints, repainted
-from hookviz.lessons.activations import activation_of
-from hookviz.lessons.kept import kept
-from hookviz.lessons.part import Scene
+from hookviz.lessons.layers import activation_of
+from hookviz.lessons.part import LessonScene
 from hookviz.lessons.picture_changes import brightened, noisy, shifted, turned
 from hookviz.lessons.scores import own_scores
 from hookviz.types import Address, LayerInfo, Pixels
@@ -31,7 +30,7 @@ _GREY = 128
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Versions:
-    """What the network computes of every version; the first is the image as it is.
+    """Class scores and channel means of every version; the first is the image as it is.
 
     Attributes:
         scores: of the likeliest class of the image as it is, ``(N,)``.
@@ -46,12 +45,14 @@ class Versions:
         """Pearson's correlation of each channel's mean with the score, ``(C,)``; 0 for none."""
         means, scores = self.means - self.means.mean(0), self.scores - self.scores.mean()
         sizes = np.sqrt(np.square(means).sum(0) * np.square(scores).sum())
-        found: Floats = np.where(sizes > 0, means.T @ scores / np.where(sizes > 0, sizes, 1), 0.0)
-        return found
+        correlations: Floats = np.where(
+            sizes > 0, means.T @ scores / np.where(sizes > 0, sizes, 1), 0.0
+        )
+        return correlations
 
 
 def pictures_of(picture: Pixels) -> list[Pixels]:
-    """The versions of a picture, RGB uint8 ``(H, W, 3)``, it itself first."""
+    """Return the versions of a picture, RGB uint8 ``(H, W, 3)``, it itself first."""
     faded = [
         np.rint(_GREY + share * (picture.astype(np.float64) - _GREY)).astype(np.uint8)
         for share in _FADED
@@ -66,25 +67,25 @@ def pictures_of(picture: Pixels) -> list[Pixels]:
     ]
 
 
-def versions(scene: Scene, layer: LayerInfo) -> Versions:
-    """What a conv layer and the class scores make of every version of the scene's image.
+def versions(scene: LessonScene, layer: LayerInfo) -> Versions:
+    """Compute class scores and a conv layer's channel means of every version of the scene's image.
 
     Raises:
         HookVizError: the model makes its input by a function of its own.
     """
-    room = 8 * 32 * (layer.output_shape[0] + 1)
-    return kept(scene, ("versions", layer.name), lambda: _versions(scene, layer), room)
+    nbytes = 8 * 32 * (layer.output_shape[0] + 1)
+    return scene.cached(("versions", layer.name), lambda: _versions(scene, layer), nbytes)
 
 
-def _versions(scene: Scene, layer: LayerInfo) -> Versions:
+def _versions(scene: LessonScene, layer: LayerInfo) -> Versions:
     _, picture = check_repaints(scene.model, scene.model_input)
     target = own_scores(scene).best
     address = activation_of(scene, layer)
     scores, means = [], []
     for version in pictures_of(picture):
-        made = repainted(scene.model, scene.model_input, version)
-        found = capture(scene.model, made, Address.read(address).layer)
-        assert found.logits is not None  # the scene's own image has class scores
-        scores.append(float(found.logits[target]))
-        means.append(found[address].values.double().flatten(1).mean(1).numpy())
+        model_input = repainted(scene.model, scene.model_input, version)
+        recorded = capture(scene.model, model_input, Address.read(address).layer)
+        assert recorded.logits is not None  # the scene's own image has class scores
+        scores.append(float(recorded.logits[target]))
+        means.append(recorded[address].values.double().flatten(1).mean(1).numpy())
     return Versions(np.array(scores), np.stack(means))

@@ -1,4 +1,4 @@
-"""A drawn frame as the bytes that the page gets for it.
+"""Encode a drawn frame as the bytes that the page gets for it.
 
 An answer is the length of a text as uint32, little endian, that text in JSON, and pictures one
 after the other, whose lengths the text has under ``blobs``.
@@ -18,13 +18,15 @@ from hookviz.drawing.tile_facts import json_numbers, tile_facts
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.language.naming import class_label
 from hookviz.language.saying import say
-from hookviz.live.frames import Clock, Drawn
+from hookviz.live.frames import DrawnFrame, FrameTimer
 from hookviz.live.stream_options import StreamOptions
 from hookviz.types import Model
 
 
-def answer(number: int, drawn: Drawn, model: Model, options: StreamOptions, clock: Clock) -> bytes:
-    """What is told of a frame.
+def answer(
+    number: int, drawn: DrawnFrame, model: Model, options: StreamOptions, timer: FrameTimer
+) -> bytes:
+    """Encode the answer to a frame: its facts, and the pictures.
 
     ==========  =======================================================================
     frame       its number
@@ -37,8 +39,10 @@ def answer(number: int, drawn: Drawn, model: Model, options: StreamOptions, cloc
     ==========  =======================================================================
     """
     grid, capture = drawn.grid, drawn.capture
-    with clock.measure("encode"):
-        alt = say("{shown} of layer {grid} for this frame.", shown=grid.shown, grid=grid.title)
+    with timer.measure("encode"):
+        alt = say(
+            "{channels} of layer {layer} for this frame.", channels=grid.shown, layer=grid.title
+        )
         facts = tile_facts(grid, alt[0].upper() + alt[1:], grid.sprite)
         facts |= {"title": grid.title, "legend": grid.legend, "shown": grid.shown}
         pictures = [grid.sprite]
@@ -48,33 +52,33 @@ def answer(number: int, drawn: Drawn, model: Model, options: StreamOptions, cloc
             pictures.append(_map(drawn, options.channel))
         top = () if capture.logits is None else capture.likeliest(5)
         scores = [[class_label(index, capture.categories), chance] for index, chance in top]
-        told = {
+        facts = {
             "frame": number,
             "grid": facts,
             "scores": scores,
             "picked": picked,
             "maxima": json_numbers(grid.stats.maximum),
         }
-    return packed({**told, "ms": clock.ms}, pictures)
+    return packed({**facts, "ms": timer.ms}, pictures)
 
 
-def packed(told: dict[str, Any], pictures: Sequence[bytes]) -> bytes:
-    """A text in JSON and the pictures that it is about."""
-    text = json.dumps({**told, "blobs": list(map(len, pictures))}, allow_nan=False).encode()
+def packed(facts: dict[str, Any], pictures: Sequence[bytes]) -> bytes:
+    """Pack facts as JSON, and the pictures that they are about."""
+    text = json.dumps({**facts, "blobs": list(map(len, pictures))}, allow_nan=False).encode()
     return b"".join((struct.pack("<I", len(text)), text, *pictures))
 
 
 def _picked(
-    drawn: Drawn, model: Model, channel: int, cell: tuple[int, int] | None
+    drawn: DrawnFrame, model: Model, channel: int, cell: tuple[int, int] | None
 ) -> dict[str, Any]:
-    """The channel's numbers: its highest value and where that is, and the value at `cell`.
+    """Describe the picked channel: its maximum and where that is, and the value at `cell`.
 
     ``frame_box`` is what the strongest cell sees: top, left, bottom, right in pixels of the frame;
     null where that is not known.
     """
     values, stats = drawn.maps[channel].numpy(), drawn.grid.stats
     finite = np.where(np.isfinite(values), values, -np.inf)
-    row, column = (int(place) for place in np.unravel_index(finite.argmax(), values.shape))
+    row, column = (int(index) for index in np.unravel_index(finite.argmax(), values.shape))
     highest, lowest = json_numbers(np.array([stats.maximum[channel], stats.minimum[channel]]))
     within = cell is not None and cell[0] < values.shape[0] and cell[1] < values.shape[1]
     at = values[cell] if within else np.float32(np.nan)
@@ -89,17 +93,17 @@ def _picked(
     }
 
 
-def _frame_box(drawn: Drawn, model: Model, row: int, column: int) -> list[int] | None:
-    made = drawn.capture.model_input
-    field = receptive_fields(model, tuple(made.tensor.shape[1:])).get(drawn.step)
-    if field is None or made.crop is None or field.cells != tuple(drawn.maps.shape[1:]):
+def _frame_box(drawn: DrawnFrame, model: Model, row: int, column: int) -> list[int] | None:
+    model_input = drawn.capture.model_input
+    field = receptive_fields(model, tuple(model_input.tensor.shape[1:])).get(drawn.step)
+    if field is None or model_input.crop is None or field.cells != tuple(drawn.maps.shape[1:]):
         return None
     size = (drawn.image.height, drawn.image.width)
-    return list(on_picture(field.box(row, column), made.crop, drawn.image, size))
+    return list(on_picture(field.box(row, column), model_input.crop, drawn.image, size))
 
 
-def _map(drawn: Drawn, channel: int) -> bytes:
-    """The channel with a pixel for every cell, in the grid's colours: shown there or not."""
+def _map(drawn: DrawnFrame, channel: int) -> bytes:
+    """Draw the channel, one pixel a cell, in the grid's colours, in the grid or not."""
     limits, values = drawn.grid.limits, drawn.maps[channel : channel + 1].numpy()
     one = slice(channel, channel + 1)
     levels = quantise(values, limits.low[one], limits.high[one])

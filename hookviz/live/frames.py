@@ -1,4 +1,4 @@
-"""One frame's bytes into what is shown of it: the way that an image takes through the explorer.
+"""Draw what is shown of one frame, by the steps that an image takes through the explorer.
 
 Every step is the explorer's own function, and a frame's pass is of one image, so a frame that is
 frozen and opened there gives the same numbers to the last bit. The hooks are on a replica out of
@@ -26,25 +26,25 @@ from hookviz.drawing.held_scale import Held, draw_on_scale, scale_of
 from hookviz.errors import ImageError
 from hookviz.images import formats, reading
 from hookviz.language.saying import say
-from hookviz.live.subject import Subject
+from hookviz.live.stream_options import Subject
 from hookviz.types import Address, Capture, InputImage, Model, Progress
 
 CAMERA_WIDTH = 640
 """Pixels that the browser asks a camera for; networks see less."""
 
 MOST_BYTES = 1_000_000
-"""Of one frame's file. A photograph of the size that a network takes has 20 thousand."""
+"""Most bytes of a frame's file. A photograph of a network's input size has 20 thousand."""
 
 MOST_PIXELS = 4_000_000
-"""Of one frame; the page makes it as small as the network's input."""
+"""Most pixels of a frame; the page makes it as small as the network's input."""
 
 _MOST_SCANS = 30  # of a JPEG, each over all pixels; a browser makes one, or about ten
 _FORMATS: tuple[type[ImageFile], ...] = (JpegImageFile, PngImageFile, WebPImageFile)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Drawn:
-    """What one frame became.
+class DrawnFrame:
+    """Frame with its pass and its grid.
 
     Attributes:
         image: the frame.
@@ -62,8 +62,8 @@ class Drawn:
 
 
 @dataclass(slots=True)
-class Clock:
-    """Milliseconds that each part of a frame's way took, by its name."""
+class FrameTimer:
+    """Timer of the parts of a frame's way, in milliseconds by name."""
 
     ms: dict[str, float] = field(default_factory=dict)
 
@@ -81,33 +81,33 @@ def draw(
     subject: Subject,
     *,
     held: Held | None,
-    clock: Clock,
+    timer: FrameTimer,
     check: Progress,
-) -> Drawn:
-    """The frame as a grid of what the subject's step puts out for it.
+) -> DrawnFrame:
+    """Draw the frame as a grid of what the subject's step puts out for it.
 
     Args:
         data: a JPEG, WebP or PNG file.
         model: of the subject.
         subject: what is shown.
-        held: the scale that stays; it is put down here where there is none of this layer yet.
-            None for a scale of each frame's own.
-        clock: told how long each part took.
+        held: the scale that stays; filled in here where it is not of this layer yet. None for a
+            scale of each frame's own.
+        timer: measures each part.
         check: called after every layer; what it raises ends the pass.
 
     Raises:
         HookVizError: the frame can't be read, or the network can't take it; in a person's words.
     """
-    with clock.measure("decode"):
+    with timer.measure("decode"):
         _check(data)
         image = reading.decode(data, "frame")
-    with clock.measure("shrink"):
+    with timer.measure("shrink"):
         model_input = prepare(model, image, size=subject.size, whole=subject.whole)
-    with clock.measure("pass"):
-        layer = layer_of(subject.step)
+    with timer.measure("pass"):
+        layer = Address.read(subject.step).layer
         capture = engine.capture(model, model_input, layer, progress=check)
         recorded = capture[subject.step]
-    with clock.measure("grid"):
+    with timer.measure("grid"):
         of = scale_of(model, recorded, subject.scale)
         known = held if held is not None and held.of == of else None
         grid = draw_on_scale(
@@ -123,16 +123,11 @@ def draw(
             signed = bool((recorded.values < 0).any())
             held.of, held.limits, held.signed = of, grid.limits, signed
         maps = middle_maps(recorded.values)
-    return Drawn(image, capture, maps, grid, subject.step)
-
-
-def layer_of(step: str) -> str:
-    """The layer in a written `Address`: ``"relu"`` of ``"relu#1[0]"``."""
-    return Address.read(step).layer
+    return DrawnFrame(image, capture, maps, grid, subject.step)
 
 
 def _check(data: bytes) -> None:
-    """Nothing, where a frame is small enough to be decoded again and again.
+    """Check that a frame is small enough to be decoded again and again.
 
     Raises:
         ImageError: it is of another format, or too large.
@@ -144,9 +139,9 @@ def _check(data: bytes) -> None:
     if scans > _MOST_SCANS:
         raise ImageError(
             say(
-                "A frame of {scans} scans is too much work; {most_scans} are read.",
+                "A frame of {scans} scans is too much work; {limit} are read.",
                 scans=scans,
-                most_scans=_MOST_SCANS,
+                limit=_MOST_SCANS,
             )
         )
     try:
@@ -157,9 +152,9 @@ def _check(data: bytes) -> None:
         raise ImageError(
             say(
                 "This frame has {width} × {height} pixels. A stream's have up to "
-                "{most_pixels:.0f} million; as large as the network's input is enough.",
+                "{limit:.0f} million; as large as the network's input is enough.",
                 width=width,
                 height=height,
-                most_pixels=MOST_PIXELS / 1e6,
+                limit=MOST_PIXELS / 1e6,
             )
         )

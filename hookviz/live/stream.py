@@ -1,4 +1,4 @@
-"""One person's stream: the newest frame, what is wished of it, and its turn to be drawn."""
+"""Run one person's stream: the newest frame, the options, and its turn to be drawn."""
 
 import json
 import threading
@@ -11,34 +11,33 @@ from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.language.speaking import speaking
 from hookviz.live.answers import answer
-from hookviz.live.frames import Clock, draw
-from hookviz.live.stream_options import StreamOptions
-from hookviz.live.subject import Subject
+from hookviz.live.frames import FrameTimer, draw
+from hookviz.live.stream_options import StreamOptions, Subject
 from hookviz.serving import capacity, out_of_memory
 from hookviz.serving.time_limit import TimeLimit
 
 
 class StreamClosed(Exception):  # noqa: N818 - it is no error that a stream has an end
-    """A stream that is over, and why.
+    """End of a stream, with the reason.
 
     Attributes:
         code: with which the connection is closed.
-        words: for a person.
+        words: why, for a person.
     """
 
     def __init__(self, code: int, words: str) -> None:
-        """Not to be raised for what is wrong with one frame alone."""
+        """Say why the stream ends; what is wrong with one frame alone is no reason."""
         super().__init__(words)
         self.code, self.words = code, words
 
 
 class _Ended(BaseException):
-    """Ends a wait or a pass that nobody wants any more, and is an error to nothing on its way."""
+    """Ends a wait or a pass that nobody wants any more; no handler of errors catches it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame as it came: its number, its file, and when that was."""
+    """Frame as it came: its number, its file, and when, by `time.perf_counter`."""
 
     number: int
     data: bytes
@@ -46,27 +45,29 @@ class Frame:
 
 
 class Stream:
-    """Frames of one connection, the newest first; `put` in one thread, `next_answer` in another.
+    """Stream of one connection's frames, newest first; `put` and `next_answer` in two threads.
 
     Attributes:
         owner: whose it is.
         subject: what is shown; replaced as a whole.
-        options: what is told beside the grid; replaced as a whole.
+        options: what its viewer wants to know beside the grid; replaced as a whole.
         ended: whether it is over.
     """
 
-    def __init__(self, owner: str, subject: Subject, told: Callable[[StreamClosed], None]) -> None:
-        """Nothing has come yet; `told` hears in whatever thread that the stream is over."""
+    def __init__(
+        self, owner: str, subject: Subject, on_closed: Callable[[StreamClosed], None]
+    ) -> None:
+        """Begin without a frame; the stream's end calls `on_closed`, in whatever thread."""
         self.owner, self.subject = owner, subject
         self.options = StreamOptions()
         self.ended = False
-        self._told = told
+        self._on_closed = on_closed
         self._lock = threading.Lock()
         self._newest: Frame | None = None
         self._held: Held | None = None
 
     def put(self, number: int, data: bytes) -> bool:
-        """Take a frame in place of one that waits; whether there was one."""
+        """Take a frame, and return whether one that waited was dropped for it."""
         with self._lock:
             skipped = self._newest is not None
             self._newest = Frame(number, data, time.perf_counter())
@@ -74,58 +75,58 @@ class Stream:
 
     @property
     def waits(self) -> bool:
-        """Whether a frame is there to be drawn."""
+        """Whether a frame waits to be drawn."""
         return self._newest is not None
 
     @property
     def held(self) -> Held | None:
-        """The scale that is held now, if it is."""
+        """Scale that is held now, if it is."""
         held = self._held
         return replace(held) if held is not None and self.options.hold else None
 
     def end(self, why: StreamClosed | None) -> None:
-        """Whatever waits or computes for it stops soon; `why` is told, where it is given."""
+        """Stop whatever waits or computes for it soon, and tell `why`, if given, to `on_closed`."""
         with self._lock:
             first, self.ended = not self.ended, True
             self._newest = None
         if first and why is not None:
-            self._told(why)
+            self._on_closed(why)
 
     def next_answer(self) -> bytes | str | None:
-        """What the newest frame became, or in JSON why it could not be drawn; None at the end.
+        """Draw the newest frame, or say in JSON why it can't be; None at the end.
 
         It waits in the queue behind those who explore, and streams take their turns one after the
-        other. Which frame it is, is settled when the turn comes.
+        other. The frame that is newest when the turn comes is drawn.
         """
         subject = self.subject
         with speaking(subject.language):
-            return self._answered(subject)
+            return self._draw_newest(subject)
 
-    def _answered(self, subject: Subject) -> bytes | str | None:
+    def _draw_newest(self, subject: Subject) -> bytes | str | None:
         try:
             with (
                 out_of_memory.translate_oom(say("This frame")),
                 subject.use_model() as model,
-                capacity.queue().turn(("live", self.owner), self._go_on, behind=True),
+                capacity.queue().turn(("live", self.owner), self._check_open, behind=True),
             ):
                 frame = self._take()
                 limit = TimeLimit.from_now(say("A frame"))
-                clock = Clock({"wait": round((time.perf_counter() - frame.at) * 1000, 2)})
+                timer = FrameTimer({"wait": round((time.perf_counter() - frame.at) * 1000, 2)})
                 options = self.options
                 if not options.hold:
                     self._held = None
                 elif self._held is None:
                     self._held = Held()
                 held = self._held
-                go_on = limit.within(self._go_on)
-                drawn = draw(frame.data, model, subject, held=held, clock=clock, check=go_on)
-                return answer(frame.number, drawn, model, options, clock)
+                go_on = limit.within(self._check_open)
+                drawn = draw(frame.data, model, subject, held=held, timer=timer, check=go_on)
+                return answer(frame.number, drawn, model, options, timer)
         except _Ended:
             return None
         except HookVizError as error:
             return json.dumps({"refused": str(error)})
 
-    def _go_on(self, _place: float) -> None:
+    def _check_open(self, _progress: float) -> None:
         if self.ended:
             raise _Ended
 

@@ -1,24 +1,57 @@
-"""What a person has picked while frames go by, as the page tells it."""
+"""Declare what a stream of frames shows, and read what its viewer wants to know of each."""
 
 import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from hookviz.errors import HookVizError, shorten
+from hookviz.language.catalogs import ENGLISH
 from hookviz.language.saying import say
+from hookviz.types import Model
 
 LONGEST = 1024
 """Letters of a message; one of ours has fewer than a hundred."""
 
 
 @dataclass(frozen=True, slots=True)
+class Subject:
+    """What a stream shows: model, step and drawing. Replaced as a whole by each new choice.
+
+    Attributes:
+        use_model: borrows the model for a block; called in other threads than the page's.
+        size: side of the input in pixels, as `hookviz.prepare` has it; None for the model's own.
+        whole: whether the input is the whole frame instead of its centre crop.
+        step: the `Address`, as text, whose output is drawn.
+        sort: as `make_grid` has it.
+        top: as `make_grid` has it.
+        scale: as `make_grid` has it; nothing automatic.
+        colormap: of a layer that is nowhere below zero, as `make_grid` has it.
+        signed_colormap: of maps that have values below zero; None for `colormap`.
+        language: in which the frames are described.
+    """
+
+    use_model: Callable[[], AbstractContextManager[Model]]
+    size: int | None
+    whole: bool
+    step: str
+    sort: str
+    top: int | None
+    scale: str
+    colormap: str
+    signed_colormap: str | None = None
+    language: str = ENGLISH
+
+
+@dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """What is to be told of each frame beside the grid.
+    """What a viewer wants to know of each frame beside the grid.
 
     Attributes:
         channel: the channel that is picked up, if one is.
         hold: whether the colours stay as they were when this became true.
-        cell: row and column of a cell of the channel whose value is told, if any.
+        cell: row and column of a cell of the channel whose value is wanted, if any.
     """
 
     channel: int | None = None
@@ -27,39 +60,39 @@ class StreamOptions:
 
 
 def read_stream_options(text: str) -> StreamOptions:
-    """The options in a message.
+    """Read the options in a message.
 
     Raises:
         HookVizError: it is too long, no JSON, or says something else.
     """
     try:
-        told = json.loads(text) if len(text) <= LONGEST else None
+        message = json.loads(text) if len(text) <= LONGEST else None
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
-        raise _strange(text)
-    match told.get("channel"), told.get("hold", False), told.get("cell"):
-        case (channel, bool(hold), [row, column]) if all(map(_counts, (row, column))):
+        message = None
+    if not isinstance(message, dict):
+        raise _unknown_message(text)
+    match message.get("channel"), message.get("hold", False), message.get("cell"):
+        case (channel, bool(hold), [row, column]) if all(map(_is_index, (row, column))):
             options = StreamOptions(channel, hold, (row, column))
         case (channel, bool(hold), None):
             options = StreamOptions(channel, hold)
         case _:
-            raise _strange(text)
-    if options.channel is not None and not _counts(options.channel):
-        raise _strange(text)
+            raise _unknown_message(text)
+    if options.channel is not None and not _is_index(options.channel):
+        raise _unknown_message(text)
     return options
 
 
-def _counts(value: Any) -> bool:
+def _is_index(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 31
 
 
-def _strange(text: str) -> HookVizError:
+def _unknown_message(text: str) -> HookVizError:
     return HookVizError(
         say(
             '{text} says nothing to a stream of frames; {{"channel": 12, "hold": false, '
-            '"cell": [3, 4]}} would, in {longest} letters at most.',
+            '"cell": [3, 4]}} would, in {limit} letters at most.',
             text=shorten(repr(text), 60),
-            longest=LONGEST,
+            limit=LONGEST,
         )
     )

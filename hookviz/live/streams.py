@@ -1,4 +1,4 @@
-"""The streams of one process: who may send frames, and what they show."""
+"""Decide who may send frames in this process, and keep what each stream shows."""
 
 import secrets
 import threading
@@ -9,7 +9,7 @@ from functools import cache
 from hookviz.drawing.held_scale import Held
 from hookviz.language.saying import mark, say
 from hookviz.live.stream import Stream, StreamClosed
-from hookviz.live.subject import Subject
+from hookviz.live.stream_options import Subject
 from hookviz.settings import settings
 
 UNKNOWN, OFF, TOO_MANY = 4401, 4404, 4429
@@ -20,7 +20,7 @@ _GONE = mark("This page may send no frames any more. Load it again to go on.")
 
 @dataclass(eq=False, slots=True)
 class _Offer:
-    """One session's right to a stream, and its stream while there is one."""
+    """Session's right to a stream, and its stream while there is one."""
 
     owner: str
     cookie: str
@@ -30,10 +30,10 @@ class _Offer:
 
 
 class Streams:
-    """One for the process. A session has one token from when it offers until it withdraws."""
+    """Registry of a process's streams; a session has one token until its offer is withdrawn."""
 
     def __init__(self, most: int) -> None:
-        """Nobody is live yet; `most` streams may be at once, 0 for none."""
+        """Begin without a stream; `most` may be at once, 0 for none."""
         self._most = most
         self._lock = threading.Lock()
         self._by_owner: dict[str, _Offer] = {}
@@ -41,12 +41,12 @@ class Streams:
 
     @property
     def live(self) -> int:
-        """How many streams there are now."""
+        """Number of streams now."""
         with self._lock:
             return self._live()
 
     def offer(self, owner: str, cookie: str, subject: Subject) -> str:
-        """The session's token, the same one until it is withdrawn; its stream shows `subject`.
+        """Return the session's token, the same until it is withdrawn; its stream shows `subject`.
 
         Args:
             owner: the session, by `hookviz.ui.serving.turns.session`.
@@ -64,13 +64,13 @@ class Streams:
             return offer.token
 
     def held(self, owner: str) -> Held | None:
-        """The scale that the session's stream holds, if it has one and does."""
+        """Return the scale that the session's stream holds, if it has one and does."""
         with self._lock:
             offer = self._by_owner.get(owner)
             return offer.stream.held if offer is not None and offer.stream is not None else None
 
     def withdraw(self, owner: str) -> None:
-        """End the session's stream, if it has one; its token is worth nothing any more."""
+        """End the session's stream, if it has one, and make its token worthless."""
         with self._lock:
             offer = self._by_owner.pop(owner, None)
             if offer is None:
@@ -80,14 +80,17 @@ class Streams:
             offer.stream.end(StreamClosed(UNKNOWN, say("The page shows something else now.")))
 
     def open(
-        self, token: str, is_theirs: Callable[[str], bool], told: Callable[[StreamClosed], None]
+        self,
+        token: str,
+        is_theirs: Callable[[str], bool],
+        on_closed: Callable[[StreamClosed], None],
     ) -> Stream:
-        """The stream of whoever has this token. One that the session had before ends.
+        """Open the stream of whoever has this token, and end one that the session had before.
 
         Args:
             token: from `offer`.
             is_theirs: whether a cookie that was given to `offer` is that of who comes now.
-            told: called, in whatever thread, when the stream is over by itself.
+            on_closed: called, in whatever thread, when the stream is over by itself.
 
         Raises:
             StreamClosed: streams are switched off, this is nobody's token, or there are too many
@@ -106,12 +109,12 @@ class Streams:
                 raise StreamClosed(
                     TOO_MANY,
                     say(
-                        "{most} people are live here, which is the most at once (HOOKVIZ_LIVE). "
+                        "{limit} people are live here, which is the most at once (HOOKVIZ_LIVE). "
                         "Try again when one of them has stopped.",
-                        most=self._most,
+                        limit=self._most,
                     ),
                 )
-            stream = offer.stream = Stream(offer.owner, offer.subject, told)
+            stream = offer.stream = Stream(offer.owner, offer.subject, on_closed)
         if before is not None:
             before.end(
                 StreamClosed(TOO_MANY, say("This session is live on another connection now."))
@@ -132,5 +135,5 @@ class Streams:
 
 @cache
 def streams() -> Streams:
-    """The streams of this process, as many as ``HOOKVIZ_LIVE`` says."""
+    """Return the streams of this process, as many as ``HOOKVIZ_LIVE`` says."""
     return Streams(settings().live)

@@ -1,4 +1,4 @@
-"""What this computer allows: its memory, its cores, and what a container leaves of them.
+"""Ask what this computer allows: memory, cores, a container's share of them, the app's packages.
 
-Imports nothing of HookViz. What HookViz does with the memory is `hookviz.serving`'s.
+Imports nothing of HookViz but its errors. What HookViz does with the memory is `hookviz.serving`'s.
 """

@@ -122,10 +122,10 @@ def _image(tensors: list[Tensor]) -> Tensor:
                     return tensor
                 raise ModelError(
                     say(
-                        "The example's image is {shape}, {tensor_count} images; give an example of "
+                        "The example's image is {shape}, {count} images; give an example of "
                         "one, (1, C, H, W).",
                         shape=times(tensor.shape),
-                        tensor_count=len(tensor),
+                        count=len(tensor),
                     )
                 )
     seen = ", ".join(
@@ -134,9 +134,9 @@ def _image(tensors: list[Tensor]) -> Tensor:
     )
     raise ModelError(
         say(
-            "The example has no image in it ({value}); one argument has to be a float "
+            "The example has no image in it ({contents}); one argument has to be a float "
             "tensor of (1, C, H, W), or of (1, C, D, H, W) or (1, C, L).",
-            value=seen or say("no tensor at all"),
+            contents=seen or say("no tensor at all"),
         )
     )
 
@@ -149,5 +149,5 @@ def _try(network: nn.Module, image: Tensor) -> None:
     except Exception as error:
         why = shorten(str(error).partition("\n")[0], 200) or type(error).__name__
         raise ModelError(
-            say("{name} can't take the example: {why}", name=type(network).__name__, why=why)
+            say("{name} can't take the example: {reason}", name=type(network).__name__, reason=why)
         ) from error

@@ -26,10 +26,11 @@ def find_device(name: str | torch.device, *, half: bool = False) -> torch.device
     if device not in devices or (plain == "gpu" and device == "cpu"):
         raise ModelError(
             say(
-                "There is no device {name!r} here; there is {devices} (auto takes {devices_2}).",
+                "There is no device {name!r} here; there is {devices} (auto takes "
+                "{automatic_device}).",
                 name=shorten(name),
                 devices=", ".join(devices),
-                devices_2=devices[0],
+                automatic_device=devices[0],
             )
         )
     if half and device == "cpu":

@@ -50,7 +50,7 @@ def load_exported(path: Path) -> tuple[nn.Module, Example | None]:
     except Exception as error:  # a damaged or foreign file can raise anything
         why = shorten(str(error).partition("\n")[0], 200) or type(error).__name__
         raise ModelError(
-            say("{path} is no program of torch.export: {why}", path=path.name, why=why)
+            say("{path} is no program of torch.export: {reason}", path=path.name, reason=why)
         ) from error
     for name, part in list(module.named_modules()):
         conv = _conv_of(part) if isinstance(part, InterpreterModule) else None

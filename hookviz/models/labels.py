@@ -73,9 +73,9 @@ def _text(source: Path | bytes, name: str) -> str:
     if len(data) > _MOST_LABELS:
         raise WeightsError(
             say(
-                "{name} is larger than {most_labels:,} bytes, too large for labels.",
+                "{name} is larger than {limit:,} bytes, too large for labels.",
                 name=name,
-                most_labels=_MOST_LABELS,
+                limit=_MOST_LABELS,
             )
         )
     wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))  # as Windows' Notepad may save it
@@ -120,13 +120,13 @@ def _listed(content: Any, name: str) -> Iterable[Any]:
     if numbers != list(range(len(numbers))):
         raise WeightsError(
             say(
-                "{name} numbers its {numbers_count} labels from {numbers} to {numbers_2}; "
-                "they should be numbered from 0 to {numbers_count_2}, each once.",
+                "{name} numbers its {count} labels from {first} to {last}; "
+                "they should be numbered from 0 to {expected_last}, each once.",
                 name=name,
-                numbers_count=len(numbers),
-                numbers=numbers[0],
-                numbers_2=numbers[-1],
-                numbers_count_2=len(numbers) - 1,
+                count=len(numbers),
+                first=numbers[0],
+                last=numbers[-1],
+                expected_last=len(numbers) - 1,
             )
         )
     return [label for _, label in pairs]

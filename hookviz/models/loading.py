@@ -127,13 +127,13 @@ def _of_torchvision(spec: ModelSpec, weights: WeightsEnum) -> str:
         own = models.get_model_weights(spec.name).DEFAULT
     if weights is own:
         return "pretrained"
-    hint = say("{own} are", own=own) if own else "weights='pretrained' is"
+    hint = say("{weights} are", weights=own) if own else "weights='pretrained' is"
     raise WeightsError(
         say(
-            "{weights} are not the weights that {spec} comes with here; {hint}. A file "
+            "{weights} are not the weights that {model} comes with here; {hint}. A file "
             "with others, downloaded first, can be given by its path.",
             weights=weights,
-            spec=spec.title,
+            model=spec.title,
             hint=hint,
         )
     )
@@ -141,7 +141,7 @@ def _of_torchvision(spec: ModelSpec, weights: WeightsEnum) -> str:
 
 def _pretrained(spec: ModelSpec, progress: downloads.Report | None) -> nn.Module:
     """Build the network with its own weights, from this machine or downloaded to torch's folder."""
-    title = say("The pretrained weights of {spec}", spec=spec.title)
+    title = say("The pretrained weights of {model}", model=spec.title)
     source = source_of(spec.name)
     if source.weights_file is not None:
         state_dict = read_state_dict(source.weights_file(spec.name))
@@ -155,11 +155,11 @@ def _pretrained(spec: ModelSpec, progress: downloads.Report | None) -> nn.Module
         except WeightsError as error:
             raise WeightsError(
                 say(
-                    "{title} ({download_bytes:.0f} MB) can't be had: {rstrip}. Random weights "
+                    "{title} ({megabytes:.0f} MB) can't be had: {reason}. Random weights "
                     "and the bundled models work without a network.",
                     title=title,
-                    download_bytes=spec.download_bytes / 1e6,
-                    rstrip=str(error).rstrip("."),
+                    megabytes=spec.download_bytes / 1e6,
+                    reason=str(error).rstrip("."),
                 )
             ) from error
     try:
@@ -213,11 +213,10 @@ def _categories(name: str, classes: int, labels: Labels | None) -> tuple[str, ..
     if len(labels) != classes:
         raise WeightsError(
             say(
-                "{upper}{source} has {labels_count:,} labels, and the network has "
+                "{source} has {label_count:,} labels, and the network has "
                 "{classes:,} classes; give one label per class, in the order of its outputs.",
-                upper=source[:1].upper(),
-                source=source[1:],
-                labels_count=len(labels),
+                source=source[:1].upper() + source[1:],
+                label_count=len(labels),
                 classes=classes,
             )
         )

@@ -150,13 +150,13 @@ def _difference(tensor: Tensor, expected: Tensor) -> str:
     """Say why a tensor can't take the place of another; empty where it can."""
     if tensor.shape != expected.shape:
         return say(
-            "is {tuple} and should be {tuple_2}",
-            tuple=tuple(tensor.shape),
-            tuple_2=tuple(expected.shape),
+            "is {shape} and should be {expected_shape}",
+            shape=tuple(tensor.shape),
+            expected_shape=tuple(expected.shape),
         )
     if expected.is_floating_point() and not tensor.is_floating_point():
         return say(
-            "holds {removeprefix}, not floating point numbers",
-            removeprefix=str(tensor.dtype).removeprefix("torch."),
+            "holds {dtype}, not floating point numbers",
+            dtype=str(tensor.dtype).removeprefix("torch."),
         )
     return ""

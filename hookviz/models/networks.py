@@ -93,9 +93,9 @@ def refuse_too_large(spec: ModelSpec, parameters: int) -> None:
     )
     raise ModelError(
         say(
-            "{spec} takes {parameters} of memory, and loaded models may take {limit} in "
+            "{model} takes {parameters} of memory, and loaded models may take {limit} in "
             "all (HOOKVIZ_MODELS_MB). {hint} fits.",
-            spec=spec.title,
+            model=spec.title,
             parameters=memory_size(parameters * _FLOAT),
             limit=memory_size(limit),
             hint=hint,

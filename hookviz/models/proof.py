@@ -38,10 +38,10 @@ def prove(network: nn.Module, copied: nn.Module, shape: tuple[int, ...]) -> None
     if difference is not None:
         raise ModelError(
             say(
-                "{name} can't be copied as it is: {found} Write a __deepcopy__ that copies it, or "
+                "{name} can't be copied as it is: {reason} Write a __deepcopy__ that copies it, or "
                 "keep what it shares out of the network.",
                 name=type(network).__name__,
-                found=difference,
+                reason=difference,
             )
         )
 

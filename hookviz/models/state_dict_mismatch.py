@@ -43,10 +43,10 @@ class StateDictMismatchError(WeightsError):
             _first(self.misshapen, say("has another shape"), say("have another shape")),
         ]
         text = say(
-            "{source} does not fit {title}: {filter}.",
+            "{source} does not fit {title}: {differences}.",
             source=source,
             title=title,
-            filter="; ".join(filter(None, counts)),
+            differences="; ".join(filter(None, counts)),
         )
         super().__init__(f"{text} {likely}".rstrip())
 
@@ -60,11 +60,11 @@ def state_dict_mismatch(
     for other in _of_similar_size(spec, state_dict):
         others_faults = match(other.name, state_dict).faults
         if not others_faults:
-            likely, fits = say("It fits {other}; choose that model.", other=other.title), other.name
+            likely, fits = say("It fits {model}; choose that model.", model=other.title), other.name
             break
         if others_faults.share > max(best, _ALIKE):
             likely = say(
-                "It is most like {other}, which it does not fit either.", other=other.title
+                "It is most like {model}, which it does not fit either.", model=other.title
             )
             best = others_faults.share
     return StateDictMismatchError(source, spec.title, faults, likely, fits)
@@ -113,18 +113,18 @@ def _first(items: tuple[str, ...], one: str, many: str) -> str:
     more = ", …" if len(items) > 3 else ""
     return (
         say(
-            "{items_count} key {one} ({some}{more})",
-            items_count=len(items),
-            one=one,
-            some=some,
-            more=more,
+            "{count} key {problem} ({examples}{rest})",
+            count=len(items),
+            problem=one,
+            examples=some,
+            rest=more,
         )
         if len(items) == 1
         else say(
-            "{items_count} keys {many} ({some}{more})",
-            items_count=len(items),
-            many=many,
-            some=some,
-            more=more,
+            "{count} keys {problem} ({examples}{rest})",
+            count=len(items),
+            problem=many,
+            examples=some,
+            rest=more,
         )
     )

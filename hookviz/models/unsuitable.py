@@ -43,11 +43,11 @@ def refuse_unsuitable(module: object) -> None:
         if wrong is not None:
             raise ModelError(
                 say(
-                    "{kind} has a module called {wrong!r}{where}: names with a dot, or without a "
-                    "letter, stand for other layers; give it another name, then wrap it.",
+                    "{kind} has a module called {name!r}{container}: names with a dot, or without "
+                    "a letter, stand for other layers; give it another name, then wrap it.",
                     kind=kind,
-                    wrong=wrong,
-                    where=say(" in {name}", name=name) if name else "",
+                    name=wrong,
+                    container=say(" in {name}", name=name) if name else "",
                 )
             )
         if type(part).__module__.startswith(_QUANTISED):
@@ -93,10 +93,10 @@ def _refuse_tensor(kind: str, name: str, tensor: Tensor) -> None:
 def _refuse_quantised(kind: str, where: str) -> NoReturn:
     raise ModelError(
         say(
-            "{kind} is quantised ({where}): its layers put out whole numbers with a "
+            "{kind} is quantised ({modules}): its layers put out whole numbers with a "
             "scale, not the numbers that are shown here; wrap the float module that it "
             "was made from.",
             kind=kind,
-            where=where,
+            modules=where,
         )
     )

@@ -102,7 +102,7 @@ def build(path: str) -> Model:
     if attribute is None:
         own = [known for known in vars(module) if not known.startswith("_")]
         near = nearest_names(name, own)
-        hint = say(" Did you mean {map}?", map=" or ".join(map(repr, near))) if near else ""
+        hint = say(" Did you mean {names}?", names=" or ".join(map(repr, near))) if near else ""
         raise ModelError(
             say(
                 "{module_name} has no {name!r}.{hint}",
@@ -139,9 +139,9 @@ def _reason(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     where = (
         say(
-            " ({path}, line {lineno})",
+            " ({path}, line {line})",
             path=Path(frames[-1].filename).name,
-            lineno=frames[-1].lineno,
+            line=frames[-1].lineno,
         )
         if frames
         else ""

@@ -67,9 +67,9 @@ def wrap(
         if example is not None:
             raise ModelError(
                 say(
-                    "{module} is a Model already; an example goes with the torch.nn.Module that "
+                    "{model} is a Model already; an example goes with the torch.nn.Module that "
                     "it was made from.",
-                    module=module.title,
+                    model=module.title,
                 )
             )
         arguments: dict[str, Any] = {"preprocess": preprocess, "categories": labels}
@@ -122,9 +122,9 @@ def _labels(categories: Sequence[str]) -> tuple[str, ...]:
     if wrong is not None:
         raise ModelError(
             say(
-                "categories holds {wrong}, which is no text; give one label per class, such "
+                "categories holds {value}, which is no text; give one label per class, such "
                 "as ['cat', 'dog'].",
-                wrong=shorten(repr(wrong)),
+                value=shorten(repr(wrong)),
             )
         )
     return labels
@@ -143,11 +143,11 @@ def _with_a_label_per_class(model: Model) -> Model:
         if labels != classes:
             raise ModelError(
                 say(
-                    "categories has {labels:,} labels, and {model} puts out {classes:,} classes; "
-                    "give one label per class, in the order of its outputs.",
-                    labels=labels,
+                    "categories has {label_count:,} labels, and {model} puts out {class_count:,} "
+                    "classes; give one label per class, in the order of its outputs.",
+                    label_count=labels,
                     model=model.title,
-                    classes=classes,
+                    class_count=classes,
                 )
             )
     return model

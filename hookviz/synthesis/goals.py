@@ -1,4 +1,4 @@
-"""What pictures are made for: a number of a pass over each of them, which is to rise or fall."""
+"""Define what pictures are made for: a number of each one's pass that is to rise or fall."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,17 +11,17 @@ from hookviz.capturing.ordinary import without_values
 from hookviz.errors import ModelError, SettingError
 from hookviz.explaining.scoring import scores_in
 from hookviz.language.naming import class_label
-from hookviz.language.saying import say, say_count
+from hookviz.language.saying import mark, say, say_count
 from hookviz.types import Model
 from hookviz.wording import times
 
 
 class Goal(Protocol):
-    """One number for each picture of a batch."""
+    """Protocol of a goal: one number for each picture of a batch."""
 
     @property
     def layer(self) -> str | None:
-        """Whose output it is made of; None for the class scores."""
+        """Layer whose output the number is made of; None for the class scores."""
         ...
 
     @property
@@ -30,21 +30,21 @@ class Goal(Protocol):
         ...
 
     def value(self, output: Tensor) -> Tensor:
-        """The number, (), of one picture's output, ``(C, rows, columns)``."""
+        """Return the number, (), of one picture's output, ``(C, rows, columns)``."""
         ...
 
     def unit(self, outputs: Tensor) -> Tensor:
-        """In what it is counted against a penalty, ``(N,)``, by ``(N, C, rows, columns)``."""
+        """Return the number's unit against a penalty, ``(N,)``, of ``(N, C, rows, columns)``."""
         ...
 
     def says(self, model: Model) -> str:
-        """What it is called, to stand within a sentence."""
+        """Name the goal within a sentence."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """A unit, or several together: what activation maximisation is about (Erhan et al., 2009).
+    """Unit, or several together, to maximise in activation maximisation (Erhan et al., 2009).
 
     Attributes:
         layer: whose channels; None for the classes, whose scores before the softmax count.
@@ -67,12 +67,12 @@ class Objective:
     def of_channel(
         cls, layer: str, channel: int, cell: tuple[int, int] | None = None
     ) -> "Objective":
-        """The mean of a channel's map, or one cell of it."""
+        """Maximise the mean of a channel's map, or one cell of it."""
         return cls(layer, ((channel, 1.0),), cell)
 
     @classmethod
     def of_class(cls, target: int) -> "Objective":
-        """A class's score."""
+        """Maximise a class's score."""
         return cls(None, ((target, 1.0),))
 
     @classmethod
@@ -82,27 +82,27 @@ class Objective:
         weights: Mapping[int, float],
         cell: tuple[int, int] | None = None,
     ) -> "Objective":
-        """Several channels, or without a layer several classes, by what each counts."""
+        """Maximise several channels, or without a layer several classes, by what each counts."""
         return cls(layer, tuple(sorted(weights.items())), cell)
 
     def value(self, output: Tensor) -> Tensor:
-        """The number, (), of one picture's output, ``(C, rows, columns)``."""
+        """Return the number, (), of one picture's output, ``(C, rows, columns)``."""
         if not self.weights:
             return output.square().mean()
         if self.cell is None:
-            each = [weight * output[channel].mean() for channel, weight in self.weights]
+            values = [weight * output[channel].mean() for channel, weight in self.weights]
         else:
             row, column = self.cell
-            each = [weight * output[channel, row, column] for channel, weight in self.weights]
-        return torch.stack(each).sum()
+            values = [weight * output[channel, row, column] for channel, weight in self.weights]
+        return torch.stack(values).sum()
 
     def unit(self, outputs: Tensor) -> Tensor:
-        """The spread of each picture's output: a penalty means the same for every layer then."""
+        """Return each picture's spread, so that a penalty means the same in every layer."""
         spread = outputs.flatten(1).std(1, correction=0)
         return torch.where(spread > 0, spread, torch.ones_like(spread))
 
     def check(self, model: Model, shape: Sequence[int]) -> None:
-        """Nothing, where the layer's output has all that is asked for.
+        """Check that the layer's output has all channels, classes and cells that are asked for.
 
         Args:
             model: for the words.
@@ -112,36 +112,39 @@ class Objective:
             SettingError: it has no such channel, class or cell, or all weights are 0.
         """
         what = say("layer {layer!r}", layer=self.layer) if self.layer else model.title
-        kind = "channel" if self.layer else "class"
-        asked = [(kind, channel, shape[0]) for channel, _ in self.weights]
+        kind = mark("channel") if self.layer else mark("class")
+        indices = [(kind, channel, shape[0]) for channel, _ in self.weights]
         if self.cell is not None:
-            asked += [("row", self.cell[0], shape[1]), ("column", self.cell[1], shape[2])]
-        for axis, index, count in asked:
+            indices += [
+                (mark("row"), self.cell[0], shape[1]),
+                (mark("column"), self.cell[1], shape[2]),
+            ]
+        for axis, index, count in indices:
             if not 0 <= index < count:
                 raise SettingError(
                     say(
-                        "There is no {axis} {index} in {what}: it has {count:,}, 0 to {count_2}.",
-                        axis=axis,
+                        "There is no {axis} {index} in {place}: it has {count:,}, 0 to {last}.",
+                        axis=say(axis),
                         index=index,
-                        what=what,
+                        place=what,
                         count=count,
-                        count_2=count - 1,
+                        last=count - 1,
                     )
                 )
         if self.weights and not any(weight for _, weight in self.weights):
             raise SettingError(
-                say("Every {kind} counts 0, so there is nothing to look for.", kind=kind)
+                say("Every {kind} counts 0, so there is nothing to look for.", kind=say(kind))
             )
 
     def says(self, model: Model) -> str:
-        """What it is called, to stand within a sentence."""
+        """Name the goal within a sentence."""
         if self.layer is None or not self.weights:
             return self.says_alone(model)
         parts, where = self._parts(model), self._where()
-        return say("{parts} of {layer}{where}", parts=parts, layer=self.layer, where=where)
+        return say("{parts} of {layer}{cell}", parts=parts, layer=self.layer, cell=where)
 
     def says_alone(self, model: Model) -> str:
-        """What it is called where the layer is said elsewhere."""
+        """Name the goal where the layer is named elsewhere."""
         if not self.weights:
             return say("all of {layer}", layer=self.layer)
         parts = self._parts(model)
@@ -150,7 +153,7 @@ class Objective:
         return f"{parts}{self._where()}"
 
     def _parts(self, model: Model) -> str:
-        """The channels or classes with their weights."""
+        """List the channels or classes with their weights."""
         parts = ""
         for channel, weight in self.weights:
             sign = "−" if weight < 0 else "+"
@@ -162,7 +165,7 @@ class Objective:
     def _where(self) -> str:
         if self.cell is None:
             return ""
-        return say(", row {cell}, column {cell_2}", cell=self.cell[0], cell_2=self.cell[1])
+        return say(", row {row}, column {column}", row=self.cell[0], column=self.cell[1])
 
     def _name(self, model: Model, index: int) -> str:
         if self.layer is not None:
@@ -172,7 +175,7 @@ class Objective:
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """How far a layer's output is from the one that an image gave.
+    """Distance of a layer's output from the one that an image gave.
 
     The distance is ``|Φ(x) − Φ₀|² / |Φ₀|²`` (Mahendran and Vedaldi, 2015, equation 2), 0 for the
     same and 1 for nothing at all.
@@ -188,21 +191,21 @@ class Match:
     rises: bool = False
 
     def value(self, output: Tensor) -> Tensor:
-        """The distance, (), of one picture's output, ``(C, rows, columns)``."""
-        there = self.activation.to(output.device, output.dtype)
-        return (output - there).square().sum() / there.square().sum().clamp(min=1e-12)
+        """Return the distance, (), of one picture's output, ``(C, rows, columns)``."""
+        wanted = self.activation.to(output.device, output.dtype)
+        return (output - wanted).square().sum() / wanted.square().sum().clamp(min=1e-12)
 
     def unit(self, outputs: Tensor) -> Tensor:
-        """1: a distance has no unit."""
+        """Return 1: a distance has no unit."""
         return torch.ones(len(outputs), device=outputs.device, dtype=outputs.dtype)
 
     def says(self, model: Model) -> str:  # noqa: ARG002 - as every goal's
-        """What it is called, to stand within a sentence."""
+        """Name the goal within a sentence."""
         return say("the distance at {layer}", layer=self.layer)
 
 
 def by_picture(model: Model, layer: str | None, output: Any, count: int) -> Tensor:
-    """A layer's output, or the class scores, as ``(count, C, rows, columns)``.
+    """Bring a layer's output, or the class scores, to ``(count, C, rows, columns)``.
 
     Raises:
         ModelError: it is something else.

@@ -1,4 +1,4 @@
-"""Feature inversion: the image rebuilt from one layer's activations alone."""
+"""Invert features: rebuild an image from one layer's activations alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,12 +19,12 @@ from hookviz.synthesis.robustness import NONE
 from hookviz.types import Model, ModelInput, Pixels
 
 SMOOTH = SynthesisMethod(size=None, robustness=NONE, penalty=mark("total variation"), strength=1e-4)
-"""An image is where it is, and neighbouring pixels are mostly alike."""
+"""Default of inversions: nothing is moved, and neighbouring pixels are mostly alike."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Inversion:
-    """What a layer still knows of an image.
+    """Picture of what a layer still knows of an image.
 
     Attributes:
         layer: whose activations were matched.
@@ -42,7 +42,7 @@ class Inversion:
 def begin_inversion(
     model: Model, model_input: ModelInput, layer: str, method: SynthesisMethod = SMOOTH
 ) -> Optimization:
-    """From noise towards a picture that the layer can't tell from the input.
+    """Begin to turn noise into a picture that the layer can't tell from the input.
 
     The distance at the layer is that of Mahendran and Vedaldi (2015), the picture's parameters are
     a spectrum. What differs between image and picture is what the layer has dropped, or what the
@@ -58,22 +58,22 @@ def begin_inversion(
     names = {info.name for info in layer_trace(model, shape).every}
     if layer not in names:
         raise UnknownLayerError(say("layer in {model}", model=model.title), layer, names)
-    seen: list[object] = []
+    outputs: list[object] = []
 
     def see(call: hooks.Call) -> None:
         output = call.output
         if isinstance(output, torch.Tensor) and (numbers := plain(output)) is not None:
             output = numbers.clone()
-        seen.append(output)
+        outputs.append(output)
         raise hooks.StopForward
 
     with private_replica(model) as replica, hooks.observe(replica, (layer,), see):
         forward_pass(model, replica, model_input.tensor)
-    if not seen:
+    if not outputs:
         raise ModelError(
             say("Layer {layer!r} of {model} did not run.", layer=layer, model=model.title)
         )
-    activation = by_picture(model, layer, seen[0], 1)[0]
+    activation = by_picture(model, layer, outputs[0], 1)[0]
     if not bool(activation.any()) or not bool(activation.isfinite().all()):
         raise ModelError(
             say(
@@ -89,7 +89,7 @@ def begin_inversion(
 
 
 def inversion(optimization: Optimization) -> Inversion:
-    """What there is of an optimization that `begin_inversion` began."""
+    """Return the picture that an optimization of `begin_inversion` has reached."""
     assert optimization.layer is not None
     return Inversion(
         optimization.layer,
@@ -100,6 +100,6 @@ def inversion(optimization: Optimization) -> Inversion:
 
 
 def spread(names: Sequence[str], count: int) -> tuple[str, ...]:
-    """So many of the layers, evenly from the first to the last; no layer twice."""
-    places = np.linspace(0, len(names) - 1, min(count, len(names))).round().astype(int)
-    return tuple(dict.fromkeys(names[place] for place in places))
+    """Choose up to `count` of the layers, evenly from the first to the last; no layer twice."""
+    indices = np.linspace(0, len(names) - 1, min(count, len(names))).round().astype(int)
+    return tuple(dict.fromkeys(names[index] for index in indices))

@@ -1,4 +1,4 @@
-"""Activation maximisation: pictures of what units look for, made by climbing from noise."""
+"""Maximise activations: make pictures of what units look for, by gradient ascent from noise."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from hookviz.synthesis.optimizing import Optimization
 from hookviz.types import Model, Pixels, Progress, ignore
 
 STEPS = 256
-"""Of an optimization, where nobody says otherwise."""
+"""Steps of an optimization, where nobody says otherwise."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -28,8 +28,8 @@ class Synthesis:
 
     Attributes:
         pictures: RGB, uint8, ``(H, W, 3)`` each.
-        values: what each objective comes to on its picture, undisturbed.
-        history: what it came to in each step, on the disturbed picture, ``(steps, pictures)``.
+        values: of each objective on its picture as it is.
+        history: in each step, on the transformed picture, ``(steps, pictures)``.
         objectives: of each picture.
         method: how they were made.
         steps: how many were done.
@@ -41,15 +41,15 @@ class Synthesis:
     objectives: tuple[Objective, ...]
     method: SynthesisMethod
     steps: int
-    _ascent: Optimization = field(repr=False)
+    _optimization: Optimization = field(repr=False)
 
     def resumed(self, steps: int, progress: Progress = ignore) -> "Synthesis":
-        """The same pictures after more steps, `steps` in all: as if they had been done at once.
+        """Return the same pictures after `steps` in all, as if these had been done at once.
 
         Raises:
             HookVizError: as `maximize` does.
         """
-        return _climbed(self._ascent, self.objectives, steps, progress)
+        return _optimized(self._optimization, self.objectives, steps, progress)
 
 
 @with_numbers
@@ -62,7 +62,7 @@ def maximize(
     method: SynthesisMethod | None = None,
     progress: Progress = ignore,
 ) -> Synthesis:
-    """Pictures that excite a unit as much as climbing gets them to (Erhan et al., 2009).
+    """Make pictures that excite a unit, by gradient ascent from noise (Erhan et al., 2009).
 
     Such a picture shows one thing that the unit answers to; real images that excite it may be of
     others. What it proves is little, as networks with random weights have pretty pictures too.
@@ -78,26 +78,25 @@ def maximize(
         pictures: how many of each objective, from seeds that follow each other; with
             `SynthesisMethod.diversity` they avoid each other.
         method: size, seed and the rest; `SynthesisMethod()` by default.
-        progress: told the share done after every step; what it raises ends the run.
+        progress: called with the share done after every step; what it raises ends the run.
 
     Raises:
         SettingError: an option, a channel, a class or a cell is not there, or `objective` is none.
         UnknownLayerError: a pass runs no layer of that name.
-        ModelError: there is nothing to climb, a number is not finite, the network can't be
+        ModelError: there is no gradient to follow, a number is not finite, the network can't be
             differentiated, or there is not the memory for it; where another layer does, it is
             named.
 
     >>> model = hookviz.load_model("shapesnet")
     >>> of = hookviz.Objective.of_class(model.categories.index("star"))
-    >>> made = hookviz.maximize(model, of, steps=8, method=hookviz.SynthesisMethod(size=64))
-    >>> made.pictures[0].shape, made.steps
+    >>> result = hookviz.maximize(model, of, steps=8, method=hookviz.SynthesisMethod(size=64))
+    >>> result.pictures[0].shape, result.steps
     ((64, 64, 3), 8)
     """
-    given: Any = objective
-    several = isinstance(given, Iterable) and not isinstance(given, str)
-    listed: tuple[Any, ...] = tuple(given) if several else (given,)
-    wrong = next((each for each in listed if not isinstance(each, Objective)), None)
-    if wrong is not None or not listed:
+    argument: Any = objective
+    several = isinstance(argument, Iterable) and not isinstance(argument, str)
+    objectives: tuple[Any, ...] = tuple(argument) if several else (argument,)
+    if not objectives or not all(isinstance(each, Objective) for each in objectives):
         raise SettingError(
             say(
                 "objective={objective} is no Objective and no sequence of them; write for example "
@@ -109,16 +108,15 @@ def maximize(
         raise SettingError(
             say("pictures={pictures}: at least one of each is made.", pictures=pictures)
         )
-    optimization = begin(model, listed, method or SynthesisMethod(), pictures)
-    return _climbed(
-        optimization, tuple(each for each in listed for _ in range(pictures)), steps, progress
-    )
+    optimization = begin(model, objectives, method or SynthesisMethod(), pictures)
+    of_each = tuple(each for each in objectives for _ in range(pictures))
+    return _optimized(optimization, of_each, steps, progress)
 
 
 def begin(
     model: Model, objectives: Sequence[Objective], method: SynthesisMethod, pictures: int = 1
 ) -> Optimization:
-    """An optimization without a step yet, `pictures` for each of the objectives.
+    """Begin an optimization without a step yet, of `pictures` for each of the objectives.
 
     Raises:
         HookVizError: as `maximize` does.
@@ -131,7 +129,7 @@ def begin(
 
 
 def check(model: Model, objectives: Sequence[Objective], shape: tuple[int, ...]) -> None:
-    """Nothing, where a pass over pictures of `shape` has all that the objectives ask for.
+    """Check that a pass over pictures of `shape` has all that the objectives ask for.
 
     Raises:
         UnknownLayerError: it runs no layer of that name.
@@ -151,15 +149,15 @@ def check(model: Model, objectives: Sequence[Objective], shape: tuple[int, ...])
             objective.check(model, (*shapes[objective.layer], 1, 1)[:3])
 
 
-def _climbed(
+def _optimized(
     optimization: Optimization, objectives: tuple[Objective, ...], steps: int, progress: Progress
 ) -> Synthesis:
     if not 1 <= steps <= MOST_STEPS:
         raise SettingError(
             say(
-                "steps={steps} is not a whole number from 1 to {most_steps}.",
+                "steps={steps} is not a whole number from 1 to {limit}.",
                 steps=steps,
-                most_steps=MOST_STEPS,
+                limit=MOST_STEPS,
             )
         )
     reporter = ProgressReporter(progress)
@@ -168,7 +166,7 @@ def _climbed(
 
 
 def synthesis(optimization: Optimization, objectives: tuple[Objective, ...]) -> Synthesis:
-    """What there is of an optimization."""
+    """Return the pictures that an optimization has reached."""
     history = np.array(optimization.history, np.float64).reshape(-1, len(objectives))
     return Synthesis(
         optimization.pictures(),

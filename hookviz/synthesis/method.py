@@ -1,10 +1,11 @@
-"""How pictures are made: how large, from which seed, and what they have to stand."""
+"""Choose how pictures are made: how large, from which seed, robust to what."""
 
 from dataclasses import dataclass
 
+from hookviz.deprecated import RenamedAttribute, renamed_keyword
 from hookviz.errors import SettingError, one_of
 from hookviz.language.saying import mark, say
-from hookviz.synthesis.robustness import NONE, SLIGHT, Robustness
+from hookviz.synthesis.robustness import SLIGHT, Robustness
 
 SPACES = (mark("Fourier"), "MACO")
 PENALTIES = (mark("none"), mark("total variation"), "L2")
@@ -12,18 +13,19 @@ MOST_STEPS, MOST_PICTURES = 4096, 64
 SIZES = 32, 512
 
 
+@renamed_keyword("disturbance", "robustness")
 @dataclass(frozen=True, slots=True)
 class SynthesisMethod:
-    """All that a picture depends on beside the model and its goal.
+    """Settings that a picture depends on beside the model and its goal.
 
     Equal methods make equal pictures, bit for bit on one machine with as many threads, however
-    often the work was stopped and gone on with.
+    often the work was stopped and continued.
 
     Attributes:
         size: side of the pictures in pixels; None for the model's own.
-        seed: of the noise that is begun with, and of every step's robustness.
+        seed: of the noise that is begun with, and of every step's transformations.
         space: ``"Fourier"``, or ``"MACO"``, which holds the spectrum to that of photographs.
-        robustness: what a picture has to stand.
+        robustness: the transformations that a picture has to stand.
         penalty: ``"total variation"`` for smooth pictures, ``"L2"`` for grey ones.
         strength: what the penalty counts, where the goal counts in units of its layer's spread.
         diversity: how much pictures of one goal avoid each other, by their Gram matrices.
@@ -39,8 +41,10 @@ class SynthesisMethod:
     diversity: float = 0.0
     rate: float = 1.0
 
+    disturbance = RenamedAttribute("robustness")
+
     def check(self) -> None:
-        """Nothing, where every part means something.
+        """Check that every setting means something.
 
         Raises:
             SettingError: one does not.
@@ -60,22 +64,17 @@ class SynthesisMethod:
         if not 0 <= self.seed < 2**31:
             raise SettingError(
                 say(
-                    "seed={seed} is not a whole number from 0 to {value}.",
+                    "seed={seed} is not a whole number from 0 to {limit}.",
                     seed=self.seed,
-                    value=2**31 - 1,
+                    limit=2**31 - 1,
                 )
             )
         for name in ("strength", "diversity", "rate"):
             if not 0 <= getattr(self, name) <= 1000:
                 raise SettingError(
                     say(
-                        "{name}={getattr} is not a number from 0 to 1000.",
+                        "{name}={value} is not a number from 0 to 1000.",
                         name=name,
-                        getattr=getattr(self, name),
+                        value=getattr(self, name),
                     )
                 )
-
-    @property
-    def stands_nothing(self) -> bool:
-        """Whether pictures are looked at as they are."""
-        return self.robustness == NONE

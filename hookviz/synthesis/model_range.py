@@ -1,4 +1,4 @@
-"""Between a picture of 0…1 and what a network takes in: its shape, and the range of its inputs."""
+"""Convert pictures of 0…1 to the shape and the range of a network's inputs, and back."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from hookviz.wording import times
 
 @dataclass(frozen=True, eq=False)
 class InputRange:
-    """What black and white are to a model, per channel of its input.
+    """Range of a model's inputs from black to white, per channel.
 
     Attributes:
         low: ``(C, 1, 1)``, what 0 becomes.
@@ -30,9 +30,9 @@ class InputRange:
 
     @classmethod
     def of(cls, model: Model, shape: Sequence[int]) -> "InputRange":
-        """The range of a model's own preprocessing.
+        """Return the range of a model's own preprocessing.
 
-        Of a function it is looked up: what it makes of a black and of a white picture.
+        A function is asked: by what it makes of a black and of a white picture.
         """
         if isinstance(model.preprocess, Preprocess):
             mean, std = (
@@ -50,18 +50,18 @@ class InputRange:
         return cls(*ends)
 
     def to_input(self, pictures: Tensor) -> Tensor:
-        """Pictures of 0…1, ``(N, C, H, W)``, as the network takes them."""
+        """Convert pictures of 0…1, ``(N, C, H, W)``, to inputs of the network."""
         low, high = (end.to(pictures.device) for end in (self.low, self.high))
         return low + pictures * (high - low)
 
     def to_picture(self, inputs: Tensor) -> Tensor:
-        """The inverse, for what is within black and white."""
+        """Convert inputs back to pictures, within black and white."""
         span = self.high - self.low
         return ((inputs.cpu() - self.low) / torch.where(span == 0, 1, span)).clamp(0, 1)
 
 
 def picture_shape(model: Model, size: int | None) -> tuple[int, int, int]:
-    """``(C, H, W)`` of pictures for a model: `size` pixels a side where it takes that, or its own.
+    """Return ``(C, H, W)`` of pictures: `size` pixels a side where a model takes that, or its own.
 
     A network that is made for one size, by its last layers, gets that size.
 
@@ -72,10 +72,10 @@ def picture_shape(model: Model, size: int | None) -> tuple[int, int, int]:
     if len(own) != 3 or own[0] not in (1, 3):
         raise HookVizError(
             say(
-                "{model} takes {own}, which is no picture in grey (1×H×W) or in red, green "
+                "{model} takes {shape}, which is no picture in grey (1×H×W) or in red, green "
                 "and blue (3×H×W): there is nothing to draw for it.",
                 model=model.title,
-                own=times(own),
+                shape=times(own),
             )
         )
     if size is None or model.input_shape:
@@ -89,7 +89,7 @@ def picture_shape(model: Model, size: int | None) -> tuple[int, int, int]:
 
 
 def pixels(pictures: Tensor) -> tuple[Pixels, ...]:
-    """Pictures of 0…1, ``(N, C, H, W)``, as RGB, uint8, ``(H, W, 3)`` each."""
+    """Convert pictures of 0…1, ``(N, C, H, W)``, to RGB, uint8, ``(H, W, 3)`` each."""
     levels = (pictures.detach().cpu().clamp(0, 1) * 255).round().to(torch.uint8)
     colour = levels.expand(-1, 3, -1, -1) if levels.shape[1] == 1 else levels
-    return tuple(np.ascontiguousarray(each.movedim(0, -1).numpy()) for each in colour)
+    return tuple(np.ascontiguousarray(picture.movedim(0, -1).numpy()) for picture in colour)

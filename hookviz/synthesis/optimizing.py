@@ -1,13 +1,9 @@
-"""Pictures that climb: step by step along a goal's gradient, to be stopped and gone on with.
-
-Over 300 lines: its sentences for people stand whole, with a line for each fact.
-"""
+"""Optimise pictures for a goal, step by step along its gradient; any step can be the last."""
 
 import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -15,16 +11,11 @@ from torch import Tensor
 
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import ModelError, SettingError
-from hookviz.explaining.apart import alone_and_together, are_near, halved, rounding
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import ProgressReporter, backward_pass, forward_pass
-from hookviz.hooking.plain_tensors import plain
-from hookviz.hooking.precision import device_and_dtype
-from hookviz.hooking.purity import is_pure
+from hookviz.hooking.forward_pass import backward_pass
 from hookviz.language.saying import say
 from hookviz.machine.memory import own_memory
-from hookviz.synthesis.diversity import diversity_penalty
-from hookviz.synthesis.goals import Goal, by_picture
+from hookviz.synthesis.goals import Goal
+from hookviz.synthesis.layer_passes import LayerPasses, Outputs
 from hookviz.synthesis.method import MOST_PICTURES, SynthesisMethod
 from hookviz.synthesis.model_range import InputRange, picture_shape, pixels
 from hookviz.synthesis.picture_space import Fourier, HeldSpectrum, PictureSpace
@@ -33,41 +24,38 @@ from hookviz.types import Model, Pixels
 from hookviz.wording import byte_size
 
 _TIMES = 3  # what a pass there and back holds at most, in bytes of the layers' outputs
-_SHARE = 2  # of the process's memory, one part of so many is for one run
+_SHARE = 2  # of the process's memory, one half is for one run
 _EPSILON = 1e-16  # Adam's; a deep network's gradients can be far below its usual 1e-8
-_STEP_SEEDS = 1_000_003  # so far apart are two seeds' steps
-
-
-_Passes = Callable[[Tensor], Tensor]  # from inputs to the layer's output by picture
+_STEP_SEEDS = 1_000_003  # between the first steps of two seeds that follow each other
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Saved:
-    """All that an optimization has to remember between steps; nothing of the network."""
+class OptimizationState:
+    """Copy of all that an `Optimization` has to remember between steps; nothing of the network."""
 
     parameters: Tensor
     adam: dict[str, Any]
     unit: Tensor | None
-    last_channels: bool
+    channels_last: bool
     history: tuple[tuple[float, ...], ...]
 
     @property
     def steps(self) -> int:
-        """How many were done."""
+        """Number of steps that were done."""
         return len(self.history)
 
     @property
     def nbytes(self) -> int:
-        """About how much memory it takes: Adam has two numbers for each parameter."""
+        """Approximate bytes that it takes: Adam has two numbers for each parameter."""
         return 3 * self.parameters.nbytes + 100 * len(self.history)
 
 
 class Optimization:
-    """Pictures of a model for goals of one layer, one goal for each.
+    """Gradient ascent of pictures for goals of one layer of a model, one goal for each picture.
 
     Each step is a pass there and back over all pictures, and one step of Adam (Kingma and Ba,
-    2015). Between steps nothing is left of it on any network: it may be kept, stopped and gone on
-    with at any time.
+    2015). Between steps nothing is left of it on any network: it may be kept, stopped and continued
+    at any time.
 
     Attributes:
         model: whose pictures they are.
@@ -75,7 +63,7 @@ class Optimization:
         method: how they are made.
         shape: ``(C, H, W)`` of each picture.
         steps: how many are done.
-        values: what each goal came to in the step before, on the disturbed picture.
+        values: of each goal in the step before, on the transformed picture.
         history: the values of every step, each ``(N,)``.
     """
 
@@ -89,15 +77,15 @@ class Optimization:
         start: Tensor | None = None,
         shape: Sequence[int] | None = None,
     ) -> None:
-        """Begin.
+        """Begin with noise, or with `start`.
 
         Args:
             model: from `load_model` or `wrap`.
             goals: one for each picture, all of one layer, or all of classes.
             method: how.
             seeds: of each picture's first noise; the method's for all by default.
-            start: pictures of 0…1 to begin with, ``(N, C, H, W)``, in place of noise.
-            shape: ``(C, H, W)`` of each, in place of the method's size.
+            start: pictures of 0…1 to begin with, ``(N, C, H, W)``, instead of noise.
+            shape: ``(C, H, W)`` of each, instead of the method's size.
 
         Raises:
             SettingError: the method means nothing, or the goals are of several layers.
@@ -108,9 +96,9 @@ class Optimization:
         if not 0 < len(goals) <= MOST_PICTURES:
             raise SettingError(
                 say(
-                    "{goals_count} pictures: 1 to {most_pictures} are made at once.",
-                    goals_count=len(goals),
-                    most_pictures=MOST_PICTURES,
+                    "{count} pictures: 1 to {limit} are made at once.",
+                    count=len(goals),
+                    limit=MOST_PICTURES,
                 )
             )
         if len({goal.layer for goal in goals}) > 1:
@@ -122,6 +110,7 @@ class Optimization:
             shape = start.shape[1:]
         self.shape = own if shape is None else (shape[0], shape[1], shape[2])
         self.nbytes = self._bytes_needed()
+        self._passes = LayerPasses(model, self.layer)
         with torch.inference_mode(mode=False):  # the caller's is no business of these tensors
             self._range = InputRange.of(model, self.shape)
             self._space = self._begin(tuple(seeds or [method.seed] * len(goals)), start)
@@ -131,14 +120,12 @@ class Optimization:
                 eps=_EPSILON,
             )
         self._unit: Tensor | None = None
-        self._last_channels = True
-        self._apart: bool | None = None  # whether several may go through together, once it is tried
         self.steps = 0
         self.history: list[tuple[float, ...]] = []
 
     @property
     def values(self) -> tuple[float, ...]:
-        """What each goal came to in the step before; NaN before the first."""
+        """Value of each goal in the step before; NaN before the first."""
         return self.history[-1] if self.history else (float("nan"),) * len(self.goals)
 
     def _begin(self, seeds: tuple[int, ...], start: Tensor | None) -> PictureSpace:
@@ -151,7 +138,7 @@ class Optimization:
         return HeldSpectrum(self.shape, seeds)
 
     def _bytes_needed(self) -> int:
-        """About how much memory a step takes, where there is so much."""
+        """Estimate the memory of a step, and refuse one that takes more than a run may."""
         trace = layer_trace(self.model, self.shape)
         names = [layer.name for layer in trace.layers]
         if self.layer is not None:  # passes end there
@@ -163,15 +150,15 @@ class Optimization:
         if needed > most:
             raise ModelError(
                 say(
-                    "{goals_count} pictures of {shape}×{shape_2} take about {needed} with "
-                    "{model}, and {most} is what one run may take here. Fewer or smaller ones "
+                    "{count} pictures of {height}×{width} take about {memory} with "
+                    "{model}, and {limit} is what one run may take here. Fewer or smaller ones "
                     "take less.",
-                    goals_count=len(self.goals),
-                    shape=self.shape[1],
-                    shape_2=self.shape[2],
-                    needed=byte_size(needed),
+                    count=len(self.goals),
+                    height=self.shape[1],
+                    width=self.shape[2],
+                    memory=byte_size(needed),
                     model=self.model.title,
-                    most=byte_size(most),
+                    limit=byte_size(most),
                 )
             )
         return needed
@@ -184,59 +171,58 @@ class Optimization:
             after: called after every step; what it raises ends the run, and nothing is lost.
 
         Raises:
-            ModelError: there is nothing to climb, with a layer where there is; or the network
-                can't be differentiated.
+            ModelError: there is no gradient to follow, and the layer that has one is named; or the
+                network can't be differentiated.
         """
         if self.steps >= steps:
             return
         # Where the caller has switched gradients off, that is no business of this replica's.
         with torch.inference_mode(mode=False), torch.enable_grad():
-            passes = self._passes()
+            outputs = self._passes.start()
             while self.steps < steps:
-                self._step(passes)
+                self._step(outputs)
                 after(self)
 
-    def saved(self) -> Saved:
-        """What to go on from, in an optimization of equal arguments, here or later."""
-        return Saved(
+    def state(self) -> OptimizationState:
+        """Copy what an optimization of equal arguments can go on from, here or later."""
+        return OptimizationState(
             self._space.parameters.detach().clone(),
             copy.deepcopy(self._adam.state_dict()),
             self._unit,
-            self._last_channels,
+            self._passes.channels_last,
             tuple(self.history[: self.steps]),
         )
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, state: OptimizationState) -> None:
         """Go on from there, to the pictures that this optimization would have made itself."""
         with torch.no_grad():
-            self._space.parameters.copy_(saved.parameters)
-        self._adam.load_state_dict(copy.deepcopy(saved.adam))
-        self._unit, self._last_channels = saved.unit, saved.last_channels
-        self.history, self.steps = list(saved.history), saved.steps
+            self._space.parameters.copy_(state.parameters)
+        self._adam.load_state_dict(copy.deepcopy(state.adam))
+        self._unit, self._passes.channels_last = state.unit, state.channels_last
+        self.history, self.steps = list(state.history), state.steps
 
     def pictures(self) -> tuple[Pixels, ...]:
-        """What there is so far: RGB, uint8, ``(H, W, 3)`` each."""
+        """Return the pictures so far: RGB, uint8, ``(H, W, 3)`` each."""
         return pixels(self.tensor())
 
     def tensor(self) -> Tensor:
-        """What there is so far, ``(N, C, H, W)`` in 0…1, float32."""
+        """Return the pictures so far, ``(N, C, H, W)`` in 0…1, float32."""
         with torch.inference_mode(mode=False), torch.no_grad():
             return self._space.pictures()
 
     def measured(self) -> tuple[float, ...]:
-        """What each goal comes to on the pictures as they are, undisturbed."""
+        """Return the value of each goal on the pictures as they are, untransformed."""
         with torch.inference_mode(mode=False), torch.no_grad():
             inputs = self._range.to_input(self._space.pictures())
-            output = self._output(self._passes(), inputs)
-            return tuple(self._values(output).tolist())
+            return tuple(self._values(self._passes.start()(inputs)).tolist())
 
-    def _step(self, passes: _Passes) -> None:
-        """One pass there and back, and one step."""
+    def _step(self, outputs: Outputs) -> None:
+        """Do one pass there and back, and one step of Adam."""
         seeds = self.method.seed * _STEP_SEEDS + self.steps
         generator = torch.Generator().manual_seed(seeds % 2**63)
         pictures = self._space.pictures()
-        disturbed = self.method.robustness.of(pictures, generator)
-        output = self._output(passes, self._range.to_input(disturbed))
+        transformed = self.method.robustness.of(pictures, generator)
+        output = outputs(self._range.to_input(transformed))
         values = self._values(output)
         if self._unit is None:
             self._unit = self.goals[0].unit(output.detach())
@@ -260,7 +246,7 @@ class Optimization:
         return backward_pass(self.model, loss, [self._space.parameters])[0]
 
     def _cost(self, pictures: Tensor, output: Tensor) -> Tensor | float:
-        """What the penalty and the diversity add to the loss."""
+        """Return what the penalty and the diversity add to the loss."""
         method = self.method
         cost: Tensor | float = 0.0
         if method.penalty == "total variation":
@@ -274,75 +260,22 @@ class Optimization:
             cost = cost + method.diversity * diversity_penalty(output)
         return cost
 
-    def _output(self, passes: _Passes, inputs: Tensor) -> Tensor:
-        """The layer's output for each picture, ``(N, C, rows, columns)``.
-
-        In one pass where the network keeps the pictures apart: each is to become what it would
-        alone.
-        """
-        if len(inputs) > 1 and self._apart is None:
-            self._apart = self._are_apart(passes, inputs)
-        if len(inputs) > 1 and not self._apart:
-            return torch.cat([self._of_batch(passes, each[None]) for each in inputs])
-        return self._of_batch(passes, inputs)
-
-    @torch.no_grad()
-    def _are_apart(self, passes: _Passes, inputs: Tensor) -> bool:
-        tried = torch.cat([halved(inputs[:1]), inputs[1:2]])
-        whole = partial(self._of_batch, passes)
-        alone, together = alone_and_together(tried, whole)
-        return are_near(alone, together, rounding(self.model.network, alone))
-
-    def _of_batch(self, passes: _Passes, inputs: Tensor) -> Tensor:
-        """What one pass makes of all the inputs.
-
-        With the channels last in memory, which is faster on CPUs, where the network can take that.
-        """
-        if self._last_channels:
-            laid_out = inputs.contiguous(memory_format=torch.channels_last)
-            try:
-                return passes(laid_out)
-            except ModelError as error:
-                if ".reshape(" not in str(error.__cause__):  # as torch advises where `view` fails
-                    raise
-                self._last_channels = False
-        return passes(inputs)
-
-    def _passes(self) -> _Passes:
-        """Passes to the layer: on one replica where the network only computes, else on one each."""
-        network = self.model.network
-        kept = replicas.for_gradients(network) if is_pure(network) else None
-        device = device_and_dtype(network)[0]
-        watched = () if self.layer is None else (self.layer,)
-        seen: list[object] = []
-
-        def see(call: hooks.Call) -> None:
-            output = call.output
-            seen[:] = [plain(output) if isinstance(output, Tensor) else output]
-            raise hooks.StopForward  # the rest of the network adds nothing
-
-        def go(inputs: Tensor) -> Tensor:
-            seen.clear()
-            replica = replicas.for_gradients(network) if kept is None else kept
-            with hooks.observe(replica, watched, see):
-                output = forward_pass(
-                    self.model, replica, inputs.to(device), ProgressReporter(None)
-                )
-            if self.layer is not None:
-                if not seen:
-                    raise ModelError(
-                        say(
-                            "Layer {layer!r} of {model} did not run.",
-                            layer=self.layer,
-                            model=self.model.title,
-                        )
-                    )
-                output = seen.pop()
-            return by_picture(self.model, self.layer, output, len(inputs))
-
-        return go
-
     def _values(self, output: Tensor) -> Tensor:
-        return torch.stack(
-            [goal.value(each) for goal, each in zip(self.goals, output, strict=True)]
-        )
+        return torch.stack([goal.value(one) for goal, one in zip(self.goals, output, strict=True)])
+
+
+def diversity_penalty(output: Tensor) -> Tensor:
+    """Return the mean cosine of the pictures' Gram matrices, times their number; (), 0…N.
+
+    ``G = A Aᵀ`` over the cells of the maps tells which channels go together, wherever that is.
+    Pictures that pay for it differ from each other (Olah et al., 2017, Diversity).
+
+    Args:
+        output: ``(N, C, rows, columns)``, N at least 2.
+    """
+    flat = output.flatten(2)
+    gram = (flat @ flat.transpose(1, 2)).flatten(1)
+    gram = gram / gram.norm(dim=1, keepdim=True).clamp(min=1e-12)
+    cosines = gram @ gram.T
+    penalty: Tensor = (cosines.sum() - torch.diagonal(cosines).sum()) / (len(output) - 1)
+    return penalty

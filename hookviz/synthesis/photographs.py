@@ -1,4 +1,4 @@
-"""What photographs are like on average: how their colours go together, and their spectrum.
+"""Compute what photographs are like on average: their colour correlations and their spectrum.
 
 Both come from the photographs that ship with HookViz (assets/README.md has their sources), so
 nobody needs to trust a table of numbers.
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from torch import Tensor
 
+from hookviz.drawing.pictures import resize
 from hookviz.images.samples import samples
 
 _SIDE = 256  # pixels to which each photograph is cropped
@@ -20,14 +21,14 @@ _WITHIN = 0.02  # of black and white: a logit of 0 or 1 is infinite
 
 @cache
 def colour_factor() -> Tensor:
-    """F, ``(3, 3)``: F Fᵀ is the covariance of red, green and blue, to a factor.
+    """Return F, ``(3, 3)``: F Fᵀ is the covariance of red, green and blue, to a factor.
 
     Its longest column has norm 1. Independent noise times F has the colours of photographs:
     mostly light and dark, then blue and yellow. Such are the decorrelated colours of Olah et
     al. (2017), Feature Visualization.
     """
-    every = np.concatenate([photograph.reshape(-1, 3) for photograph in _photographs()])
-    values, vectors = np.linalg.eigh(np.cov(every.T))
+    colours = np.concatenate([photograph.reshape(-1, 3) for photograph in _photographs()])
+    values, vectors = np.linalg.eigh(np.cov(colours.T))
     factor = vectors * np.sqrt(np.maximum(values, 0))
     # an eigenvector's sign is a matter of the library; the largest part is positive here
     factor *= np.sign(factor[np.abs(factor).argmax(0), range(3)])
@@ -37,7 +38,7 @@ def colour_factor() -> Tensor:
 
 @cache
 def magnitudes(size: int) -> Tensor:
-    """The mean magnitude of the spectrum, ``(3, size, size // 2 + 1)``, in the space of `to_plain`.
+    """Return the mean magnitudes of spectra, ``(3, size, size // 2 + 1)``, as `to_plain` has them.
 
     Norm "ortho" of `torch.fft.rfft2`; frequency 0, the mean colour, as strong as any other.
     """
@@ -48,7 +49,7 @@ def magnitudes(size: int) -> Tensor:
 
 
 def to_plain(pictures: Tensor) -> Tensor:
-    """Pictures of 0…1, ``(…, C, H, W)``, without bounds and, of three, in independent channels."""
+    """Map pictures of 0…1, ``(…, C, H, W)``, to unbounded numbers, RGB to independent channels."""
     logits = pictures.clamp(_WITHIN, 1 - _WITHIN).logit()
     if logits.shape[-3] != 3:
         return logits
@@ -56,27 +57,26 @@ def to_plain(pictures: Tensor) -> Tensor:
 
 
 def to_pictures(plain: Tensor) -> Tensor:
-    """The inverse of `to_plain`: ``(…, C, H, W)`` in 0…1; other numbers of channels keep theirs."""
+    """Invert `to_plain`: ``(…, C, H, W)`` in 0…1; other numbers of channels keep theirs."""
     if plain.shape[-3] == 3:
         plain = torch.einsum("cd,...dhw->...chw", colour_factor().to(plain), plain)
     return plain.sigmoid()
 
 
 def _resized(photograph: NDArray[np.float64], size: int) -> Tensor:
-    """``(3, size, size)`` in 0…1."""
-    whole = Image.fromarray(np.uint8(np.rint(photograph * 255)))
-    small = np.asarray(whole.resize((size, size)), np.float32) / 255
-    return torch.from_numpy(small).movedim(-1, 0)
+    """Resize to ``(3, size, size)`` in 0…1."""
+    small = resize(np.rint(photograph * 255).astype(np.uint8), (size, size))
+    return torch.from_numpy(small.astype(np.float32) / 255).movedim(-1, 0)
 
 
 @cache
 def _photographs() -> tuple[NDArray[np.float64], ...]:
-    """The photographs in the box, ``(256, 256, 3)`` in 0…1."""
-    found = []
+    """Load the photographs in the box, ``(256, 256, 3)`` in 0…1."""
+    photographs = []
     for sample in samples():
         if sample.kind == "photo":
             with Image.open(sample.path) as image:
                 image.draft("RGB", (_SIDE, _SIDE))
                 square = ImageOps.fit(image.convert("RGB"), (_SIDE, _SIDE))
-            found.append(np.asarray(square, np.float64) / 255)
-    return tuple(found)
+            photographs.append(np.asarray(square, np.float64) / 255)
+    return tuple(photographs)

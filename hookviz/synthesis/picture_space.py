@@ -1,7 +1,7 @@
-"""The parameters that a picture is made of, and the picture that they make.
+"""Define the parameters that a picture is made of, and make the picture of them.
 
-Climbing in the pixels themselves ends in noise. In the spectrum, where every frequency has a step
-of its own size, and with colours that are independent, it ends in shapes (Olah et al., 2017).
+Gradient ascent in the pixels themselves ends in noise. In the spectrum, where every frequency has a
+step of its own size, and with colours that are independent, it ends in shapes (Olah et al., 2017).
 """
 
 import math
@@ -18,21 +18,21 @@ _CONTRAST = 4.0  # by which the spectrum's picture is divided, so that a step is
 
 
 class PictureSpace(Protocol):
-    """Parameters of some pictures."""
+    """Protocol of parameters that some pictures are made of."""
 
     parameters: Tensor
-    """A leaf that climbs; one picture for each of its first axis."""
+    """Leaf tensor that is optimised; one picture for each index of its first axis."""
 
     rate: float
-    """How far a step of Adam goes."""
+    """Learning rate of Adam."""
 
     def pictures(self) -> Tensor:
-        """``(N, C, H, W)`` in 0…1, with a graph to `parameters`."""
+        """Make the pictures, ``(N, C, H, W)`` in 0…1, with a graph to `parameters`."""
         ...
 
 
 class Fourier:
-    """Real and imaginary parts of a spectrum, each divided by its frequency.
+    """Spectrum as real and imaginary parts, each divided by its frequency.
 
     ``x = σ(F · irfft2(z / max(f, 1 / max(H, W))) / 4)`` with f in cycles a pixel, F the colours
     that go together and σ the logistic function (Olah et al., 2017; lucid's constants).
@@ -49,8 +49,8 @@ class Fourier:
         """
         channels, *self._size = shape
         half = (channels, self._size[0], self._size[1] // 2 + 1, 2)
-        begun = [torch.randn(half, generator=torch.Generator().manual_seed(s)) for s in seeds]
-        self.parameters = (_START * torch.stack(begun)).requires_grad_()
+        parameters = [torch.randn(half, generator=torch.Generator().manual_seed(s)) for s in seeds]
+        self.parameters = (_START * torch.stack(parameters)).requires_grad_()
         self._scale = _scale(self._size)
 
     @classmethod
@@ -64,17 +64,17 @@ class Fourier:
         return space
 
     def pictures(self) -> Tensor:
-        """``(N, C, H, W)`` in 0…1, with a graph to `parameters`."""
+        """Make the pictures, ``(N, C, H, W)`` in 0…1, with a graph to `parameters`."""
         spectrum = torch.view_as_complex(self.parameters * self._scale.to(self.parameters.device))
         plain = torch.fft.irfft2(spectrum, s=self._size, norm="ortho") / _CONTRAST
         return photographs.to_pictures(plain)
 
 
 class HeldSpectrum:
-    """Phases alone; the magnitude is that of photographs: MACO (Fel et al., 2023).
+    """Spectrum with free phases and the magnitude of photographs: MACO (Fel et al., 2023).
 
     ``x = σ(F · irfft2(m · exp(iφ)))`` with m of `photographs.magnitudes`. With no freedom in the
-    magnitude a picture can't turn into high frequencies, however long it climbs.
+    magnitude a picture can't turn into high frequencies, after however many steps.
     """
 
     rate = 0.1
@@ -82,25 +82,25 @@ class HeldSpectrum:
     def __init__(self, shape: Sequence[int], seeds: Sequence[int]) -> None:
         """Begin with random phases, as `Fourier` does."""
         channels, *self._size = shape
-        held = photographs.magnitudes(max(self._size))
+        magnitudes = photographs.magnitudes(max(self._size))
         if self._size[0] != self._size[1] or channels not in (1, 3):
             raise ValueError(f"no spectrum of photographs has {channels} channels and {self._size}")
-        self._magnitude = held if channels == 3 else held[:1]
-        begun = [
+        self._magnitude = magnitudes if channels == 3 else magnitudes[:1]
+        turns = [
             torch.rand(self._magnitude.shape, generator=torch.Generator().manual_seed(s))
             for s in seeds
         ]
-        self.parameters = (2 * math.pi * torch.stack(begun)).requires_grad_()
+        self.parameters = (2 * math.pi * torch.stack(turns)).requires_grad_()
 
     def pictures(self) -> Tensor:
-        """``(N, C, H, W)`` in 0…1, with a graph to `parameters`."""
+        """Make the pictures, ``(N, C, H, W)`` in 0…1, with a graph to `parameters`."""
         magnitude = self._magnitude.to(self.parameters.device)
         spectrum = torch.polar(magnitude.expand_as(self.parameters), self.parameters)
         return photographs.to_pictures(torch.fft.irfft2(spectrum, s=self._size, norm="ortho"))
 
 
 def _scale(size: Sequence[int]) -> Tensor:
-    """By how much each frequency counts, ``(H, W // 2 + 1, 1)``."""
+    """Return by how much each frequency counts, ``(H, W // 2 + 1, 1)``."""
     height, width = size
     rows, columns = torch.fft.fftfreq(height)[:, None], torch.fft.rfftfreq(width)
     frequency = torch.sqrt(rows**2 + columns**2).clamp(min=1 / max(height, width))

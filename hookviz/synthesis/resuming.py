@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Hashable
 
 from hookviz.capturing.cache import ByteCache
-from hookviz.synthesis.optimizing import Optimization, Saved
+from hookviz.synthesis.optimizing import Optimization, OptimizationState
 
 _EVERY = 0.2  # seconds between two copies
 
@@ -16,10 +16,10 @@ def run_resumed(
     key: Hashable,
     after: Callable[[Optimization], object],
 ) -> None:
-    """Run to `steps` in all, from where the session's last run of the same was ended.
+    """Run to `steps` in all, from where the session's last run of the same ended.
 
-    What is kept is a copy: a later run with fewer steps begins anew, to the same pictures. It is
-    kept as the run goes, too: a page's next run can begin before this one is wound up.
+    A copy is kept: a later run with fewer steps begins anew, to the same pictures. It is kept
+    during the run, too: a page's next run can begin before this one has ended.
 
     Args:
         optimization: without a step yet.
@@ -28,15 +28,15 @@ def run_resumed(
         key: equal for optimizations of equal arguments alone.
         after: called after every step; what it raises ends the run.
     """
-    kept: Saved | None = None if cache is None else cache.get(key)
+    kept: OptimizationState | None = None if cache is None else cache.get(key)
     if kept is not None and kept.steps <= steps:
         optimization.restore(kept)
     due = 0.0
 
     def keep() -> None:
         if cache is not None and optimization.steps:
-            saved = optimization.saved()
-            cache.put(key, saved, saved.nbytes)
+            state = optimization.state()
+            cache.put(key, state, state.nbytes)
 
     def keep_and(now: Optimization) -> None:
         nonlocal due

@@ -1,6 +1,6 @@
-"""Pictures moved, turned and scaled a little before each pass, as they should stand it.
+"""Shift, turn and scale pictures a little before each pass: transformation robustness.
 
-What is found only for one position to the pixel is an accident of the network's strides. A picture
+What excites a unit at one position to the pixel is an accident of the network's strides. A picture
 that works wherever it lies is robust (Olah et al., 2017), and shows more.
 """
 
@@ -16,7 +16,7 @@ _GREY = 0.5  # what lies around a picture
 
 @dataclass(frozen=True, slots=True)
 class Robustness:
-    """How far a picture is moved at most before each pass; every step draws anew.
+    """Random transformations before each pass, at most this far, that a picture has to stand.
 
     Attributes:
         shift: to each side, as a share of the side.
@@ -34,7 +34,7 @@ class Robustness:
         return not (self.shift or self.scale or self.degrees)
 
     def of(self, pictures: Tensor, generator: torch.Generator) -> Tensor:
-        """The pictures, all moved alike, on grey; ``(N, C, H, W)`` as they are.
+        """Transform the pictures, ``(N, C, H, W)``, all alike, on grey.
 
         Args:
             pictures: ``(N, C, H, W)`` in 0…1.
@@ -60,7 +60,7 @@ class Robustness:
 
 
 SLIGHT = Robustness()
-"""What pictures have to stand where nobody says otherwise."""
+"""Default transformations that pictures have to stand."""
 
 NONE = Robustness(0, 0, 0)
-"""Pictures stay as they are."""
+"""No transformation: pictures stay as they are."""

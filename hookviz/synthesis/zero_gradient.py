@@ -1,4 +1,4 @@
-"""Why pictures can't climb, in words, and a layer where they can."""
+"""Say why there is no gradient to follow, and name a layer where there is one."""
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ def zero_gradient_error(
     values: Tensor,
     gradient: Tensor | None,
 ) -> ModelError:
-    """The error for a gradient that is missing, zero or not finite.
+    """Build the error for a gradient that is missing, zero or not finite.
 
     Args:
         model: whose pictures.
@@ -30,22 +30,22 @@ def zero_gradient_error(
     """
     what = goal.says(model)
     if not _is_finite(values) or not _is_finite(gradient):
-        why = say("{what} is no finite number here", what=what)
+        why = say("{goal} is no finite number here", goal=what)
     elif gradient is None:
-        why = say("no gradient gets from {what} to the picture", what=what)
+        why = say("no gradient gets from {goal} to the picture", goal=what)
     else:
-        why = say("{what} stays the same when the picture changes a little", what=what)
+        why = say("{goal} stays the same when the picture changes a little", goal=what)
     other = _working_layer(model, shape, goal.layer)
     hint = (
-        say(" Layer {other!r} can be climbed.", other=other)
+        say(" Layer {layer!r} has one.", layer=other)
         if other
         else say(" No convolution before it has one.")
     )
     return ModelError(
         say(
-            "In {model}, {why}, so there is no gradient to climb.{hint} Another seed may help.",
+            "In {model}, {reason}, so there is no gradient to follow.{hint} Another seed may help.",
             model=model.title,
-            why=why,
+            reason=why,
             hint=hint,
         )
     )
@@ -56,11 +56,11 @@ def _is_finite(tensor: Tensor | None) -> bool:
 
 
 def _working_layer(model: Model, shape: tuple[int, ...], layer: str | None) -> str | None:
-    """The last convolution, before `layer` if one is named, with a gradient at a noisy picture."""
-    every = layer_trace(model, shape)
-    index = {info.name: info.index for info in every.layers}
+    """Find the last convolution, before `layer` if given, with a gradient at a noisy picture."""
+    trace = layer_trace(model, shape)
+    index = {info.name: info.index for info in trace.layers}
     end = index.get(layer, len(index)) if layer else len(index)
-    names = [conv.name for conv in every.convs if index[conv.name] < end]
+    names = [conv.name for conv in trace.convs if index[conv.name] < end]
     outputs: dict[str, Tensor] = {}
 
     def see(call: hooks.Call) -> None:

@@ -1,4 +1,4 @@
-"""The page, and the only room that knows Streamlit.
+"""Show the page, as the only package that knows Streamlit.
 
 What it shows is computed in the rooms below. `page` puts it together, `state` is what a person
 chose; each folder is a part of the screen.

@@ -7,7 +7,11 @@ if (!window.hookviz) {
   const STALE = 10000; // milliseconds after which nobody means it any more
   window.hookviz = {
     ready: false, // the grid listens for itself
-    take: () => kept.splice(0).filter((one) => performance.now() - one.at < STALE).map((one) => one.key),
+    take: () =>
+      kept
+        .splice(0)
+        .filter((one) => performance.now() - one.at < STALE)
+        .map((one) => one.key),
   };
   const when = (selector, act) => {
     const observer = new MutationObserver(() => {
@@ -22,7 +26,7 @@ if (!window.hookviz) {
   document.addEventListener("keydown", (event) => {
     if (event.target !== document.body || event.ctrlKey || event.metaKey || event.altKey) return;
     const goOn = event.key === " " && document.querySelector(".st-key-hv-go-on button");
-    if (goOn) {
+    if (goOn instanceof HTMLElement) {
       event.preventDefault();
       goOn.click();
       return;
@@ -41,9 +45,17 @@ if (!window.hookviz) {
   const seen = () => document.body.classList.add("hv-seen");
   window.hookviz.picked = () => {
     seen();
-    try { localStorage.setItem(SEEN, "yes"); } catch { /* who keeps nothing sees them again */ }
+    try {
+      localStorage.setItem(SEEN, "yes");
+    } catch {
+      /* who keeps nothing sees them again */
+    }
   };
-  try { if (localStorage.getItem(SEEN)) seen(); } catch { /* as above */ }
+  try {
+    if (localStorage.getItem(SEEN)) seen();
+  } catch {
+    /* as above */
+  }
   // A window between a phone's and a laptop's, such as a projector's at 150 %, is for the network.
   if (window.innerWidth > 768 && window.innerWidth <= 1100) {
     when("[data-testid='stSidebarCollapseButton'] button", (found) => found.click());

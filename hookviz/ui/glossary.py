@@ -1,4 +1,4 @@
-"""The field's words with a plain sentence each, and how one is explained where it stands.
+"""Explain the field's words where they stand, with a plain sentence each.
 
 The page marks a word with `term` or `marked`: dotted underlined, reached by Tab, its sentence shown
 on hover and on focus by ``terms.js``, and read out as its description.
@@ -97,7 +97,7 @@ _WITHOUT_SPACES = ("zh", "ja")
 
 
 def term(word: str, written: str | None = None) -> str:
-    """HTML for a word that is explained where it stands, for Markdown that allows it.
+    """Return HTML for a word that is explained where it stands, for Markdown that allows it.
 
     Raises:
         KeyError: the glossary has no such word.
@@ -110,37 +110,37 @@ def term(word: str, written: str | None = None) -> str:
 
 
 def pieces(text: str) -> list[tuple[str, str]]:
-    """`text` cut up into (part, word): the first time that a word stands in it, and ``""`` between.
+    """Split `text` into (part, word): a word where it first stands, and ``""`` between.
 
     >>> pieces("bias 0.5, and a bias")
     [('bias', 'bias'), (' 0.5, and a bias', '')]
     """
     parts, start, met = list[tuple[str, str]](), 0, set[str]()
     words, pattern = _patterns(current())
-    for found in pattern.finditer(text):
-        word = words[(found.lastindex or 1) - 1]
+    for match in pattern.finditer(text):
+        word = words[(match.lastindex or 1) - 1]
         if word in met:
             continue
         met.add(word)
-        parts += [(text[start : found.start()], ""), (found[0], word)]
-        start = found.end()
+        parts += [(text[start : match.start()], ""), (match[0], word)]
+        start = match.end()
     return [part for part in (*parts, (text[start:], "")) if part[0]]
 
 
 def marked(text: str) -> str:
-    """`text` as it stands, for Markdown that allows HTML, with the glossary's words explained."""
+    """Explain the glossary's words in `text`, for Markdown that allows HTML."""
     return "".join(term(word, part) if word else plain(part) for part, word in pieces(text))
 
 
 def document() -> str:
-    """The glossary as a page of the documents."""
+    """Return the glossary as a page of the documents."""
     rows = "\n".join(f"| {word} | {sentence} |" for word, sentence in WORDS.items())
     return f"# Words\n\nWhat the page says of them where they stand.\n\n| | |\n|---|---|\n{rows}\n"
 
 
 @cache
 def _patterns(language: str) -> tuple[list[str], re.Pattern[str]]:
-    """All words, and a pattern with a group for each of them in turn, the longest first."""
+    """Return all words, and a pattern with a group for each of them in turn, the longest first."""
     with speaking(language):
         words = sorted(WORDS, key=lambda word: len(say(word)), reverse=True)
         groups = [f"({_written(word)})" for word in words]

@@ -12,10 +12,14 @@
     addEventListener(kind, () => (acted = true), true);
   }
   const tell = () => dispatchEvent(new Event("hookviz:link")); // to whatever shows what it says
-  addEventListener("popstate", () => {
-    acted = false;
-    tell();
-  }, true);
+  addEventListener(
+    "popstate",
+    () => {
+      acted = false;
+      tell();
+    },
+    true,
+  );
   history.pushState = history.replaceState = (state, unused, url) => {
     const elsewhere = url != null && new URL(url, location.href).href !== location.href;
     (elsewhere && acted ? add : replace)(state, unused, url);
@@ -29,20 +33,26 @@
   // would be mixed.
   const BEGINS = 1000; // milliseconds in which a run for a link begins, if there is one
   const LONGEST = 2500; // after which a run is ended for the next link
-  let [wanted, went, timer] = [null, -Infinity, 0];
-  let [began, watch] = [false, null]; // whether the run for the last link was seen
-  const app = () => document.querySelector("[data-testid=stApp]");
+  /** @type {[string, "push" | "replace"] | null} */
+  let wanted = null;
+  /** @type {MutationObserver | undefined} */
+  let watch;
+  let [went, timer] = [-Infinity, 0];
+  let began = false; // whether the run for the last link was seen
+  const app = () => /** @type {HTMLElement | null} */ (document.querySelector("[data-testid=stApp]"));
   const runs = () => app()?.dataset.testScriptState === "running";
   const arrive = () => {
     const ago = performance.now() - went;
     if (ago < (began ? (runs() ? LONGEST : 0) : BEGINS)) return void (timer = setTimeout(arrive, 30));
+    if (!wanted) return;
     const [query, kind] = wanted;
     wanted = null;
     if (query === location.search.slice(1)) return;
     watch?.disconnect();
     [went, began] = [performance.now(), false];
     watch = new MutationObserver(() => (began ||= runs()));
-    if (app()) watch.observe(app(), { attributeFilter: ["data-test-script-state"] });
+    const observed = app();
+    if (observed) watch.observe(observed, { attributeFilter: ["data-test-script-state"] });
     history[`${kind}State`](history.state, "", location.pathname + (query && `?${query}`) + location.hash);
     dispatchEvent(new PopStateEvent("popstate", { state: history.state }));
   };

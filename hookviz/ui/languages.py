@@ -1,14 +1,14 @@
-"""The language of the page: by the link, by the switch, else by the browser."""
+"""Choose the language of the page: by the link, by the switch, else by the browser."""
 
 from collections.abc import Sequence
 
 import streamlit as st
 from starlette.requests import HTTPConnection
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from hookviz.language import catalogs
 from hookviz.language.catalogs import ENGLISH, languages
 from hookviz.language.speaking import ask_where_silent, speak
+from hookviz.ui import streamlit_internals
 from hookviz.ui.link import go
 
 PARAMETER = "lang"
@@ -17,12 +17,12 @@ _KEY, _KEPT, _SWITCH = "_language", "_kept-choices", "_switch"  # of the session
 
 
 def in_link(language: str) -> str:
-    """How a link writes a language: ``"zh-CN"``."""
+    """Return how a link writes a language: ``"zh-CN"``."""
     return language.replace("_", "-")
 
 
 def nearest(asked: str, known: Sequence[str]) -> str | None:
-    """The one of the `known` languages for whoever reads `asked`; None without one.
+    """Return the one of the `known` languages for whoever reads `asked`; None without one.
 
     Whoever reads another kind of it would rather have this one than another language.
 
@@ -38,14 +38,14 @@ def nearest(asked: str, known: Sequence[str]) -> str | None:
 
 
 def language_of(request: HTTPConnection) -> str:
-    """The language of a request that comes beside the page: by its link, else by its browser."""
+    """Return the language of a request beside the page: by its link, else by its browser."""
     browsers = request.headers.get("accept-language", "").partition(",")[0].partition(";")[0]
     asked = request.query_params.get(PARAMETER) or browsers.strip()
     return nearest(asked, languages()) or ENGLISH
 
 
 def speak_as_asked() -> str:
-    """Speak the language of the page from here on, and remember it; which one that is."""
+    """Speak the language of the page from here on, remember it, and return it."""
     known = languages()
     asked = st.query_params.get(PARAMETER) or st.context.locale or ""
     language = nearest(asked, known) or ENGLISH
@@ -59,7 +59,7 @@ def speak_as_asked() -> str:
 
 
 def pick_language() -> None:
-    """The switch, where there is more than one language."""
+    """Show the switch, where there is more than one language."""
     known = languages()
     if len(known) < 2:
         return
@@ -81,12 +81,12 @@ def pick_language() -> None:
 
 
 def is_just_switched() -> bool:
-    """Whether this is the first run in another language than that of the run before."""
+    """Return whether this is the first run in another language than the run before."""
     return st.session_state.get(_SWITCH) == "now"
 
 
 def choice_in_link(key: str) -> str | None:
-    """What the link says of a choice of words, or said before the switch to this language.
+    """Return what the link says of a choice, or said before the switch to this language.
 
     Streamlit takes out of the link what a widget wrote that it does not bind any more, as it binds
     those of words in English alone (`hookviz.ui.linked_choice`). So what they were is kept over the
@@ -102,14 +102,14 @@ def choice_in_link(key: str) -> str | None:
 
 
 def kept_choices() -> dict[str, str]:
-    """What `choice_in_link` has kept, to be written into the link; it is kept no longer."""
+    """Return what `choice_in_link` has kept, to be written into the link, and forget it."""
     kept: dict[str, str] = st.session_state.pop(_KEPT, {})
     return {key: value for key, value in kept.items() if key not in st.query_params}
 
 
 def _of_session() -> str | None:
-    """The language of the session whose run this thread carries out: of a part that runs alone."""
-    if get_script_run_ctx(suppress_warning=True) is None:
+    """Return the language of the session whose run this thread carries out, alone in a fragment."""
+    if streamlit_internals.session_id() is None:
         return None
     spoken: str | None = st.session_state.get(_KEY)
     return spoken

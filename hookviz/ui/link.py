@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from hookviz.classroom.link_parameters import PARAMETERS
+from hookviz.ui import streamlit_internals
 
 HELD = frozenset(each.name for each in PARAMETERS if each.is_held)
 """Names that no widget binds on any page: what is bound is the browser's to change."""
@@ -45,7 +45,7 @@ def go(**changes: str | None) -> None:
     widget of the page writes by ``bind="query-params"`` is not for this: Streamlit lets nobody else
     do it.
     """
-    if not _went_back():
+    if not streamlit_internals.is_from_history():
         hold()
     before = {name: st.query_params.get(name) for name in HELD & changes.keys()}
     written, now = _written(), time.monotonic()
@@ -64,7 +64,7 @@ def hold() -> None:
     too, and there it is meant.
     """
     written = _written()
-    if _went_back():
+    if streamlit_internals.is_from_history():
         written.clear()
         return
     oldest = time.monotonic() - _LATEST
@@ -74,11 +74,6 @@ def hold() -> None:
         if st.query_params.get(name) in one.before:
             undone[name] = one.value
     _write(undone)
-
-
-def _went_back() -> bool:
-    context = get_script_run_ctx()
-    return context is not None and context.is_history_navigation
 
 
 def _written() -> dict[str, _Written]:

@@ -1,4 +1,4 @@
-"""A choice of a few words that is in the link in English, whatever language it is shown in.
+"""Show a choice of a few words that is in the link in English, in whatever language.
 
 In English that is Streamlit's own ``bind="query-params"``, which writes what is shown. In another
 language the link is read and written here, so that it opens the same for everybody.
@@ -30,7 +30,7 @@ def linked_choice(
     english: dict[str, Any] | None = None,
     **looks: Any,
 ) -> str | None:
-    """The one of `options` that a person chose.
+    """Show the options, and return the one that a person chose.
 
     Args:
         widget: what shows them.

@@ -1,4 +1,4 @@
-"""A select box whose choice is in the URL under a name of its own, whatever the box shows.
+"""Show a select box whose choice is in the URL under a name of its own, whatever the box shows.
 
 Streamlit's ``bind="query-params"`` writes what is shown, and that may change with the image.
 """
@@ -19,7 +19,7 @@ def linked_select(
     hint: str | None = None,
     on_pick: Callable[[str | None], None] | None = None,
 ) -> str | None:
-    """The name that a person chose of `options`, which are shown in words.
+    """Show `options` in words, and return the name that a person chose of them.
 
     Args:
         label: what stands above the box.

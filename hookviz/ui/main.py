@@ -1,4 +1,4 @@
-"""The script that Streamlit runs for every interaction."""
+"""Draw the page: the script that Streamlit runs for every interaction."""
 
 from hookviz.serving import capacity
 from hookviz.ui import page

@@ -1,4 +1,4 @@
-"""Buttons that open menus, each filled only then."""
+"""Show buttons that open menus, each filled only then."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -29,7 +29,7 @@ class Menu(NamedTuple):
 
 
 def show_menus(*menus: Menu) -> None:
-    """The buttons side by side; where one of them is opened nothing else of the page runs."""
+    """Show the buttons side by side; where one is opened nothing else of the page runs."""
     with st.container(width="content"):  # a fragment by itself is as wide as it can be
         _show(menus)
 

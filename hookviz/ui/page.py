@@ -1,4 +1,4 @@
-"""The page: choices at the side, the model's view and its channels in the middle."""
+"""Draw the page: choices at the side, the model's view and its channels in the middle."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -14,33 +14,31 @@ from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lessons.lesson import Lesson
-from hookviz.lessons.part import Scene as LessonScene
+from hookviz.lessons.part import LessonScene
+from hookviz.markup import data_url
 from hookviz.models.sources import source_of
 from hookviz.serving import out_of_memory
 from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui.classroom.class_bar import show_class
 from hookviz.ui.classroom.class_code import link_of_taught
 from hookviz.ui.classroom.class_menu import offer_class
-from hookviz.ui.components.files import data_url
-from hookviz.ui.explorer.channels import Scene, show_channels
+from hookviz.ui.explorer.channels import ExplorerScene, show_channels
+from hookviz.ui.explorer.compare_buttons import offer_pin, offer_silenced
 from hookviz.ui.explorer.copy_as_code import code_menu, lens_code_menu
 from hookviz.ui.explorer.grid_files import download_menu
 from hookviz.ui.explorer.layer_capture import capture_layer
 from hookviz.ui.explorer.layer_choice import pick_list
 from hookviz.ui.explorer.layer_header import show_layer
 from hookviz.ui.explorer.layer_tree import show_tree
-from hookviz.ui.explorer.pin_button import offer_pin
 from hookviz.ui.explorer.predictions import show_summary
 from hookviz.ui.explorer.share import share_menu
-from hookviz.ui.explorer.silenced_button import offer_silenced
 from hookviz.ui.explorer.view_choice import pick_view, settled
 from hookviz.ui.languages import pick_language, speak_as_asked
 from hookviz.ui.lenses.lens_choice import layers_for, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.lessons import choosing
-from hookviz.ui.lessons.lesson_list import show_lessons
-from hookviz.ui.lessons.lesson_page import show_lesson
-from hookviz.ui.lessons.lesson_scene import Stage
+from hookviz.ui.lessons.lesson_page import show_lesson, show_lessons
+from hookviz.ui.lessons.lesson_scene import SceneChoices
 from hookviz.ui.link import hold
 from hookviz.ui.live.frozen_frame import held_scale, offer_way_back
 from hookviz.ui.live.stream_view import is_live, leave, say_no_lens, show_stream
@@ -70,16 +68,16 @@ def show() -> None:
         with st.container(horizontal=True, vertical_alignment="center", key="hv-name"):
             st.title("HookViz", anchor=False)
             pick_language()
-        ways = st.container(horizontal=True, key="hv-ways", gap="small")
+        buttons = st.container(horizontal=True, key="hv-ways", gap="small")
     try:
         with out_of_memory.translate_oom(say("Drawing this page")):
-            _show(ways)
+            _show(buttons)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/error:")
 
 
-def _show(ways: DeltaGenerator) -> None:
-    """All of the page, for those who may come in."""
+def _show(buttons: DeltaGenerator) -> None:
+    """Draw all of the page, for those who may come in."""
     if not let_in():
         return
     show_presenter(link_of_taught)
@@ -87,7 +85,7 @@ def _show(ways: DeltaGenerator) -> None:
     lesson = choosing.asked_lesson()
     if lesson is not None:
         choosing.begin(lesson)
-    with ways:
+    with buttons:
         choosing.offer_lessons()
         offer_class()
     with st.sidebar:
@@ -112,9 +110,9 @@ def _show(ways: DeltaGenerator) -> None:
     elif choice.weights == "yours" and choice.checkpoint is None:
         st.info(
             say(
-                "Upload weights for {spec} in the sidebar: a safetensors file, or a state "
+                "Upload weights for {model} in the sidebar: a safetensors file, or a state "
                 "dict saved by torch.save.",
-                spec=choice.spec.title,
+                model=choice.spec.title,
             ),
             icon=":material/upload:",
         )
@@ -124,14 +122,14 @@ def _show(ways: DeltaGenerator) -> None:
 
 @cache
 def _icon() -> str:
-    """The page's icon: nine channels of a tiny grid. As a URL, since Streamlit encodes an image."""
+    """Return the page's icon, nine channels of a grid; a URL, since Streamlit encodes pictures."""
     values = np.arange(9, dtype=np.float32)[::-1].reshape(9, 1, 1)
     return data_url(make_grid(values, aspect=1, width=64).png())
 
 
 def _show_model(shown: Shown, choice: ModelChoice, lesson: Lesson | None) -> None:
-    """The model loaded, and in use until the page is drawn."""
-    loading = partial(st.spinner, say("Loading {spec}…", spec=choice.spec.title))
+    """Load the model, and draw with it; it is in use until the page is drawn."""
+    loading = partial(st.spinner, say("Loading {model}…", model=choice.spec.title))
     with st.sidebar:
         choice = keep_silent(choice, loading)
     with resources.use_model(choice, loading) as model:
@@ -142,16 +140,16 @@ def _show_model(shown: Shown, choice: ModelChoice, lesson: Lesson | None) -> Non
 
 
 def _show_lesson(lesson: Lesson, shown: Shown, choice: ModelChoice, model: Model) -> None:
-    """A lesson in place of the network."""
+    """Draw a lesson in place of the network."""
     with st.sidebar:
         size, whole = pick_input(model)
     model_input, trace = _read(shown, model, size=size, whole=whole)
     scene = LessonScene(model, model_input, shown.image, trace, resources.session_cache())
-    show_lesson(lesson, scene, Stage(shown, choice, size, whole))
+    show_lesson(lesson, scene, SceneChoices(shown, choice, size, whole))
 
 
 def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
-    """Everything below the choice of a model, in the order in which it is needed."""
+    """Draw everything below the choice of a model, in the order in which it is needed."""
     header = st.container(
         horizontal=True, vertical_alignment="center", key="hv-header", gap="small"
     )
@@ -163,7 +161,7 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
         lens = None if live else pick_lens()
     model_input, trace = _read(shown, model, size=size, whole=whole)
     start_at(lens, model, trace)
-    scene = partial(Scene, shown, choice, model_input, size, whole, trace)
+    scene = partial(ExplorerScene, shown, choice, model_input, size, whole, trace)
     if lens is not None:
         # a lens that needs a conv layer says so itself
         layers = layers_for(lens, trace) or trace.layers
@@ -189,16 +187,16 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
     _show_tree(channels, model, drawing.layer)
 
 
-def _show_live(scene: Scene, model: Model) -> None:
-    """The stream in place of the channels of one image."""
+def _show_live(scene: ExplorerScene, model: Model) -> None:
+    """Draw the stream in place of the channels of one image."""
     layer, step = show_layer(scene.layers, scene.trace, scene.listed)
     view = pick_view(layer.output_shape[0])
     show_stream(model, scene.choice, step, view, settled(view), size=scene.size, whole=scene.whole)
     _show_tree(scene, model, layer)
 
 
-def _show_through(lens: Lens, scene: Scene, model: Model, header: DeltaGenerator) -> None:
-    """The lens in place of the channels."""
+def _show_through(lens: Lens, scene: ExplorerScene, model: Model, header: DeltaGenerator) -> None:
+    """Draw the lens in place of the channels."""
     shown, model_input = scene.shown, scene.model_input
     around = st.container()  # as around the channels, so that what is alike takes its own place
     with around:
@@ -221,7 +219,7 @@ def _show_through(lens: Lens, scene: Scene, model: Model, header: DeltaGenerator
         show_menus(*code, share_menu(shown))
 
 
-def _show_tree(scene: Scene, model: Model, layer: LayerInfo) -> None:
+def _show_tree(scene: ExplorerScene, model: Model, layer: LayerInfo) -> None:
     with st.sidebar:  # after all else: a network that is seen first takes a while
         show_tree(model, scene.model_input, scene.layers, layer, scene.listed)
 
@@ -229,18 +227,18 @@ def _show_tree(scene: Scene, model: Model, layer: LayerInfo) -> None:
 def _read(
     shown: Shown, model: Model, *, size: int | None, whole: bool
 ) -> tuple[ModelInput, LayerTrace]:
-    """What the network is given, and its layers."""
-    read = (model.digest, shown.image.digest, size, whole)
-    known = st.session_state.get("_read") == read  # a spinner starts a thread
-    with nullcontext() if known else st.spinner(say("Reading the network…")):
+    """Return what the network is given, and the trace of its layers."""
+    key = (model.digest, shown.image.digest, size, whole)
+    is_known = st.session_state.get("_read") == key  # a spinner starts a thread
+    with nullcontext() if is_known else st.spinner(say("Reading the network…")):
         model_input = resources.prepare(model, shown.image, size=size, whole=whole)
         trace = input_trace(model, model_input)
-    st.session_state["_read"] = read
+    st.session_state["_read"] = key
     return model_input, trace
 
 
 def _some(layers: Sequence[LayerInfo], trace: LayerTrace, model: Model) -> Sequence[LayerInfo]:
-    """The layers.
+    """Return the layers; say so where there are none.
 
     Raises:
         HookVizError: there are none.

@@ -1,4 +1,4 @@
-"""The last images that a person gave in this session, to go back to; gone when it ends.
+"""Keep the last images that a person gave in this session, to go back to; gone when it ends.
 
 What is kept is the file as it came and a small picture of it. It is decoded again when it is
 chosen, for pixels take many times the room.
@@ -8,7 +8,6 @@ import secrets
 from dataclasses import dataclass
 
 import streamlit as st
-from PIL import Image
 
 from hookviz.errors import ImageError
 from hookviz.language.saying import say
@@ -64,24 +63,24 @@ def bring(name: str, data: bytes, digest: str) -> None:
 
 
 def is_brought() -> bool:
-    """Whether there is a file that the page has not looked at yet."""
+    """Return whether there is a file that the page has not looked at yet."""
     return _BROUGHT in st.session_state
 
 
 def take_brought() -> BroughtImage | None:
-    """The file that was brought last, once."""
+    """Return the file that was brought last, once."""
     brought: BroughtImage | None = st.session_state.pop(_BROUGHT, None)
     return brought
 
 
 def recent_images() -> tuple[RecentImage, ...]:
-    """Those that are kept, the newest first."""
+    """Return the images that are kept, the newest first."""
     kept: tuple[RecentImage, ...] = st.session_state.get(_KEY, ())
     return kept
 
 
 def look_at(title: str, data: bytes, digest: str = "") -> str:
-    """Keep a file among the recent images and look at it; the name that it is kept under.
+    """Keep a file among the recent images and look at it; return the name it is kept under.
 
     Args:
         title: what it is called.
@@ -111,7 +110,7 @@ def remember(name: str, data: bytes, image: InputImage) -> str:
     before = recent_images()
     same = [kept for kept in before if kept.digest == image.digest]
     name = same[0].thumbnail.name if same else name
-    small = thumbnail(Image.fromarray(image.pixels))
+    small = thumbnail(image.pixels)
     newest = RecentImage(Thumbnail(name, image.name, small), data, image.digest)
     kept = [newest]
     size = len(data)

@@ -174,13 +174,13 @@ def warn_about_link(parameter: str, known: list[str]) -> None:
     asked = st.query_params.get(parameter)
     if asked is not None and asked not in known:
         near = nearest_names(asked, known, count=2)
-        hint = say(" The nearest: {near}.", near=", ".join(near)) if near else ""
+        hint = say(" The nearest: {names}.", names=", ".join(near)) if near else ""
         st.warning(
             plain(
                 say(
-                    "This link asks for the {parameter} {asked!r}, which is not here.",
+                    "This link asks for the {parameter} {value!r}, which is not here.",
                     parameter=say(parameter),
-                    asked=shorten(asked, 60),
+                    value=shorten(asked, 60),
                 )
             )
             + plain(hint),

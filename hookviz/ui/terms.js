@@ -23,7 +23,9 @@ if (!window.hookvizTerms) {
     const below = box.bottom + 4;
     tip.style.top = `${below + own.height < window.innerHeight ? below : box.top - own.height - 4}px`;
   };
-  const hide = () => { tip.hidden = true; };
+  const hide = () => {
+    tip.hidden = true;
+  };
   document.addEventListener("pointerover", show);
   document.addEventListener("focusin", show);
   document.addEventListener("focusout", hide);

@@ -1,4 +1,4 @@
-"""The page's style sheet and first scripts, and the colours that drawn pictures have too."""
+"""Set the page's style sheet and first scripts, and the colours that drawn pictures have too."""
 
 import json
 from functools import cache
@@ -38,12 +38,12 @@ PRESENT = "present"
 
 
 def is_presenting() -> bool:
-    """Whether the page is shown to a class, on a projector."""
+    """Return whether the page is shown to a class, on a projector."""
     return st.query_params.get(PRESENT) == "1"
 
 
 def diverging() -> str:
-    """The colormap for signed values: zero fades into the page, be it dark or light.
+    """Return the colormap for signed values: zero fades into the page, be it dark or light.
 
     Before a class it is the one that a projector takes least from.
     """
@@ -53,7 +53,7 @@ def diverging() -> str:
 
 
 def sequential() -> str:
-    """The colormap for values that are nowhere negative: zero is the page's own black or white.
+    """Return the colormap for values nowhere negative: zero is the page's own black or white.
 
     Before a class it is the one that a projector takes least from.
     """
@@ -63,13 +63,13 @@ def sequential() -> str:
 
 
 def signed_colour(value: float) -> str:
-    """The CSS colour of a bar for `value`: blue below zero, red from there on."""
+    """Return the CSS colour of a bar for `value`: blue below zero, red from there on."""
     return f"var(--hv-{diverging()}-{'below' if value < 0 else 'above'})"
 
 
 @cache
 def style() -> str:
-    """The style sheet after the variables that it and the components take their colours from.
+    """Return the style sheet after the variables that it and the components take colours from.
 
     ``--hv-NAME`` is a diverging colormap level by level, for what a component paints;
     ``--hv-NAME-below`` and ``--hv-NAME-above`` are its blue and its red, for bars.
@@ -87,7 +87,7 @@ def style() -> str:
 
 @cache
 def head(language: str = ENGLISH) -> str:
-    """What stands before the page: its style, and scripts that run as soon as it begins.
+    """Return what stands before the page: its style, and scripts that run as soon as it begins.
 
     First of all comes what they say in `language`. Keys that come early are kept, words are
     explained, the browser's history takes one step for each thing that a person does, and the
@@ -99,7 +99,7 @@ def head(language: str = ENGLISH) -> str:
 
 
 def _labels(language: str) -> str:
-    """What stands before a choice above the channels, as style: it takes no room of its own."""
+    """Return, as style, the labels before the choices above the channels: they take no room."""
     rules = []
     with speaking(language):
         for key, label in _LABELS.items():
@@ -111,7 +111,7 @@ def _labels(language: str) -> str:
 
 
 def _words(language: str) -> str:
-    """The language for who reads the page aloud; words and decimal point of the scripts."""
+    """Return, as script, the page's language for screen readers, the words and decimal point."""
     words = json.dumps(dict(script_words(language))).replace("</", "<\\/")
     point, _ = signs(language)
     code = f"document.documentElement.lang = {json.dumps(in_link(language))};"

@@ -62,9 +62,9 @@ def check_tops(
         slack = near * float(np.abs(flat).max())
         for channel in range(values.shape[1]):
             order = sorted(range(len(names)), key=lambda i: (-best[i, channel], i))[: atlas.top]
-            found = atlas.top_activations(layer, channel)
-            assert len(found) == min(atlas.top, len(names))
-            for rank, entry in enumerate(found):
+            entries = atlas.top_activations(layer, channel)
+            assert len(entries) == min(atlas.top, len(names))
+            for rank, entry in enumerate(entries):
                 image = names.index(entry.image.name)
                 expected = best[order[rank], channel]
                 assert abs(entry.value - expected) <= slack, (layer, channel, rank)

@@ -22,8 +22,7 @@ def atlas(tiny: Model, tmp_path: Path) -> hookviz.Atlas:
 def maxima(model: Model, tmp_path: Path, layer: str) -> np.ndarray:
     """Each image's largest value of each channel, ``(N, C)``, of all classes after another."""
     paths = sorted((tmp_path / "photos").rglob("*.png"))
-    found: np.ndarray = by_plain_hooks(model, paths)[layer].max(axis=(2, 3))
-    return found
+    return np.asarray(by_plain_hooks(model, paths)[layer].max(axis=(2, 3)))
 
 
 def test_first_patches_are_those_of_the_strongest(atlas: hookviz.Atlas) -> None:
@@ -36,27 +35,27 @@ def test_first_patches_are_those_of_the_strongest(atlas: hookviz.Atlas) -> None:
 def test_channels_of_a_class_are_those_whose_images_are_of_it(
     atlas: hookviz.Atlas, tiny: Model, tmp_path: Path
 ) -> None:
-    found = atlas.channels_of_class("dogs", 100)
-    shares = [each.share for each in found]
+    answers = atlas.channels_of_class("dogs", 100)
+    shares = [answer.share for answer in answers]
     assert shares == sorted(shares, reverse=True)
-    assert len({(each.layer, each.channel) for each in found}) == len(found) > 0
-    every = {layer: maxima(tiny, tmp_path, layer) for layer in atlas.layers}
+    assert len({(answer.layer, answer.channel) for answer in answers}) == len(answers) > 0
+    maxima_of = {layer: maxima(tiny, tmp_path, layer) for layer in atlas.layers}
     expected = {
         (layer, channel)
-        for layer, best in every.items()
+        for layer, best in maxima_of.items()
         for channel in range(best.shape[1])
         if {COUNT <= image < 2 * COUNT for image in np.argsort(-best[:, channel])[:3]} & {True}
     }
-    assert {(each.layer, each.channel) for each in found} == expected
-    for each in found:
-        best = every[each.layer][:, each.channel]
+    assert {(answer.layer, answer.channel) for answer in answers} == expected
+    for answer in answers:
+        best = maxima_of[answer.layer][:, answer.channel]
         order = np.argsort(-best, kind="stable")[:3]
         of_class = (order >= COUNT) & (order < 2 * COUNT)
-        assert each.share == pytest.approx(of_class.mean())
-        assert each.rank == int(of_class.argmax())
-        assert each.value == pytest.approx(float(best[order[each.rank]]))
+        assert answer.share == pytest.approx(of_class.mean())
+        assert answer.rank == int(of_class.argmax())
+        assert answer.value == pytest.approx(float(best[order[answer.rank]]))
         means = best.reshape(3, COUNT).mean(axis=1)
-        assert each.contrast == pytest.approx((means[1] - means.mean()) / means.std(), abs=1e-3)
+        assert answer.contrast == pytest.approx((means[1] - means.mean()) / means.std(), abs=1e-3)
     with pytest.raises(UnknownNameError, match=r"'dog'.*Did you mean 'dogs'"):
         atlas.channels_of_class("dog")
 
@@ -70,11 +69,11 @@ def test_channels_of_an_image_are_those_that_have_it_in_their_list(atlas: hookvi
             for rank, entry in enumerate(atlas.top_activations(layer, channel))
             if entry.image == image
         }
-        for asked in (image.name, image.digest):
-            found = atlas.channels_of_image(asked, 100)
-            assert {(each.layer, each.channel, each.rank) for each in found} == expected
-            assert [each.rank for each in found] == sorted(each.rank for each in found)
-        assert atlas.channels_of_image(image.name, 1) == found[:1]
+        for name in (image.name, image.digest):
+            answers = atlas.channels_of_image(name, 100)
+            assert {(answer.layer, answer.channel, answer.rank) for answer in answers} == expected
+            assert [answer.rank for answer in answers] == sorted(answer.rank for answer in answers)
+        assert atlas.channels_of_image(image.name, 1) == answers[:1]
     with pytest.raises(UnknownNameError, match=r"cats/0000\.png"):
         atlas.channels_of_image("cats/0000.png")
 

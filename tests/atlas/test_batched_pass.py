@@ -139,5 +139,5 @@ def test_each_pass_is_a_fresh_networks(kind: type[Odd], dtype: torch.dtype | Non
         image = random_input(seed)
         fresh = copy.deepcopy(network)
         expected = fresh.conv2(fresh.between(fresh.conv1(image).relu())).amax((2, 3))
-        found = passes.run(image, nowhere(passes))[-1]
-        np.testing.assert_allclose(found.best, expected, rtol=1e-5)
+        batch = passes.run(image, nowhere(passes))[-1]
+        np.testing.assert_allclose(batch.best, expected, rtol=1e-5)

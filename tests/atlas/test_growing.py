@@ -95,8 +95,8 @@ def test_broken_files_are_named_and_counted_and_the_rest_goes_on(
 
 
 def test_names_are_no_ways_to_anywhere(tiny: Model) -> None:
-    given = ["../../etc/passwd", "C:\\x\\a.png", "a.png", "\x00\u202e\n", "<b>" * 99, "a.png", ""]
-    files = [(name, encoded(picture(seed))) for seed, name in enumerate(given)]
+    names = ["../../etc/passwd", "C:\\x\\a.png", "a.png", "\x00\u202e\n", "<b>" * 99, "a.png", ""]
+    files = [(name, encoded(picture(seed))) for seed, name in enumerate(names)]
     atlas = GrowingAtlas(files, most=10**8)
     assert atlas.names[:4] == ("passwd", "a.png", "a.png (2)", "image")
     assert atlas.names[5:] == ("a.png (3)", "image (2)")

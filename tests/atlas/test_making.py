@@ -42,8 +42,8 @@ class Branches(nn.Module):
         self.up = nn.ConvTranspose2d(4, 3, 2, stride=2)
 
     def forward(self, images: Tensor) -> Tensor:
-        found = self.twice(self.twice(self.stem(images)).relu_())
-        return torch.as_tensor(self.up(self.wide(found)))
+        output = self.twice(self.twice(self.stem(images)).relu_())
+        return torch.as_tensor(self.up(self.wide(output)))
 
 
 @pytest.mark.parametrize("batch", [1, 4])
@@ -56,12 +56,14 @@ def test_the_strongest_images_are_those_that_plain_hooks_find(
     check_tops(atlas, [path.name for path in paths], maps, 0.0 if batch == 1 else 1e-5)
     assert all_hooks(tiny) == 0
     for layer, values in maps.items():
-        told = atlas.statistics(layer)
+        statistics = atlas.statistics(layer)
         best = values.max(axis=(2, 3))
-        np.testing.assert_allclose(told.mean, values.mean(axis=(0, 2, 3), dtype=float), atol=1e-6)
-        np.testing.assert_allclose(told.mean_maximum, best.mean(axis=0), atol=1e-5)
+        np.testing.assert_allclose(
+            statistics.mean, values.mean(axis=(0, 2, 3), dtype=float), atol=1e-6
+        )
+        np.testing.assert_allclose(statistics.mean_maximum, best.mean(axis=0), atol=1e-5)
         share = np.bincount(best.argmax(axis=1), minlength=values.shape[1]) / len(paths)
-        np.testing.assert_allclose(told.strongest, share)
+        np.testing.assert_allclose(statistics.strongest, share)
 
 
 def test_layers_of_every_kind_and_second_calls_have_their_lists(tmp_path: Path) -> None:
@@ -142,9 +144,9 @@ def test_nan_counts_as_nothing(tmp_path: Path) -> None:
     model = as_model(seeded(Odd))
     inputs = {f"{seed}": random_input(seed)[0] for seed in range(5)}
     atlas = hookviz.make_atlas(model, inputs, tmp_path / "a.atlas", top=2)
-    told = atlas.statistics("conv1")
-    assert np.isfinite(told.mean).all()
-    assert (told.not_finite > 0).all()
+    statistics = atlas.statistics("conv1")
+    assert np.isfinite(statistics.mean).all()
+    assert (statistics.not_finite > 0).all()
     for channel in range(4):
         for entry in atlas.top_activations("conv1", channel):
             values = hookviz.capture(model, inputs[entry.image.name])["conv1"].values[channel]
@@ -194,11 +196,11 @@ def test_a_stopped_run_goes_on_and_gives_the_same(
 
     make("whole.atlas")
     for stop in (0, 3, 7, 12, 16):
-        told: list[AtlasProgress] = []
+        reports: list[AtlasProgress] = []
 
-        def end(progress: AtlasProgress, stop: int = stop, told: Any = told) -> None:
-            told.append(progress)
-            if len(told) > stop:
+        def end(progress: AtlasProgress, stop: int = stop, reports: Any = reports) -> None:
+            reports.append(progress)
+            if len(reports) > stop:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
@@ -207,7 +209,7 @@ def test_a_stopped_run_goes_on_and_gives_the_same(
             hookviz.read_atlas(tmp_path / f"{stop}.atlas")
         again: list[AtlasProgress] = []
         make(f"{stop}.atlas", progress=again.append)
-        reached = told[-1].done if not told[-1].cutting else 30
+        reached = reports[-1].done if not reports[-1].cutting else 30
         assert again[0].done >= (reached // 8) * 8
         assert files_of(tmp_path / f"{stop}.atlas") == files_of(tmp_path / "whole.atlas")
     assert not list(tmp_path.glob("*.part"))
@@ -306,9 +308,9 @@ def test_what_is_there_is_not_made_again_and_not_overwritten(tiny: Model, tmp_pa
     paths = save_folder(tmp_path / "photos", 3)
     target = tmp_path / "a.atlas"
     hookviz.make_atlas(tiny, paths, target)
-    told: list[AtlasProgress] = []
-    hookviz.make_atlas(tiny, paths, target, progress=told.append)
-    assert told == []
+    reports: list[AtlasProgress] = []
+    hookviz.make_atlas(tiny, paths, target, progress=reports.append)
+    assert reports == []
     with pytest.raises(HookVizError, match=r"another atlas: top is 9, not 4.*overwrite"):
         hookviz.make_atlas(tiny, paths, target, top=4)
     with pytest.raises(HookVizError, match="it is of 3 images, not 2"):
@@ -318,10 +320,10 @@ def test_what_is_there_is_not_made_again_and_not_overwritten(tiny: Model, tmp_pa
         hookviz.make_atlas(other, paths, target)
     assert hookviz.make_atlas(other, paths, target, overwrite=True).belongs_to(other)
     (target / "notes.txt").write_text("mine")
-    told.clear()
+    reports.clear()
     with pytest.raises(HookVizError, match=r"'notes.txt', which is no part of an atlas"):
-        hookviz.make_atlas(tiny, paths, target, overwrite=True, progress=told.append)
-    assert told == []
+        hookviz.make_atlas(tiny, paths, target, overwrite=True, progress=reports.append)
+    assert reports == []
     assert (target / "notes.txt").read_text() == "mine"
 
 
@@ -401,14 +403,14 @@ def test_bfloat16_is_near(tiny: Model, tmp_path: Path) -> None:
 def test_progress_tells_images_and_the_time_left(tiny: Model, tmp_path: Path) -> None:
     paths = save_folder(tmp_path / "photos", 10)
     paths[4].write_bytes(b"")
-    told: list[AtlasProgress] = []
-    hookviz.make_atlas(tiny, paths, tmp_path / "a.atlas", batch=4, progress=told.append)
-    passes = [each for each in told if not each.cutting]
+    reports: list[AtlasProgress] = []
+    hookviz.make_atlas(tiny, paths, tmp_path / "a.atlas", batch=4, progress=reports.append)
+    passes = [each for each in reports if not each.cutting]
     assert [each.done for each in passes] == [0, 4, 8, 10]
     assert passes[-1].left_out == 1
     assert passes[0].seconds_left is None
     assert passes[1].seconds_left is not None
-    shares = [each.share for each in told]
+    shares = [each.share for each in reports]
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hookviz.atlas.patches import Original, box_in_original, opened
+from hookviz.atlas.patches import Original, box_in_original, decode_patch
 from hookviz.errors import HookVizError
 from hookviz.types import Crop
 from tests.pictures import encoded, picture
@@ -27,11 +27,11 @@ def test_a_field_lies_in_the_original_where_the_crop_says() -> None:
 
 def test_a_small_part_is_kept_to_the_pixel_and_a_large_one_shrunk() -> None:
     original = Original(PIXELS)
-    small = opened(original.cut((7, 9, 8, 25), 64), 64, "patch")
+    small = decode_patch(original.cut((7, 9, 8, 25), 64), 64, "patch")
     np.testing.assert_array_equal(small, PIXELS[7:8, 9:25])
     for box in ((0, 0, 200, 300), (13, 21, 180, 160), (1, 2, 199, 103)):
         top, left, bottom, right = box
-        cut = opened(original.cut(box, 48), 48, "patch")
+        cut = decode_patch(original.cut(box, 48), 48, "patch")
         assert max(cut.shape[:2]) == 48
         ratio = (right - left) / (bottom - top)
         assert abs(cut.shape[1] / cut.shape[0] - ratio) < 0.05 * ratio
@@ -53,4 +53,4 @@ def test_what_is_no_patch_is_refused() -> None:
         large[:99],
     ):
         with pytest.raises(HookVizError):
-            opened(data, 64, "patch")
+            decode_patch(data, 64, "patch")

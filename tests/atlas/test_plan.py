@@ -18,7 +18,7 @@ def plan(model: Model, images: int, **options: int) -> Plan:
 @pytest.mark.parametrize(("images", "batch"), [(1, 16), (256, 16), (1000, 16), (700, 300), (9, 1)])
 def test_shards_are_whole_batches_of_all_images(tiny: Model, images: int, batch: int) -> None:
     shards = plan(tiny, images, batch=batch).shards
-    assert [place for shard in shards for place in shard] == list(range(images))
+    assert [index for shard in shards for index in shard] == list(range(images))
     assert all(len(shard) % batch == 0 for shard in shards[:-1])
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from hookviz.atlas import reading_ahead
-from hookviz.atlas.reading_ahead import Ready, Unreadable
+from hookviz.atlas.reading_ahead import ReadyImage, UnreadableImage
 from hookviz.types import Model
 from tests.atlas.folders import save_folder
 
@@ -46,10 +46,10 @@ def test_an_end_in_the_middle_leaves_no_thread_behind() -> None:
 def test_images_come_in_batches_and_bad_ones_with_their_reason(tiny: Model, tmp_path: Path) -> None:
     paths = save_folder(tmp_path, 7)
     paths[4].write_bytes(b"nothing")
-    found = list(reading_ahead.batches(tiny, paths, range(7), 3, None))
-    assert [[each.place for each in batch] for batch in found] == [[0, 1, 2], [3, 4, 5], [6]]
-    assert isinstance(found[1][1], Unreadable)
-    assert "004.png" in found[1][1].reason
-    first = found[0][0]
-    assert isinstance(first, Ready)
+    batches = list(reading_ahead.batches(tiny, paths, range(7), 3, None))
+    assert [[each.index for each in batch] for batch in batches] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert isinstance(batches[1][1], UnreadableImage)
+    assert "004.png" in batches[1][1].reason
+    first = batches[0][0]
+    assert isinstance(first, ReadyImage)
     assert tuple(first.tensor.shape) == (1, 3, 16, 16)

@@ -26,14 +26,14 @@ def test_work_that_was_sent_gives_the_tally_that_it_gives_here(tiny: Model, tmp_
     work = ShardWork(plan)
     sent = pickle.loads(pickle.dumps(work))  # noqa: S301 - ours
     joined = [Tally.empty(plan.table.channels, 3, 2) for _ in range(2)]
-    for places in (range(8), range(8, 12)):
-        shard = TallyShard.of(plan, places, joined[0].top.least.copy())
+    for indices in (range(8), range(8, 12)):
+        shard = TallyShard.of(plan, indices, joined[0].top.least.copy())
         joined[0].merge(work(shard, nobody))
-        there = sent(pickle.loads(pickle.dumps(shard)), nobody)  # noqa: S301 - ours
-        joined[1].merge(pickle.loads(pickle.dumps(there)))  # noqa: S301 - ours
+        tally = sent(pickle.loads(pickle.dumps(shard)), nobody)  # noqa: S301 - ours
+        joined[1].merge(pickle.loads(pickle.dumps(tally)))  # noqa: S301 - ours
     here, back = joined
     for name in (*SUMS, "tallied", "repeated", "left_out", "left_out_count", "digests"):
         np.testing.assert_equal(getattr(back, name), getattr(here, name))
-    for name in ("values", "places", "cells"):
+    for name in ("values", "indices", "cells"):
         np.testing.assert_array_equal(getattr(back.top, name), getattr(here.top, name))
     assert (here.tallied, list(here.left_out)) == (11, [2])

@@ -14,29 +14,29 @@ def test_a_folder_gives_its_images_by_their_ways_and_classes(tmp_path: Path) -> 
     save_folder(tmp_path / "p" / "b" / "deep", 1)
     save_folder(tmp_path / "p" / "a", 2)
     (tmp_path / "p" / "a" / "notes.txt").write_text("no image")
-    found = sources(tmp_path / "p")
-    assert [(each.name, each.category) for each in found] == [
+    listed = sources(tmp_path / "p")
+    assert [(each.name, each.category) for each in listed] == [
         ("a/000.png", "a"),
         ("a/001.png", "a"),
         ("b/deep/000.png", "b"),
     ]
-    assert found[0].path == tmp_path / "p" / "a" / "000.png"
+    assert listed[0].path == tmp_path / "p" / "a" / "000.png"
 
 
 def test_several_of_any_kind_each_once(tmp_path: Path) -> None:
     first, second = save_folder(tmp_path / "p", 2)
     other = save_folder(tmp_path / "q", 1)[0]
     image = picture()
-    listed = [str(first), tmp_path / "p", f"{tmp_path}/q/*.png", image, encoded(image)]
-    found = sources([*listed, torch.zeros(3, 4, 4)])
-    names = [each.name for each in found]
+    images = [str(first), tmp_path / "p", f"{tmp_path}/q/*.png", image, encoded(image)]
+    listed = sources([*images, torch.zeros(3, 4, 4)])
+    names = [each.name for each in listed]
     assert names == ["000.png", "001.png", "000.png (2)", "image 4", "image 5", "image 6"]
-    assert [each.path for each in found[:4]] == [first, second, other, None]
+    assert [each.path for each in listed[:4]] == [first, second, other, None]
 
 
 def test_names_of_a_mapping_can_have_classes() -> None:
-    found = sources({"cat/1": picture(), "dog/2": picture(1)})
-    assert [each.category for each in found] == ["cat", "dog"]
+    listed = sources({"cat/1": picture(), "dog/2": picture(1)})
+    assert [each.category for each in listed] == ["cat", "dog"]
     assert [each.name for each in sources([picture()])] == ["image 1"]
 
 

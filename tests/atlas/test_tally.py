@@ -7,14 +7,14 @@ from hookviz.atlas.tally import MOST_REASONS, SUMS, Tally
 CHANNELS = 6
 
 
-def tally_of(maps: torch.Tensor, places: range, names: list[bytes], classes: list[int]) -> Tally:
+def tally_of(maps: torch.Tensor, indices: range, names: list[bytes], classes: list[int]) -> Tally:
     tally = Tally.empty(CHANNELS, 3, 2)
-    for at, place in enumerate(places):
+    for at, index in enumerate(indices):
         layers = [
             reduced(maps[at : at + 1, :4], tally.top.least[:4], 0),
             reduced(maps[at : at + 1, 4:], tally.top.least[4:], 4),
         ]
-        tally.add(layers, [place], [names[at]], [classes[at]])
+        tally.add(layers, [index], [names[at]], [classes[at]])
     return tally
 
 
@@ -30,7 +30,7 @@ def test_parts_join_to_the_whole() -> None:
         joined.merge(tally_of(maps[part], range(start, end), names[part], classes[part]))
     for name in SUMS:
         np.testing.assert_allclose(getattr(joined, name), getattr(whole, name), rtol=1e-12)
-    np.testing.assert_array_equal(joined.top.places, whole.top.places)
+    np.testing.assert_array_equal(joined.top.indices, whole.top.indices)
     np.testing.assert_array_equal(joined.top.cells, whole.top.cells)
     np.testing.assert_array_equal(joined.histograms.counts, whole.histograms.counts)
     assert (joined.tallied, joined.repeated) == (whole.tallied, whole.repeated) == (20, 1)
@@ -39,8 +39,8 @@ def test_parts_join_to_the_whole() -> None:
     flat = maps.numpy().reshape(20, CHANNELS, -1)
     np.testing.assert_allclose(whole.sums, flat.sum((0, 2), dtype=float), rtol=1e-5, atol=1e-5)
     best = np.delete(flat.max(axis=2), 13, axis=0)
-    places = np.delete(np.arange(20), 13)[np.argsort(-best, axis=0, kind="stable")[:3].T]
-    np.testing.assert_array_equal(whole.top.places, places)
+    indices = np.delete(np.arange(20), 13)[np.argsort(-best, axis=0, kind="stable")[:3].T]
+    np.testing.assert_array_equal(whole.top.indices, indices)
     of_first = [number for number in range(20) if classes[number] == 0]
     np.testing.assert_allclose(whole.class_maxima[0], flat.max(axis=2)[of_first].sum(0), rtol=1e-6)
     strongest = np.bincount(flat[:, 4:].max(axis=2).argmax(axis=1), minlength=2)
@@ -49,9 +49,9 @@ def test_parts_join_to_the_whole() -> None:
 
 def test_all_that_is_left_out_is_counted_and_the_first_are_named() -> None:
     one, other = Tally.empty(1, 1, 0), Tally.empty(1, 1, 0)
-    for place in range(MOST_REASONS):
-        one.leave_out(2 * place, "even")
-        other.leave_out(2 * place + 1, "odd")
+    for index in range(MOST_REASONS):
+        one.leave_out(2 * index, "even")
+        other.leave_out(2 * index + 1, "odd")
     one.leave_out(9999, "late")
     other.merge(one)
     assert other.left_out_count == 2 * MOST_REASONS + 1

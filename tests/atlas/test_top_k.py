@@ -6,11 +6,11 @@ from hookviz.atlas.top_k import NOBODY, TopK
 K, CHANNELS = 4, 5
 
 
-def listed(values: np.ndarray, places: np.ndarray, first: int = 0) -> TopK:
+def listed(values: np.ndarray, indices: np.ndarray, first: int = 0) -> TopK:
     """What a list holds after images are offered two at a time; a cell tells its image's place."""
     top = TopK(values.shape[1] + first, K)
     for start in range(0, len(values), 2):
-        part, at = values[start : start + 2], places[start : start + 2]
+        part, at = values[start : start + 2], indices[start : start + 2]
         cells = np.broadcast_to(at[:, None, None], (*part.shape, 2)).astype(np.int32)
         top.offer(slice(first, first + values.shape[1]), part, at, cells)
     return top
@@ -27,16 +27,18 @@ def by_sorting(values: np.ndarray) -> list[list[int]]:
 def test_it_is_what_sorting_gives_and_ties_go_to_the_earlier() -> None:
     values = np.random.default_rng(0).integers(0, 6, (31, CHANNELS)).astype(np.float32)
     top = listed(values, np.arange(31), first=2)
-    assert top.places[2:].tolist() == by_sorting(values)
-    assert (top.cells[2:, :, 1] == top.places[2:]).all()
-    np.testing.assert_array_equal(top.values[2:], np.take_along_axis(values, top.places[2:].T, 0).T)
-    assert (top.places[:2] == NOBODY).all()
+    assert top.indices[2:].tolist() == by_sorting(values)
+    assert (top.cells[2:, :, 1] == top.indices[2:]).all()
+    np.testing.assert_array_equal(
+        top.values[2:], np.take_along_axis(values, top.indices[2:].T, 0).T
+    )
+    assert (top.indices[:2] == NOBODY).all()
 
 
 def test_what_is_nothing_takes_no_place() -> None:
     values = np.array([[-np.inf], [1], [-np.inf]], np.float32)
     top = listed(values, np.arange(3))
-    assert top.places.tolist() == [[1, NOBODY, NOBODY, NOBODY]]
+    assert top.indices.tolist() == [[1, NOBODY, NOBODY, NOBODY]]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -49,14 +51,14 @@ def test_lists_of_parts_in_any_order_join_to_the_list_of_all(seed: int) -> None:
     joined = TopK(CHANNELS, K)
     for number in order:
         joined.merge(lists[number], {})
-    assert joined.places.tolist() == by_sorting(values)
+    assert joined.indices.tolist() == by_sorting(values)
     left, right = TopK(CHANNELS, K), TopK(CHANNELS, K)
     for number in order[:2]:
         left.merge(lists[number], {})
     for number in order[2:]:
         right.merge(lists[number], {})
     right.merge(left, {})
-    assert right.places.tolist() == joined.places.tolist()
+    assert right.indices.tolist() == joined.indices.tolist()
     assert right.cells.tolist() == joined.cells.tolist()
 
 
@@ -69,9 +71,9 @@ def test_a_copy_in_another_part_counts_once_as_the_first() -> None:
     joined = listed(values[:10], np.arange(10))
     joined.merge(listed(values[10:], np.arange(10, 20)), copies)
     without = np.delete(values, list(copies), axis=0)
-    places = np.delete(np.arange(20), list(copies))
-    expected = [[int(places[i]) for i in row] for row in by_sorting(without)]
-    assert joined.places.tolist() == expected
+    indices = np.delete(np.arange(20), list(copies))
+    expected = [[int(indices[i]) for i in row] for row in by_sorting(without)]
+    assert joined.indices.tolist() == expected
     other = listed(values[10:], np.arange(10, 20))
     other.merge(listed(values[:10], np.arange(10)), copies)
-    assert other.places.tolist() == expected
+    assert other.indices.tolist() == expected

@@ -1,10 +1,10 @@
 import pytest
 
-from hookviz.classroom.classes import Classes, ElsewhereError
+from hookviz.classroom.classes import Classes, OtherServerError
 from hookviz.classroom.codes import LETTERS, shown_code
 from hookviz.classroom.school_class import ALONE
-from hookviz.classroom.tries import Tries
 from hookviz.errors import ClassroomError
+from hookviz.serving.rate_limiter import RateLimiter
 
 
 def test_a_class_is_found_by_its_code_until_it_ends() -> None:
@@ -46,7 +46,8 @@ def test_those_whose_time_has_come_make_room() -> None:
 
 def test_a_code_can_not_be_guessed_even_by_who_then_has_it() -> None:
     time = [0.0]
-    classes = Classes(3, tries=Tries(one=4, together=100, now=lambda: time[0]))
+    limiter = RateLimiter(100, each=4, now=lambda: time[0])
+    classes = Classes(3, wrong_codes=limiter, now=lambda: time[0])
     begun = classes.begin()
     wrong = next(code for code in ("AAAAAA", "BBBBBB") if code != begun.code)
     for typed in (wrong, "", "K7", wrong):
@@ -64,12 +65,12 @@ def test_a_code_names_its_server() -> None:
     begun = servers[1].begin()
     assert begun.code[0] == LETTERS[1]
     assert servers[1].find(begun.code, "pupil") is begun
-    with pytest.raises(ElsewhereError, match="at another server of this site"):
+    with pytest.raises(OtherServerError, match="at another server of this site"):
         servers[2].find(begun.code, "pupil")
     other = begun.code[:-1] + LETTERS[LETTERS.index(begun.code[-1]) - 1]
     with pytest.raises(ClassroomError, match="it may be over") as found:
         servers[1].find(other, "pupil")
-    assert not isinstance(found.value, ElsewhereError)
+    assert not isinstance(found.value, OtherServerError)
 
 
 def test_a_session_that_is_over_is_forgotten() -> None:

@@ -23,10 +23,10 @@ def test_no_two_letters_of_a_code_look_alike() -> None:
 
 
 def test_codes_are_not_made_in_an_order() -> None:
-    made = [new_code() for _ in range(400)]
-    assert len(set(made)) == len(made)
-    for place in range(LENGTH):
-        assert len({code[place] for code in made}) > len(LETTERS) // 2
+    codes = [new_code() for _ in range(400)]
+    assert len(set(codes)) == len(codes)
+    for index in range(LENGTH):
+        assert len({code[index] for code in codes}) > len(LETTERS) // 2
 
 
 def test_one_of_several_servers_is_known_by_its_codes() -> None:

@@ -5,13 +5,13 @@ from hookviz.errors import ClassroomError
 
 
 def test_a_question_is_what_was_typed_in_one_line_each() -> None:
-    asked = read_question("  Which\nmap? ", ["A", "", "  B\t2 ", "\u202e", "<b>C</b>"])
-    assert asked.words == "Which map?"
-    assert asked.answers == ("A", "B 2", "<b>C</b>")
-    assert read_question("?", "AB").number != asked.number
+    question = read_question("  Which\nmap? ", ["A", "", "  B\t2 ", "\u202e", "<b>C</b>"])
+    assert question.words == "Which map?"
+    assert question.answers == ("A", "B 2", "<b>C</b>")
+    assert read_question("?", "AB").number != question.number
     assert read_question("?", "AB").is_like(read_question("? ", "AB"))
     assert not read_question("?", "AB").is_like(read_question("?", "BA"))
-    assert not asked.is_like(None)
+    assert not question.is_like(None)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,6 @@ def test_what_can_not_be_asked_is_told(words: str, answers: list[str], said: str
 
 
 def test_answers_are_counted() -> None:
-    asked = read_question("?", "abc")
-    assert tally(asked, [0, 2, None, 2, 1, 2]) == [1, 1, 3]
-    assert tally(asked, []) == [0, 0, 0]
+    question = read_question("?", "abc")
+    assert tally(question, [0, 2, None, 2, 1, 2]) == [1, 1, 3]
+    assert tally(question, []) == [0, 0, 0]

@@ -16,165 +16,171 @@ def nothing() -> None:
     pass
 
 
-def seated(held: SchoolClass, owner: str = "pupil") -> Seat:
-    seat = held.sit(held.admit(owner), nothing)
+def seated(school_class: SchoolClass, owner: str = "pupil") -> Seat:
+    seat = school_class.sit(school_class.admit(owner), nothing)
     assert seat is not None
     return seat
 
 
-def teacher_of(held: SchoolClass) -> Seat:
-    seat = held.sit(held.secret_for_the_teacher(), nothing)
+def teacher_of(school_class: SchoolClass) -> Seat:
+    seat = school_class.sit(school_class.secret_for_the_teacher(), nothing)
     assert seat is not None
     assert seat.follower is None
     return seat
 
 
 def test_who_follows_sees_what_the_teacher_shows_last() -> None:
-    held = SchoolClass("ABCDEF")
-    pupil, teacher = seated(held), teacher_of(held)
-    assert held.view(pupil) == {"over": "", "state": None, "question": None}
-    held.publish(teacher, SharedState("layer=one"))
-    held.publish(teacher, SharedState("layer=two", sample=False))
-    assert held.view(pupil)["state"] == {"query": "layer=two", "sample": False}
-    assert held.view(seated(held, "late"))["state"]["query"] == "layer=two"
-    assert "state" not in held.view(teacher)
-    assert held.view(teacher)["followers"] == 2
+    school_class = SchoolClass("ABCDEF")
+    pupil, teacher = seated(school_class), teacher_of(school_class)
+    assert school_class.view(pupil) == {"over": "", "state": None, "question": None}
+    school_class.publish(teacher, SharedState("layer=one"))
+    school_class.publish(teacher, SharedState("layer=two", sample=False))
+    assert school_class.view(pupil)["state"] == {"query": "layer=two", "sample": False}
+    assert school_class.view(seated(school_class, "late"))["state"]["query"] == "layer=two"
+    assert "state" not in school_class.view(teacher)
+    assert school_class.view(teacher)["followers"] == 2
 
 
 def test_a_pupil_is_no_teacher() -> None:
-    held = SchoolClass("ABCDEF")
-    teacher, pupil = teacher_of(held), seated(held)
-    held.publish(pupil, SharedState("layer=mine"))
-    assert held.view(pupil)["state"] is None
-    asked = read_question("?", "ab")
-    held.ask(asked)
-    held.close(pupil, asked.number)
-    assert held.question == asked
-    held.vote(teacher, asked.number, 0)
-    assert held.view(teacher)["question"]["tally"] == [0, 0]
-    before = held.sit(held.secret_for_the_teacher(), nothing)  # another window of the teacher
+    school_class = SchoolClass("ABCDEF")
+    teacher, pupil = teacher_of(school_class), seated(school_class)
+    school_class.publish(pupil, SharedState("layer=mine"))
+    assert school_class.view(pupil)["state"] is None
+    question = read_question("?", "ab")
+    school_class.ask(question)
+    school_class.close(pupil, question.number)
+    assert school_class.question == question
+    school_class.vote(teacher, question.number, 0)
+    assert school_class.view(teacher)["question"]["tally"] == [0, 0]
+    before = school_class.sit(
+        school_class.secret_for_the_teacher(), nothing
+    )  # another window of the teacher
     assert before is not None
-    held.publish(teacher, SharedState("layer=old"))
-    assert held.view(pupil)["state"] is None
-    assert held.view(teacher)["over"] == ELSEWHERE
+    school_class.publish(teacher, SharedState("layer=old"))
+    assert school_class.view(pupil)["state"] is None
+    assert school_class.view(teacher)["over"] == ELSEWHERE
 
 
 @pytest.mark.parametrize("token", ["", ".", "x.y", "x", "\ud800", "é" * 100])
 def test_no_other_token_has_a_seat(token: str) -> None:
-    held = SchoolClass("ABCDEF")
-    own = held.admit("pupil")
+    school_class = SchoolClass("ABCDEF")
+    own = school_class.admit("pupil")
     name, _, secret = own.partition(".")
     for wrong in (token, name, f"{name}.", f"{name}.{secret}x", f"{name}.{token}", f".{secret}"):
-        assert held.sit(wrong, nothing) is None
-    assert held.sit(own, nothing) is not None
-    assert not held.is_taught_by(own)
-    assert not held.is_taught_by(token)
+        assert school_class.sit(wrong, nothing) is None
+    assert school_class.sit(own, nothing) is not None
+    assert not school_class.is_taught_by(own)
+    assert not school_class.is_taught_by(token)
 
 
 def test_one_vote_each_that_can_be_changed() -> None:
-    held = SchoolClass("ABCDEF")
-    teacher, one, other = teacher_of(held), seated(held, "one"), seated(held, "other")
-    asked = read_question("Which?", ["this", "that", "none"])
-    held.ask(asked)
+    school_class = SchoolClass("ABCDEF")
+    teacher, one, other = (
+        teacher_of(school_class),
+        seated(school_class, "one"),
+        seated(school_class, "other"),
+    )
+    question = read_question("Which?", ["this", "that", "none"])
+    school_class.ask(question)
     for seat, answer in ((one, 0), (other, 2), (one, 2), (one, 1), (one, 1)):
-        held.vote(seat, asked.number, answer)
-    assert held.view(teacher)["question"]["tally"] == [0, 1, 1]
-    assert held.view(one)["question"]["mine"] == 1
-    assert "tally" not in held.view(one)["question"]
-    for answer, number in ((-1, asked.number), (3, asked.number), (0, asked.number - 1)):
-        held.vote(one, number, answer)
-    assert held.view(teacher)["question"]["tally"] == [0, 1, 1]
-    held.close(teacher, asked.number - 1)  # of a question that is not open any more
-    assert held.question is asked
-    held.close(teacher, asked.number)
-    assert held.view(one)["question"] is held.view(teacher)["question"] is None
-    held.ask(read_question("Again?", "ab"))
-    assert held.view(teacher)["question"]["tally"] == [0, 0]
+        school_class.vote(seat, question.number, answer)
+    assert school_class.view(teacher)["question"]["tally"] == [0, 1, 1]
+    assert school_class.view(one)["question"]["mine"] == 1
+    assert "tally" not in school_class.view(one)["question"]
+    for answer, number in ((-1, question.number), (3, question.number), (0, question.number - 1)):
+        school_class.vote(one, number, answer)
+    assert school_class.view(teacher)["question"]["tally"] == [0, 1, 1]
+    school_class.close(teacher, question.number - 1)  # of a question that is not open any more
+    assert school_class.question is question
+    school_class.close(teacher, question.number)
+    assert school_class.view(one)["question"] is school_class.view(teacher)["question"] is None
+    school_class.ask(read_question("Again?", "ab"))
+    assert school_class.view(teacher)["question"]["tally"] == [0, 0]
 
 
 def test_a_page_that_is_loaded_again_has_its_vote_and_no_second_one() -> None:
-    held = SchoolClass("ABCDEF")
-    teacher = teacher_of(held)
-    before = held.admit("first load")
-    first = held.sit(before, nothing)
+    school_class = SchoolClass("ABCDEF")
+    teacher = teacher_of(school_class)
+    before = school_class.admit("first load")
+    first = school_class.sit(before, nothing)
     assert first is not None
-    asked = read_question("?", "ab")
-    held.ask(asked)
-    held.vote(first, asked.number, 1)
-    held.rise(first)
-    held.part("first load")
-    assert held.view(teacher)["question"]["tally"] == [0, 1]  # its screen may be locked
-    again = held.sit(held.admit("second load"), nothing, before)
+    question = read_question("?", "ab")
+    school_class.ask(question)
+    school_class.vote(first, question.number, 1)
+    school_class.rise(first)
+    school_class.session_ended("first load")
+    assert school_class.view(teacher)["question"]["tally"] == [0, 1]  # its screen may be locked
+    again = school_class.sit(school_class.admit("second load"), nothing, before)
     assert again is not None
-    assert held.view(again)["question"]["mine"] == 1
-    held.vote(again, asked.number, 0)
-    assert held.view(teacher)["question"]["tally"] == [1, 0]
-    assert held.sit(before, nothing) is None
+    assert school_class.view(again)["question"]["mine"] == 1
+    school_class.vote(again, question.number, 0)
+    assert school_class.view(teacher)["question"]["tally"] == [1, 0]
+    assert school_class.sit(before, nothing) is None
 
 
 def test_a_session_has_one_pass_and_one_seat() -> None:
-    held = SchoolClass("ABCDEF", most=2)
-    token = held.admit("one")
-    assert held.admit("one") == token
-    first, second = (held.sit(token, nothing) for _ in range(2))
+    school_class = SchoolClass("ABCDEF", most=2)
+    token = school_class.admit("one")
+    assert school_class.admit("one") == token
+    first, second = (school_class.sit(token, nothing) for _ in range(2))
     assert first is not None
     assert second is not None
-    assert held.view(first)["over"] == ELSEWHERE
-    held.rise(first)  # when its connection has ended, that of the second goes on
-    assert held.view(teacher_of(held))["followers"] == 1
-    held.admit("two")
+    assert school_class.view(first)["over"] == ELSEWHERE
+    school_class.rise(first)  # when its connection has ended, that of the second goes on
+    assert school_class.view(teacher_of(school_class))["followers"] == 1
+    school_class.admit("two")
     with pytest.raises(ClassroomError, match="2 follow this class, which is the most"):
-        held.admit("three")
-    held.leave("two")
-    held.admit("three")
-    held.part("three")  # without a connection, and its page was not loaded again
-    held.admit("four")
+        school_class.admit("three")
+    school_class.leave("two")
+    school_class.admit("three")
+    school_class.session_ended("three")  # without a connection, and its page was not loaded again
+    school_class.admit("four")
 
 
-def due(held: SchoolClass) -> bool:
-    return held.is_due
+def due(school_class: SchoolClass) -> bool:
+    return school_class.is_due
 
 
 def test_it_ends_in_time_or_when_its_teacher_has_gone() -> None:
     time = [0.0]
-    held = SchoolClass("ABCDEF", now=lambda: time[0])
-    assert not due(held)
+    school_class = SchoolClass("ABCDEF", now=lambda: time[0])
+    assert not due(school_class)
     time[0] = ALONE
-    assert due(held)
-    teacher = teacher_of(held)
+    assert due(school_class)
+    teacher = teacher_of(school_class)
     time[0] = LASTS - 1
-    assert not due(held)
-    held.rise(teacher)
+    assert not due(school_class)
+    school_class.rise(teacher)
     time[0] = LASTS
-    assert due(held)
+    assert due(school_class)
 
 
 def test_nothing_is_kept_when_it_ends_and_everybody_is_told() -> None:
-    held = SchoolClass("ABCDEF")
+    school_class = SchoolClass("ABCDEF")
     woken: list[str] = []
-    seats = [held.sit(held.admit(name), lambda: woken.append("")) for name in "abc"]
-    teacher = teacher_of(held)
-    held.publish(teacher, SharedState("layer=x"))
-    held.ask(read_question("Secret words?", "ab"))
+    seats = [school_class.sit(school_class.admit(name), lambda: woken.append("")) for name in "abc"]
+    teacher = teacher_of(school_class)
+    school_class.publish(teacher, SharedState("layer=x"))
+    school_class.ask(read_question("Secret words?", "ab"))
     woken.clear()
-    held.end()
+    school_class.end()
     assert len(woken) == 3
     for seat in [*seats, teacher]:
         assert seat is not None
-        assert held.view(seat)["over"] == ENDED
-    kept = vars(held)
+        assert school_class.view(seat)["over"] == ENDED
+    kept = vars(school_class)
     assert not kept["_followers"]
     assert kept["_state"] is kept["_question"] is kept["_teacher"] is None
-    assert held.sit(held.secret_for_the_teacher(), nothing) is None
-    held.ask(read_question("?", "ab"))
+    assert school_class.sit(school_class.secret_for_the_teacher(), nothing) is None
+    school_class.ask(read_question("?", "ab"))
     assert kept["_question"] is None
 
 
 def test_whoever_joins_votes_and_leaves_at_once_the_numbers_are_right() -> None:
-    held = SchoolClass("ABCDEF")
-    teacher = teacher_of(held)
-    asked = read_question("?", "abcdef")
-    held.ask(asked)
+    school_class = SchoolClass("ABCDEF")
+    teacher = teacher_of(school_class)
+    question = read_question("?", "abcdef")
+    school_class.ask(question)
     ready = threading.Barrier(41)
     stop = threading.Event()
 
@@ -183,26 +189,28 @@ def test_whoever_joins_votes_and_leaves_at_once_the_numbers_are_right() -> None:
         ready.wait()
         last = None
         for _ in range(40):
-            seat = seated(held, str(number))
+            seat = seated(school_class, str(number))
             last = random.randrange(6)
-            held.vote(seat, asked.number, last)
+            school_class.vote(seat, question.number, last)
             if random.random() < 0.3:
-                held.rise(seat)
+                school_class.rise(seat)
         if number % 4:
             return last
-        held.leave(str(number))
+        school_class.leave(str(number))
         return None
 
     def look() -> None:
         ready.wait()
         while not stop.is_set():
-            held.publish(teacher, SharedState(f"channel={len(held.view(teacher))}"))
-            assert sum(held.view(teacher)["question"]["tally"]) <= 40
+            school_class.publish(teacher, SharedState(f"channel={len(school_class.view(teacher))}"))
+            assert sum(school_class.view(teacher)["question"]["tally"]) <= 40
 
     with ThreadPoolExecutor(41) as pool:
         watching = pool.submit(look)
         votes = list(pool.map(pupil, range(40)))
         stop.set()
         watching.result()
-    assert held.view(teacher)["question"]["tally"] == [votes.count(answer) for answer in range(6)]
+    assert school_class.view(teacher)["question"]["tally"] == [
+        votes.count(answer) for answer in range(6)
+    ]
     assert votes.count(None) == 10

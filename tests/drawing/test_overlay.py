@@ -4,9 +4,16 @@ import torch
 
 import hookviz
 from hookviz.capturing import inputs
-from hookviz.drawing.overlay import color_limit, over_image, over_input, overlay, resized
+from hookviz.drawing.overlay import (
+    color_limit,
+    input_thumbnail,
+    over_image,
+    over_input,
+    overlay,
+    resized,
+)
 from hookviz.images import reading
-from hookviz.types import Crop, InputImage
+from hookviz.types import Crop, InputImage, Model
 from tests.networks import Tiny, as_model, random_input, seeded
 from tests.pictures import picture
 
@@ -109,3 +116,14 @@ def test_the_end_colour_stands_for_a_percentile_of_what_is_finite() -> None:
     assert color_limit(np.eye(20), 50) == 1  # most are 0
     assert color_limit(np.zeros((2, 2))) == 1
     assert color_limit(np.full((2, 2), np.nan)) == 1
+
+
+def test_an_input_without_a_picture_is_grey_from_its_least_to_its_largest(tiny: Model) -> None:
+    values = torch.zeros(1, 3, 16, 16)
+    values[..., 8:] = 5
+    small = input_thumbnail(inputs.prepare(tiny, values), 16)
+    assert (small[8, 0] == 0).all()
+    assert (small[8, 15] == 255).all()
+    seen = inputs.prepare(tiny, picture())
+    assert seen.picture is not None
+    np.testing.assert_array_equal(input_thumbnail(seen, 16), seen.picture)

@@ -11,9 +11,9 @@ import hookviz.ui
 from hookviz.classroom.classes import classes
 from hookviz.classroom.question import read_question
 from hookviz.errors import ClassroomError
-from hookviz.ui.serving import class_route, connections, lifecycle, slow_readers
+from hookviz.ui.serving import backpressure, class_route, connections, lifecycle
 
-slow_readers.PATIENCE = 2.0
+backpressure.SEND_TIMEOUT = 2.0
 class_route._PATIENCE = 1.0
 
 
@@ -37,7 +37,7 @@ async def admit(request: Request) -> JSONResponse:
 
 async def ask(request: Request) -> JSONResponse:
     """A question to a class."""
-    held = classes().known(request.query_params["code"])
+    held = classes().by_code(request.query_params["code"])
     assert held is not None
     held.ask(read_question(request.query_params["words"], request.query_params.getlist("answer")))
     return JSONResponse({})
@@ -45,7 +45,7 @@ async def ask(request: Request) -> JSONResponse:
 
 async def end(request: Request) -> JSONResponse:
     """End a class."""
-    held = classes().known(request.query_params["code"])
+    held = classes().by_code(request.query_params["code"])
     assert held is not None
     classes().end(held)
     return JSONResponse({})

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from hookviz.ui.serving import connections, lifecycle, slow_readers
+from hookviz.ui.serving import backpressure, connections, lifecycle
 
-slow_readers.PATIENCE = 2.0
+backpressure.SEND_TIMEOUT = 2.0
 
 app = st.App(
     lifecycle.SCRIPT,

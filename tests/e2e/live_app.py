@@ -13,9 +13,9 @@ from starlette.routing import Route
 from hookviz.hooking import replicas
 from hookviz.live.streams import streams
 from hookviz.serving import capacity
-from hookviz.ui.serving import connections, lifecycle, slow_readers
+from hookviz.ui.serving import backpressure, connections, lifecycle
 
-slow_readers.PATIENCE = 2.0
+backpressure.SEND_TIMEOUT = 2.0
 
 
 async def probe(_request: Request) -> JSONResponse:

@@ -8,8 +8,8 @@ from functools import partial
 
 import streamlit as st
 
+from hookviz.live.stream_options import Subject
 from hookviz.live.streams import streams
-from hookviz.live.subject import Subject
 from hookviz.models import catalog
 from hookviz.ui import page
 from hookviz.ui.serving.login import let_in

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from playwright.sync_api import Browser, Page, expect
 
 import hookviz
-from hookviz.explaining.cell_sum import explain
-from hookviz.explaining.layer_recorder import record_input
+from hookviz.explaining.cell_sum import explain_cell
+from hookviz.explaining.layer_recorder import record_layer_call
 from hookviz.explaining.ranking import strongest_by_contribution
 from hookviz.images.samples import samples
 from scripts.browsing import settled_box, wait_for_grid
@@ -31,7 +31,7 @@ def test_the_walk_starts_at_the_cell_and_its_sums_are_the_values(
 ) -> None:
     page.goto(f"{server}/{SHAPESNET}&channel=9&cell=62,60,64,64&origin=Walk")
     wait_for_grid(page)
-    call = record_input(model, samples()[0].path, "stem.first.conv")
+    call = record_layer_call(model, samples()[0].path, "stem.first.conv")
     says = page.locator(".walk .says")
     input_channel = int(
         re.findall(r"input (\d+)", page.locator(".walk .input-says").inner_text())[0]
@@ -40,7 +40,7 @@ def test_the_walk_starts_at_the_cell_and_its_sums_are_the_values(
         expect(says).to_contain_text(f"row 62, column {column}:")
         shown = float(says.inner_text().replace("−", "-").rpartition("= ")[2])
         assert shown == pytest.approx(values[9, 62, column].item(), rel=6e-3)
-        cell = explain(call, 9, 62, column)
+        cell = explain_cell(call, 9, 62, column)
         exact = (cell.kernel * cell.patch)[input_channel].ravel()
         np.testing.assert_allclose(_products(page), exact, rtol=6e-3, atol=1e-9)
         page.get_by_title("One step on").click()
@@ -69,7 +69,7 @@ def test_the_walk_is_over_the_whole_of_the_strongest_input(
 ) -> None:
     page.goto(f"{server}/{SHAPESNET}&channel=9&cell=20,33&origin=Walk&layer=stage1.first.conv")
     wait_for_grid(page)
-    call = record_input(model, samples()[0].path, "stage1.first.conv")
+    call = record_layer_call(model, samples()[0].path, "stage1.first.conv")
     said = page.locator(".walk .input-says")
     input_channel = int(re.findall(r"input (\d+)", said.inner_text())[0])
     assert input_channel == strongest_by_contribution(call, 9)[0][0]

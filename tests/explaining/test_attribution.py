@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.capturing import inputs
-from hookviz.explaining.attribution import input_gradient, layer_gradient, working_layer
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.attribution import input_gradient, last_layer_with_gradient, layer_gradient
+from hookviz.explaining.attribution_target import AttributionTarget
 from tests.networks import Tiny, as_model, hook_count, random_input, seeded
 
 STEP = 1e-5  # of central differences, in float64
@@ -56,7 +56,7 @@ def test_a_layers_gradient_agrees_with_finite_differences_behind_in_place_functi
     network = seeded(InPlace).double()
     model = as_model(network)
     given = random_input(1, 6)
-    found = layer_gradient(model, prepared(model, given), "first", Quantity(2))
+    found = layer_gradient(model, prepared(model, given), "first", AttributionTarget(2))
     output = network.first(given.double())
     np.testing.assert_allclose(found.output, output[0].numpy(), rtol=1e-12)
     expected = differences(lambda at: network.after(at.clone())[0, 2], output)
@@ -69,7 +69,7 @@ def test_the_inputs_gradient_agrees_with_finite_differences() -> None:
     network = seeded(InPlace).double()
     model = as_model(network)
     given = random_input(2, 5)
-    found = input_gradient(model, prepared(model, given), Quantity(0))
+    found = input_gradient(model, prepared(model, given), AttributionTarget(0))
     expected = differences(lambda at: network(at)[0, 0], given.double())
     np.testing.assert_allclose(found.gradient, expected[0].numpy(), rtol=1e-5, atol=1e-9)
     np.testing.assert_array_equal(found.output, given[0].double().numpy())
@@ -81,17 +81,17 @@ def test_a_channel_can_be_asked_about(cell: tuple[int, int] | None) -> None:
     network = seeded(InPlace).double()
     model = as_model(network)
     given = random_input(3, 6)
-    quantity = Quantity(layer="second", channel=1, cell=cell)
+    target = AttributionTarget(layer="second", channel=1, cell=cell)
 
     def asked(first: Tensor) -> Tensor:
         channel: Tensor = network.second(F.relu(first))[0, 1]
         return channel.mean() if cell is None else channel[cell]
 
     output = network.first(given.double())
-    found = layer_gradient(model, prepared(model, given), "first", quantity)
+    found = layer_gradient(model, prepared(model, given), "first", target)
     np.testing.assert_allclose(found.gradient, differences(asked, output)[0], rtol=1e-5, atol=1e-9)
     assert found.value == pytest.approx(float(asked(output)))
-    found = input_gradient(model, prepared(model, given), quantity)
+    found = input_gradient(model, prepared(model, given), target)
     expected = differences(lambda at: asked(network.first(at)), given.double())
     np.testing.assert_allclose(found.gradient, expected[0], rtol=1e-5, atol=1e-9)
 
@@ -99,7 +99,7 @@ def test_a_channel_can_be_asked_about(cell: tuple[int, int] | None) -> None:
 def test_an_in_place_module_writes_over_nothing(tiny: hookviz.Model, noise: Tensor) -> None:
     network = tiny.network
     assert isinstance(network, Tiny)
-    found = layer_gradient(tiny, prepared(tiny, noise), "conv2", Quantity(4))
+    found = layer_gradient(tiny, prepared(tiny, noise), "conv2", AttributionTarget(4))
     with torch.no_grad():
         output = network.conv2(F.relu(network.conv1(noise)))[0]
     assert (output < 0).any()
@@ -127,7 +127,7 @@ def test_a_layer_that_runs_twice_is_looked_at_in_its_first_call() -> None:
     network = seeded(Twice).double()
     model = as_model(network)
     given = random_input(0, 5)
-    found = layer_gradient(model, prepared(model, given), "conv", Quantity(1))
+    found = layer_gradient(model, prepared(model, given), "conv", AttributionTarget(1))
     output = network.conv(given.double())
     np.testing.assert_allclose(found.output, output[0].numpy(), rtol=1e-12)
     expected = differences(
@@ -164,10 +164,10 @@ def test_a_network_that_cuts_gradients_is_refused(how: str, noise: Tensor) -> No
     model = as_model(seeded(lambda: Cut(how)))
     made = prepared(model, noise)
     with pytest.raises(hookviz.HookVizError, match=r"cuts .* layer 'first' and .*'last'"):
-        layer_gradient(model, made, "first", Quantity(0))
+        layer_gradient(model, made, "first", AttributionTarget(0))
     with pytest.raises(hookviz.HookVizError, match=r"cuts .* the input and .*'last'"):
-        input_gradient(model, made, Quantity(0))
-    assert layer_gradient(model, made, "last", Quantity(0)).gradient.any()
+        input_gradient(model, made, AttributionTarget(0))
+    assert layer_gradient(model, made, "last", AttributionTarget(0)).gradient.any()
     assert hook_count(model.network) == 0
 
 
@@ -179,17 +179,17 @@ def test_a_layer_that_does_not_matter_is_refused_with_one_that_does(
     made = prepared(model, noise)
     says = "the score of class 0 does not depend on layer 'unused'.*Layer 'last' has a gradient"
     with pytest.raises(hookviz.HookVizError, match=says):
-        layer_gradient(model, made, "unused", Quantity(0))
+        layer_gradient(model, made, "unused", AttributionTarget(0))
     with pytest.raises(hookviz.HookVizError, match="channel 0 of first does not depend on"):
-        layer_gradient(model, made, "last", Quantity(layer="first"))
+        layer_gradient(model, made, "last", AttributionTarget(layer="first"))
 
 
 def test_zero_gradients_are_zeros_and_another_layer_is_found(noise: Tensor) -> None:
     model = as_model(seeded(lambda: Cut("round")))  # rounding has a gradient, and it is 0
     made = prepared(model, noise)
-    assert not layer_gradient(model, made, "first", Quantity(0)).gradient.any()
-    assert working_layer(model, made, Quantity(0)) == "last"
-    assert working_layer(model, made, Quantity(0), but="last") is None
+    assert not layer_gradient(model, made, "first", AttributionTarget(0)).gradient.any()
+    assert last_layer_with_gradient(model, made, AttributionTarget(0)) == "last"
+    assert last_layer_with_gradient(model, made, AttributionTarget(0), but="last") is None
 
 
 def test_layers_without_maps_are_refused_with_one_that_has_them() -> None:
@@ -211,21 +211,21 @@ def test_layers_without_maps_are_refused_with_one_that_has_them() -> None:
     model = as_model(seeded(Mixed))
     made = prepared(model, random_input(0))
     with pytest.raises(hookviz.ModelError, match=r"'rows' .* 1×4×254, not .* 'parts' puts out"):
-        layer_gradient(model, made, "rows", Quantity(0))
+        layer_gradient(model, made, "rows", AttributionTarget(0))
     with pytest.raises(hookviz.ModelError, match=r"'parts' .* 2×4×14×6, not .* 'maps' puts out"):
-        layer_gradient(model, made, "parts", Quantity(0))
-    assert layer_gradient(model, made, "maps", Quantity(0)).gradient.shape == (4, 16, 16)
-    assert working_layer(model, made, Quantity(0)) == "maps"
+        layer_gradient(model, made, "parts", AttributionTarget(0))
+    assert layer_gradient(model, made, "maps", AttributionTarget(0)).gradient.shape == (4, 16, 16)
+    assert last_layer_with_gradient(model, made, AttributionTarget(0)) == "maps"
     with pytest.raises(hookviz.UnknownLayerError, match="'maps'"):
-        layer_gradient(model, made, "mapss", Quantity(0))
+        layer_gradient(model, made, "mapss", AttributionTarget(0))
 
 
 def test_a_network_without_scores_can_be_asked_about_a_channel(noise: Tensor) -> None:
     model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 2, 3))))
     made = prepared(model, noise)
     with pytest.raises(hookviz.ModelError, match="puts out no class scores"):
-        layer_gradient(model, made, "0", Quantity(0))
-    assert layer_gradient(model, made, "0", Quantity(layer="1")).gradient.any()
+        layer_gradient(model, made, "0", AttributionTarget(0))
+    assert layer_gradient(model, made, "0", AttributionTarget(layer="1")).gradient.any()
 
 
 @pytest.mark.parametrize("slug", ["grad-cam", "gradients", "saliency"])

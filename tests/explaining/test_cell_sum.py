@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.explaining.cell_sum import CellSum, explain
+from hookviz.explaining.cell_sum import CellSum, explain_cell
 from hookviz.explaining.layer_call import LayerCall
-from hookviz.explaining.layer_recorder import record_input
+from hookviz.explaining.layer_recorder import record_layer_call
 from hookviz.types import Model
 from tests.networks import as_model, random_input, seeded
 
@@ -124,11 +124,11 @@ def same_cell(cell: CellSum, expected: dict[str, Any]) -> None:
     assert cell.total == pytest.approx(expected["total"], rel=1e-12, abs=1e-12)
 
 
-def explain_cell(  # noqa: PLR0917 - a cell's address has four parts
+def recorded_cell(  # noqa: PLR0917 - a cell's address has four parts
     model: Model, image: Tensor, layer: str, channel: int, row: int, column: int, *, call: int = 0
 ) -> CellSum:
     """One cell of one call of a layer, recorded in a pass of its own."""
-    return explain(record_input(model, image, layer, call), channel, row, column)
+    return explain_cell(record_layer_call(model, image, layer, call), channel, row, column)
 
 
 def every_place(call: LayerCall) -> list[tuple[int, int, int]]:
@@ -154,23 +154,23 @@ def test_a_cell_is_what_loops_over_its_taps_say(name: str) -> None:
     with torch.no_grad():
         given = model.network.get_submodule("before")(image)[0]
         output = model.network(image)[0]
-    call = record_input(model, image, "conv")
+    call = record_layer_call(model, image, "conv")
     assert torch.equal(call.output, output)
     assert torch.equal(call.input, given)
     places = every_place(call)
     for place in random.Random(2).sample(places, 25) + some_places(output):
-        cell = explain(call, *place)
+        cell = explain_cell(call, *place)
         same_cell(cell, by_loops(conv, given, *place))
         assert cell.value == output[place].item()
         assert (cell.bias is None) == (conv.bias is None)
         assert np.array_equal(cell.kernel, conv.weight[place[0]].detach().numpy())
         assert cell.steps == ()
-    assert all(explain(call, *place).agrees for place in places)
+    assert all(explain_cell(call, *place).agrees for place in places)
 
 
 def test_the_largest_terms_come_first() -> None:
     model = net_with(lambda: nn.Conv2d(4, 8, 3))
-    cell = explain_cell(model, random_input(1), "conv", 3, 4, 5)
+    cell = recorded_cell(model, random_input(1), "conv", 3, 4, 5)
     sizes = [abs(cell.terms[position]) for position in cell.order]
     assert sizes == sorted(sizes, reverse=True)
     assert sorted(cell.order) == [0, 1, 2, 3]
@@ -179,9 +179,9 @@ def test_the_largest_terms_come_first() -> None:
 
 def test_a_wrong_value_does_not_agree() -> None:
     model = net_with(lambda: nn.Conv2d(4, 8, 3))
-    call = record_input(model, random_input(1), "conv")
-    right = explain(call, 1, 2, 3)
-    wrong = explain(replace(call, output=call.output + 1e-3), 1, 2, 3)
+    call = record_layer_call(model, random_input(1), "conv")
+    right = explain_cell(call, 1, 2, 3)
+    wrong = explain_cell(replace(call, output=call.output + 1e-3), 1, 2, 3)
     assert right.agrees
     assert not wrong.agrees
     assert 0 < right.tolerance < 1e-4
@@ -191,9 +191,9 @@ def test_a_wrong_value_does_not_agree() -> None:
 def test_other_precisions_agree_within_their_rounding(dtype: torch.dtype) -> None:
     network = seeded(lambda: nn.Sequential(nn.Conv2d(3, 16, 1), nn.Conv2d(16, 8, 3)))
     model, image = as_model(network.to(dtype)), random_input(4)
-    call = record_input(model, image, "1")
+    call = record_layer_call(model, image, "1")
     assert call.output.dtype == call.padded.dtype == call.kernel.dtype == torch.float32
-    assert all(explain(call, *place).agrees for place in every_place(call))
+    assert all(explain_cell(call, *place).agrees for place in every_place(call))
     assert call.rounding == max(1e-5, 2 * torch.finfo(dtype).eps)
 
 
@@ -201,15 +201,15 @@ def test_infinite_and_undefined_values_are_shown_as_they_are() -> None:
     model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 2, 1))))
     image = random_input(4)
     image[0, 0, 0, 0], image[0, 1, 0, 1] = math.inf, math.nan
-    infinite, undefined, fine = (explain_cell(model, image, "0", 0, 0, x) for x in range(3))
+    infinite, undefined, fine = (recorded_cell(model, image, "0", 0, 0, x) for x in range(3))
     assert math.isinf(infinite.value)
     assert math.isnan(undefined.value)
     assert infinite.agrees
     assert undefined.agrees
     assert fine.agrees
-    call = record_input(model, image, "0")
+    call = record_layer_call(model, image, "0")
     call.output[0, 0, 0] = 1.0
-    assert not explain(call, 0, 0, 0).agrees
+    assert not explain_cell(call, 0, 0, 0).agrees
 
 
 @pytest.mark.parametrize(
@@ -224,4 +224,4 @@ def test_cells_outside_are_refused(
     tiny: Model, noise: Tensor, place: tuple[int, int, int], said: str
 ) -> None:
     with pytest.raises(hookviz.SettingError, match=said):
-        explain_cell(tiny, noise, "conv1", *place)
+        recorded_cell(tiny, noise, "conv1", *place)

@@ -9,7 +9,12 @@ from torch.nn.utils import parametrizations
 import hookviz
 from hookviz.drawing.panels import GridPanel
 from hookviz.errors import HookVizError
-from hookviz.explaining.channel_mask import ChannelMask, new_bytes, read_channel_mask, silenced
+from hookviz.explaining.channel_mask import (
+    ChannelMask,
+    copied_bytes,
+    mask_channels,
+    read_channel_mask,
+)
 from hookviz.images.samples import samples
 from tests.networks import as_model, seeded
 
@@ -43,7 +48,7 @@ def test_it_computes_what_the_ablation_lens_shows(
     name: str, layer: str, channels: tuple[int, ...]
 ) -> None:
     model = hookviz.load_model(name)
-    silent = silenced(model, ChannelMask(layer, channels))
+    silent = mask_channels(model, ChannelMask(layer, channels))
     after = hookviz.capture(silent, samples()[0].path, logits=True)
     network = hookviz.load_model(name, "pretrained").network
     scores, maps = by_hand(network, layer, list(channels), after.input)
@@ -63,16 +68,16 @@ def test_it_computes_what_the_ablation_lens_shows(
 def test_it_is_another_model_around_the_same_tensors() -> None:
     model = hookviz.load_model("shapesnet")
     before = {name: each.clone() for name, each in model.network.state_dict().items()}
-    one = silenced(model, ChannelMask("stage1.first.conv", (3, 4)))
-    other = silenced(model, ChannelMask("stage1.first.conv", (3, 5)))
+    one = mask_channels(model, ChannelMask("stage1.first.conv", (3, 4)))
+    other = mask_channels(model, ChannelMask("stage1.first.conv", (3, 5)))
     assert len({model.digest, one.digest, other.digest}) == 3
-    assert one.digest == silenced(model, ChannelMask("stage1.first.conv", (3, 4))).digest
+    assert one.digest == mask_channels(model, ChannelMask("stage1.first.conv", (3, 4))).digest
     assert one.title == "ShapesNet without 2 channels of stage1.first.conv"
     assert one.weights == "pretrained, without stage1.first.conv:3-4"
     shared, tensors = model.network.state_dict(), one.network.state_dict()
     copied = {name for name in tensors if tensors[name].data_ptr() != shared[name].data_ptr()}
     assert copied == {"stage1.first.conv.weight"}
-    assert new_bytes(model, ChannelMask("stage1.first.conv", (3,))) == sum(
+    assert copied_bytes(model, ChannelMask("stage1.first.conv", (3,))) == sum(
         tensors[name].nbytes for name in copied
     )
     assert all(torch.equal(value, before[name]) for name, value in shared.items())
@@ -84,7 +89,7 @@ def test_channels_of_a_transposed_convolution(groups: int) -> None:
     network = seeded(lambda: nn.Sequential(nn.ConvTranspose2d(4, 6, 3, groups=groups)))
     model = as_model(network)
     images = torch.rand(1, 4, 8, 8)
-    silent = silenced(model, ChannelMask("0", (1, 4))).network
+    silent = mask_channels(model, ChannelMask("0", (1, 4))).network
     expected, _ = by_hand(network, "0", [1, 4], images)
     assert torch.equal(silent(images), expected)
 
@@ -117,7 +122,7 @@ class Tied(nn.Module):
 def test_what_can_not_fall_silent_says_why(asked: str, says: str) -> None:
     model = as_model(Tied())
     with pytest.raises(HookVizError, match=says):
-        silenced(model, read_channel_mask(asked))
+        mask_channels(model, read_channel_mask(asked))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.baselines import BASELINES, baseline_of
 from hookviz.explaining.integrated_gradients import IntegratedGradients, integrated_gradients
 from hookviz.images.samples import samples
@@ -23,7 +23,9 @@ def test_it_agrees_with_captum(baseline: str) -> None:
     model = hookviz.load_model("shapesnet")
     made = hookviz.prepare(model, picture(), size=64)
     start = baseline_of(model, made, baseline)
-    found = integrated_gradients(model, made, Quantity(2), start, steps=50, progress=ignore)
+    found = integrated_gradients(
+        model, made, AttributionTarget(2), start, steps=50, progress=ignore
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs, delta = captum.attr.IntegratedGradients(model.network).attribute(
@@ -54,7 +56,9 @@ def test_of_a_sum_of_squares_it_is_exact_at_any_number_of_steps(steps: int) -> N
     # Gauss-Legendre with one point is exact for the straight line that the gradient is.
     model, image = as_model(Square()), random_input(0)
     made, start = hookviz.prepare(model, image), torch.full_like(image, 0.5)
-    found = integrated_gradients(model, made, Quantity(0), start, steps=steps, progress=ignore)
+    found = integrated_gradients(
+        model, made, AttributionTarget(0), start, steps=steps, progress=ignore
+    )
     np.testing.assert_allclose(found.attribution, image[0].square() - 0.25, atol=1e-5)
     assert found.value == pytest.approx(float(image.square().sum()), rel=1e-6)
     assert found.start == pytest.approx(0.25 * image.numel(), rel=1e-6)
@@ -70,7 +74,7 @@ def test_at_the_advised_number_of_steps_a_photograph_is_complete() -> None:
 
     def at(steps: int) -> IntegratedGradients:
         return integrated_gradients(
-            model, made, Quantity(target), start, steps=steps, progress=ignore
+            model, made, AttributionTarget(target), start, steps=steps, progress=ignore
         )
 
     few = at(6)
@@ -88,7 +92,7 @@ def test_without_a_difference_there_is_no_share_of_it() -> None:
     model, made = as_model(seeded(Constant)), None
     made = hookviz.prepare(model, random_input(0))
     start = torch.zeros_like(made.tensor)
-    found = integrated_gradients(model, made, Quantity(0), start, steps=3, progress=ignore)
+    found = integrated_gradients(model, made, AttributionTarget(0), start, steps=3, progress=ignore)
     assert (found.value, found.start, found.error) == (3, 3, 0)
     off = IntegratedGradients(np.ones((1, 2, 2)), 3.0, 3.0, 5)
     assert off.error == float("inf")
@@ -102,7 +106,9 @@ def test_each_point_of_the_way_is_a_fresh_networks(kind: type[Odd]) -> None:
     model = as_model(network)
     start = 0.2 * random_input(7)
     found = integrated_gradients(
-        *(model, hookviz.prepare(model, image), Quantity(2), start), steps=steps, progress=ignore
+        *(model, hookviz.prepare(model, image), AttributionTarget(2), start),
+        steps=steps,
+        progress=ignore,
     )
     points, weights = np.polynomial.legendre.leggauss(steps)
     total = torch.zeros_like(image)

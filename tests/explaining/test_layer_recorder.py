@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 import hookviz
-from hookviz.explaining.cell_sum import explain
-from hookviz.explaining.layer_recorder import record_input
+from hookviz.explaining.cell_sum import explain_cell
+from hookviz.explaining.layer_recorder import record_layer_call
 from hookviz.hooking import replicas
 from hookviz.types import Model
-from tests.explaining.test_cell_sum import every_place, explain_cell, net_with, some_places
+from tests.explaining.test_cell_sum import every_place, net_with, recorded_cell, some_places
 from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
 from tests.pictures import picture
 
@@ -28,11 +28,11 @@ def test_cells_of_catalog_models_are_the_captured_values(name: str) -> None:
     cap = hookviz.capture(model, image)
     chosen = random.Random(0).sample(list(cap), 7)
     for seed, layer in enumerate([next(iter(cap)), *chosen]):
-        call = record_input(model, image, layer)
+        call = record_layer_call(model, image, layer)
         values = cap[layer].values
         assert torch.equal(call.output, values)
         for place in some_places(values, seed):
-            cell = explain(call, *place)
+            cell = explain_cell(call, *place)
             assert cell.value == values[place].item()
             assert cell.agrees, (layer, place, cell.total, cell.value, cell.tolerance)
 
@@ -42,22 +42,22 @@ def test_every_layer_of_the_bundled_model_with_its_trained_weights() -> None:
     photo = picture(1, 90, 70)
     cap = hookviz.capture(model, photo)
     for layer in cap:
-        call = record_input(model, photo, layer)
+        call = record_layer_call(model, photo, layer)
         for place in some_places(cap[layer].values):
-            cell = explain(call, *place)
+            cell = explain_cell(call, *place)
             assert cell.value == cap[layer].values[place].item()
             assert cell.agrees
             norm = cell.steps[0]  # every convolution of it has a batch norm behind
             name = layer.removesuffix("conv") + "norm"
             assert (norm.layer, norm.kind) == (name, "BatchNorm2d")
             assert norm.norm is not None
-            assert norm.norm.of(cell.value) == pytest.approx(norm.value, rel=1e-4, abs=1e-5)
+            assert norm.norm.apply(cell.value) == pytest.approx(norm.value, rel=1e-4, abs=1e-5)
 
 
 def steps_of(model: Model, layer: str, image: Tensor | None = None) -> list[tuple[str, str]]:
     """Layer and kind of every step behind `layer`, each checked against a capture."""
     image = random_input(3, 64) if image is None else image
-    call = record_input(model, image, layer)
+    call = record_layer_call(model, image, layer)
     for step in call.steps:
         if step.layer:
             parts = hookviz.capture(model, image, step.layer, logits=False).calls(step.layer)
@@ -89,7 +89,7 @@ def test_steps_are_the_modules_that_took_in_the_output() -> None:
 def test_activations_that_are_called_as_functions_are_steps_too() -> None:
     model = hookviz.load_model("googlenet", "random")
     image = random_input(3, 64)
-    cell = explain_cell(model, image, "conv1.conv", 3, 4, 5)
+    cell = recorded_cell(model, image, "conv1.conv", 3, 4, 5)
     norm, relu = cell.steps
     assert (norm.layer, norm.kind) == ("conv1.bn", "BatchNorm2d")
     assert (relu.layer, relu.kind, relu.norm) == ("", "relu", None)
@@ -120,17 +120,17 @@ def behind_conv(*modules: nn.Module) -> Model:
 )
 def test_a_norm_brings_the_numbers_it_worked_with(norm: nn.Module, kind: str) -> None:
     model, image = behind_conv(norm, nn.ReLU(inplace=True)), random_input(1)
-    call = record_input(model, image, "0")
+    call = record_layer_call(model, image, "0")
     assert [step.kind for step in call.steps] == [kind, "ReLU"]
     values = hookviz.capture(model, image, ["0", "1", "2"])
     for place in some_places(call.output):
-        cell = explain(call, *place)
+        cell = explain_cell(call, *place)
         normed, rectified = cell.steps
         assert cell.value == values["0"].values[place].item()
         assert normed.value == values["1"].values[place].item()
         assert rectified.value == values["2"].values[place].item()
         assert normed.norm is not None
-        assert normed.norm.of(cell.value) == pytest.approx(normed.value, rel=1e-4, abs=1e-5)
+        assert normed.norm.apply(cell.value) == pytest.approx(normed.value, rel=1e-4, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_norm_brings_the_numbers_it_worked_with(norm: nn.Module, kind: str) ->
 )
 def test_every_usual_activation_is_a_step(activation: nn.Module) -> None:
     model, image = behind_conv(activation, nn.AdaptiveAvgPool2d(1)), random_input(1)
-    (step,) = record_input(model, image, "0").steps
+    (step,) = record_layer_call(model, image, "0").steps
     assert (step.layer, step.kind) == ("1", type(activation).__name__)
     conv = model.network.get_submodule("0")
     with torch.no_grad():
@@ -171,7 +171,7 @@ def test_a_norm_with_an_activation_inside_is_named_by_its_own_numbers() -> None:
             return found
 
     model = behind_conv(BatchNormAct(), nn.Identity())
-    call = record_input(model, random_input(1), "0")
+    call = record_layer_call(model, random_input(1), "0")
     assert [(step.layer, step.kind) for step in call.steps] == [
         ("1", "BatchNormAct"),
         ("1.act", "ReLU"),
@@ -216,7 +216,7 @@ def test_only_what_comes_next_for_certain_is_a_step(
 ) -> None:
     model = as_model(seeded(lambda: Forked(way)))
     image = random_input(1)
-    call = record_input(model, image, "conv")
+    call = record_layer_call(model, image, "conv")
     assert [step.kind for step in call.steps] == kinds
     with torch.no_grad():
         found = model.network.get_submodule("conv")(image)
@@ -240,11 +240,11 @@ def test_the_kernel_is_the_one_that_was_used() -> None:
         lambda: weight_norm(nn.Conv2d(4, 6, 3)),
     ):
         model = net_with(build)
-        call = record_input(model, image, "conv")
-        assert all(explain(call, *place).agrees for place in every_place(call))
+        call = record_layer_call(model, image, "conv")
+        assert all(explain_cell(call, *place).agrees for place in every_place(call))
         assert torch.equal(call.input, model.network.get_submodule("before")(image)[0].detach())
-    call = record_input(net_with(lambda: Same(4, 6, 3)), image, "conv")
-    corner = explain(call, 0, 0, 0)
+    call = record_layer_call(net_with(lambda: Same(4, 6, 3)), image, "conv")
+    corner = explain_cell(call, 0, 0, 0)
     assert corner.origin == (-2, -1)
     assert corner.patch[0, :, 0].tolist() == [0, 0, 0]
     assert corner.patch[0, 1, 1:].tolist() == [2, 2]  # its own padding has a value of its own
@@ -263,8 +263,8 @@ def test_each_call_of_a_shared_layer_is_its_own() -> None:
 
     model, image = as_model(seeded(Twice)), random_input(2)
     cap = hookviz.capture(model, image)
-    first = explain_cell(model, image, "conv", 1, 2, 3)
-    second = explain_cell(model, image, "conv", 1, 2, 3, call=1)
+    first = recorded_cell(model, image, "conv", 1, 2, 3)
+    second = recorded_cell(model, image, "conv", 1, 2, 3, call=1)
     assert (first.layer, second.layer) == ("conv", "conv#1")
     assert first.value == cap["conv"].values[1, 2, 3].item()
     assert second.value == cap["conv#1"].values[1, 2, 3].item()
@@ -273,7 +273,7 @@ def test_each_call_of_a_shared_layer_is_its_own() -> None:
     assert first.agrees
     assert second.agrees
     with pytest.raises(hookviz.SettingError, match="no call 2: its calls are 0 to 1"):
-        explain_cell(model, image, "conv", 0, 0, 0, call=2)
+        recorded_cell(model, image, "conv", 0, 0, 0, call=2)
 
 
 def test_what_is_written_over_later_is_kept_as_it_was() -> None:
@@ -292,13 +292,13 @@ def test_what_is_written_over_later_is_kept_as_it_was() -> None:
     image = random_input(1)
     before = image.clone()
     model = as_model(seeded(Overwriting))
-    call = record_input(model, image, "conv")
+    call = record_layer_call(model, image, "conv")
     assert torch.equal(image, before)
     assert torch.equal(call.input, image[0])
     with torch.no_grad():
         output = model.network.get_submodule("conv")(image)[0]
     assert torch.equal(call.output, output)
-    assert explain(call, 1, 2, 3).agrees
+    assert explain_cell(call, 1, 2, 3).agrees
     call.kernel.zero_()  # it is the record's own
     assert model.network.get_submodule("conv").weight.abs().sum() > 0  # type: ignore[operator]
 
@@ -311,7 +311,7 @@ def test_what_is_written_over_later_is_kept_as_it_was() -> None:
 def test_other_layers_are_refused_with_one_that_works(layer: nn.Module) -> None:
     model = net_with(lambda: layer)
     with pytest.raises(hookviz.SettingError, match=r"Only ordinary two-dim.*'before'") as caught:
-        explain_cell(model, random_input(0), "conv", 0, 0, 0)
+        recorded_cell(model, random_input(0), "conv", 0, 0, 0)
     assert type(layer).__name__ in str(caught.value)
 
 
@@ -326,7 +326,7 @@ def test_one_dimensional_convolutions_are_refused() -> None:
             return found
 
     with pytest.raises(hookviz.SettingError, match="is a Conv1d"):
-        record_input(as_model(Line()), random_input(0), "conv")
+        record_layer_call(as_model(Line()), random_input(0), "conv")
 
 
 def test_a_layer_that_is_more_than_a_convolution_is_refused() -> None:
@@ -345,7 +345,7 @@ def test_a_layer_that_is_more_than_a_convolution_is_refused() -> None:
     for kind in (Gained, Shifted, Cropped):
         model = net_with(lambda kind=kind: kind(4, 2, 3))  # type: ignore[misc]
         with pytest.raises(hookviz.ModelError, match=r"'conv' .* more than one call of torch's"):
-            record_input(model, random_input(0), "conv")
+            record_layer_call(model, random_input(0), "conv")
         assert all_hooks(model) == 0
 
 
@@ -360,16 +360,16 @@ def test_several_images_at_once_are_refused() -> None:
             return found
 
     with pytest.raises(hookviz.ModelError, match="run on 2 images at once"):
-        record_input(as_model(Tiles()), random_input(0), "conv")
+        record_layer_call(as_model(Tiles()), random_input(0), "conv")
 
 
 def test_unknown_unused_and_misfitting(tiny: Model, noise: Tensor) -> None:
     with pytest.raises(hookviz.UnknownLayerError, match="'conv1'"):
-        record_input(tiny, noise, "cnov1")
+        record_layer_call(tiny, noise, "cnov1")
     with pytest.raises(hookviz.UnknownLayerError):
-        record_input(tiny, noise, "")
+        record_layer_call(tiny, noise, "")
     with pytest.raises(hookviz.ModelError, match="can't take an input of 1×16×16"):
-        record_input(tiny, noise[:, :1], "conv1")
+        record_layer_call(tiny, noise[:, :1], "conv1")
 
     class Unused(Tiny):
         def __init__(self) -> None:
@@ -377,7 +377,7 @@ def test_unknown_unused_and_misfitting(tiny: Model, noise: Tensor) -> None:
             self.spare = nn.Conv2d(3, 4, 3)
 
     with pytest.raises(hookviz.ModelError, match=r"'spare' of .* is not run"):
-        record_input(as_model(Unused()), noise, "spare")
+        record_layer_call(as_model(Unused()), noise, "spare")
 
 
 BROKEN: list[bool] = []
@@ -410,7 +410,7 @@ def test_the_pass_ends_when_nothing_more_can_follow() -> None:
     try:
         assert steps_of(model, "conv", image) == [("relu", "ReLU")]
         with pytest.raises(hookviz.ModelError, match="broken behind the pool"):
-            record_input(model, random_input(0), "last")
+            record_layer_call(model, random_input(0), "last")
     finally:
         BROKEN.clear()
     assert all_hooks(model) == 0
@@ -420,9 +420,9 @@ def test_nothing_is_left_on_the_model(tiny: Model, noise: Tensor) -> None:
     tensors = [*tiny.network.parameters(), *tiny.network.buffers()]
     before = [(tensor._version, tensor.clone()) for tensor in tensors]
     for layer in ("conv1", "conv2"):
-        explain_cell(tiny, noise, layer, 0, 0, 0)
+        recorded_cell(tiny, noise, layer, 0, 0, 0)
     with pytest.raises(hookviz.SettingError):
-        explain_cell(tiny, noise, "relu", 0, 0, 0)
+        recorded_cell(tiny, noise, "relu", 0, 0, 0)
     assert all_hooks(tiny) == 0
     assert replicas._idle[tiny.network]  # the replica came back clean
     assert not any(module.training for module in tiny.network.modules())
@@ -440,8 +440,11 @@ def test_records_made_at_once_do_not_mix(tiny: Model) -> None:
 
     def work(place: int) -> None:
         for _ in range(15):
-            call = record_input(tiny, images[place], "conv2")
-            if not torch.equal(call.output, expected[place]) or not explain(call, 1, 2, 3).agrees:
+            call = record_layer_call(tiny, images[place], "conv2")
+            if (
+                not torch.equal(call.output, expected[place])
+                or not explain_cell(call, 1, 2, 3).agrees
+            ):
                 wrong.append(place)
 
     threads = [threading.Thread(target=work, args=(place,)) for place in range(4)]

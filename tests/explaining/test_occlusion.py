@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.baselines import baseline_of
 from hookviz.explaining.occlusion import Windows, occlusion
 from hookviz.types import ignore
@@ -27,7 +27,7 @@ def test_it_agrees_with_captum(window: int, stride: int) -> None:
     made = hookviz.prepare(model, picture(), size=side)
     baseline = baseline_of(model, made, "blurred" if window == 13 else "zero")
     found = occlusion(
-        *(model, made, Quantity(2), baseline),
+        *(model, made, AttributionTarget(2), baseline),
         windows=Windows((side, side), window, stride),
         progress=ignore,
     )
@@ -57,7 +57,7 @@ class Sum(nn.Module):
 def test_of_a_sum_it_is_what_was_hidden() -> None:
     model, image = as_model(Sum()), random_input(0, 16)[..., :12]
     found = occlusion(
-        *(model, hookviz.prepare(model, image), Quantity(0), torch.ones_like(image)),
+        *(model, hookviz.prepare(model, image), AttributionTarget(0), torch.ones_like(image)),
         windows=Windows((16, 12), 5, 4),
         progress=ignore,
     )
@@ -86,7 +86,7 @@ def test_a_channel_falls_as_its_convolution_says() -> None:
     model, image = as_model(network), random_input(0)
     made = hookviz.prepare(model, image)
     found = occlusion(
-        *(model, made, Quantity(None, "0", 1, (2, 3)), torch.zeros_like(image)),
+        *(model, made, AttributionTarget(None, "0", 1, (2, 3)), torch.zeros_like(image)),
         windows=Windows((16, 16), 1, 1),
         progress=ignore,
     )
@@ -103,7 +103,7 @@ def test_each_square_is_hidden_from_a_fresh_network_alone(kind: type[Odd]) -> No
     network, image = seeded(kind), random_input(6)
     model = as_model(network)
     found = occlusion(
-        *(model, hookviz.prepare(model, image), Quantity(2), torch.zeros_like(image)),
+        *(model, hookviz.prepare(model, image), AttributionTarget(2), torch.zeros_like(image)),
         windows=Windows((16, 16), 4, 4),
         progress=ignore,
     )

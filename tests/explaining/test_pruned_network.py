@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.utils import prune as theirs
 
 import hookviz
-from hookviz.explaining.pruned_network import norms_behind
+from hookviz.explaining.pruned_network import following_norms
 from hookviz.explaining.pruning import METHODS
 from hookviz.types import Model
 from tests.explaining.test_pruning import pruned_by_torch
@@ -83,7 +83,7 @@ def test_a_channel_that_goes_puts_out_nothing(normed: Model) -> None:
 
 
 def test_which_norm_is_behind_which_layer(normed: Model) -> None:
-    assert norms_behind(normed, (3, 16, 16)) == {"first": ["norm"], "second": ["plain"]}
+    assert following_norms(normed, (3, 16, 16)) == {"first": ["norm"], "second": ["plain"]}
 
 
 def test_layers_can_be_chosen(tiny: Model) -> None:

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.explaining.cell_sum import explain
-from hookviz.explaining.layer_recorder import record_input
+from hookviz.explaining.cell_sum import explain_cell
+from hookviz.explaining.layer_recorder import record_layer_call
 from hookviz.explaining.ranking import (
     source_of,
     sources,
@@ -36,7 +36,7 @@ def behind(conv: Callable[[], nn.Conv2d]) -> Model:
 @pytest.mark.parametrize("conv", CONVS)
 def test_weights_are_ranked_by_the_norm_of_their_slice(conv: Callable[[], nn.Conv2d]) -> None:
     model = behind(conv)
-    call = record_input(model, random_input(1), "1")
+    call = record_layer_call(model, random_input(1), "1")
     layer = model.network.get_submodule("1")
     assert isinstance(layer, nn.Conv2d)
     for channel in range(layer.out_channels):
@@ -54,7 +54,7 @@ def test_a_contribution_is_what_the_map_loses_without_that_input(
     conv: Callable[[], nn.Conv2d],
 ) -> None:
     model = behind(conv)
-    call = record_input(model, random_input(1), "1")
+    call = record_layer_call(model, random_input(1), "1")
     layer = model.network.get_submodule("1")
     assert isinstance(layer, nn.Conv2d)
     for channel in range(layer.out_channels):
@@ -73,9 +73,9 @@ def test_a_contribution_is_what_the_map_loses_without_that_input(
 
 def test_a_contribution_is_the_mean_size_of_the_terms_over_all_cells() -> None:
     model = hookviz.load_model("shapesnet")
-    call = record_input(model, random_input(2, 32), "stage2.first.conv")
+    call = record_layer_call(model, random_input(2, 32), "stage2.first.conv")
     _, height, width = call.output.shape
-    cells = [explain(call, 7, row, column) for row in range(height) for column in range(width)]
+    cells = [explain_cell(call, 7, row, column) for row in range(height) for column in range(width)]
     mean = np.mean([np.abs(cell.terms) for cell in cells], axis=0)
     ranked = strongest_by_contribution(call, 7)
     assert [number for number, _ in ranked[:5]] == np.argsort(-mean)[:5].tolist()
@@ -83,7 +83,7 @@ def test_a_contribution_is_the_mean_size_of_the_terms_over_all_cells() -> None:
 
 
 def test_channels_outside_are_refused() -> None:
-    call = record_input(behind(CONVS[0]), random_input(1), "1")
+    call = record_layer_call(behind(CONVS[0]), random_input(1), "1")
     for rank in (strongest_by_weight, strongest_by_contribution):
         with pytest.raises(hookviz.SettingError, match="1 has no channel 4: its channels are 0 to"):
             rank(call, 4)

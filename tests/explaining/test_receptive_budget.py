@@ -7,12 +7,12 @@ import torch
 from torch import nn
 
 from hookviz.explaining.receptive_budget import Budget
-from hookviz.explaining.receptive_field import fields_of
+from hookviz.explaining.receptive_field import trace_fields
 from tests.networks import Tiny, seeded
 
 
 def passed(network: nn.Module, budget: Budget) -> dict[str, tuple[int, int] | None]:
-    fields = fields_of(network.eval(), torch.zeros(1, 3, 16, 16), budget=budget)
+    fields = trace_fields(network.eval(), torch.zeros(1, 3, 16, 16), budget=budget)
     return {address: field.size for address, field in fields.items()}
 
 
@@ -47,7 +47,7 @@ def test_the_edges_of_a_large_network_that_pads_are_few() -> None:
         network = timm.create_model("tf_efficientnet_b0", pretrained=False).eval()
         image = torch.empty(1, 3, 513, 513)
     budget = Budget(seconds=math.inf, values=500_000)  # 2 MB
-    fields = fields_of(network, image, budget=budget)
+    fields = trace_fields(network, image, budget=budget)
     assert not budget.spent
     assert fields["blocks.0.0.conv_dw"].size == (7, 7)
     assert fields["conv_head"].size is None

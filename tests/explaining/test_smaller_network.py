@@ -215,7 +215,7 @@ def test_a_network_that_computes_something_else_is_not_handed_out(
     monkeypatch.setattr(
         smaller_network,
         "_stays_zero",
-        lambda network, way: right(network.get_submodule(way.conv)) < 2,
+        lambda network, group: right(network.get_submodule(group.conv)) < 2,
     )
     with pytest.raises(hookviz.ModelError, match="puts out something else"):
         hookviz.smaller(pruned)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, TablePanel, TextPanel
-from hookviz.explaining import without_channels
+from hookviz.explaining import channel_ablation
 from hookviz.hooking import replicas
 from hookviz.types import Model
 from tests.networks import as_model, random_input, seeded
@@ -59,7 +59,7 @@ class Branches(Block):
         return scores
 
 
-class BuildProgress(Block):
+class GrownBranch(Block):
     """Adds to a branch without the layer in place, and joins it to one with the layer."""
 
     def forward(self, images: Tensor) -> Tensor:
@@ -144,7 +144,7 @@ def without(network: nn.Module, channel: int) -> nn.Module:
         (Block, []),
         (Twice, []),
         (Branches, []),
-        (BuildProgress, []),
+        (GrownBranch, []),
         (WrittenInto, [8]),
         (Unbatched, [1, 8, 8] + [1] * 6),
         (OneImage, [1] * 7),
@@ -207,7 +207,7 @@ def test_a_network_that_only_computes_is_not_copied_for_each_pass(
 def test_a_small_room_makes_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     network, image = seeded(Block).eval(), random_input(3)
     whole = hookviz.run_lens("channels-that-matter", as_model(network), image, layer="conv")
-    monkeypatch.setattr(without_channels, "_ROOM", 4 * 4 * (6 * 16 * 16 * 4))
+    monkeypatch.setattr(channel_ablation, "_MAX_BATCH_BYTES", 4 * 4 * (6 * 16 * 16 * 4))
     model = trace(network, image)
     Block.batches.clear()
     told: list[float] = []

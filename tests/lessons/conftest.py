@@ -7,19 +7,18 @@ from hookviz.capturing import inputs
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.images import reading
 from hookviz.images.samples import samples
-from hookviz.lessons.known_parts import parts
-from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.part import LessonScene, Options, parts
 
 
-def scene_of(model: hookviz.Model, sample: str = "cat") -> Scene:
+def scene_of(model: hookviz.Model, sample: str = "cat") -> LessonScene:
     """A model and a sample image as a lesson's parts get them."""
     image = reading.read(next(each.path for each in samples() if each.name == sample))
     model_input = inputs.prepare(model, image)
-    return Scene(model, model_input, image, input_trace(model, model_input))
+    return LessonScene(model, model_input, image, input_trace(model, model_input))
 
 
 @pytest.fixture(scope="session")
-def scene() -> Scene:
+def scene() -> LessonScene:
     return scene_of(hookviz.load_model("shapesnet"))
 
 

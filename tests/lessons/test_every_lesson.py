@@ -6,10 +6,10 @@ import pytest
 
 import hookviz
 from hookviz.errors import HookVizError
-from hookviz.lessons import known_parts, prose
+from hookviz.lessons import prose
 from hookviz.lessons.catalog import lessons, words_of
 from hookviz.lessons.lesson import Lesson, Live, Question
-from hookviz.lessons.part import Fact, Scene
+from hookviz.lessons.part import Fact, LessonScene, parts
 from hookviz.lessons.sheet import sheet
 from tests.lessons.conftest import scene_of
 
@@ -54,19 +54,19 @@ def test_it_asks_and_says_why_in_every_answer(lesson: Lesson) -> None:
 
 
 @pytest.fixture(scope="module", params=["shapesnet cat", "squeezenet cat", "shapesnet star"])
-def another(request: pytest.FixtureRequest) -> Scene:
+def another(request: pytest.FixtureRequest) -> LessonScene:
     model, sample = request.param.split()
     return scene_of(hookviz.load_model(model), sample)
 
 
 @EVERY
-def test_every_fact_is_there_whatever_is_chosen(lesson: Lesson, another: Scene) -> None:
+def test_every_fact_is_there_whatever_is_chosen(lesson: Lesson, another: LessonScene) -> None:
     facts = []
     for step in lesson.steps:
         found: dict[str, Fact] = {}
         for block in step.blocks:
             if isinstance(block, Live):
-                part = known_parts.parts()[block.part]
+                part = parts()[block.part]
                 found |= part.facts(another, block.options)
                 link = part.link(another, block.options)
                 assert all(isinstance(value, str) for value in link.values())

@@ -3,13 +3,14 @@ from torch import nn
 
 import hookviz
 from hookviz.errors import HookVizError, UnknownLayerError
-from hookviz.lessons.layers import PLACES, layer_of
-from hookviz.lessons.part import Scene
+from hookviz.lessons.layers import PLACES, activation_of, capture_at, layer_of, receptive_field_of
+from hookviz.lessons.part import LessonScene
 from tests.lessons.conftest import scene_of
+from tests.lessons.parts.scenes import cat, star
 from tests.networks import Tiny, as_model, seeded
 
 
-def test_a_place_is_a_conv_layer_in_order_of_execution(scene: Scene) -> None:
+def test_a_place_is_a_conv_layer_in_order_of_execution(scene: LessonScene) -> None:
     names = [layer.name for layer in scene.trace.convs]
     places = [names.index(layer_of(scene, place).name) for place in PLACES]
     assert places == sorted(places)
@@ -40,3 +41,30 @@ def test_what_there_is_not_is_told() -> None:
     flat = as_model(nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 2)))
     with pytest.raises(HookVizError, match="has no conv layer"):
         layer_of(scene_of(flat), "first")
+
+
+def test_the_activation_is_the_relu_that_runs_next() -> None:
+    assert activation_of(star(), layer_of(star(), "first")) == "stem.relu"
+    assert activation_of(cat(), layer_of(cat(), "first")) == "features.1"
+
+
+def test_without_a_relu_it_is_the_layer_itself() -> None:
+    shortcut = layer_of(star(), "stage3.shortcut.conv")
+    found = activation_of(star(), shortcut)
+    assert found in ("stage3.shortcut.conv", "stage3.relu_out")
+    maps = capture_at(star().model, star().model_input, found)
+    assert maps.values.shape == shortcut.output_shape
+
+
+def test_what_is_captured_is_the_activation() -> None:
+    maps = capture_at(star().model, star().model_input, "stem.relu")
+    whole = hookviz.capture(star().model, star().model_input, "stem.relu")
+    assert (maps.values == whole["stem.relu"].values).all()
+    assert maps.values.min() == 0
+
+
+def test_the_field_of_a_layer_is_known_by_its_name() -> None:
+    field = receptive_field_of(cat(), "features.0")
+    assert field is not None
+    assert field.size == (3, 3)
+    assert receptive_field_of(cat(), "features.99") is None

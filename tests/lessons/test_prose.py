@@ -69,9 +69,5 @@ def test_links_out_open_beside_the_lesson() -> None:
     assert "target" not in html("[a](?lesson=all)")
 
 
-def test_names_of_facts_are_found() -> None:
-    assert prose.names_in("{a} **{b:.2f}** `{c}` {{d}} {a}") == ("a", "b", "c")
-
-
 def test_a_line_without_marks() -> None:
     assert prose.as_plain("a **{count:,}**\n`b`", FACTS, FILE, 1) == "a 12,345 b"

@@ -17,10 +17,10 @@ from hookviz.lessons.scripts import (
     FOLDER,
     Control,
     Script,
+    as_code,
     read_script,
     run_script,
     script_names,
-    written,
 )
 
 SCRIPTS = [read_script(name) for name in script_names()]
@@ -77,7 +77,7 @@ def test_a_choice_changes_its_constant_and_nothing_else(script: Script) -> None:
         for before, after in zip(script.text.splitlines(), lines, strict=True):
             name = before.partition(" = ")[0]
             if name in choices:
-                assert after.startswith(f"{name} = {written(choices[name])}  #")
+                assert after.startswith(f"{name} = {as_code(choices[name])}  #")
                 assert after.partition("  #")[2] == before.partition("  #")[2]
             else:
                 assert after == before
@@ -129,7 +129,7 @@ def test_a_run_leaves_torchs_random_numbers_and_modes_alone() -> None:
 
 
 def test_guiding_drops_what_is_negative_at_every_relu() -> None:
-    """Computed once more without hooks: the rule written out for the three layers."""
+    """Computed once more without hooks: the rule as_code out for the three layers."""
     run = run_script(read_script("guided"), {})
     with torch.random.fork_rng(devices=[]):
         held = runpy.run_path(str(FOLDER / "guided.py"))

@@ -14,9 +14,8 @@ from hookviz.images import reading
 from hookviz.language.naming import class_label
 from hookviz.language.speaking import speaking
 from hookviz.live.answers import answer
-from hookviz.live.frames import Clock, draw
-from hookviz.live.stream_options import StreamOptions
-from hookviz.live.subject import Subject
+from hookviz.live.frames import FrameTimer, draw
+from hookviz.live.stream_options import StreamOptions, Subject
 from hookviz.types import Model, ignore
 from scripts.live_client import Answer, read_answer
 from tests.live.subjects import STEP, frame, shapesnet, subject_of
@@ -30,35 +29,35 @@ def answered(
     subject: Subject,
     options: StreamOptions = StreamOptions(),  # noqa: B008
 ) -> Answer:
-    clock = Clock({"wait": 1.0})
-    drawn = draw(data, model, subject, held=None, clock=clock, check=ignore)
-    return read_answer(answer(7, drawn, model, options, clock))
+    timer = FrameTimer({"wait": 1.0})
+    drawn = draw(data, model, subject, held=None, timer=timer, check=ignore)
+    return read_answer(answer(7, drawn, model, options, timer))
 
 
 def test_the_grid_comes_with_all_that_the_mosaic_is_painted_from() -> None:
     model, data = shapesnet(), frame(1)
-    told = answered(data, model, subject_of(model))
+    reply = answered(data, model, subject_of(model))
     capture = hookviz.capture(model, data, STEP)
     grid = make_grid(capture[STEP], scale="balanced", colormap="RdBu_r")
     facts = tile_facts(grid, "", grid.sprite)
-    assert {name: told.told["grid"][name] for name in facts if name != "alt"} == {
+    assert {name: reply.facts["grid"][name] for name in facts if name != "alt"} == {
         name: fact for name, fact in facts.items() if name != "alt"
     }
-    assert STEP in told.told["grid"]["alt"]
-    assert (told.told["frame"], told.told["picked"]) == (7, None)
-    assert told.blobs == (grid.sprite,)
-    assert [tuple(each) for each in told.told["scores"]] == list(capture.predictions(5))
-    assert np.allclose(told.told["maxima"], capture[STEP].values.amax((1, 2)).numpy(), rtol=1e-6)
-    assert list(told.told["ms"]) == ["wait", "decode", "shrink", "pass", "grid", "encode"]
+    assert STEP in reply.facts["grid"]["alt"]
+    assert (reply.facts["frame"], reply.facts["picked"]) == (7, None)
+    assert reply.blobs == (grid.sprite,)
+    assert [tuple(each) for each in reply.facts["scores"]] == list(capture.predictions(5))
+    assert np.allclose(reply.facts["maxima"], capture[STEP].values.amax((1, 2)).numpy(), rtol=1e-6)
+    assert list(reply.facts["ms"]) == ["wait", "decode", "shrink", "pass", "grid", "encode"]
 
 
 def test_classes_have_their_names_in_the_language_that_is_spoken() -> None:
     model, data = shapesnet(), frame(1)
     with speaking("zh_CN"):
-        told = answered(data, model, subject_of(model)).told["scores"]
+        reply = answered(data, model, subject_of(model)).facts["scores"]
         top = hookviz.capture(model, data, STEP).likeliest(5)
         names = [class_label(index, model.categories) for index, _ in top]
-    assert [name for name, _ in told] == names
+    assert [name for name, _ in reply] == names
     assert not any(name.isascii() for name in names)
 
 
@@ -68,32 +67,32 @@ def test_the_picked_channel_has_its_map_its_strongest_cell_and_what_that_sees(
 ) -> None:
     model, data, channel = shapesnet(), frame(4), 5
     subject = subject_of(model, top=top, sort="max" if top else "index")
-    told = answered(data, model, subject, StreamOptions(channel, cell=(3, 4)))
+    reply = answered(data, model, subject, StreamOptions(channel, cell=(3, 4)))
     capture = hookviz.capture(model, data, STEP)
     values = capture[STEP].values[channel].numpy()
     row, column = np.unravel_index(values.argmax(), values.shape)
-    image, made = reading.decode(data), capture.model_input
+    image, model_input = reading.decode(data), capture.model_input
     box = receptive_fields(model, (3, 128, 128))[STEP].box(int(row), int(column))
-    assert made.crop is not None
-    assert told.told["picked"] == {
+    assert model_input.crop is not None
+    assert reply.facts["picked"] == {
         "channel": channel,
         "max": float(f"{values.max():.8g}"),
         "min": float(f"{values.min():.8g}"),
         "cell": [row, column],
-        "frame_box": list(on_picture(box, made.crop, image, (128, 172))),
+        "frame_box": list(on_picture(box, model_input.crop, image, (128, 172))),
         "at": [3, 4],
         "value": float(f"{values[3, 4]:.8g}"),
     }
     whole = make_grid(capture[STEP], scale="balanced", colormap="RdBu_r")
-    assert told.blobs[1] == whole.channel_png(channel, 1)
+    assert reply.blobs[1] == whole.channel_png(channel, 1)
 
 
 def test_a_channel_and_a_cell_that_the_layer_has_not_are_passed_over() -> None:
     model = shapesnet()
-    told = answered(frame(), model, subject_of(model), StreamOptions(32))
-    assert (told.told["picked"], len(told.blobs)) == (None, 1)
-    told = answered(frame(), model, subject_of(model), StreamOptions(31, cell=(64, 0)))
-    assert (told.told["picked"]["at"], told.told["picked"]["value"]) == (None, None)
+    reply = answered(frame(), model, subject_of(model), StreamOptions(32))
+    assert (reply.facts["picked"], len(reply.blobs)) == (None, 1)
+    reply = answered(frame(), model, subject_of(model), StreamOptions(31, cell=(64, 0)))
+    assert (reply.facts["picked"]["at"], reply.facts["picked"]["value"]) == (None, None)
 
 
 def test_numbers_that_json_has_not_are_null_and_no_scores_are_none() -> None:
@@ -103,10 +102,10 @@ def test_numbers_that_json_has_not_are_null_and_no_scores_are_none() -> None:
         assert isinstance(bias, Tensor)
         bias.copy_(torch.tensor([float("nan"), float("inf"), 1.0]))
     model = as_model(module)
-    told = answered(
+    reply = answered(
         encoded(picture(1, 16, 16)), model, subject_of(model, step="0"), StreamOptions(0)
     )
-    assert told.told["scores"] == []
-    assert told.told["maxima"][:2] == [None, None]
-    assert told.told["picked"]["max"] is None
-    assert told.told["picked"]["cell"] == [0, 0]
+    assert reply.facts["scores"] == []
+    assert reply.facts["maxima"][:2] == [None, None]
+    assert reply.facts["picked"]["max"] is None
+    assert reply.facts["picked"]["cell"] == [0, 0]

@@ -12,9 +12,9 @@ import hookviz
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.held_scale import Held
 from hookviz.errors import HookVizError, ImageError
-from hookviz.live.frames import MOST_PIXELS, Clock, Drawn, draw, layer_of
-from hookviz.live.subject import Subject
-from hookviz.types import Model, Progress, ignore
+from hookviz.live.frames import MOST_PIXELS, DrawnFrame, FrameTimer, draw
+from hookviz.live.stream_options import Subject
+from hookviz.types import Address, Model, Progress, ignore
 from tests.live.subjects import frame, shapesnet, subject_of
 from tests.networks import Tiny, all_hooks, as_model, seeded
 from tests.pictures import encoded, picture
@@ -26,8 +26,8 @@ def drawn(
     subject: Subject,
     held: Held | None = None,
     check: Progress = ignore,
-) -> Drawn:
-    return draw(data, model, subject, held=held, clock=Clock(), check=check)
+) -> DrawnFrame:
+    return draw(data, model, subject, held=held, timer=FrameTimer(), check=check)
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_a_frame_is_drawn_as_capture_and_make_grid_draw_it(
 ) -> None:
     model, data = shapesnet(), encoded(picture(3, 172, 128), kind)
     subject = subject_of(model, **chosen)
-    made = drawn(data, model, subject)
+    result = drawn(data, model, subject)
     capture = hookviz.capture(
-        model, data, layer_of(subject.step), size=subject.size, whole=subject.whole
+        model, data, Address.read(subject.step).layer, size=subject.size, whole=subject.whole
     )
     recorded = capture[subject.step]
     signed = bool((recorded.values < 0).any())
@@ -58,23 +58,23 @@ def test_a_frame_is_drawn_as_capture_and_make_grid_draw_it(
         scale=subject.scale,
         colormap=(subject.signed_colormap if signed else None) or subject.colormap,
     )
-    assert made.grid.sprite == grid.sprite
-    assert torch.equal(made.maps, recorded.values)
-    assert made.grid.legend == grid.legend
-    assert made.capture.predictions(5) == capture.predictions(5)
+    assert result.grid.sprite == grid.sprite
+    assert torch.equal(result.maps, recorded.values)
+    assert result.grid.legend == grid.legend
+    assert result.capture.predictions(5) == capture.predictions(5)
     # and where a pass records all layers, as the explorer's does
     layers = [layer.name for layer in hookviz.list_layers(model, kind="maps")]
-    every = hookviz.capture(model, data, layers, size=subject.size, whole=subject.whole)
-    assert torch.equal(made.maps, every[subject.step].values)
+    capture = hookviz.capture(model, data, layers, size=subject.size, whole=subject.whole)
+    assert torch.equal(result.maps, capture[subject.step].values)
 
 
 def test_a_step_is_a_call_of_a_layer_that_runs_more_than_once() -> None:
     model = as_model(seeded(Tiny))
     data = encoded(picture(1, 16, 16))
     for step in ("relu", "relu#1", "conv2"):
-        made = drawn(data, model, subject_of(model, step=step))
-        every = hookviz.capture(model, data, layer_of(step))
-        assert torch.equal(made.maps, every[step].values)
+        result = drawn(data, model, subject_of(model, step=step))
+        capture = hookviz.capture(model, data, Address.read(step).layer)
+        assert torch.equal(result.maps, capture[step].values)
 
 
 class Volumes(nn.Module):
@@ -85,16 +85,16 @@ class Volumes(nn.Module):
         self.conv = nn.Conv3d(1, 2, 3, padding=1)
 
     def forward(self, images: Tensor) -> Tensor:
-        made: Tensor = self.conv(images[:, None])
-        return made.mean((2, 3, 4))
+        result: Tensor = self.conv(images[:, None])
+        return result.mean((2, 3, 4))
 
 
 def test_of_a_volume_it_is_the_slice_that_the_explorer_shows() -> None:
     model, data = as_model(seeded(Volumes)), encoded(picture(1, 16, 16))
-    made = drawn(data, model, subject_of(model, step="conv"))
+    result = drawn(data, model, subject_of(model, step="conv"))
     values = hookviz.capture(model, data, "conv")["conv"].values
     assert values.shape[1] == 3
-    assert torch.equal(made.maps, values[:, 1])
+    assert torch.equal(result.maps, values[:, 1])
 
 
 def test_a_scale_that_is_held_stays_and_another_layers_is_its_own() -> None:
@@ -115,10 +115,10 @@ def test_a_scale_that_is_held_stays_and_another_layers_is_its_own() -> None:
 
 
 def test_every_part_of_the_way_is_timed() -> None:
-    model, clock = shapesnet(), Clock()
-    draw(frame(), model, subject_of(model), held=None, clock=clock, check=ignore)
-    assert list(clock.ms) == ["decode", "shrink", "pass", "grid"]
-    assert all(took >= 0 for took in clock.ms.values())
+    model, timer = shapesnet(), FrameTimer()
+    draw(frame(), model, subject_of(model), held=None, timer=timer, check=ignore)
+    assert list(timer.ms) == ["decode", "shrink", "pass", "grid"]
+    assert all(took >= 0 for took in timer.ms.values())
 
 
 def bomb(kind: str) -> bytes:

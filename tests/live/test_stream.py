@@ -31,7 +31,7 @@ def stream_of(model: Model, **chosen: object) -> Stream:
 
 def number_of(answer: bytes | str | None) -> int:
     assert isinstance(answer, bytes)
-    return int(read_answer(answer).told["frame"])
+    return int(read_answer(answer).facts["frame"])
 
 
 def test_of_frames_that_wait_the_newest_is_drawn_and_the_others_are_not() -> None:
@@ -76,9 +76,9 @@ def test_another_subject_and_other_wishes_are_of_the_next_frame() -> None:
     assert isinstance(first, bytes)
     assert isinstance(second, bytes)
     before, after = read_answer(first), read_answer(second)
-    assert (before.told["grid"]["title"], len(before.blobs)) == ("stem.first.conv", 1)
-    assert (after.told["grid"]["title"], len(after.blobs)) == ("stage1.first.conv", 2)
-    assert after.told["grid"]["order"] != sorted(after.told["grid"]["order"])
+    assert (before.facts["grid"]["title"], len(before.blobs)) == ("stem.first.conv", 1)
+    assert (after.facts["grid"]["title"], len(after.blobs)) == ("stage1.first.conv", 2)
+    assert after.facts["grid"]["order"] != sorted(after.facts["grid"]["order"])
 
 
 def test_a_scale_is_held_from_when_it_is_wished_until_it_is_not() -> None:
@@ -90,7 +90,7 @@ def test_a_scale_is_held_from_when_it_is_wished_until_it_is_not() -> None:
         stream.put(1, data)
         answer = stream.next_answer()
         assert isinstance(answer, bytes)
-        return float(read_answer(answer).told["grid"]["limits"]["high"][0])
+        return float(read_answer(answer).facts["grid"]["limits"]["high"][0])
 
     free = highest(bright, hold=False)
     other = highest(dim, hold=False)
@@ -119,9 +119,9 @@ class Slow(nn.Module):
         return images.mean((2, 3))
 
 
-@pytest.mark.parametrize("way", ["in its pass", "in the queue"])
+@pytest.mark.parametrize("when", ["in its pass", "in the queue"])
 def test_a_stream_that_is_over_stops_and_leaves_no_hook_and_no_turn(
-    way: str, monkeypatch: pytest.MonkeyPatch
+    when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = as_model(seeded(Slow))
     stream = stream_of(model, step="layers.0")
@@ -130,7 +130,7 @@ def test_a_stream_that_is_over_stops_and_leaves_no_hook_and_no_turn(
     answers: list[bytes | str | None] = []
     stream.put(1, encoded(picture(1, 16, 16)))
     drawing = threading.Thread(target=lambda: answers.append(stream.next_answer()))
-    if way == "in its pass":
+    if when == "in its pass":
         drawing.start()
         deadline = time.monotonic() + 20
         while not capacity.queue().running and time.monotonic() < deadline:
@@ -193,9 +193,9 @@ def test_two_streams_at_once_see_their_own_frames() -> None:
             stream.put(number, pictures[which])
             answer = stream.next_answer()
             assert isinstance(answer, bytes)
-            told = read_answer(answer).told
+            facts = read_answer(answer).facts
             maxima = [float(f"{value:.8g}") for value in right[which]]
-            if told["frame"] != number or told["maxima"] != maxima:
+            if facts["frame"] != number or facts["maxima"] != maxima:
                 wrong.append(number)
 
     threads = [

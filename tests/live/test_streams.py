@@ -13,9 +13,9 @@ def open_(
     streams: Streams,
     token: str,
     cookie: str = "cookie",
-    told: Callable[[StreamClosed], None] = lambda _why: None,
+    on_closed: Callable[[StreamClosed], None] = lambda _why: None,
 ) -> Stream:
-    return streams.open(token, lambda offered: offered == cookie, told)
+    return streams.open(token, lambda offered: offered == cookie, on_closed)
 
 
 def refused(streams: Streams, token: str, cookie: str = "cookie") -> int:
@@ -53,7 +53,7 @@ def test_nobody_elses_token_is_good_for_anything() -> None:
 
 def test_withdrawing_ends_the_stream_and_says_why() -> None:
     streams, heard = Streams(2), list[StreamClosed]()
-    stream = open_(streams, streams.offer("me", "cookie", SUBJECT), told=heard.append)
+    stream = open_(streams, streams.offer("me", "cookie", SUBJECT), on_closed=heard.append)
     streams.withdraw("me")
     streams.withdraw("me")
     streams.withdraw("nobody")
@@ -65,7 +65,7 @@ def test_withdrawing_ends_the_stream_and_says_why() -> None:
 def test_a_session_has_one_stream_and_the_newest_connection_has_it() -> None:
     streams, heard = Streams(1), list[StreamClosed]()
     token = streams.offer("me", "cookie", SUBJECT)
-    first = open_(streams, token, told=heard.append)
+    first = open_(streams, token, on_closed=heard.append)
     second = open_(streams, token)
     assert (first.ended, second.ended, streams.live) == (True, False, 1)
     assert [why.code for why in heard] == [TOO_MANY]

@@ -156,7 +156,7 @@ def test_the_sets_are_drawn_from_their_own_seeds() -> None:
 
 def test_a_picture_follows_from_its_number_alone() -> None:
     def lessons() -> Drawings:
-        return Drawings(TRAIN_SEEDS[:60], LESSONS, size=48, share=0.5, robustness=(0.0, 0.6))
+        return Drawings(TRAIN_SEEDS[:60], LESSONS, size=48, share=0.5, degradation=(0.0, 0.6))
 
     forwards = [lessons()[index] for index in (0, 31, 59)]
     backwards = [lessons()[index] for index in (59, 31, 0)][::-1]

@@ -16,11 +16,11 @@ def test_there_are_enough_classes_and_each_name_is_one_of_a_kind() -> None:
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
-@pytest.mark.parametrize("robustness", [0.0, 1.0])
-def test_a_seed_always_draws_the_same_picture(category: str, robustness: float) -> None:
-    first = draw(category, 7, robustness=robustness)
+@pytest.mark.parametrize("degradation", [0.0, 1.0])
+def test_a_seed_always_draws_the_same_picture(category: str, degradation: float) -> None:
+    first = draw(category, 7, degradation=degradation)
     draw("circle", 8)  # what is drawn in between makes no difference
-    assert draw(category, 7, robustness=robustness).tobytes() == first.tobytes()
+    assert draw(category, 7, degradation=degradation).tobytes() == first.tobytes()
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
@@ -46,11 +46,11 @@ def test_a_size_shows_the_same_scene() -> None:
     assert np.abs(np.asarray(large, float) - np.asarray(small, float)).mean() < 4
 
 
-def test_disturbance_changes_the_picture_and_adds_noise() -> None:
-    plain, disturbed = (
-        np.asarray(draw("circle", 11, robustness=degree), float) for degree in (0.0, 1.0)
+def test_degradation_changes_the_picture_and_adds_noise() -> None:
+    plain, degraded = (
+        np.asarray(draw("circle", 11, degradation=degree), float) for degree in (0.0, 1.0)
     )
-    steps = [np.abs(np.diff(pixels, axis=1)).mean() for pixels in (plain, disturbed)]
+    steps = [np.abs(np.diff(pixels, axis=1)).mean() for pixels in (plain, degraded)]
     assert steps[1] > 2 * steps[0]
 
 

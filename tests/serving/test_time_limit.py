@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import hookviz
-from hookviz.explaining.layer_recorder import record_input
+from hookviz.explaining.layer_recorder import record_layer_call
 from hookviz.images.samples import samples
 from hookviz.models.loading import load_checkpoint
 from hookviz.serving.time_limit import TimeLimit, TooLongError
@@ -56,10 +56,10 @@ def test_a_checkpoint_is_not_called_damaged_when_the_time_is_over() -> None:
 def test_recording_a_layer_s_input_ends_and_leaves_no_hook() -> None:
     model = hookviz.load_model("shapesnet")
     photograph = samples()[0].path
-    first = record_input(model, photograph, "stage1.second.conv")
+    first = record_layer_call(model, photograph, "stage1.second.conv")
     over = TimeLimit("Recording", 9, time.monotonic() - 1)
     with pytest.raises(TooLongError, match="Recording took longer"), over.over_torch():
-        record_input(model, photograph, "stage1.second.conv")
+        record_layer_call(model, photograph, "stage1.second.conv")
     with TimeLimit.from_now("Recording").over_torch():
-        again = record_input(model, photograph, "stage1.second.conv")
+        again = record_layer_call(model, photograph, "stage1.second.conv")
     assert torch.equal(again.output, first.output)

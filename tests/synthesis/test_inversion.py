@@ -14,20 +14,22 @@ from tests.synthesis.networks import correlation, normalised
 def test_an_early_layer_gives_the_image_back_and_a_late_one_less() -> None:
     model = hookviz.load_model("squeezenet")
     model_input = hookviz.prepare(model, "assets/samples/cat.jpg", size=96)
-    given = model_input.tensor[0]
-    alike, distances = [], []
+    image = model_input.tensor[0]
+    correlations, distances = [], []
     for layer in ("features.0", "features.12.expand3x3"):
         optimization = begin_inversion(model, model_input, layer)
         optimization.run(120)
-        done = inversion(optimization)
-        alike.append(correlation(torch.from_numpy(done.picture.copy()).movedim(-1, 0), given))
-        distances.append(done.distance)
+        result = inversion(optimization)
+        correlations.append(
+            correlation(torch.from_numpy(result.picture.copy()).movedim(-1, 0), image)
+        )
+        distances.append(result.distance)
         capture = hookviz.capture(model, normalised(optimization.tensor(), model), layer)
-        there = hookviz.capture(model, model_input, layer)[layer].values
-        far = (capture[layer].values - there).square().sum() / there.square().sum()
-        assert done.distance == pytest.approx(float(far), rel=1e-3)
-    assert alike[0] > 0.9
-    assert alike[1] < alike[0]
+        wanted = hookviz.capture(model, model_input, layer)[layer].values
+        distance = (capture[layer].values - wanted).square().sum() / wanted.square().sum()
+        assert result.distance == pytest.approx(float(distance), rel=1e-3)
+    assert correlations[0] > 0.9
+    assert correlations[1] < correlations[0]
     assert max(distances) < 0.1
 
 

@@ -14,14 +14,14 @@ SHORT = SynthesisMethod(size=32)
 
 def test_pictures_rise_and_say_how_far(tiny: Model) -> None:
     told: list[float] = []
-    made = hookviz.maximize(
+    result = hookviz.maximize(
         tiny, Objective.of_class(2), steps=20, method=SHORT, progress=told.append
     )
-    assert made.pictures[0].shape == (32, 32, 3)
-    assert made.pictures[0].dtype == np.uint8
-    assert made.history.shape == (20, 1)
-    assert made.history[-1] > made.history[0]
-    assert made.values[0] > made.history[0]
+    assert result.pictures[0].shape == (32, 32, 3)
+    assert result.pictures[0].dtype == np.uint8
+    assert result.history.shape == (20, 1)
+    assert result.history[-1] > result.history[0]
+    assert result.values[0] > result.history[0]
     assert told == pytest.approx([step / 20 for step in range(1, 21)])
 
 
@@ -93,7 +93,7 @@ class Dead(nn.Module):
 )
 def test_a_dead_end_is_told_with_a_layer_that_works(objective: Objective, message: str) -> None:
     model = as_model(seeded(Dead))
-    with pytest.raises(hookviz.ModelError, match=f"{message}.*Layer 'conv' can be climbed"):
+    with pytest.raises(hookviz.ModelError, match=f"{message}.*Layer 'conv' has one"):
         hookviz.maximize(model, objective, steps=2, method=SHORT)
     assert (
         hookviz.maximize(model, Objective.of_channel("conv", 1), steps=2, method=SHORT).steps == 2
@@ -122,7 +122,7 @@ def test_grey_networks_and_blocks_without_gradients() -> None:
         nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU()), hookviz.Preprocess(32, 32, (0.5,), (0.5,))
     )
     with torch.inference_mode():
-        made = hookviz.maximize(grey, Objective.of_channel("0", 1), steps=3, method=SHORT)
-    assert made.pictures[0].shape == (32, 32, 3)
+        result = hookviz.maximize(grey, Objective.of_channel("0", 1), steps=3, method=SHORT)
+    assert result.pictures[0].shape == (32, 32, 3)
     with pytest.raises(hookviz.ModelError, match="no class scores"):
         hookviz.maximize(grey, Objective.of_class(0), steps=3, method=SHORT)

@@ -30,7 +30,7 @@ def test_a_picture_to_begin_with_is_that_picture() -> None:
 def test_held_magnitudes_stay_those_of_photographs() -> None:
     space = HeldSpectrum((3, 32, 32), (4,))
     with torch.no_grad():
-        space.parameters += torch.randn(space.parameters.shape)  # wherever the climb leads
+        space.parameters += torch.randn(space.parameters.shape)  # wherever the optimization leads
         spectrum = torch.fft.rfft2(
             torch.einsum(
                 "dc,nchw->ndhw", photographs.colour_factor().inverse(), space.pictures().logit()

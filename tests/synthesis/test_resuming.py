@@ -2,7 +2,7 @@ import pytest
 
 from hookviz import Objective, SynthesisMethod
 from hookviz.capturing.cache import Budget
-from hookviz.synthesis.optimizing import Optimization, Saved
+from hookviz.synthesis.optimizing import Optimization, OptimizationState
 from hookviz.synthesis.resuming import run_resumed
 from hookviz.types import Model
 
@@ -32,7 +32,7 @@ def test_nothing_is_kept_where_nothing_was_done(tiny: Model) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         run_resumed(optimization(tiny), 3, session, "key", stop)
-    kept: Saved | None = session.get("key")
+    kept: OptimizationState | None = session.get("key")
     assert kept is not None
     assert kept.steps == 1
     run_resumed(optimization(tiny), 2, None, "key", lambda _: None)

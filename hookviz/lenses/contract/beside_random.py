@@ -114,12 +114,14 @@ def _says(found: Mapping[str, NDArray[np.float64]]) -> str:
     by_size = found.get("rank_correlation_of_sizes")
     written = localised(f"{alike:.2f}").replace("-", "−")
     told = say(
-        "The maps of the trained and of an untrained network correlate by {written} (Spearman)",
-        written=written,
+        "The maps of the trained and of an untrained network correlate by {correlation} (Spearman)",
+        correlation=written,
     )
     strongest = alike
     if by_size is not None and np.isfinite(by_size):
-        told += say(", their sizes by {by_size:.2f}", by_size=float(by_size)).replace("-", "−")
+        told += say(", their sizes by {correlation:.2f}", correlation=float(by_size)).replace(
+            "-", "−"
+        )
         strongest = max(abs(alike), float(by_size))  # the signs may well be the other way round
     if strongest >= _ALIKE:
         means = say(
@@ -133,7 +135,9 @@ def _says(found: Mapping[str, NDArray[np.float64]]) -> str:
             "Little of it was there before any training, so it depends on what was learned."
         )
     return say(
-        "{told}. {means} That it depends on it does not make it right.", told=told, means=means
+        "{finding}. {explanation} That it depends on it does not make it right.",
+        finding=told,
+        explanation=means,
     )
 
 

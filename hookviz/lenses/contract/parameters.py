@@ -97,10 +97,10 @@ class Parameter:
         """The error that names the value and says what this parameter takes: `wanted`, a noun."""
         return SettingError(
             say(
-                "{name}={value} is not {wanted}.",
+                "{name}={value} is not {expected}.",
                 name=self.name,
                 value=shorten(repr(value)),
-                wanted=wanted,
+                expected=wanted,
             )
         )
 
@@ -168,7 +168,7 @@ class LayerChoice(Parameter):
         if not names:
             wanted = say("layer that puts out maps") if self.kind == "maps" else say("conv layer")
             raise HookVizError(
-                say("{model} has no {wanted} to look at.", model=subject.model.title, wanted=wanted)
+                say("{model} has no {kind} to look at.", model=subject.model.title, kind=wanted)
             )
         if value is None:
             return self.start(subject.trace)
@@ -212,7 +212,7 @@ class ClassChoice(Parameter):
             if value in names:
                 return names.index(value)
             near = nearest_names(value, names)
-            hint = say(" Did you mean {map}?", map=" or ".join(map(repr, near))) if near else ""
+            hint = say(" Did you mean {names}?", names=" or ".join(map(repr, near))) if near else ""
             raise SettingError(
                 say(
                     "{model} knows no class {value!r}.{hint}",
@@ -231,9 +231,9 @@ class ClassChoice(Parameter):
             raise self.refuse(
                 value,
                 say(
-                    "a class of {model}: 0 to {scores_count}",
+                    "a class of {model}: 0 to {last}",
                     model=subject.model.title,
-                    scores_count=len(scores) - 1,
+                    last=len(scores) - 1,
                 ),
             )
         return number

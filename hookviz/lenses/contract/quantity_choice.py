@@ -1,7 +1,7 @@
 """What a lens explains: a class's score, or a layer's channel in its place, or one cell of that."""
 
 from hookviz.errors import HookVizError, SettingError
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, Parameter, WholeNumber
@@ -79,7 +79,7 @@ def chosen_quantity(
     channel: int,
     row: int,
     column: int,
-) -> Quantity:
+) -> AttributionTarget:
     """What the values of `QUANTITY` stand for.
 
     Raises:
@@ -89,8 +89,8 @@ def chosen_quantity(
     if layer is None:
         if target is None:
             subject.scored  # noqa: B018 - says that there are no scores
-        return Quantity(target)
-    return Quantity(None, layer, channel, chosen_cell(row, column))
+        return AttributionTarget(target)
+    return AttributionTarget(None, layer, channel, chosen_cell(row, column))
 
 
 def chosen_cell(row: int, column: int) -> tuple[int, int] | None:

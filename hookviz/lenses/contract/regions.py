@@ -76,7 +76,7 @@ class Region(str):
                 marks = np.repeat(marked, runs).reshape(rows, columns).astype(np.float64)
                 return marks, np.linspace(0, 1, rows + 1), np.linspace(0, 1, columns + 1)
         raise SettingError(
-            say("{self} is not {wanted}.", self=shorten(repr(str(self))), wanted=say(_WANTED))
+            say("{value} is not {expected}.", value=shorten(repr(str(self))), expected=say(_WANTED))
         )
 
 
@@ -124,10 +124,10 @@ class RegionChoice(Parameter):
             raise SettingError(
                 say(
                     "{name}={region} marks nothing of the picture. Mark some of it, for example "
-                    "{default}.",
+                    "{example}.",
                     name=self.name,
                     region=shorten(repr(str(region))),
-                    default=self.default,
+                    example=self.default,
                 )
             )
         return region
@@ -141,11 +141,11 @@ class RegionChoice(Parameter):
             kind = say("an array of {dtype}, {shape}", dtype=value.dtype, shape=value.shape)
             raise SettingError(
                 say(
-                    "{name} is {kind}, not {wanted} of at most {most_cells:,}.",
+                    "{name} is {kind}, not {expected} of at most {limit:,}.",
                     name=self.name,
                     kind=kind,
-                    wanted=say(_WANTED),
-                    most_cells=_MOST_CELLS,
+                    expected=say(_WANTED),
+                    limit=_MOST_CELLS,
                 )
             )
         if not isinstance(value, str):

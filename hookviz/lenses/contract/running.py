@@ -122,9 +122,9 @@ def check_names(lens: Lens, names: Iterable[str]) -> None:
             continue
         near = nearest_names(name, known, 1)
         hint = (
-            say(" Did you mean {near}?", near=near[0])
+            say(" Did you mean {name}?", name=near[0])
             if near
-            else say(" It takes {value}.", value=", ".join(known) or say("none"))
+            else say(" It takes {parameters}.", parameters=", ".join(known) or say("none"))
         )
         raise SettingError(
             say(

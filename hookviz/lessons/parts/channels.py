@@ -1,23 +1,22 @@
-"""All channels of a layer as a grid, and the one that is picked: find the one that is sought."""
+"""Show all channels of a layer, and find the one most like a kernel made by hand."""
 
 from collections.abc import Mapping
 
 import numpy as np
 
+from hookviz.drawing.pictures import Resampling, resize
 from hookviz.language.saying import say
-from hookviz.lessons.checks import choice
-from hookviz.lessons.kernels import PRESETS, TITLES, applied
+from hookviz.lessons.kernels import PRESETS, TITLES, same_size_map
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.looking import (
+from hookviz.lessons.maps import (
     STRONGEST,
     Map,
     channel_of,
     check_channel,
     correlation,
     maps_of,
-    resized,
 )
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.pictures import grey_of
 from hookviz.types import LayerInfo, Pixels
 from hookviz.wording import times
@@ -29,34 +28,36 @@ _COLOURS = 3
 _SIDE = 512  # cells of the picture that a kernel made by hand is slid over, at most
 
 
-def sought(scene: Scene, name: str, size: tuple[int, ...]) -> Map:
-    """The map that the kernel of that name makes of the image, as large as a layer's maps."""
-    return resized(applied(PRESETS[name], grey_of(scene, _SIDE)), (size[0], size[1]))
+def sought(scene: LessonScene, name: str, size: tuple[int, ...]) -> Map:
+    """Return the map that a kernel of `PRESETS` makes of the image, resized to a layer's maps."""
+    return resize(
+        same_size_map(PRESETS[name], grey_of(scene, _SIDE)), (size[0], size[1]), Resampling.BOX
+    )
 
 
-def wanted_of(scene: Scene, options: Options, maps: Map) -> Map | None:
-    """What the lesson has sought among maps, as large as they are; None where it seeks nothing."""
+def wanted_of(scene: LessonScene, options: Options, maps: Map) -> Map | None:
+    """Return the map that the lesson seeks, as large as `maps`; None where it seeks none."""
     return sought(scene, options["seek"], maps.shape[1:]) if options["seek"] else None
 
 
 def matches(maps: Map, wanted: Map) -> tuple[float, ...]:
-    """How alike each channel's map and the wanted one are: the size of their correlation, 0…1.
+    """Return how alike each channel's map is to the wanted one: |correlation|, 0…1.
 
     Its sign is left out: a channel that answers to the same edges with values below zero finds
     them as well.
     """
-    return tuple(abs(correlation(each, wanted)) for each in maps)
+    return tuple(abs(correlation(channel_map, wanted)) for channel_map in maps)
 
 
 def picked_first(maps: Map, asked: str, wanted: Map | None) -> int:
-    """The channel that is picked at first; `CLOSEST` is the most alike to what is wanted."""
+    """Return the channel picked at first; `CLOSEST` is the most alike to what is wanted."""
     if asked == CLOSEST:
         return int(np.argmax(matches(maps, wanted))) if wanted is not None else 0
     return channel_of(maps, asked)
 
 
-def kernel_in_colour(scene: Scene, layer: LayerInfo, channel: int) -> Pixels | None:
-    """A channel's kernel as a picture, RGB uint8 ``(h, w, 3)``: 0 is middle grey.
+def kernel_in_colour(scene: LessonScene, layer: LayerInfo, channel: int) -> Pixels | None:
+    """Return a channel's kernel as a picture, RGB uint8 ``(h, w, 3)``: 0 is middle grey.
 
     None where it does not look at three colours.
     """
@@ -69,7 +70,7 @@ def kernel_in_colour(scene: Scene, layer: LayerInfo, channel: int) -> Pixels | N
     return picture
 
 
-def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     layer = layer_of(scene, options["layer"])
     maps = maps_of(scene, layer.name)
     facts: dict[str, Fact] = {
@@ -83,18 +84,18 @@ def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
     wanted = wanted_of(scene, options, maps)
     facts["channel"] = picked_first(maps, options["channel"], wanted)
     if wanted is not None:
-        found = matches(maps, wanted)
-        best = int(np.argmax(found))
+        likeness = matches(maps, wanted)
+        best = int(np.argmax(likeness))
         facts |= {
             "sought": say(TITLES[options["seek"]]),
             "best": best,
-            "best_match": found[best],
-            "middle_match": float(np.median(found)),
+            "best_match": likeness[best],
+            "middle_match": float(np.median(likeness)),
         }
     return facts
 
 
-def _link(scene: Scene, options: Options) -> Mapping[str, str]:
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
     layer = layer_of(scene, options["layer"])
     return {"layer": layer.name}
 

@@ -1,4 +1,4 @@
-"""Channels that say nothing: on this image, and on every sample as well."""
+"""Find channels that are zero everywhere: on this image, and on every sample as well."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,10 +13,8 @@ from hookviz.capturing.inputs import prepare
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.language.saying import mark
-from hookviz.lessons.activations import activation_of, captured
-from hookviz.lessons.kept import kept
-from hookviz.lessons.layers import layer_of
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.layers import activation_of, capture_at, layer_of
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.types import Activation, Address, InputImage, LayerInfo
 
 MOST = "most"
@@ -24,8 +22,8 @@ MOST = "most"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Dead:
-    """Which channels are 0 everywhere, image by image.
+class DeadChannels:
+    """Channels of a layer that are 0 everywhere, image by image.
 
     Attributes:
         layer: the conv layer.
@@ -50,7 +48,7 @@ class Dead:
         return counts
 
     def woken_by(self, channel: int) -> tuple[str, ...]:
-        """On which of the samples the channel is not 0 everywhere."""
+        """Return the titles of the samples on which the channel is not 0 everywhere."""
         return tuple(
             title
             for title, silent in zip(self.titles[1:], self.silent[1:, channel], strict=True)
@@ -58,42 +56,44 @@ class Dead:
         )
 
 
-def dead(scene: Scene, options: Options) -> Dead:
-    """The channels that are 0 everywhere, on this image and on each of the samples."""
+def dead_channels(scene: LessonScene, options: Options) -> DeadChannels:
+    """Find the channels that are 0 everywhere, on this image and on each of the samples."""
     layer = layer_of(scene, _named(scene, options["layer"]))
-    room = 8 * int(np.prod(layer.output_shape))
-    return kept(scene, ("dead", layer.name), lambda: _dead(scene, layer), room)
+    nbytes = 8 * int(np.prod(layer.output_shape))
+    return scene.cached(("dead", layer.name), lambda: _compute(scene, layer), nbytes)
 
 
-def _named(scene: Scene, asked: str) -> str:
-    """The layer that is asked for, which can be the one with the most channels that are 0."""
+def _named(scene: LessonScene, asked: str) -> str:
+    """Return the layer asked for, by name or place; of `MOST`, that with the most dead channels."""
     if asked != MOST or not scene.trace.convs:
         return asked
-    return kept(scene, ("most dead",), lambda: _most_dead(scene), 100)
+    return scene.cached(("most dead",), lambda: _most_dead(scene), 100)
 
 
-def _most_dead(scene: Scene) -> str:
+def _most_dead(scene: LessonScene) -> str:
     behind = {info.name: activation_of(scene, info) for info in scene.trace.convs}
     layers = {Address.read(address).layer for address in behind.values()}
-    found = capture(scene.model, scene.model_input, layers, logits=False)
-    counts = {name: int(_silent(found[address]).sum()) for name, address in behind.items()}
+    recorded = capture(scene.model, scene.model_input, layers, logits=False)
+    counts = {name: int(_silent(recorded[address]).sum()) for name, address in behind.items()}
     return max(counts, key=counts.__getitem__)
 
 
-def _dead(scene: Scene, layer: LayerInfo) -> Dead:
+def _compute(scene: LessonScene, layer: LayerInfo) -> DeadChannels:
     address = activation_of(scene, layer)
-    maps = captured(scene.model, scene.model_input, address)
+    maps = capture_at(scene.model, scene.model_input, address)
     others = [sample for sample in samples() if _image(sample.path).digest != scene.image.digest]
     rows = [_silent(maps)]
     for sample in others:
-        made = prepare(scene.model, _image(sample.path))
-        rows.append(_silent(captured(scene.model, made, address)))
-    return Dead(layer, address, maps, ("", *(sample.title for sample in others)), np.stack(rows))
+        model_input = prepare(scene.model, _image(sample.path))
+        rows.append(_silent(capture_at(scene.model, model_input, address)))
+    return DeadChannels(
+        layer, address, maps, ("", *(sample.title for sample in others)), np.stack(rows)
+    )
 
 
 @cache
 def _image(path: Path) -> InputImage:
-    """A sample; together they take a few megabytes."""
+    """Read a sample once; all together take a few megabytes."""
     return reading.read(path)
 
 
@@ -102,22 +102,22 @@ def _silent(maps: Activation) -> NDArray[np.bool_]:
     return silent
 
 
-def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
-    found = dead(scene, options)
-    so_far = found.so_far
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    dead = dead_channels(scene, options)
+    so_far = dead.so_far
     return {
-        "layer": found.layer.name,
-        "address": found.address,
-        "channels": found.silent.shape[1],
+        "layer": dead.layer.name,
+        "address": dead.address,
+        "channels": dead.silent.shape[1],
         "dead": int(so_far[0]),
-        "images": len(found.titles),
-        "samples": len(found.titles) - 1,
+        "images": len(dead.titles),
+        "samples": len(dead.titles) - 1,
         "always": int(so_far[-1]),
         "woken": int(so_far[0] - so_far[-1]),
     }
 
 
-def _link(scene: Scene, options: Options) -> Mapping[str, str]:
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
     return {"layer": layer_of(scene, _named(scene, options["layer"])).name, "lens": "health"}
 
 

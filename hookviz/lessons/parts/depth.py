@@ -1,14 +1,13 @@
-"""The same image at layers of different depth: strongest channels, and how far a cell sees."""
+"""Compare layers of different depth: their strongest channels, and how far a cell sees."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.language.saying import say
-from hookviz.lessons.layers import layer_of
-from hookviz.lessons.looking import maps_of, strongest_first
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
-from hookviz.lessons.photograph import field_of
+from hookviz.lessons.layers import layer_of, receptive_field_of
+from hookviz.lessons.maps import maps_of, strongest_first
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.types import LayerInfo
 from hookviz.wording import times
 
@@ -18,7 +17,7 @@ MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One of the layers.
+    """A layer that is compared, with its receptive field.
 
     Attributes:
         place: as the lesson has it, such as ``"early"``.
@@ -40,26 +39,26 @@ class Level:
         return say("{size} pixels", size=times(self.field.size))
 
 
-def levels(scene: Scene, options: Options) -> tuple[Level, ...]:
-    """The layers that the lesson names, each once, in its order."""
-    found: dict[str, Level] = {}
+def levels(scene: LessonScene, options: Options) -> tuple[Level, ...]:
+    """Return the layers that the lesson names, each once, in its order."""
+    by_layer: dict[str, Level] = {}
     for place in places(options["layers"]):
         layer = layer_of(scene, place)
-        found.setdefault(layer.name, Level(place, layer, field_of(scene, layer.name)))
-    return tuple(found.values())
+        by_layer.setdefault(layer.name, Level(place, layer, receptive_field_of(scene, layer.name)))
+    return tuple(by_layer.values())
 
 
 def places(text: str) -> list[str]:
-    """The layers in a list with commas."""
+    """Split a list of layers with commas."""
     return [name.strip() for name in text.split(",")]
 
 
-def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     _, _, height, width = scene.model_input.tensor.shape
     facts: dict[str, Fact] = {"height": height, "width": width}
     for place in places(options["layers"]):
         layer = layer_of(scene, place)
-        level = Level(place, layer, field_of(scene, layer.name))
+        level = Level(place, layer, receptive_field_of(scene, layer.name))
         name = place.replace(".", "_")
         facts |= {
             f"{name}_layer": layer.name,
@@ -74,7 +73,7 @@ def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
 
 
 def _share(level: Level, height: int, width: int) -> float:
-    """How much of the input the cell in the middle of the map sees, 0…1."""
+    """Return how much of the input the cell in the middle of the map sees, 0…1."""
     if level.field is None:
         return 0.0
     rows, columns = level.field.cells
@@ -82,7 +81,7 @@ def _share(level: Level, height: int, width: int) -> float:
     return (bottom - top) * (right - left) / (height * width)
 
 
-def _link(scene: Scene, options: Options) -> Mapping[str, str]:
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
     layer = layer_of(scene, places(options["layers"])[-1])
     strongest = strongest_first(maps_of(scene, layer.name), 1)[0]
     return {"layer": layer.name, "channel": str(strongest)}

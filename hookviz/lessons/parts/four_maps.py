@@ -1,12 +1,11 @@
-"""Maps with letters, each made by a kernel of its own, to be told apart."""
+"""Show maps with letters, each made by a kernel of its own, to be told apart."""
 
 from collections.abc import Mapping
 
 from hookviz.language.saying import say
-from hookviz.lessons.checks import choice
-from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, applied
-from hookviz.lessons.looking import Map
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, same_size_map
+from hookviz.lessons.maps import Map
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.pictures import grey_of
 
 LETTERS = "ABCDEF"
@@ -14,16 +13,16 @@ _SIDE = 128  # cells of each map, at most
 
 
 def lettered(options: Options) -> Mapping[str, str]:
-    """The kernels' names by the letters of their maps, in the order that the lesson says."""
+    """Return the kernels' names by the letters of their maps, in the order that the lesson says."""
     return dict(zip(LETTERS, _names(options["kernels"]), strict=False))
 
 
-def made(scene: Scene, kernel: Kernel) -> Map:
-    """The map that a kernel makes of the image."""
-    return applied(kernel, grey_of(scene, _SIDE))
+def kernel_map(scene: LessonScene, kernel: Kernel) -> Map:
+    """Return the map that a kernel makes of the image in grey."""
+    return same_size_map(kernel, grey_of(scene, _SIDE))
 
 
-def _facts(_scene: Scene, options: Options) -> Mapping[str, Fact]:
+def _facts(_scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     letters = lettered(options)
     facts: dict[str, Fact] = {"maps": len(letters)}
     for letter, name in letters.items():

@@ -1,10 +1,10 @@
-"""A short plain-PyTorch script beside what it prints and draws; its constants can be chosen."""
+"""Run a short plain-PyTorch script with chosen constants, and show what it prints and draws."""
 
 from collections.abc import Mapping
 
 from hookviz.errors import UnknownNameError
 from hookviz.language.saying import mark
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.lessons.scripts import read_script, run_script
 
 
@@ -16,8 +16,8 @@ def _fault(name: str) -> str:
     return ""
 
 
-def _facts(_scene: Scene, options: Options) -> Mapping[str, Fact]:
-    """What the script's own names hold at its end, as its file is."""
+def _facts(_scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    """Return what the script's own names hold at its end, as its file is."""
     return run_script(read_script(options["script"]), {}).facts
 
 

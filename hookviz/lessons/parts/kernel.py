@@ -1,12 +1,11 @@
-"""A kernel whose numbers can be edited, and the map that it makes of the image in grey."""
+"""Slide a kernel whose numbers can be edited over the image in grey."""
 
 from collections.abc import Mapping
 
 from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
-from hookviz.lessons.checks import choice, whole
-from hookviz.lessons.kernels import PRESETS, Kernel, cells, map_of
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.kernels import PRESETS, Kernel, kernel_call, output_length
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice, whole_number
 from hookviz.lessons.pictures import grey_of
 
 SIDE = 96
@@ -17,8 +16,8 @@ LARGEST = 7
 """Numbers on a side that can be edited at most."""
 
 
-def own_kernels(scene: Scene) -> tuple[str, list[Kernel]]:
-    """The first conv layer's name, and what each of its kernels is for a grey picture.
+def own_kernels(scene: LessonScene) -> tuple[str, list[Kernel]]:
+    """Return the first conv layer's name, and each of its kernels as it acts on a grey picture.
 
     In grey all colours of a pixel are the same number, so that a kernel's slices act as their sum.
 
@@ -48,8 +47,8 @@ def own_kernels(scene: Scene) -> tuple[str, list[Kernel]]:
     return first.name, [tuple(map(tuple, kernel)) for kernel in summed.tolist()]
 
 
-def start_of(scene: Scene, options: Options) -> Kernel:
-    """The kernel that the part begins with.
+def start_of(scene: LessonScene, options: Options) -> Kernel:
+    """Return the kernel that the part begins with.
 
     Raises:
         HookVizError: it is to be the network's own, which has none that could be shown.
@@ -60,34 +59,34 @@ def start_of(scene: Scene, options: Options) -> Kernel:
     return kernels[min(int(options["channel"]), len(kernels) - 1)]
 
 
-def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     grey = grey_of(scene, SIDE)
     kernel = start_of(scene, options)
     stride, padding = int(options["stride"]), int(options["padding"])
-    made = map_of(grey, kernel, stride, padding).output[0]
+    output = kernel_call(grey, kernel, stride, padding).output[0]
     rows, columns = grey.shape
     side = len(kernel)
-    found: dict[str, Fact] = {
+    facts: dict[str, Fact] = {
         "height": rows,
         "width": columns,
         "side": side,
         "weights": side * side,
         "stride": stride,
         "padding": padding,
-        "rows": int(made.shape[0]),
-        "columns": int(made.shape[1]),
-        "lowest": float(made.min()),
-        "highest": float(made.max()),
+        "rows": int(output.shape[0]),
+        "columns": int(output.shape[1]),
+        "lowest": float(output.min()),
+        "highest": float(output.max()),
         "sum": float(sum(map(sum, kernel))),
     }
     for row, weights in enumerate(kernel, 1):
-        found |= {f"weight_{row}_{column}": weight for column, weight in enumerate(weights, 1)}
+        facts |= {f"weight_{row}_{column}": weight for column, weight in enumerate(weights, 1)}
     for other in (1, 2):
-        found[f"rows_at_stride_{other}"] = cells(rows, side, other, padding)
-        found[f"columns_at_stride_{other}"] = cells(columns, side, other, padding)
-    found["rows_without_padding"] = cells(rows, side, stride, 0)
-    found["columns_without_padding"] = cells(columns, side, stride, 0)
-    return found
+        facts[f"rows_at_stride_{other}"] = output_length(rows, side, other, padding)
+        facts[f"columns_at_stride_{other}"] = output_length(columns, side, other, padding)
+    facts["rows_without_padding"] = output_length(rows, side, stride, 0)
+    facts["columns_without_padding"] = output_length(columns, side, stride, 0)
+    return facts
 
 
 PART = Part(
@@ -105,9 +104,13 @@ PART = Part(
             ),
             choice((*PRESETS, OWN)),
         ),
-        Option("channel", "0", mark("Which of the network's own kernels."), whole(0, 100_000)),
-        Option("stride", "1", mark("Cells that it moves at each step, 1 to 4."), whole(1, 4)),
-        Option("padding", "0", mark("Cells of zero around the image, 0 to 3."), whole(0, 3)),
+        Option(
+            "channel", "0", mark("Which of the network's own kernels."), whole_number(0, 100_000)
+        ),
+        Option(
+            "stride", "1", mark("Cells that it moves at each step, 1 to 4."), whole_number(1, 4)
+        ),
+        Option("padding", "0", mark("Cells of zero around the image, 0 to 3."), whole_number(0, 3)),
     ),
     facts=_facts,
     link=lambda scene, _options: {"layer": scene.trace.convs[0].name} if scene.trace.convs else {},

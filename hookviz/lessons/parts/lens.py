@@ -1,4 +1,4 @@
-"""Any lens: what it shows of the lesson's image, its settings chosen by the lesson."""
+"""Run any lens on the lesson's image, with the settings that the lesson chose."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,26 +8,25 @@ from hookviz.language.saying import say
 from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice
 from hookviz.lenses.contract.running import check_names, find_lens
-from hookviz.lessons.checks import choice
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 
 KINDS = ("text", "image", "pictures", "grid", "maps", "chart", "table", "tree")
 """The panels that can be shown, by the first word of their class's name."""
 
 
-def subject_of(scene: Scene) -> Subject:
-    """The lesson's scene, as lenses take it."""
+def subject_of(scene: LessonScene) -> Subject:
+    """Return the lesson's scene as lenses take it."""
     return Subject(scene.model, scene.model_input, scene.image, scene.cache)
 
 
-def named(text: str) -> tuple[str, ...]:
-    """The names in a list with commas."""
+def split_names(text: str) -> tuple[str, ...]:
+    """Split a list of names with commas."""
     return tuple(filter(None, (name.strip() for name in text.split(","))))
 
 
-def given(scene: Scene, options: Options) -> dict[str, Any]:
-    """What the lesson sets of the lens, by the names of its parameters, unchecked.
+def lens_settings(scene: LessonScene, options: Options) -> dict[str, Any]:
+    """Return the parameters of the lens that the lesson sets, by name, unchecked.
 
     Raises:
         SettingError: the lens has no parameter of such a name.
@@ -37,19 +36,19 @@ def given(scene: Scene, options: Options) -> dict[str, Any]:
     chosen: dict[str, Any] = _settings(options["settings"])
     if options["layer"]:
         chosen["layer"] = options["layer"]
-    check_names(lens, (*chosen, *named(options["controls"])))
+    check_names(lens, (*chosen, *split_names(options["controls"])))
     if "layer" in chosen:
         chosen["layer"] = layer_of(scene, chosen["layer"]).name
     return chosen
 
 
-def resolved(scene: Scene, options: Options) -> dict[str, Any]:
-    """Every parameter of the lens as it will run, defaults filled in.
+def resolve_all(scene: LessonScene, options: Options) -> dict[str, Any]:
+    """Return every parameter of the lens as it will run, defaults filled in.
 
     Raises:
         HookVizError: a value means nothing to the lens, or not for this network.
     """
-    chosen, subject = given(scene, options), subject_of(scene)
+    chosen, subject = lens_settings(scene, options), subject_of(scene)
     return {
         parameter.name: parameter.resolve(chosen.get(parameter.name), subject)
         for parameter in find_lens(options["lens"]).parameters
@@ -61,9 +60,9 @@ def _settings(text: str) -> dict[str, Any]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     lens, subject = find_lens(options["lens"]), subject_of(scene)
-    chosen = resolved(scene, options)
+    chosen = resolve_all(scene, options)
     facts: dict[str, Fact] = {
         name: value for name, value in chosen.items() if isinstance(value, str | int | float)
     }
@@ -73,13 +72,13 @@ def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
     return {"lens": lens.title, "question": lens.question, **facts}
 
 
-def _link(scene: Scene, options: Options) -> Mapping[str, str]:
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
     lens = find_lens(options["lens"])
-    return link_of(lens, given(scene, options))
+    return link_of(lens, lens_settings(scene, options))
 
 
 def link_of(lens: Lens, chosen: Mapping[str, Any]) -> dict[str, str]:
-    """The page's link of a lens with such settings, as its widgets have them."""
+    """Return the page's link of a lens with such settings, as its widgets have them."""
     link = {"lens": lens.slug}
     for parameter in lens.parameters:
         if parameter.name not in chosen or chosen[parameter.name] is None:
@@ -110,12 +109,12 @@ def _check_settings(value: str) -> str:
 
 
 def _check_controls(value: str) -> str:
-    wrong = "layer" in named(value)
+    wrong = "layer" in split_names(value)
     return say("The layer is set by the lesson: it has an option of its own.") if wrong else ""
 
 
 def _check_panels(value: str) -> str:
-    return next(filter(None, map(choice(KINDS), named(value))), "")
+    return next(filter(None, map(choice(KINDS), split_names(value))), "")
 
 
 PART = Part(

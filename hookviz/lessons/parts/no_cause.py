@@ -1,4 +1,4 @@
-"""A channel that goes along with the class and hardly matters for it, and the one that matters."""
+"""Find a channel that correlates with the class but hardly matters, and the one that does."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ import numpy as np
 
 from hookviz.language.saying import mark, say
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.lessons.scores import Floats, own_scores, scores_without_each
 from hookviz.lessons.versions import Versions, versions
 from hookviz.types import LayerInfo
@@ -18,8 +18,8 @@ _HARDLY = 0.02  # of the probability
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Channels:
-    """What goes along with the class in a layer, and what the class needs of it.
+class ClassChannels:
+    """The channel of a layer that merely correlates with the class, and the one it needs.
 
     Attributes:
         layer: the layer.
@@ -38,65 +38,67 @@ class Channels:
     needed: int
 
     def change(self, channel: int) -> float:
-        """By how much the probability changes without the channel."""
+        """Return by how much the class's probability changes without the channel."""
         return float(self.without[channel]) - self.chance
 
 
-def channels(scene: Scene, options: Options) -> Channels:
-    """Both channels of the layer that the options name.
+def class_channels(scene: LessonScene, options: Options) -> ClassChannels:
+    """Find both channels of the layer that the options name.
 
     Raises:
         HookVizError: the model makes its input by a function of its own, or puts out no scores.
     """
     layer = layer_of(scene, options["layer"])
     before = own_scores(scene)
-    raised = scores_without_each(scene, layer)
-    raised = np.exp(raised - raised.max(1, keepdims=True))
-    without = raised[:, before.best] / raised.sum(1)
-    seen = versions(scene, layer)
+    powers = scores_without_each(scene, layer)
+    powers = np.exp(powers - powers.max(1, keepdims=True))
+    without = powers[:, before.best] / powers.sum(1)
+    of_versions = versions(scene, layer)
     chance = float(before.chances[before.best])
     changes = np.abs(without - chance)
-    along = np.argsort(-seen.correlations, kind="stable")[: max(1, len(without) // _FIRST)]
-    follower = int(along[changes[along].argmin()])
-    return Channels(layer, seen, chance, without, follower, int(changes.argmax()))
+    best_correlated = np.argsort(-of_versions.correlations, kind="stable")[
+        : max(1, len(without) // _FIRST)
+    ]
+    follower = int(best_correlated[changes[best_correlated].argmin()])
+    return ClassChannels(layer, of_versions, chance, without, follower, int(changes.argmax()))
 
 
-def verdict(found: Channels, channel: int) -> str:
-    """Whether the channel's silence matters, in a sentence."""
-    if abs(found.change(channel)) < _HARDLY:
+def verdict(both: ClassChannels, channel: int) -> str:
+    """Return a sentence on whether the channel's silence matters."""
+    if abs(both.change(channel)) < _HARDLY:
         return say("That hardly matters.")
-    if found.change(channel) < 0:
+    if both.change(channel) < 0:
         return say("The class needed it.")
     return say("The class does better without it.")
 
 
-def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
-    found = channels(scene, options)
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    both = class_channels(scene, options)
     before = own_scores(scene)
-    alike = found.versions.correlations
+    alike = both.versions.correlations
     return {
-        "layer": found.layer.name,
-        "channels": len(found.without),
+        "layer": both.layer.name,
+        "channels": len(both.without),
         "label": before.name(before.best),
-        "chance": percent(found.chance),
-        "versions": len(found.versions.scores),
-        "channel": found.follower,
-        "correlation": float(alike[found.follower]),
-        "without": percent(float(found.without[found.follower])),
-        "verdict": verdict(found, found.follower),
-        "needed": found.needed,
-        "needed_correlation": float(alike[found.needed]),
-        "needed_without": percent(float(found.without[found.needed])),
+        "chance": percent(both.chance),
+        "versions": len(both.versions.scores),
+        "channel": both.follower,
+        "correlation": float(alike[both.follower]),
+        "without": percent(float(both.without[both.follower])),
+        "verdict": verdict(both, both.follower),
+        "needed": both.needed,
+        "needed_correlation": float(alike[both.needed]),
+        "needed_without": percent(float(both.without[both.needed])),
     }
 
 
-def _link(scene: Scene, options: Options) -> Mapping[str, str]:
-    found = channels(scene, options)
-    name = found.layer.name
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
+    both = class_channels(scene, options)
+    name = both.layer.name
     return {
         "layer": name,
-        "channel": str(found.follower),
-        "silenced": f"{name}:{found.follower}",
+        "channel": str(both.follower),
+        "silenced": f"{name}:{both.follower}",
     }
 
 

@@ -1,4 +1,4 @@
-"""One map on its way through ReLU and pooling, and the cells that one number came from."""
+"""Follow one map through ReLU and pooling, and find the cells that one number came from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,10 +10,9 @@ import torch.nn.functional as F
 from hookviz.capturing.layer_trace import steps_after
 from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
-from hookviz.lessons.checks import choice, whole
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.looking import STRONGEST, Map, channel_of, check_channel, maps_of
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.maps import STRONGEST, Map, channel_of, check_channel, maps_of
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice, whole_number
 from hookviz.types import Address
 
 POOLS = {"max": mark("Largest"), "average": mark("Average")}
@@ -28,7 +27,7 @@ LARGEST = 6
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Stages:
-    """One map on its way.
+    """One channel's map before ReLU, after it, and after pooling.
 
     Attributes:
         before: as it comes from the convolution and its norm, if there is one, ``(H, W)``.
@@ -43,14 +42,14 @@ class Stages:
     window: int
 
     def cells(self, row: int, column: int) -> tuple[Map, Map]:
-        """What a pooled cell was made of, before ReLU and after it, ``(window, window)`` each."""
+        """Return the cells of a pooled one, before and after ReLU, ``(window, window)`` each."""
         rows = slice(row * self.window, (row + 1) * self.window)
         columns = slice(column * self.window, (column + 1) * self.window)
         return self.before[rows, columns], self.rectified[rows, columns]
 
 
 def stages(before: Map, pool: str, window: int) -> Stages:
-    """A map, ``(H, W)``, after ReLU and then after pooling in windows side by side.
+    """Apply ReLU to a map, ``(H, W)``, and then pool it in windows side by side.
 
     Rows and columns at the end that fill no window are left out, as torch does it.
 
@@ -73,15 +72,15 @@ def stages(before: Map, pool: str, window: int) -> Stages:
     return Stages(before, rectified.numpy(), pooled.numpy(), window)
 
 
-def before_relu(scene: Scene, layer: str) -> Address:
-    """What the activation after a conv layer is given: its norm's output, else its own."""
+def before_relu(scene: LessonScene, layer: str) -> Address:
+    """Return the address of what a conv layer's ReLU is given: its norm's output, else its own."""
     kinds = {info.name: info.kind for info in scene.trace.layers}
-    found = Address(layer)
+    address = Address(layer)
     for step in steps_after(scene.trace, layer):
         if "Norm" not in kinds[step.layer]:
             break
-        found = step
-    return found
+        address = step
+    return address
 
 
 def window_of(value: str) -> int:
@@ -89,32 +88,32 @@ def window_of(value: str) -> int:
     return int(value)
 
 
-def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     layer = layer_of(scene, options["layer"])
     maps = maps_of(scene, before_relu(scene, layer.name))
     channel = channel_of(maps, options["channel"])
-    found = stages(maps[channel], options["pool"], window_of(options["window"]))
-    rows, columns = found.before.shape
+    of_map = stages(maps[channel], options["pool"], window_of(options["window"]))
+    rows, columns = of_map.before.shape
     return {
         "layer": layer.name,
         "channel": channel,
         "channels": len(maps),
         "rows": rows,
         "columns": columns,
-        "pooled_rows": found.pooled.shape[0],
-        "pooled_columns": found.pooled.shape[1],
-        "window": found.window,
-        "in_window": found.window**2,
-        "negative": float((found.before < 0).mean()),
-        "zeros": float((found.rectified == 0).mean()),
+        "pooled_rows": of_map.pooled.shape[0],
+        "pooled_columns": of_map.pooled.shape[1],
+        "window": of_map.window,
+        "in_window": of_map.window**2,
+        "negative": float((of_map.before < 0).mean()),
+        "zeros": float((of_map.rectified == 0).mean()),
         "layer_zeros": float((maps <= 0).mean()),
-        "lowest": float(found.before.min()),
-        "highest": float(found.before.max()),
-        "pooled_highest": float(found.pooled.max()),
+        "lowest": float(of_map.before.min()),
+        "highest": float(of_map.before.max()),
+        "pooled_highest": float(of_map.pooled.max()),
     }
 
 
-def _link(scene: Scene, options: Options) -> Mapping[str, str]:
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
     layer = layer_of(scene, options["layer"])
     maps = maps_of(scene, before_relu(scene, layer.name))
     return {"layer": layer.name, "channel": str(channel_of(maps, options["channel"]))}
@@ -131,7 +130,7 @@ PART = Part(
             "shown", "pool", "How far the map is followed: before, relu or pool.", choice(SHOWN)
         ),
         Option("pool", "max", "Which pooling at first: max or average.", choice(POOLS)),
-        Option("window", "2", "Cells along the window's side at first.", whole(2, LARGEST)),
+        Option("window", "2", "Cells along the window's side at first.", whole_number(2, LARGEST)),
     ),
     facts=_facts,
     link=_link,

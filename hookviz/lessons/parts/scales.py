@@ -1,4 +1,4 @@
-"""The same channels under several colour scales, and the weakest of them under each."""
+"""Compare the same channels under several colour scales, and find the weakest of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from hookviz.capturing.engine import capture
 from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.types import Activation, LayerInfo
 
 SCALES = ("layer", "channel", "symmetric")
@@ -17,8 +17,8 @@ SCALES = ("layer", "channel", "symmetric")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Weakest:
-    """The channel of a layer that answers least, and how little that is.
+class WeakestChannel:
+    """The channel of a layer with the smallest values, beside the layer's largest.
 
     Attributes:
         layer: whose channel it is.
@@ -35,15 +35,15 @@ class Weakest:
     of_layer: float
 
 
-def weakest(scene: Scene, options: Options) -> Weakest:
-    """The channel with the smallest largest |x| among those that vary.
+def weakest_channel(scene: LessonScene, options: Options) -> WeakestChannel:
+    """Find the channel with the smallest largest |x| among those that vary.
 
     Raises:
         HookVizError: no channel of the layer varies.
     """
     layer = layer_of(scene, options["layer"])
-    found = capture(scene.model, scene.model_input, layer.name, cache=scene.cache)[layer.name]
-    rows = found.values.numpy().reshape(len(found.values), -1)
+    maps = capture(scene.model, scene.model_input, layer.name, cache=scene.cache)[layer.name]
+    rows = maps.values.numpy().reshape(len(maps.values), -1)
     sizes = np.abs(rows).max(1)
     varies = rows.max(1) > rows.min(1)
     if not varies.any():
@@ -51,24 +51,24 @@ def weakest(scene: Scene, options: Options) -> Weakest:
             say("Every map of {layer} has one value alone on this image.", layer=layer.name)
         )
     channel = int(np.where(varies, sizes, np.inf).argmin())
-    return Weakest(layer, found, channel, float(sizes[channel]), float(sizes.max()))
+    return WeakestChannel(layer, maps, channel, float(sizes[channel]), float(sizes.max()))
 
 
-def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
-    found = weakest(scene, options)
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    weakest = weakest_channel(scene, options)
     return {
-        "layer": found.layer.name,
-        "channels": len(found.maps.values),
-        "channel": found.channel,
-        "largest": found.largest,
-        "layer_largest": found.of_layer,
-        "times": found.of_layer / found.largest,
+        "layer": weakest.layer.name,
+        "channels": len(weakest.maps.values),
+        "channel": weakest.channel,
+        "largest": weakest.largest,
+        "layer_largest": weakest.of_layer,
+        "times": weakest.of_layer / weakest.largest,
     }
 
 
-def _link(scene: Scene, options: Options) -> Mapping[str, str]:
-    found = weakest(scene, options)
-    return {"layer": found.layer.name, "channel": str(found.channel), "scale": "channel"}
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
+    weakest = weakest_channel(scene, options)
+    return {"layer": weakest.layer.name, "channel": str(weakest.channel), "scale": "channel"}
 
 
 PART = Part(

@@ -1,4 +1,4 @@
-"""A layer's channels beside those of the same network with random weights."""
+"""Compare a layer's channels with those of the same network with random weights."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,16 +8,15 @@ from numpy.typing import NDArray
 
 from hookviz.capturing.engine import capture
 from hookviz.language.saying import mark
-from hookviz.lessons.kept import kept
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.models.untrained import untrained
 from hookviz.types import Activation, LayerInfo
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Beside:
-    """What a layer puts out, trained and untrained.
+class TrainedAndUntrained:
+    """What a layer puts out, trained and with random weights, its channels matched.
 
     Attributes:
         layer: it.
@@ -39,27 +38,27 @@ class Beside:
         return int(self.alike.argmax())
 
 
-def beside(scene: Scene, options: Options) -> Beside:
-    """The layer's maps and those with random weights.
+def trained_and_untrained(scene: LessonScene, options: Options) -> TrainedAndUntrained:
+    """Capture the layer's maps with the model's weights and with random ones, and match them.
 
     Raises:
         ModelError: the weights are random already, or can't be drawn anew.
     """
     layer = layer_of(scene, options["layer"])
-    room = 8 * int(np.prod(layer.output_shape))
-    return kept(scene, ("untrained", layer.name), lambda: _beside(scene, layer), room)
+    nbytes = 8 * int(np.prod(layer.output_shape))
+    return scene.cached(("untrained", layer.name), lambda: _compute(scene, layer), nbytes)
 
 
-def _beside(scene: Scene, layer: LayerInfo) -> Beside:
+def _compute(scene: LessonScene, layer: LayerInfo) -> TrainedAndUntrained:
     ours = capture(scene.model, scene.model_input, layer.name, cache=scene.cache)[layer.name]
     blank = untrained(scene.model)
     theirs = capture(blank, scene.model_input, layer.name, logits=False)[layer.name]
     alike = np.abs(_standard(ours).T @ _standard(theirs))
-    return Beside(layer, ours, theirs, alike.argmax(1).astype(np.int64), alike.max(1))
+    return TrainedAndUntrained(layer, ours, theirs, alike.argmax(1).astype(np.int64), alike.max(1))
 
 
 def _standard(maps: Activation) -> NDArray[np.float64]:
-    """A column for each channel, about its mean and of length 1; zeros where it does not vary."""
+    """Return a column for each channel, about its mean and of length 1; zeros where it is flat."""
     columns = maps.values.numpy().reshape(len(maps.values), -1).T.astype(np.float64)
     columns = columns - columns.mean(0)
     lengths = np.sqrt(np.square(columns).sum(0))
@@ -69,20 +68,20 @@ def _standard(maps: Activation) -> NDArray[np.float64]:
     return standard
 
 
-def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
-    found = beside(scene, options)
-    channel = found.most_alike
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    pair = trained_and_untrained(scene, options)
+    channel = pair.most_alike
     return {
-        "layer": found.layer.name,
-        "channels": len(found.alike),
-        "alike": float(found.alike.mean()),
+        "layer": pair.layer.name,
+        "channels": len(pair.alike),
+        "alike": float(pair.alike.mean()),
         "channel": channel,
-        "partner": int(found.partners[channel]),
-        "most_alike": float(found.alike[channel]),
+        "partner": int(pair.partners[channel]),
+        "most_alike": float(pair.alike[channel]),
     }
 
 
-def _link(scene: Scene, options: Options) -> Mapping[str, str]:
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
     return {"layer": layer_of(scene, options["layer"]).name, "weights": "random"}
 
 

@@ -1,17 +1,15 @@
-"""From the last maps to a class: one number a channel, their weighted sum, and the softmax."""
+"""Follow the last maps to a class: a number for each channel, their weighted sum, the softmax."""
 
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hookviz.capturing import engine
 from hookviz.errors import ModelError
 from hookviz.explaining.class_vote import ClassVote, class_vote
-from hookviz.language.naming import class_label
 from hookviz.language.saying import say
-from hookviz.lessons.checks import choice
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
+from hookviz.lessons.scores import Scores
 
 LIKELIEST = "likeliest"
 """What a lesson writes for the class with the highest score."""
@@ -22,8 +20,8 @@ _OF_VOTE = (
 )
 
 
-def scores_of(scene: Scene) -> NDArray[np.float32]:
-    """The class scores before the softmax, ``(classes,)``.
+def scores_of(scene: LessonScene) -> Scores:
+    """Return the class scores of the scene's input.
 
     Raises:
         ModelError: the network puts out none.
@@ -34,53 +32,35 @@ def scores_of(scene: Scene) -> NDArray[np.float32]:
         raise ModelError(
             say("{model} puts out no class scores, which this part shows.", model=scene.model.title)
         )
-    return capture.logits.numpy()
+    return Scores(capture.logits.double().numpy(), scene.model.categories)
 
 
-def chances(scores: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The softmax of scores: ``exp(score)`` of each, divided by the sum of them all."""
-    grown = np.exp(scores.astype(np.float64) - scores.max())
-    shares: NDArray[np.float64] = grown / grown.sum()
-    return shares
-
-
-def vote_of(scene: Scene) -> ClassVote | None:
-    """How the last channels vote; None where the network ends in another way."""
+def vote_of(scene: LessonScene) -> ClassVote | None:
+    """Return how the last channels vote; None where the network ends in another way."""
     return class_vote(scene.model, scene.model_input, cache=scene.cache)
 
 
-def ranked(scores: NDArray[np.float32]) -> list[int]:
-    """The classes by their scores, the highest first."""
-    order: list[int] = np.argsort(-scores, kind="stable").tolist()
-    return order
+def class_of(scores: Scores, name: str) -> int:
+    """Return the class of that name; the likeliest where the network has none of that name."""
+    known = name != LIKELIEST and name in scores.names[: len(scores.scores)]
+    return scores.names.index(name) if known else scores.best
 
 
-def class_of(scene: Scene, asked: str, scores: NDArray[np.float32]) -> int:
-    """The class of that name; the likeliest where the network has none of that name."""
-    names = scene.model.categories
-    known = asked != LIKELIEST and asked in names[: len(scores)]
-    return names.index(asked) if known else ranked(scores)[0]
-
-
-def label(scene: Scene, number: int) -> str:
-    """What a class is called in the language that is spoken."""
-    return class_label(number, scene.model.categories)
-
-
-def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     scores = scores_of(scene)
-    shares, best = chances(scores), ranked(scores)
-    target, second = class_of(scene, options["target"], scores), best[min(1, len(best) - 1)]
+    values, chances = scores.scores, scores.chances
+    target, second = class_of(scores, options["target"]), scores.first(2)[-1]
+    lead = float(values[scores.best] - values[second])
     facts: dict[str, Fact] = {
-        "classes": len(scores),
-        "class": label(scene, target),
-        "score": float(scores[target]),
-        "chance": float(shares[target]),
-        "second": label(scene, second),
-        "second_score": float(scores[second]),
-        "second_chance": float(shares[second]),
-        "lead": float(scores[best[0]] - scores[second]),
-        "times": float(np.exp(np.float64(scores[best[0]] - scores[second]))),
+        "classes": len(values),
+        "class": scores.name(target),
+        "score": float(values[target]),
+        "chance": float(chances[target]),
+        "second": scores.name(second),
+        "second_score": float(values[second]),
+        "second_chance": float(chances[second]),
+        "lead": lead,
+        "times": float(np.exp(lead)),
     }
     vote = vote_of(scene)
     facts |= dict.fromkeys(_OF_VOTE, "–")  # where there is none, as the part says
@@ -101,11 +81,11 @@ def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
     return facts
 
 
-def _link(scene: Scene, options: Options) -> Mapping[str, str]:
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
     vote = vote_of(scene)
     if vote is None:
         return {}
-    target = class_of(scene, options["target"], scores_of(scene))
+    target = class_of(scores_of(scene), options["target"])
     return {"layer": vote.layer, "channel": str(int(vote.contributions(target).argmax()))}
 
 

@@ -1,16 +1,14 @@
-"""The network or its picture changed by a slider, and the classes before and after."""
+"""Change the network or its picture by a slider, and compare the classes before and after."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hookviz.drawing.statistics import Levels
-from hookviz.explaining.fooling import fooled
+from hookviz.explaining.adversarial import adversarial_input
 from hookviz.images.repainting import check_repaints, repainted
 from hookviz.language.saying import mark, say
-from hookviz.lessons.checks import choice, whole
-from hookviz.lessons.kept import kept
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.part import Fact, Option, Options, Part, Scene
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice, whole_number
 from hookviz.lessons.picture_changes import brightened, noisy, shifted, turned
 from hookviz.lessons.scores import (
     Scores,
@@ -34,7 +32,7 @@ ORDERS = ("most", "least")
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class SliderRange:
     """How far a change can go: from `low` to `high`, at first `start`."""
 
     low: int
@@ -43,28 +41,30 @@ class Amount:
     step: int = 1
 
 
-AMOUNTS = {
-    SHIFT: Amount(-40, 40, 8),
-    TURN: Amount(-180, 180, 30, 5),
-    LIGHT: Amount(0, 200, 30, 5),
-    NOISE: Amount(0, 64, 16),
-    FOOL: Amount(0, 8, 1),
+SLIDERS = {
+    SHIFT: SliderRange(-40, 40, 8),
+    TURN: SliderRange(-180, 180, 30, 5),
+    LIGHT: SliderRange(0, 200, 30, 5),
+    NOISE: SliderRange(0, 64, 16),
+    FOOL: SliderRange(0, 8, 1),
 }
 """Of each change of a picture: pixels to the right, degrees, hundredths, levels of 255."""
 
 
-def amount_of(change: str, asked: str, channels: int = 0) -> Amount:
-    """How far a change can go; `asked` is where it starts, if anything.
+def slider_of(change: str, asked: str, channels: int = 0) -> SliderRange:
+    """Return how far a change can go; `asked` is where it starts, if anything.
 
-    Of channels that are switched off it is how many, at first an eighth of all.
+    For channels that are switched off it is their number, at first an eighth of all.
     """
-    known = Amount(0, channels, max(1, channels // 8)) if change == SILENCE else AMOUNTS[change]
+    known = (
+        SliderRange(0, channels, max(1, channels // 8)) if change == SILENCE else SLIDERS[change]
+    )
     start = int(asked) if asked else known.start
-    return Amount(known.low, known.high, min(known.high, max(known.low, start)), known.step)
+    return SliderRange(known.low, known.high, min(known.high, max(known.low, start)), known.step)
 
 
-def changed_input(scene: Scene, change: str, amount: int) -> ModelInput:
-    """The scene's input with its picture changed so far.
+def changed_input(scene: LessonScene, change: str, amount: int) -> ModelInput:
+    """Return the scene's input with its picture changed by `amount`.
 
     Raises:
         HookVizError: the model makes its input by a function of its own.
@@ -74,13 +74,13 @@ def changed_input(scene: Scene, change: str, amount: int) -> ModelInput:
         return scene.model_input
     if change == FOOL:
         size = scene.model_input.tensor.nbytes + picture.nbytes
-        return kept(scene, (change, amount), lambda: _fooled(scene, amount), size)
+        return scene.cached((change, amount), lambda: _fooled(scene, amount), size)
     changed = _CHANGED[change](picture, amount)
     return repainted(scene.model, scene.model_input, changed)
 
 
-def _fooled(scene: Scene, levels: int) -> ModelInput:
-    return fooled(scene.model, scene.model_input, own_scores(scene).best, levels)
+def _fooled(scene: LessonScene, levels: int) -> ModelInput:
+    return adversarial_input(scene.model, scene.model_input, own_scores(scene).best, levels)
 
 
 def _shifted(picture: Pixels, amount: int) -> Pixels:
@@ -90,13 +90,15 @@ def _shifted(picture: Pixels, amount: int) -> Pixels:
 _CHANGED = {SHIFT: _shifted, TURN: turned, LIGHT: brightened, NOISE: noisy}
 
 
-def silent_channels(scene: Scene, layer: LayerInfo, count: int, order: str) -> tuple[int, ...]:
-    """Which channels of a conv layer are switched off, in order of their numbers."""
+def silent_channels(
+    scene: LessonScene, layer: LayerInfo, count: int, order: str
+) -> tuple[int, ...]:
+    """Return the channels of a conv layer that are switched off, in ascending order."""
     return tuple(sorted(by_effect(effects(scene, layer), order)[:count]))
 
 
-def after_change(scene: Scene, options: Options, amount: int, order: str) -> Scores:
-    """What the network says after the change that the options name."""
+def after_change(scene: LessonScene, options: Options, amount: int, order: str) -> Scores:
+    """Return the class scores after the change that the options name."""
     change = options["change"]
     if change == SILENCE:
         layer = layer_of(scene, options["layer"])
@@ -105,29 +107,29 @@ def after_change(scene: Scene, options: Options, amount: int, order: str) -> Sco
 
 
 def difference(before: Pixels, after: Pixels, times: int) -> Levels:
-    """What was added to a picture, enlarged, about a middle grey, uint8 ``(H, W, 3)``."""
+    """Return what was added to a picture, enlarged, about a middle grey, uint8 ``(H, W, 3)``."""
     moved = (after.astype(int) - before) * times + 128
     shown: Levels = moved.clip(0, 255).astype("uint8")
     return shown
 
 
 def outcome(before: Scores, after: Scores) -> str:
-    """Whether the prediction holds, in a sentence."""
+    """Return a sentence on whether the prediction holds."""
     if before.best == after.best:
         return say("The prediction stays {label}.", label=before.name(before.best))
     return say(
-        "The prediction changes from {old} to {new}.",
-        old=before.name(before.best),
-        new=after.name(after.best),
+        "The prediction changes from {old_label} to {new_label}.",
+        old_label=before.name(before.best),
+        new_label=after.name(after.best),
     )
 
 
-def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
-    """The likeliest class before and after, and how likely that class is in both, as words."""
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    """Return the likeliest class before and after, with its probabilities in words."""
     change, order = options["change"], options["order"]
     layer = layer_of(scene, options["layer"]) if change == SILENCE else None
     channels = layer.output_shape[0] if layer else 0
-    amount = amount_of(change, options["amount"], channels).start
+    amount = slider_of(change, options["amount"], channels).start
     before = own_scores(scene)
     after = after_change(scene, options, amount, order)
     facts: dict[str, Fact] = {
@@ -157,13 +159,13 @@ def _facts(scene: Scene, options: Options) -> Mapping[str, Fact]:
     return facts
 
 
-def _link(scene: Scene, options: Options) -> Mapping[str, str]:
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
     if options["change"] == FOOL:
         return {"lens": "saliency"}
     if options["change"] != SILENCE:
         return {}
     layer = layer_of(scene, options["layer"])
-    count = amount_of(SILENCE, options["amount"], layer.output_shape[0]).start
+    count = slider_of(SILENCE, options["amount"], layer.output_shape[0]).start
     silent = silent_channels(scene, layer, count, options["order"])
     return {"layer": layer.name, "silenced": f"{layer.name}:{numbers_listed(silent)}"}
 
@@ -185,7 +187,7 @@ PART = Part(
             "amount",
             "",
             mark("Where the slider stands at first: channels, pixels, degrees, percent or levels."),
-            whole(-100_000, 100_000),
+            whole_number(-100_000, 100_000),
         ),
         Option("layer", "late", mark("Of silence: the conv layer, by its name or place.")),
         Option(

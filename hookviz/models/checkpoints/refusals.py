@@ -12,9 +12,9 @@ def unreadable(name: str, why: str) -> WeightsError:
     """Return the error for a file that is no checkpoint; `why` follows a colon."""
     return WeightsError(
         say(
-            "{name} can't be read as a checkpoint: {why}. {works}.",
+            "{name} can't be read as a checkpoint: {reason}. {works}.",
             name=name,
-            why=why,
+            reason=why,
             works=say(_WORKS),
         )
     )
@@ -33,11 +33,11 @@ def unsafe_file_error(name: str, reason: str) -> WeightsError:
     if wanted:
         what = say(
             "{name} is refused: it holds more than tensors. Reading it would run "
-            "{wanted} from inside the file, and HookViz never runs code from a "
-            "checkpoint. {guess}",
+            "{function} from inside the file, and HookViz never runs code from a "
+            "checkpoint. {hint}",
             name=name,
-            wanted=wanted,
-            guess=_guess(wanted),
+            function=wanted,
+            hint=_guess(wanted),
         )
     elif "Unsupported operand" in reason:
         what = say(
@@ -55,10 +55,10 @@ def unsafe_file_error(name: str, reason: str) -> WeightsError:
         )
     return WeightsError(
         say(
-            "{what} Where you trust the file, open it in your own Python and save the "
+            "{problem} Where you trust the file, open it in your own Python and save the "
             'weights alone: torch.save(model.state_dict(), "weights.pth"), or '
             "safetensors.torch.save_file.",
-            what=what,
+            problem=what,
         )
     )
 

@@ -29,9 +29,9 @@ def find_state_dict(loaded: Any, name: str) -> dict[str, Tensor]:
     if not isinstance(loaded, Mapping):
         raise WeightsError(
             say(
-                "{name} holds {name_2}, not a state dict (names and tensors).",
+                "{name} holds {kind}, not a state dict (names and tensors).",
                 name=name,
-                name_2=type(loaded).__name__,
+                kind=type(loaded).__name__,
             )
         )
     tensors = _unwrapped(loaded, _DEEPEST, set())
@@ -97,5 +97,5 @@ def _why_no_weights(tensor: Tensor) -> str:
     if tensor.is_complex():
         return say("holds complex numbers")
     if tensor.nbytes > tensor.untyped_storage().nbytes():
-        return say("claims {numel:,} values, more than the file holds for it", numel=tensor.numel())
+        return say("claims {count:,} values, more than the file holds for it", count=tensor.numel())
     return ""

@@ -66,6 +66,6 @@ def save_weights(model: Model, path: str | Path) -> Path:
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise WeightsError(
-            say("{file!r} can't be written: {why}.", file=shorten(str(file), 200), why=why)
+            say("{file!r} can't be written: {reason}.", file=shorten(str(file), 200), reason=why)
         ) from error
     return file

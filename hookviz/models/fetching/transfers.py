@@ -93,11 +93,11 @@ class Transfer:
         title = self._meter.read().title
         return WeightsError(
             say(
-                "{title} could not be downloaded from {shown}: {trouble}{tried}.",
+                "{title} could not be downloaded from {url}: {problem}{tries}.",
                 title=title,
-                shown=_shown(self._url),
-                trouble=error,
-                tried=tried,
+                url=_shown(self._url),
+                problem=error,
+                tries=tried,
             )
         )
 
@@ -225,9 +225,9 @@ class Transfer:
             return
         reason = say(
             "what came is not that file; the SHA-256 in its name says expected "
-            "{expected}, got {got}",
-            expected=expected,
-            got=got[: len(expected)],
+            "{expected_digest}, got {digest}",
+            expected_digest=expected,
+            digest=got[: len(expected)],
         )
         if headers.get("Content-Type", "").startswith("text/html"):
             reason += say(" (it is a web page, perhaps the login page of this network)")

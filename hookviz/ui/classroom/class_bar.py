@@ -1,23 +1,21 @@
-"""The bar above the page of who is in a class."""
-
-from functools import partial
+"""Show the bar above the page of who is in a class, and the form of a question to it."""
 
 import streamlit as st
 
 from hookviz.classroom.classes import classes
 from hookviz.classroom.codes import shown_code
 from hookviz.classroom.link_parameters import OWN_IMAGES
-from hookviz.classroom.school_class import SchoolClass
+from hookviz.classroom.question import LONGEST_ANSWER, LONGEST_QUESTION, MOST, read_question
 from hookviz.classroom.shared_state import OF_ONE
+from hookviz.errors import ClassroomError
 from hookviz.language.saying import mark, say
 from hookviz.language.speaking import current
 from hookviz.ui.classroom import membership
-from hookviz.ui.classroom.asking import ask_menu
 from hookviz.ui.classroom.class_code import code_menu
 from hookviz.ui.components.class_bars import follower_bar, teacher_bar
 from hookviz.ui.languages import in_link
 from hookviz.ui.link import go
-from hookviz.ui.menu import show_menus
+from hookviz.ui.menu import Menu, show_menus
 from hookviz.ui.serving import class_route
 from hookviz.ui.state import plain
 
@@ -28,7 +26,7 @@ _FAREWELLS = {
 
 
 def show_class() -> None:
-    """The bar of the teacher or of who follows; nothing for everybody else."""
+    """Show the bar of the teacher or of who follows, if this session is one of them."""
     if not classes().are_on:
         return
     taught = membership.taught()
@@ -57,7 +55,7 @@ def show_class() -> None:
 
 
 def _say_farewell() -> None:
-    """Why there is no bar any more, where it was, until it is read: pupils look up late."""
+    """Say why there is no bar any more, where it was, until it is read: pupils look up late."""
     why = membership.farewell()
     if not why:
         return
@@ -117,9 +115,29 @@ def _show_teacher() -> None:
         on_taken=membership.take_up,
     )
     if held is not None:
-        show_menus(code_menu(held.code), ask_menu(partial(_ask_of_session)))
+        hint = say("A question on the screens of all who follow")
+        ask_menu = Menu(say("Ask"), "help", "hv-class-ask", _show_question_form, hint)
+        show_menus(code_menu(held.code), ask_menu)
 
 
-def _ask_of_session() -> SchoolClass | None:
-    taught = membership.taught()
-    return taught[0] if taught else None
+def _show_question_form() -> None:
+    with st.form("hv-question", border=False):
+        words = st.text_input(say("Question"), max_chars=LONGEST_QUESTION, key="hv-question-words")
+        answers = st.text_area(
+            say("Answers, one a line: two to six"),
+            max_chars=MOST * (LONGEST_ANSWER + 1),
+            height=170,
+            key="hv-question-answers",
+        )
+        sent = st.form_submit_button(say("Ask the class"), type="primary")
+    if sent:
+        taught = membership.taught()
+        try:
+            question = read_question(words, answers.splitlines())
+        except ClassroomError as error:
+            st.error(plain(str(error)), icon=":material/error:")
+            return
+        if taught is not None:
+            if not question.is_like(taught[0].question):  # else the answers would be lost
+                taught[0].ask(question)
+            st.success(say("Asked. The answers are counted at the bottom of your screen."))

@@ -1,4 +1,4 @@
-"""The code of a class, large, with a link and a QR code that lead to it."""
+"""Show the code of a class, large, with a link and a QR code that lead to it."""
 
 from functools import partial
 from html import escape
@@ -13,19 +13,19 @@ from hookviz.ui.menu import Menu
 
 
 def link_to(code: str) -> str:
-    """The link by which a pupil follows."""
+    """Return the link by which a pupil follows."""
     base = str(st.context.url or "").partition("?")[0]
     return f"{base}?{membership.FOLLOW}={code}"
 
 
 def link_of_taught() -> str:
-    """The link to the class that this session teaches; empty where it teaches none."""
+    """Return the link to the class that this session teaches; empty where it teaches none."""
     taught = membership.taught()
     return link_to(taught[0].code) if taught is not None else ""
 
 
 def code_menu(code: str) -> Menu:
-    """A menu with all that a pupil needs, and the class's end."""
+    """Build a menu with all that a pupil needs, and the class's end."""
     fill = partial(_show_code, code)
     # No hint: it would stand over the code while the pointer rests on the button.
     return Menu(say("Code"), "qr_code", "hv-class-code", fill)

@@ -1,4 +1,4 @@
-"""The menu by which a class is begun or joined."""
+"""Show the menu by which a class is begun or joined."""
 
 import streamlit as st
 
@@ -20,7 +20,7 @@ _LONGEST = 20  # letters of a code as it is typed
 
 
 def offer_class() -> None:
-    """The menu, where there may be classes and this session is in none."""
+    """Show the menu, where there may be classes and this session is in none."""
     if not classes().are_on or {membership.FOLLOW, membership.TEACH} & set(st.query_params):
         return
     hint = say("Have other screens follow yours, or follow your teacher's")

@@ -1,4 +1,4 @@
-"""The session's part in a class: its teacher, one who follows, or neither.
+"""Keep the session's part in a class: its teacher, one who follows, or neither.
 
 The link says which class (``follow`` and ``class``); what it takes to be in one, a pass or the
 teacher's secret, is the session's and the browser tab's.
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from hookviz.classroom.classes import ElsewhereError, classes
+from hookviz.classroom.classes import OtherServerError, classes
 from hookviz.classroom.codes import read_code
 from hookviz.classroom.school_class import SchoolClass
 from hookviz.errors import ClassroomError
@@ -16,7 +16,7 @@ from hookviz.ui.link import go
 from hookviz.ui.serving.turns import session
 
 FOLLOW, TEACH = "follow", "class"
-"""What the link calls the class that is followed, and the one that is taught."""
+"""Link parameters with the code of the class that is followed, and of the one that is taught."""
 
 # Keys of session_state that no widget has can't be set from outside.
 _TAUGHT, _JOINED, _FAREWELL = "_taught", "_joined", "_farewell"
@@ -24,11 +24,11 @@ _TAUGHT, _JOINED, _FAREWELL = "_taught", "_joined", "_farewell"
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What became of a code.
+    """Result of joining by a code.
 
     Attributes:
         typed: the code as the link has it.
-        code: the class's, as it is known.
+        code: the class's, as the server knows it.
         token: the session's pass; empty where it got none.
         refusal: why not, in words.
         elsewhere: whether another server has the class.
@@ -58,14 +58,14 @@ def _teach(code: str, secret: str) -> None:
 
 
 def taught() -> tuple[SchoolClass, str] | None:
-    """The class that this session teaches and its secret; None where it is over or there is none.
+    """Return the class that this session teaches and its secret; None if there is none any more.
 
     One that is over leaves the link too.
     """
     code, secret = st.session_state.get(_TAUGHT, ("", ""))
-    found = classes().taught(code, secret)
-    if found is not None:
-        return found, secret
+    taught_class = classes().taught(code, secret)
+    if taught_class is not None:
+        return taught_class, secret
     if code:
         stop_teaching("ended")
     return None
@@ -90,9 +90,9 @@ def stop_teaching(why: str) -> None:
 
 def end() -> None:
     """End the class that this session teaches, for all."""
-    found = taught()
-    if found is not None:
-        classes().end(found[0])
+    taught_class = taught()
+    if taught_class is not None:
+        classes().end(taught_class[0])
         stop_teaching("ended")
 
 
@@ -108,7 +108,7 @@ def join(typed: str) -> Joined:
 
 
 def joined() -> Joined | None:
-    """The class that the link says is followed, or why it is not; None where it says nothing."""
+    """Return the class that the link says is followed, or why not; None if it says nothing."""
     typed = st.query_params.get(FOLLOW)
     if not typed:
         return None
@@ -119,7 +119,7 @@ def joined() -> Joined | None:
 
 
 def leave(why: str) -> None:
-    """Follow no more."""
+    """Stop following."""
     if why == "left":
         forget_farewell()
     elif _JOINED in st.session_state:
@@ -130,20 +130,20 @@ def leave(why: str) -> None:
 
 
 def farewell() -> str:
-    """Why the class that this session was in is over; empty where nothing is to say."""
+    """Return why the class that this session was in is over; empty where nothing is to be said."""
     why: str = st.session_state.get(_FAREWELL, "")
     return why
 
 
 def forget_farewell() -> None:
-    """Say no more of the class that this session was in."""
+    """Forget why the class that this session was in is over."""
     st.session_state.pop(_FAREWELL, None)
 
 
 def _admitted(typed: str) -> Joined:
     try:
-        found = classes().find(typed, session())
-        return Joined(typed, found.code, found.admit(session()))
+        followed = classes().find(typed, session())
+        return Joined(typed, followed.code, followed.admit(session()))
     except ClassroomError as error:
-        elsewhere = isinstance(error, ElsewhereError)
+        elsewhere = isinstance(error, OtherServerError)
         return Joined(typed, read_code(typed), refusal=str(error), elsewhere=elsewhere)

@@ -1,6 +1,8 @@
 // Bars or lines over places that have names, as wide as the page. A place that stands for a channel
 // is a button that leads to it; what is under the pointer or has the focus is read out above.
 
+import { frame, say, scrollUp, unpacked } from "./shared.js";
+
 const FRAME = `
   <figure>
     <div class="head"><span class="unit"></span><span class="legend"></span><output></output></div>
@@ -91,7 +93,10 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
       const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
       let pen = "M";
       const steps = series.shares.map((share, at) => {
-        if (share === null) return (pen = "M"), "";
+        if (share === null) {
+          pen = "M";
+          return "";
+        }
         const step = `${pen}${(100 * (at + 0.5)) / count} ${100 - 100 * share}`;
         pen = "L";
         return step;

@@ -1,7 +1,6 @@
-"""A lens's chart in the page's own letters: bars or lines; the bars of channels lead to them."""
+"""Draw a lens's chart in the page's own letters: bars or lines; bars of channels lead to them."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import streamlit as st
@@ -10,15 +9,8 @@ from hookviz.drawing.charts import COLOURS, axis_of
 from hookviz.drawing.colormaps import ABOVE, BELOW
 from hookviz.drawing.panels import ChartPanel
 from hookviz.language.saying import say
-from hookviz.ui.components.files import packed, script, source
+from hookviz.ui.components.files import component, packed
 from hookviz.wording import number
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_chart", css=source("chart.css"), js=script("chart.js")
-    )
 
 
 def chart(panel: ChartPanel, key: str, on_pick: Callable[[int], None] | None) -> None:
@@ -29,7 +21,9 @@ def chart(panel: ChartPanel, key: str, on_pick: Callable[[int], None] | None) ->
             case int(position) if 0 <= position < len(panel.labels) and on_pick:
                 on_pick(position)
 
-    _component()(key=key, data=packed(_data(panel, on_pick is not None)), on_picked_change=picked)
+    component("chart")(
+        key=key, data=packed(_data(panel, on_pick is not None)), on_picked_change=picked
+    )
 
 
 def _data(panel: ChartPanel, can_be_picked: bool) -> dict[str, Any]:

@@ -1,39 +1,20 @@
-"""The bars of a class: what its teacher sees of it, and what who follows does."""
+"""Show the bars of a class: what its teacher sees of it, and what who follows does."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 import streamlit as st
 
-from hookviz.ui.components.files import packed, script, source
+from hookviz.ui.components.files import component, packed
 
 
-@cache
-def _follower() -> Any:
-    return st.components.v2.component(
-        "hookviz_follower",
-        css=source("class_bar.css"),
-        js=script("class_wire.js", "class_follower.js"),
-    )
-
-
-@cache
-def _teacher() -> Any:
-    return st.components.v2.component(
-        "hookviz_teacher",
-        css=source("class_bar.css"),
-        js=script("class_wire.js", "class_teacher.js"),
-    )
-
-
-def _said(key: str, name: str) -> str:
-    """What a bar has sent, which may be gone from the page by the time that it comes."""
+def _sent(key: str, name: str) -> str:
+    """Return what a bar has sent, which may be gone from the page by the time that it comes."""
     return str(st.session_state.get(key, {}).get(name))
 
 
 def follower_bar(facts: Mapping[str, Any], on_over: Callable[[str], None]) -> None:
-    """Follow a class, and say so.
+    """Show the bar of who follows a class.
 
     Args:
         facts: where it is (``path``, ``code``, ``token``), what of the link is nobody else's
@@ -43,15 +24,17 @@ def follower_bar(facts: Mapping[str, Any], on_over: Callable[[str], None]) -> No
     """
 
     def over() -> None:
-        on_over(_said("hv-follower", "over"))
+        on_over(_sent("hv-follower", "over"))
 
-    _follower()(key="hv-follower", data=packed(facts), on_over_change=over)
+    component("follower", js="class_follower.js", css="class_bar.css")(
+        key="hv-follower", data=packed(facts), on_over_change=over
+    )
 
 
 def teacher_bar(
     facts: Mapping[str, Any], on_over: Callable[[str], None], on_taken: Callable[[str], None]
 ) -> None:
-    """Share the link with a class, and count who follows and what they answer.
+    """Show the bar of who teaches: the shared link, how many follow, what they answer.
 
     Args:
         facts: where it is (``path``, ``code``, ``token``, which is empty where the session does
@@ -61,9 +44,11 @@ def teacher_bar(
     """
 
     def over() -> None:
-        on_over(_said("hv-teacher", "over"))
+        on_over(_sent("hv-teacher", "over"))
 
     def taken() -> None:
-        on_taken(_said("hv-teacher", "taken"))
+        on_taken(_sent("hv-teacher", "taken"))
 
-    _teacher()(key="hv-teacher", data=packed(facts), on_over_change=over, on_taken_change=taken)
+    component("teacher", js="class_teacher.js", css="class_bar.css")(
+        key="hv-teacher", data=packed(facts), on_over_change=over, on_taken_change=taken
+    )

@@ -1,6 +1,9 @@
 // The bar of a page that follows its teacher, and the question that the class is asked.
 // A new state is gone to as the browser's Back goes: the link changes, and the page follows it.
 
+import { keepOfClass, keptOfClass, openClass } from "./class_wire.js";
+import { frame, unpacked } from "./shared.js";
+
 const followers = new WeakMap(); // bars and what runs on them
 
 const FOLLOWER = `
@@ -27,7 +30,7 @@ const followedLink = (state, { ofOne, ownImages }) => {
     next.delete(name);
     for (const value of now.getAll(name)) next.append(name, value);
   }
-  const own = ownImages.includes(now.get("image"));
+  const own = ownImages.includes(now.get("image") ?? "");
   if (own || !state.sample) {
     next.delete("sample");
     for (const value of now.getAll("sample")) next.append("sample", value);
@@ -41,7 +44,10 @@ const alike = (one, other) => {
 };
 
 const followTeacher = (root, find) => {
-  let [data, trigger, wire, state, question, mine] = [null, null, null, null, null, null];
+  /** @type {any} what the server said last, what calls it, the line to the class, and its news */
+  let data, trigger, wire, state, question;
+  /** @type {number | null} */
+  let mine = null;
   let [apart, astray, acted, lost] = [false, false, false, false];
   const [card, answers] = [find(".card"), find(".answers")];
 
@@ -59,7 +65,7 @@ const followTeacher = (root, find) => {
     if (!state) return;
     const next = followedLink(state, data);
     if (alike(next, new URLSearchParams(location.search))) return;
-    hookvizGo(next.toString(), "replace");
+    window.hookvizGo(next.toString(), "replace");
   };
 
   const ask = () => {
@@ -73,7 +79,7 @@ const followTeacher = (root, find) => {
         const button = document.createElement("button");
         button.type = "button";
         button.textContent = answer;
-        button.setAttribute("aria-pressed", mine === index);
+        button.setAttribute("aria-pressed", String(mine === index));
         button.onclick = () => wire?.say({ vote: index, question: question.number });
         return button;
       }),
@@ -82,7 +88,7 @@ const followTeacher = (root, find) => {
 
   const mark = () => {
     for (const [index, button] of [...answers.children].entries()) {
-      button.setAttribute("aria-pressed", mine === index);
+      button.setAttribute("aria-pressed", String(mine === index));
     }
     find(".voted").textContent = words(mine === null ? "choose" : "chosen");
   };
@@ -106,16 +112,19 @@ const followTeacher = (root, find) => {
     const kept = keptOfClass(data.code);
     const before = kept.token === data.token ? "" : (kept.token ?? "");
     keepOfClass({ code: data.code, token: data.token, apart });
-    wire = openClass({ ...data, before }, {
-      news,
-      state: (now, why) => {
-        lost = now === "lost";
-        if (now === "over") {
-          keepOfClass(null);
-          trigger("over", why);
-        } else show();
+    wire = openClass(
+      { ...data, before },
+      {
+        news,
+        state: (now, why) => {
+          lost = now === "lost";
+          if (now === "over") {
+            keepOfClass(null);
+            trigger("over", why);
+          } else show();
+        },
       },
-    });
+    );
   };
 
   const goApart = (chosen) => {
@@ -148,7 +157,9 @@ const followTeacher = (root, find) => {
   // On a phone the menu in which the code was typed lies over all that the class is shown.
   const showThePage = () => {
     if (innerWidth > 768) return;
-    document.querySelector("[data-testid=stSidebarCollapseButton] [aria-expanded=true]")?.click();
+    /** @type {HTMLElement | null} */
+    const close = document.querySelector("[data-testid=stSidebarCollapseButton] [aria-expanded=true]");
+    close?.click();
   };
 
   const stop = () => {

@@ -1,6 +1,9 @@
 // The teacher's part of a class: the page's link is shared as it changes, those who follow are
 // counted, and the answers to a question too. A page that was loaded again takes its class up.
 
+import { keepOfClass, keptOfClass, openClass } from "./class_wire.js";
+import { frame, unpacked } from "./shared.js";
+
 const teachers = new WeakMap(); // bars and what runs on them
 const SHARE_PAUSE = 40; // milliseconds in which several changes of the link are one
 
@@ -19,8 +22,11 @@ const TEACHER = `
   </section>`;
 
 const teach = (root, find) => {
-  let [data, trigger, wire, timer] = [null, null, null, null];
-  let [question, followers, lost] = [null, 0, false];
+  /** @type {any} what the server said last, what calls it, the line to the class, and its news */
+  let data, trigger, wire, question;
+  /** @type {number | undefined} */
+  let timer;
+  let [followers, lost] = [0, false];
 
   const counted = (name, count) => {
     const kind = new Intl.PluralRules(data.language).select(count) === "one" ? "one" : "many";

@@ -4,8 +4,12 @@ const CLASS_PAUSES = [500, 1000, 2000, 4000, 8000]; // milliseconds before it is
 const CLASS_GIVEN_UP = [4401, 4403, 4430]; // codes after which trying again is no use
 
 // `on` has news(view) with what is new, and state("open" | "lost" | "over", why).
-const openClass = ({ path, code, token, before = "" }, on) => {
-  let [socket, tries, timer, ended] = [null, 0, null, false];
+export const openClass = ({ path, code, token, before = "" }, on) => {
+  /** @type {WebSocket} */
+  let socket;
+  /** @type {number | undefined} */
+  let timer;
+  let [tries, ended] = [0, false];
   const over = (why) => {
     ended = true;
     on.state("over", why);
@@ -43,15 +47,15 @@ const openClass = ({ path, code, token, before = "" }, on) => {
 
 // What was said of a class in this tab, which a reload keeps and other tabs do not have.
 const CLASS_KEPT = "hookviz-class";
-const keptOfClass = (code) => {
+export const keptOfClass = (code) => {
   try {
-    const kept = JSON.parse(sessionStorage.getItem(CLASS_KEPT)) ?? {};
+    const kept = JSON.parse(sessionStorage.getItem(CLASS_KEPT) ?? "null") ?? {};
     return kept.code === code ? kept : {};
   } catch {
     return {};
   }
 };
-const keepOfClass = (kept) => {
+export const keepOfClass = (kept) => {
   try {
     if (kept) sessionStorage.setItem(CLASS_KEPT, JSON.stringify(kept));
     else sessionStorage.removeItem(CLASS_KEPT);

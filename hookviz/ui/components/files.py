@@ -1,40 +1,61 @@
-"""Streamlit components in plain JavaScript, each in a file of its own beside this one."""
+"""Read the components' JavaScript and CSS beside this file, and pack the data they are given."""
 
-import base64
 import json
+import re
 import struct
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import streamlit as st
 
 from hookviz.language.speaking import current
 
 _FOLDER = Path(__file__).parent
 _EXPORT = "export default function"
+_NAMED = re.compile(r"^export (?!default)", re.MULTILINE)
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
 
 
 def source(name: str) -> str:
-    """The text of a component's file."""
+    """Return the text of a component's file."""
     return (_FOLDER / name).read_text("utf-8")
 
 
-def script(*names: str) -> str:
-    """A component's JavaScript, of one file or more, with what all of them share before it.
+def script(name: str) -> str:
+    """Bundle a component's module and those that it imports into one script without imports.
 
-    A browser may have it before the page's head, whose colours and words it draws with; `afterHead`
-    in ``shared.js`` has it wait for that.
+    Each module stands after those that it imports, and ``shared.js``'s `afterHead` waits for the
+    page's head, whose colours and words a component draws with.
     """
-    joined = "".join(map(source, ("shared.js", *names)))
-    return joined.replace(_EXPORT, "const draw = function") + "\nexport default afterHead(draw);\n"
+    modules: dict[str, str] = {}
+    _collect("shared.js", modules)
+    _collect(name, modules)
+    joined = "".join(modules.values()).replace(_EXPORT, "const draw = function")
+    return joined + "\nexport default afterHead(draw);\n"
 
 
-def data_url(picture: bytes, kind: str = "png") -> str:
-    """An image file as a URL that a component's data can carry."""
-    return f"data:image/{kind};base64," + base64.b64encode(picture).decode()
+def _collect(name: str, modules: dict[str, str]) -> None:
+    """Add a module's text without its imports and exports, behind the modules that it imports."""
+    if name in modules:
+        return
+    text = source(name)
+    for imported in _IMPORT.findall(text):
+        _collect(imported, modules)
+    modules[name] = _NAMED.sub("", _IMPORT.sub("", text))
+
+
+@cache
+def component(name: str, *, js: str = "", css: str = "") -> Any:
+    """Register a Streamlit component once, of ``NAME.js`` and ``NAME.css`` or the files named."""
+    return st.components.v2.component(
+        f"hookviz_{name}", css=source(css or f"{name}.css"), js=script(js or f"{name}.js")
+    )
 
 
 def packed(facts: Mapping[str, Any], picture: bytes = b"") -> bytes:
-    """A component's data: the length of a text, that text in JSON, and a picture if there is one.
+    """Pack a component's data: the length of a text, that text in JSON, and a picture if any.
 
     As bytes, since Streamlit writes a dictionary as JSON twice and looks through it for tables.
     ``unpacked`` in ``shared.js`` reads it.

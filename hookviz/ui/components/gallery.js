@@ -1,4 +1,7 @@
 // Thumbnails that behave as one group of radio buttons: Tab enters it, arrow keys move and choose.
+
+import { unpacked } from "./shared.js";
+
 export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const data = unpacked(bytes);
   let group = parentElement.querySelector("[role=radiogroup]");
@@ -26,7 +29,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   if (names !== [...made.keys()].join()) {
     // Those that stay keep their element, and so the focus.
     const wanted = data.items.map((item) => made.get(item.name) ?? build(item));
-    for (const [name, button] of made) {
+    for (const [, button] of made) {
       if (!wanted.includes(button)) button.remove();
     }
     wanted.forEach((button, index) => {

@@ -1,15 +1,14 @@
-"""Images as a row of thumbnails, one of them chosen."""
+"""Show images as a row of thumbnails, one of them chosen."""
 
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import streamlit as st
-from PIL import Image
 
-from hookviz.ui.components.files import data_url, packed, script, source
+from hookviz.drawing.pictures import encode_jpeg, middle_square
+from hookviz.markup import data_url
+from hookviz.types import Pixels
+from hookviz.ui.components.files import component, packed
 
 _SIDE = 96  # pixels, twice what a thumbnail takes on the screen
 _QUALITY = 85
@@ -30,21 +29,9 @@ class Thumbnail:
     picture: str
 
 
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_gallery", css=source("gallery.css"), js=script("gallery.js")
-    )
-
-
-def thumbnail(picture: Image.Image) -> str:
-    """The middle square of an RGB picture, small, as a URL."""
-    side = min(picture.size)
-    left, top = (picture.width - side) // 2, (picture.height - side) // 2
-    small = picture.resize((_SIDE, _SIDE), box=(left, top, left + side, top + side))
-    buffer = io.BytesIO()
-    small.save(buffer, "JPEG", quality=_QUALITY)
-    return data_url(buffer.getvalue(), "jpeg")
+def thumbnail(picture: Pixels) -> str:
+    """Return the middle square of a picture, RGB uint8 ``(H, W, 3)``, small, as a data URL."""
+    return data_url(encode_jpeg(middle_square(picture, _SIDE), quality=_QUALITY), "jpeg")
 
 
 def gallery(
@@ -69,7 +56,7 @@ def gallery(
         if name in {each.name for each in thumbnails}:
             on_pick(name)
 
-    _component()(
+    component("gallery")(
         key=key,
         data=packed(
             {

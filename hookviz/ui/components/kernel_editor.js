@@ -1,5 +1,7 @@
 // A kernel whose numbers can be typed over, with kernels to begin from, and stride and padding.
 
+import { frame, unpacked } from "./shared.js";
+
 const FRAME = `
   <div class="editor" role="group">
     <div class="presets" role="group"></div>
@@ -24,9 +26,14 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   presets.setAttribute("aria-label", words.presets);
   numbers.setAttribute("aria-label", words.numbers);
 
-  let kernel = data.kernel.map((row) => [...row]);
+  const kernel = data.kernel.map((row) => [...row]);
   const tell = (preset) =>
-    setTriggerValue("changed", { kernel, stride: Number(stride.value), padding: Number(padding.value), preset });
+    setTriggerValue("changed", {
+      kernel,
+      stride: Number(stride.value),
+      padding: Number(padding.value),
+      preset,
+    });
 
   // The same buttons and fields stay over the runs, so that none loses the focus.
   while (presets.children.length < data.presets.length) {
@@ -70,7 +77,10 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     };
     field.onkeydown = (event) => event.stopPropagation(); // no key of the page's while typing
   });
-  [[stride, "stride"], [padding, "padding"]].forEach(([slider, name]) => {
+  [
+    [stride, "stride"],
+    [padding, "padding"],
+  ].forEach(([slider, name]) => {
     find(`.${name}-says`).textContent = words[name];
     slider.setAttribute("aria-label", words[name]);
     slider.value = data[name];

@@ -1,16 +1,15 @@
-"""A kernel whose numbers can be typed over, with kernels to begin from, stride and padding."""
+"""Show a kernel whose numbers can be typed over, with presets, stride and padding."""
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import streamlit as st
 
 from hookviz.language.saying import say
 from hookviz.lessons.kernels import Kernel
-from hookviz.ui.components.files import packed, script, source
+from hookviz.ui.components.files import component, packed
 
 _LARGEST = 100.0
 _MOST_STRIDE, _MOST_PADDING = 4, 3
@@ -26,25 +25,18 @@ class Edited:
     preset: str
 
 
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_kernel_editor", css=source("kernel_editor.css"), js=script("kernel_editor.js")
-    )
-
-
 def edit_kernel(
-    now: Edited,
+    edited: Edited,
     presets: Mapping[str, str],
     size: str,
     on_change: Callable[[Edited], None],
     *,
     key: str,
 ) -> None:
-    """Show it.
+    """Show the editor of a kernel, its stride and its padding.
 
     Args:
-        now: what is shown.
+        edited: what is shown.
         presets: titles of the kernels to begin from, by name.
         size: what is said beside it of the map.
         on_change: gets what was changed; of a preset its name alone counts, and not the kernel.
@@ -52,15 +44,15 @@ def edit_kernel(
     """
 
     def changed() -> None:
-        edited = _read(st.session_state[key].get("changed"), len(now.kernel), presets)
-        if edited is not None:
-            on_change(edited)
+        change = _read(st.session_state[key].get("changed"), len(edited.kernel), presets)
+        if change is not None:
+            on_change(change)
 
     data = {
-        "kernel": now.kernel,
-        "stride": now.stride,
-        "padding": now.padding,
-        "preset": now.preset,
+        "kernel": edited.kernel,
+        "stride": edited.stride,
+        "padding": edited.padding,
+        "preset": edited.preset,
         "presets": [{"name": name, "title": title} for name, title in presets.items()],
         "size": size,
         "words": {
@@ -72,11 +64,11 @@ def edit_kernel(
             "padding": say("Padding"),
         },
     }
-    _component()(key=key, data=packed(data), on_changed_change=changed)
+    component("kernel_editor")(key=key, data=packed(data), on_changed_change=changed)
 
 
 def _read(sent: Any, side: int, presets: Mapping[str, str]) -> Edited | None:
-    """What the browser sent, where it is what this component sends."""
+    """Return what the browser sent; None where it is out of bounds or nothing of this component."""
     match sent:
         case {
             "kernel": [*rows],

@@ -1,5 +1,8 @@
 // The lessons there are, each with what was done of it in this browser.
 
+import { progressOf } from "./progress.js";
+import { frame, unpacked } from "./shared.js";
+
 const FRAME = `<ol class="lessons"></ol>`;
 
 export default function ({ data: bytes, parentElement, setTriggerValue }) {
@@ -8,8 +11,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   find(".lessons").replaceChildren(
     ...data.lessons.map((lesson) => {
       const { seen, answered } = progressOf(lesson.slug);
-      const done =
-        seen.size >= lesson.steps && lesson.questions.every((line) => answered.has(line));
+      const done = seen.size >= lesson.steps && lesson.questions.every((line) => answered.has(line));
       const item = document.createElement("li");
       const button = document.createElement("button");
       button.type = "button";

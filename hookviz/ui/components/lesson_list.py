@@ -1,7 +1,6 @@
-"""The lessons to choose from, with what was done of each, which the browser alone remembers."""
+"""List the lessons to choose from, with what was done of each, known to the browser alone."""
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 import streamlit as st
@@ -9,16 +8,7 @@ import streamlit as st
 from hookviz.language.saying import say, say_count
 from hookviz.lessons.lesson import Lesson, Question
 from hookviz.lessons.prose import translated
-from hookviz.ui.components.files import packed, script, source
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_lesson_list",
-        css=source("lesson_list.css"),
-        js=script("progress.js", "lesson_list.js"),
-    )
+from hookviz.ui.components.files import component, packed
 
 
 def show_list(lessons: Sequence[Lesson], on_pick: Callable[[str], None]) -> None:
@@ -31,7 +21,7 @@ def show_list(lessons: Sequence[Lesson], on_pick: Callable[[str], None]) -> None
                 on_pick(slug)
 
     data = {"done": say("done"), "lessons": list(map(_card, lessons))}
-    _component()(key=key, data=packed(data), on_picked_change=picked)
+    component("lesson_list")(key=key, data=packed(data), on_picked_change=picked)
 
 
 def _card(lesson: Lesson) -> dict[str, Any]:
@@ -50,5 +40,5 @@ def _card(lesson: Lesson) -> dict[str, Any]:
         ],
         "facts": say_count("{count} minute", "{count} minutes", lesson.minutes),
         # The browser knows how many, of each number of them what it says.
-        "begun": [say("{seen} of {count} steps", seen=seen, count=count) for seen in range(count)],
+        "begun": [say("{done} of {count} steps", done=seen, count=count) for seen in range(count)],
     }

@@ -1,6 +1,9 @@
 // The steps of a lesson as dots: which of them is shown, which were seen, and the way to each. It
 // moves the focus to the heading of a step that was gone to, and goes on with the arrow keys.
 
+import { keepProgress, progressOf } from "./progress.js";
+import { frame, unpacked } from "./shared.js";
+
 const FRAME = `<nav class="steps"><ol></ol></nav>`;
 const shownIn = new WeakMap(); // the step that a place on the page showed before
 const listening = new WeakMap(); // what ends the listening of the time before
@@ -16,8 +19,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   data.answered.forEach((line) => progress.answered.add(line));
   keepProgress(data.slug, progress);
   // A step is done once it was seen and all its questions were answered.
-  const done = (step) =>
-    progress.seen.has(step.number) && step.questions.every((line) => progress.answered.has(line));
+  const done = (step) => progress.seen.has(step.number) && step.questions.every((line) => progress.answered.has(line));
   find("ol").replaceChildren(
     ...data.steps.map((step) => {
       const item = document.createElement("li");
@@ -53,9 +55,14 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   document.addEventListener("keydown", go);
   // Code that can be scrolled is reached by Tab, so that keys scroll it.
   const reach = () =>
-    document.querySelectorAll(".st-key-hv-lesson pre:not([tabindex])").forEach((code) => (code.tabIndex = 0));
+    document
+      .querySelectorAll(".st-key-hv-lesson pre:not([tabindex])")
+      .forEach((code) => code.setAttribute("tabindex", "0"));
   const observer = new MutationObserver(reach);
-  observer.observe(document.querySelector("[data-testid='stMain']") ?? document.body, { childList: true, subtree: true });
+  observer.observe(document.querySelector("[data-testid='stMain']") ?? document.body, {
+    childList: true,
+    subtree: true,
+  });
   reach();
   const stop = () => {
     document.removeEventListener("keydown", go);
@@ -68,16 +75,18 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
 // Streamlit may still be fetching what draws a button when the steps are there.
 const clickWhenThere = (selector, tries = 60) => {
   const button = document.querySelector(selector);
-  if (button) button.click(); // which does nothing where it is disabled
+  if (button)
+    button.click(); // which does nothing where it is disabled
   else if (tries) setTimeout(() => clickWhenThere(selector, tries - 1), 50);
 };
 
 // The heading comes when what its step says is computed. Who has gone elsewhere meanwhile stays there.
 const focusHeading = (nav, name, from = document.activeElement) => {
+  /** @type {HTMLElement | null} */
   const heading = document.querySelector(".hv-step-title");
   const now = document.activeElement;
   if (shownIn.get(nav) !== name || !nav.isConnected || ![from, document.body, null].includes(now)) return;
-  if (heading?.dataset.step === name) {
+  if (heading && heading.dataset.step === name) {
     document.querySelector("[data-testid='stMain']")?.scrollTo(0, 0);
     heading.focus({ preventScroll: true });
   } else setTimeout(() => focusHeading(nav, name, from), 50);

@@ -1,23 +1,12 @@
-"""The steps of a lesson as dots, with what was done of it, which the browser alone remembers."""
+"""Show a lesson's steps as dots, with what was done of it, known to the browser alone."""
 
 from collections.abc import Callable, Collection
-from functools import cache
-from typing import Any
 
 import streamlit as st
 
 from hookviz.language.saying import say
 from hookviz.lessons.lesson import Lesson, Question
-from hookviz.ui.components.files import packed, script, source
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_lesson_steps",
-        css=source("lesson_steps.css"),
-        js=script("progress.js", "lesson_steps.js"),
-    )
+from hookviz.ui.components.files import component, packed
 
 
 def show_steps(
@@ -64,4 +53,4 @@ def show_steps(
         "furthest": furthest,
         "answered": list(answered),
     }
-    _component()(key=key, data=packed(data), on_picked_change=picked)
+    component("lesson_steps")(key=key, data=packed(data), on_picked_change=picked)

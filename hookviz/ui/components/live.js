@@ -3,6 +3,17 @@
 // A run of the page changes what is drawn and nothing else; the stream goes on over it.
 // Over 250 lines: all of it is about one state, the frame that is on its way.
 
+import { FRAME } from "./live_frame.js";
+import { pressed } from "./live_keys.js";
+import { channelInLink } from "./live_link.js";
+import { offerCameras, playerBar } from "./live_player.js";
+import { watch } from "./live_screen.js";
+import { shooter } from "./live_shots.js";
+import { openCamera, openFile } from "./live_source.js";
+import { LONGEST_WAIT, openWire } from "./live_wire.js";
+import { showTrouble, TROUBLES } from "./live_words.js";
+import { frame, say, unpacked } from "./shared.js";
+
 const lives = new WeakMap(); // screens and what runs on them
 const LINK_PAUSE = 500; // milliseconds in which the arrows may go on before the link follows
 const SIGN_OF_LIFE = 20000; // milliseconds without a frame, of a video that stands still
@@ -144,7 +155,8 @@ const run = (root, find) => {
       if (own !== opened || stopped || document.hidden) return found.stop();
       source = found;
     } catch (error) {
-      if (own === opened) fail(error.kind ?? "broken", error.kind ? "" : error.message);
+      const trouble = /** @type {import("./live_words.js").Trouble} */ (error);
+      if (own === opened) fail(trouble.kind ?? "broken", trouble.kind ? "" : trouble.message);
       return;
     }
     source.onpicture = () => {
@@ -248,9 +260,13 @@ const run = (root, find) => {
 
   const tick = setInterval(() => {
     if (window.hookviz) window.hookviz.ready = true; // no key has to be kept for the grid
-    find(".speed").textContent = root.dataset.rate && wire
-      ? say("{rate} frames/s · {delay} ms", { rate: Math.round(root.dataset.rate), delay: root.dataset.delay })
-      : "";
+    find(".speed").textContent =
+      root.dataset.rate && wire
+        ? say("{rate} frames/s · {delay} ms", {
+            rate: Math.round(root.dataset.rate),
+            delay: root.dataset.delay,
+          })
+        : "";
     if (performance.now() - spoke > SIGN_OF_LIFE) speak();
     pump();
   }, 500);

@@ -1,34 +1,11 @@
-"""A camera or a video as a stream of frames, and what one layer makes of each."""
+"""Play a camera or a video as a stream of frames, and draw what one layer makes of each."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 import streamlit as st
 
-from hookviz.ui.components.files import packed, script, source
-
-_PARTS = (
-    "tiles.js",
-    "tiling.js",
-    "live_words.js",
-    "live_frame.js",
-    "live_source.js",
-    "live_animation.js",
-    "live_player.js",
-    "live_link.js",
-    "live_keys.js",
-    "live_shots.js",
-    "live_wire.js",
-    "live_paint.js",
-    "live_screen.js",
-    "live.js",
-)
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component("hookviz_live", css=source("live.css"), js=script(*_PARTS))
+from hookviz.ui.components.files import component, packed
 
 
 def live(
@@ -61,7 +38,7 @@ def live(
     def frozen() -> None:
         on_freeze(st.session_state[key].get("frozen"))
 
-    _component()(
+    component("live")(
         key=key,
         data=packed(stream),
         on_picked_change=picked,

@@ -1,15 +1,22 @@
 // A GIF as a source of frames, see live_source.js: taken apart by the browser's own ImageDecoder.
 
+import { Trouble } from "./live_words.js";
+
 const SHORTEST = 20; // milliseconds that browsers show a frame at least; 0 means as many as these
 const USUAL = 100;
 
-const openAnimation = async (file, start = 0) => {
+export const openAnimation = async (file, start = 0) => {
   if (!("ImageDecoder" in window)) throw new Trouble("animation");
   const decoder = new ImageDecoder({ data: await file.arrayBuffer(), type: "image/gif" });
   await Promise.all([decoder.tracks.ready, decoder.completed]).catch(() => {}); // decoding says it
   const frames = decoder.tracks.selectedTrack?.frameCount ?? 0;
+  /** @type {any} */
   const source = { count: 0 };
-  let [shown, at, paused, timer, on] = [null, 0, false, null, true];
+  /** @type {VideoFrame | null} */
+  let shown = null;
+  /** @type {number | undefined} */
+  let timer;
+  let [at, paused, on] = [0, false, true];
   const show = async (wanted) => {
     clearTimeout(timer);
     at = wanted;
@@ -29,8 +36,12 @@ const openAnimation = async (file, start = 0) => {
   source.player = {
     unit: "frames",
     length: Math.max(0, frames - 1),
-    get at() { return at; },
-    get paused() { return paused; },
+    get at() {
+      return at;
+    },
+    get paused() {
+      return paused;
+    },
     toggle: () => {
       paused = !paused;
       if (paused) clearTimeout(timer);
@@ -54,7 +65,7 @@ const openAnimation = async (file, start = 0) => {
     await show(Math.min(start, frames - 1));
   } catch (error) {
     source.stop();
-    throw new Trouble("video", error.message);
+    throw new Trouble("video", /** @type {Error} */ (error).message);
   }
   return source;
 };

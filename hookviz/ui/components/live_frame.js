@@ -1,6 +1,6 @@
 // What the screen of a stream is made of.
 
-const FRAME = `
+export const FRAME = `
   <section class="live" aria-label="Live">
     <video muted playsinline tabindex="-1" aria-hidden="true"></video>
     <div class="strip">

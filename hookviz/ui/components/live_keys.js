@@ -6,7 +6,7 @@ const isBusy = (target) =>
   Boolean(target.closest?.("input, textarea, select, button, a, [role='radio'], [contenteditable]"));
 
 // `acts` has what a key does by its name, and move(across, down) for the arrows.
-const pressed = (acts) => (event) => {
+export const pressed = (acts) => (event) => {
   const target = event.composedPath()[0];
   if (event.ctrlKey || event.metaKey || event.altKey || isBusy(target)) return;
   if (event.key in ARROWS) acts.move(...ARROWS[event.key]);

@@ -9,8 +9,13 @@ const linkedChannel = () => {
 };
 
 // `show(channel)` puts it on the screen, `tell(channel)` asks for the link.
-const channelInLink = (show, tell) => {
-  let [picked, wanted, timer, patience] = [null, undefined, null, null];
+export const channelInLink = (show, tell) => {
+  /** @type {number | null} */
+  let picked = null;
+  /** @type {number | null | undefined} undefined where the link is believed */
+  let wanted;
+  /** @type {number | undefined} */
+  let timer, patience;
   const set = (channel) => {
     picked = channel;
     show(channel);
@@ -22,7 +27,9 @@ const channelInLink = (show, tell) => {
   };
   return {
     follow,
-    get picked() { return picked; },
+    get picked() {
+      return picked;
+    },
     pick: (channel, pause = 0) => {
       if (channel === picked) return;
       set(channel);
@@ -32,6 +39,9 @@ const channelInLink = (show, tell) => {
       timer = setTimeout(() => (linkedChannel() === channel ? (wanted = undefined) : tell(channel)), pause);
       patience = setTimeout(() => (wanted = undefined), pause + LINK_LATEST);
     },
-    stop: () => [timer, patience].forEach(clearTimeout),
+    stop: () => {
+      clearTimeout(timer);
+      clearTimeout(patience);
+    },
   };
 };

@@ -1,11 +1,14 @@
 // What is painted of an answer: the frame, every channel, the one picked up, and its last seconds.
 
-const LASTS = 10000; // milliseconds that the strip shows
+import { number, say, typeSize } from "./shared.js";
+import { inSprite } from "./tiles.js";
+
+export const LASTS = 10000; // milliseconds that the strip shows
 const NUMBERED = 40; // pixels from which a tile has room for its number
 const OPACITY = 0.6; // of the map on the frame
 
 // A canvas as large as it is shown, in the screen's own pixels; its pen paints in CSS pixels.
-const sized = (canvas, wide, high) => {
+export const sized = (canvas, wide, high) => {
   const [across, down] = [wide, high].map((side) => Math.max(1, Math.round(side * devicePixelRatio)));
   if (canvas.width !== across || canvas.height !== down) {
     [canvas.width, canvas.height] = [across, down];
@@ -17,7 +20,7 @@ const sized = (canvas, wide, high) => {
 };
 
 // A frame seen on anything: white in black, both thin.
-const outline = (pen, x, y, wide, high) => {
+export const outline = (pen, x, y, wide, high) => {
   pen.lineWidth = 3;
   pen.strokeStyle = "#000";
   pen.strokeRect(x, y, wide, high);
@@ -34,7 +37,7 @@ const seenPart = (share, wide, high) => {
   return [(wide - side) / 2, (high - side) / 2, side, side];
 };
 
-const paintPhoto = (canvas, bitmap, seen, high) => {
+export const paintPhoto = (canvas, bitmap, seen, high) => {
   const wide = Math.round((high * bitmap.width) / bitmap.height);
   const pen = sized(canvas, wide, high);
   pen.drawImage(bitmap, 0, 0, wide, high);
@@ -47,7 +50,7 @@ const paintPhoto = (canvas, bitmap, seen, high) => {
 };
 
 // Every tile, without enlarging it in two steps as the grid that stands still does.
-const paintTiles = (pen, picture, sprite, count, corner, wide, high) => {
+export const paintTiles = (pen, picture, sprite, count, corner, wide, high) => {
   const [rows, columns] = sprite.tile;
   pen.imageSmoothingEnabled = wide * devicePixelRatio < columns;
   for (let at = 0; at < count; at += 1) {
@@ -55,7 +58,7 @@ const paintTiles = (pen, picture, sprite, count, corner, wide, high) => {
   }
 };
 
-const paintNumbers = (pen, order, corner, wide, family) => {
+export const paintNumbers = (pen, order, corner, wide, family) => {
   const size = typeSize(pen.canvas, Math.max(9, Math.min(12, wide / 8)));
   if (wide < Math.max(NUMBERED, 4 * size) || order.length === 1) return;
   pen.font = `${size}px ${family}`;
@@ -70,7 +73,7 @@ const paintNumbers = (pen, order, corner, wide, family) => {
 };
 
 // A channel's map, every cell a square, with its strongest cell framed.
-const paintMap = (canvas, map, cell, wide) => {
+export const paintMap = (canvas, map, cell, wide) => {
   const high = Math.round((wide * map.rows) / map.columns);
   const pen = sized(canvas, wide, high);
   pen.imageSmoothingEnabled = false;
@@ -85,7 +88,7 @@ const frameCell = (pen, [row, column], { rows, columns }, [x, y, wide, high]) =>
 };
 
 // The map on the frame, and what its strongest cell sees as [top, left, bottom, right] in the frame.
-const paintOver = (canvas, bitmap, map, box, seen, wide) => {
+export const paintOver = (canvas, bitmap, map, box, seen, wide) => {
   const high = Math.round((wide * bitmap.height) / bitmap.width);
   const pen = sized(canvas, wide, high);
   pen.drawImage(bitmap, 0, 0, wide, high);
@@ -102,12 +105,10 @@ const paintOver = (canvas, bitmap, map, box, seen, wide) => {
 };
 
 // The maximum over the last seconds as a line, with what its ends stand for.
-const paintHistory = (canvas, moments, channel, now, wide, high, style) => {
+export const paintHistory = (canvas, moments, channel, now, wide, high, style) => {
   const pen = sized(canvas, wide, high);
   pen.clearRect(0, 0, wide, high);
-  const points = moments
-    .map(({ at, maxima }) => [at, maxima[channel]])
-    .filter(([, value]) => Number.isFinite(value));
+  const points = moments.map(({ at, maxima }) => [at, maxima[channel]]).filter(([, value]) => Number.isFinite(value));
   if (!points.length) return null;
   const values = points.map(([, value]) => value);
   let [low, high_] = [Math.min(...values), Math.max(...values)];

@@ -1,6 +1,8 @@
 // What stops and moves a video, and the choice among several cameras.
 
-const playerBar = (find, current) => {
+import { inSigns, say } from "./shared.js";
+
+export const playerBar = (find, current) => {
   const scrub = find(".scrub");
   const show = () => {
     const player = current()?.player;
@@ -10,9 +12,13 @@ const playerBar = (find, current) => {
     scrub.step = player.unit === "s" ? "any" : 1;
     if (!scrub.matches(":active")) scrub.value = player.at;
     find(".play").textContent = player.paused ? say("Play") : say("Pause");
-    const told = player.unit === "s"
-      ? say("{at} of {length} s", { at: inSigns(player.at.toFixed(2)), length: inSigns(player.length.toFixed(2)) })
-      : say("frame {at} of {count}", { at: player.at + 1, count: player.length + 1 });
+    const told =
+      player.unit === "s"
+        ? say("{at} of {length} s", {
+            at: inSigns(player.at.toFixed(2)),
+            length: inSigns(player.length.toFixed(2)),
+          })
+        : say("frame {at} of {count}", { at: player.at + 1, count: player.length + 1 });
     find(".at").textContent = told;
     scrub.setAttribute("aria-valuetext", told);
   };
@@ -29,11 +35,14 @@ const playerBar = (find, current) => {
 };
 
 // Shown where there are several; they have names once one of them was allowed.
-const offerCameras = async (find, device) => {
+export const offerCameras = async (find, device) => {
   const devices = await navigator.mediaDevices.enumerateDevices().catch(() => []);
   const found = devices.filter((each) => each.kind === "videoinput" && each.deviceId);
   find(".cameras").hidden = found.length < 2;
   find(".cameras select").replaceChildren(
-    ...found.map(({ deviceId, label }, at) => new Option(label || say("Camera {number}", { number: at + 1 }), deviceId, false, deviceId === device)),
+    ...found.map(
+      ({ deviceId, label }, at) =>
+        new Option(label || say("Camera {number}", { number: at + 1 }), deviceId, false, deviceId === device),
+    ),
   );
 };

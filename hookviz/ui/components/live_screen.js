@@ -1,18 +1,31 @@
 // The screen of a stream: where everything lies, and what of an answer is shown. It knows neither
 // where frames come from nor how they travel.
 
+import {
+  LASTS,
+  outline,
+  paintHistory,
+  paintMap,
+  paintNumbers,
+  paintOver,
+  paintPhoto,
+  paintTiles,
+  sized,
+} from "./live_paint.js";
+import { colourBar, inSigns, number, say } from "./shared.js";
+import { inSprite } from "./tiles.js";
+import { fit, GAP, onPhone } from "./tiling.js";
+
 const CALM = 120; // milliseconds between changes of text, which nobody reads faster
 
-const watch = (find, root) => {
+export const watch = (find, root) => {
   const [board, marks, stage, side] = [".board", ".marks", ".stage", ".side"].map(find);
   const style = getComputedStyle(root);
+  /** @type {any} what is shown of the last answer, the channel picked, and maxima of some seconds */
   const screen = { shown: null, picked: null, columns: 1, moments: [] };
   let [wide, high, key, written] = [1, 1, "", 0];
 
-  const corner = (at) => [
-    (at % screen.columns) * (wide + GAP),
-    Math.floor(at / screen.columns) * (high + GAP),
-  ];
+  const corner = (at) => [(at % screen.columns) * (wide + GAP), Math.floor(at / screen.columns) * (high + GAP)];
 
   const layOut = () => {
     if (!screen.shown) return;
@@ -36,7 +49,10 @@ const watch = (find, root) => {
     stage.dataset.layout = JSON.stringify({ columns: screen.columns, wide, high, gap: GAP, count });
     stage.setAttribute("aria-valuemax", count - 1);
     stage.setAttribute("aria-valuenow", Math.max(0, at));
-    stage.setAttribute("aria-valuetext", at >= 0 ? say("channel {channel}", { channel: screen.picked }) : say("no channel picked"));
+    stage.setAttribute(
+      "aria-valuetext",
+      at >= 0 ? say("channel {channel}", { channel: screen.picked }) : say("no channel picked"),
+    );
   };
 
   // The picked channel's map in the sprite, or by itself where it is not among those shown.
@@ -62,7 +78,15 @@ const watch = (find, root) => {
     const most = Math.max(90, window.innerHeight * 0.34); // high, so that the strip is in the window too
     const fitted = (ratio) => Math.round(Math.min(column, most / ratio));
     paintMap(find(".map"), map, picked?.cell, fitted(map.rows / map.columns));
-    if (laid) paintOver(find(".over"), frame.bitmap, map, picked?.frame_box, seen, fitted(frame.bitmap.height / frame.bitmap.width));
+    if (laid)
+      paintOver(
+        find(".over"),
+        frame.bitmap,
+        map,
+        picked?.frame_box,
+        seen,
+        fitted(frame.bitmap.height / frame.bitmap.width),
+      );
     paintHistory(find(".history"), screen.moments, screen.picked, performance.now(), room, onPhone() ? 64 : 96, style);
   };
 
@@ -96,7 +120,13 @@ const watch = (find, root) => {
       numbers.push(say("min {value}", { value: number(picked.min) }));
       if (at >= 0) numbers.push(say("mean {value}", { value: number(grid.stats.mean[at]) }));
       numbers.push(say("max {value}", { value: number(picked.max) }));
-      if (picked.cell) numbers.push(say("strongest at row {row}, column {column}", { row: picked.cell[0], column: picked.cell[1] }));
+      if (picked.cell)
+        numbers.push(
+          say("strongest at row {row}, column {column}", {
+            row: picked.cell[0],
+            column: picked.cell[1],
+          }),
+        );
     }
     find(".numbers").textContent = numbers.join(" · ");
   };
@@ -122,7 +152,13 @@ const watch = (find, root) => {
       write();
       written = now;
     }
-    for (const [old, new_] of before ? [[before.sprite, shown.sprite], [before.map, shown.map], [before.frame.bitmap, shown.frame.bitmap]] : []) {
+    for (const [old, new_] of before
+      ? [
+          [before.sprite, shown.sprite],
+          [before.map, shown.map],
+          [before.frame.bitmap, shown.frame.bitmap],
+        ]
+      : []) {
       if (old !== new_) old?.close();
     }
     stage.dataset.painted = grid.key;
@@ -136,9 +172,15 @@ const watch = (find, root) => {
     side.classList.toggle("empty", channel === null);
     if (channel !== null) {
       find("h3").textContent = say("Channel {channel}", { channel });
-      find(".map").setAttribute("aria-label", say("The map of channel {channel}, its strongest cell framed", { channel }));
+      find(".map").setAttribute(
+        "aria-label",
+        say("The map of channel {channel}, its strongest cell framed", { channel }),
+      );
       find(".over").setAttribute("aria-label", say("The map of channel {channel} on the frame", { channel }));
-      find(".history").setAttribute("aria-label", say("The maximum of channel {channel} in the last ten seconds", { channel }));
+      find(".history").setAttribute(
+        "aria-label",
+        say("The maximum of channel {channel} in the last ten seconds", { channel }),
+      );
     }
     if (!screen.shown) return;
     layOut();

@@ -4,9 +4,11 @@
 const QUALITY = 0.85;
 
 // At once, for a blob would come by way of another thread, which waits for a core as all of them do.
-const shooter = () => {
+export const shooter = () => {
   const [canvas, copy] = [document.createElement("canvas"), new OffscreenCanvas(1, 1)];
-  const [pen, second] = [canvas, copy].map((each) => each.getContext("2d", { alpha: false, willReadFrequently: true }));
+  const options = { alpha: false, willReadFrequently: true };
+  const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", options));
+  const second = /** @type {OffscreenCanvasRenderingContext2D} */ (copy.getContext("2d", options));
   return (source, side) => {
     const picture = source.picture();
     const shrunk = Math.min(1, side / Math.min(source.width, source.height));
@@ -19,6 +21,11 @@ const shooter = () => {
     const at = performance.now();
     const file = canvas.toDataURL("image/jpeg", QUALITY).split(",")[1];
     second.drawImage(canvas, 0, 0);
-    return { at, file, bitmap: copy.transferToImageBitmap(), bytes: Uint8Array.from(atob(file), (letter) => letter.charCodeAt(0)) };
+    return {
+      at,
+      file,
+      bitmap: copy.transferToImageBitmap(),
+      bytes: Uint8Array.from(atob(file), (letter) => letter.charCodeAt(0)),
+    };
   };
 };

@@ -5,10 +5,13 @@
 //   player        null of a camera; else { length, at, paused, unit, toggle, seek, step }
 //   stop()        lets go of the camera, or of the file
 
+import { openAnimation } from "./live_animation.js";
+import { CAMERA_TROUBLES, Trouble } from "./live_words.js";
+
 const followVideo = (video, source) => {
   let on = true;
   let last = 0;
-  const seen = (now, meta) => {
+  const seen = (/** @type {any} */ _now = 0, /** @type {any} */ meta = null) => {
     if (!on) return;
     const gap = meta ? meta.mediaTime - last : 0;
     if (gap > 0.004 && gap < 0.2) source.gap = gap; // of two frames that follow each other
@@ -20,7 +23,7 @@ const followVideo = (video, source) => {
   const wait = () =>
     video.requestVideoFrameCallback
       ? video.requestVideoFrameCallback(seen)
-      : setTimeout(() => video.readyState >= 2 && !video.paused ? seen() : on && wait(), 33);
+      : setTimeout(() => (video.readyState >= 2 && !video.paused ? seen() : on && wait()), 33);
   wait();
   source.picture = () => (video.readyState >= 2 && video.videoWidth ? video : null);
   Object.defineProperty(source, "width", { get: () => video.videoWidth });
@@ -28,7 +31,7 @@ const followVideo = (video, source) => {
   return () => (on = false);
 };
 
-const openCamera = async (video, device, pixels) => {
+export const openCamera = async (video, device, pixels) => {
   if (!navigator.mediaDevices?.getUserMedia) throw new Trouble("insecure");
   const which = device ? { deviceId: { exact: device } } : { facingMode: "user" };
   const size = { width: { ideal: pixels }, frameRate: { ideal: 30 } };
@@ -37,9 +40,10 @@ const openCamera = async (video, device, pixels) => {
   try {
     stream = await ask(which);
   } catch (error) {
-    const gone = device && ["NotFoundError", "OverconstrainedError"].includes(error.name);
+    const { name, message } = /** @type {Error} */ (error);
+    const gone = device && ["NotFoundError", "OverconstrainedError"].includes(name);
     stream = gone ? await ask({ facingMode: "user" }).catch(() => null) : null;
-    if (!stream) throw new Trouble(CAMERA_TROUBLES[error.name] ?? "broken", error.message);
+    if (!stream) throw new Trouble(CAMERA_TROUBLES[name] ?? "broken", message);
   }
   const source = { count: 0, player: null };
   const [track] = stream.getVideoTracks();
@@ -63,7 +67,9 @@ const openVideo = async (video, file, start = 0) => {
   const happened = (name) =>
     new Promise((done, fail) => {
       video.addEventListener(name, done, { once: true });
-      video.addEventListener("error", () => fail(new Trouble("video", video.error?.message)), { once: true });
+      video.addEventListener("error", () => fail(new Trouble("video", video.error?.message)), {
+        once: true,
+      });
     });
   video.srcObject = null;
   const ready = happened("loadeddata");
@@ -77,7 +83,8 @@ const openVideo = async (video, file, start = 0) => {
     URL.revokeObjectURL(url);
     throw error;
   }
-  if (!Number.isFinite(video.duration)) { // as MediaRecorder writes them: the end has to be looked for
+  if (!Number.isFinite(video.duration)) {
+    // as MediaRecorder writes them: the end has to be looked for
     const found = happened("seeked");
     video.currentTime = 1e7;
     await found;
@@ -90,9 +97,15 @@ const openVideo = async (video, file, start = 0) => {
   const leave = followVideo(video, source);
   source.player = {
     unit: "s",
-    get length() { return Number.isFinite(video.duration) ? video.duration : video.currentTime; },
-    get at() { return video.currentTime; },
-    get paused() { return video.paused; },
+    get length() {
+      return Number.isFinite(video.duration) ? video.duration : video.currentTime;
+    },
+    get at() {
+      return video.currentTime;
+    },
+    get paused() {
+      return video.paused;
+    },
     toggle: () => (video.paused ? video.play().catch(() => {}) : video.pause()),
     seek: (to) => (video.currentTime = Math.max(0, Math.min(source.player.length, to))),
     step: (by) => {
@@ -111,5 +124,5 @@ const openVideo = async (video, file, start = 0) => {
   return source;
 };
 
-const openFile = (video, file, at) =>
+export const openFile = (video, file, at) =>
   file.type === "image/gif" || /\.gif$/i.test(file.name) ? openAnimation(file, at) : openVideo(video, file, at);

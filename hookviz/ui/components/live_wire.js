@@ -1,6 +1,8 @@
 // The way to the server and back: frames there, what is drawn of them here.
 
-const LONGEST_WAIT = 10000; // milliseconds after which a frame without an answer is given up
+import { TROUBLES } from "./live_words.js";
+
+export const LONGEST_WAIT = 10000; // milliseconds after which a frame without an answer is given up
 
 // An answer: a text in JSON that says how long each of the blobs after it is.
 const readAnswer = (buffer) => {
@@ -12,7 +14,7 @@ const readAnswer = (buffer) => {
 };
 
 // `on` has open(), answer(answer), refused(words) and end(kind, words).
-const openWire = ({ path, token, language }, on) => {
+export const openWire = ({ path, token, language }, on) => {
   const url = new URL(path, location.origin);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   url.searchParams.set("token", token);

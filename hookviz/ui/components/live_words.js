@@ -1,16 +1,22 @@
 // What is said where a stream does not run: what is wrong, and what to do about it.
 
+import { say } from "./shared.js";
+
 // Marked for the catalogs; `showTrouble` says it.
 const mark = (text) => text;
 
-const TROUBLES = {
+export const TROUBLES = {
   insecure: [
     mark("The camera needs https"),
-    mark("A browser opens the camera only for pages that come over https, or from this very machine (localhost). Open this page by its https address. A video file plays here all the same."),
+    mark(
+      "A browser opens the camera only for pages that come over https, or from this very machine (localhost). Open this page by its https address. A video file plays here all the same.",
+    ),
   ],
   refused: [
     mark("The camera was not allowed"),
-    mark("This page has no permission for the camera. Allow it by the sign beside the address, or in the browser's settings for this site, and try again. Or play a video file."),
+    mark(
+      "This page has no permission for the camera. Allow it by the sign beside the address, or in the browser's settings for this site, and try again. Or play a video file.",
+    ),
   ],
   none: [
     mark("There is no camera"),
@@ -26,11 +32,15 @@ const TROUBLES = {
   ],
   video: [
     mark("This file can't be played"),
-    mark("This browser can't decode it. MP4 with H.264 and WebM play nearly everywhere; convert it to one of these, and choose it again."),
+    mark(
+      "This browser can't decode it. MP4 with H.264 and WebM play nearly everywhere; convert it to one of these, and choose it again.",
+    ),
   ],
   animation: [
     mark("This browser can't take a GIF apart"),
-    mark("It has no ImageDecoder. Chrome, Edge and Opera have one, and so have new versions of Firefox and Safari. Or convert the GIF to MP4 or WebM."),
+    mark(
+      "It has no ImageDecoder. Chrome, Edge and Opera have one, and so have new versions of Firefox and Safari. Or convert the GIF to MP4 or WebM.",
+    ),
   ],
   // What the server says comes before these.
   4401: [mark("The stream is not known any more"), mark("Try again; if that does not help, load the page anew.")],
@@ -50,7 +60,7 @@ const TROUBLES = {
 };
 
 // What keeps the camera from us, by the name of what the browser throws.
-const CAMERA_TROUBLES = {
+export const CAMERA_TROUBLES = {
   NotAllowedError: "refused",
   SecurityError: "refused",
   NotFoundError: "none",
@@ -61,7 +71,7 @@ const CAMERA_TROUBLES = {
 };
 
 // `kind` is one of TROUBLES, or null where there is none any more; `words` are the server's own.
-const showTrouble = (find, kind, words = "") => {
+export const showTrouble = (find, kind, words = "") => {
   find(".trouble").hidden = kind === null;
   find(".live").classList.toggle("troubled", kind !== null);
   if (kind === null) return;
@@ -70,7 +80,7 @@ const showTrouble = (find, kind, words = "") => {
   find(".trouble p").textContent = [words, say(advice)].filter(Boolean).join(" ");
 };
 
-class Trouble extends Error {
+export class Trouble extends Error {
   constructor(kind, words = "") {
     super(words);
     this.kind = kind;

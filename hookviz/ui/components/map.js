@@ -1,6 +1,8 @@
 // One map, large: every cell a sharp square with its exact value under the pointer; a click, or
 // arrow keys and Enter, look at one of its cells.
 
+import { colourBar, floats, frame, inSigns, say, unpacked } from "./shared.js";
+
 const FRAME = `
   <div class="single">
     <div class="stage" tabindex="0" role="application">
@@ -13,9 +15,7 @@ const FRAME = `
 export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const data = unpacked(bytes);
   const find = frame(parentElement, FRAME);
-  const [stage, picture, cursor, selected, output] = [
-    ".stage", ".picture", ".cursor", ".selected", "output",
-  ].map(find);
+  const [stage, picture, cursor, selected, output] = [".stage", ".picture", ".cursor", ".selected", "output"].map(find);
   const { rows, columns } = data;
   const values = data.values && floats(data.values);
   let [row, column] = data.cell;

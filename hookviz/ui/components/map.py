@@ -1,9 +1,7 @@
-"""One map, large and to the point: exact values under the pointer, and a click looks at a cell."""
+"""Show one map, large: exact values under the pointer, and a click looks at a cell."""
 
 import base64
 from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -11,14 +9,10 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.grid import Grid
 from hookviz.language.saying import say
-from hookviz.ui.components.files import data_url, packed, script, source
+from hookviz.markup import data_url
+from hookviz.ui.components.files import component, packed
 
 _MOST_VALUES = 1 << 16  # that travel with the picture: 350 kB as text
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component("hookviz_map", css=source("mosaic.css"), js=script("map.js"))
 
 
 def show_map(
@@ -39,7 +33,7 @@ def show_map(
 
     rows, columns = values.shape
     numbers = base64.b64encode(values.astype("<f4").tobytes()).decode()
-    _component()(
+    component("map", css="mosaic.css")(
         key=key,
         data=packed(
             {

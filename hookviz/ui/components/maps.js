@@ -1,6 +1,8 @@
 // Maps of several images in the same colours, each beside its picture. One that leads somewhere is a
 // button.
 
+import { frame, say, scrollUp, unpacked } from "./shared.js";
+
 const FRAME = `<ul></ul>`;
 
 export default function ({ data: bytes, parentElement, setTriggerValue }) {
@@ -28,10 +30,13 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
       one.title = each.name;
       const pair = document.createElement("span");
       pair.className = "pair";
-      pair.append(picture("picture", each.image, say("{name}, as the network saw it", { name: each.name })), picture("map", each.map, say("The map on {name}", { name: each.name })));
+      pair.append(
+        picture("picture", each.image, say("{name}, as the network saw it", { name: each.name })),
+        picture("map", each.map, say("The map on {name}", { name: each.name })),
+      );
       one.append(pair, words("name", each.name), words("says", each.says));
       if (each.leads) {
-        one.type = "button";
+        one.setAttribute("type", "button");
         one.onclick = () => {
           scrollUp();
           setTriggerValue("picked", position);

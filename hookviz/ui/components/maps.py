@@ -1,24 +1,19 @@
-"""Maps of several images side by side, each beside its picture; one can lead to that image."""
+"""Show maps of several images side by side, each beside its picture; some lead to their image."""
 
-import io
 from collections.abc import Callable, Collection
-from functools import cache
-from typing import Any
 
+import numpy as np
 import streamlit as st
 from PIL import Image
 
 from hookviz.drawing.maps_panel import MapsPanel
+from hookviz.drawing.pictures import encode_jpeg, encode_png
+from hookviz.markup import data_url
 from hookviz.types import Pixels
-from hookviz.ui.components.files import data_url, packed, script, source
+from hookviz.ui.components.files import component, packed
 
 _SIDE = 160  # pixels of the pictures, twice what they take on the screen
 _QUALITY = 85
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component("hookviz_maps", css=source("maps.css"), js=script("maps.js"))
 
 
 def show_maps(
@@ -31,7 +26,7 @@ def show_maps(
             case int(position) if position in leading:
                 on_pick(position)
 
-    _component()(
+    component("maps")(
         key=key,
         data=packed(
             {
@@ -41,7 +36,7 @@ def show_maps(
                         "name": each.name,
                         "says": each.says,
                         "image": _small(each.picture),
-                        "map": _cells(each.colours),
+                        "map": data_url(encode_png(each.colours)),  # a pixel for every cell
                         "leads": position in leading,
                     }
                     for position, each in enumerate(panel.maps)
@@ -53,16 +48,7 @@ def show_maps(
 
 
 def _small(picture: Pixels) -> str:
-    """A picture, small, as a URL."""
+    """Return a picture, no longer than `_SIDE`, as a data URL."""
     small = Image.fromarray(picture)
     small.thumbnail((_SIDE, _SIDE))
-    file = io.BytesIO()
-    small.save(file, "JPEG", quality=_QUALITY)
-    return data_url(file.getvalue(), "jpeg")
-
-
-def _cells(colours: Pixels) -> str:
-    """A map with a pixel for every cell as a URL, exactly."""
-    file = io.BytesIO()
-    Image.fromarray(colours).save(file, "PNG")
-    return data_url(file.getvalue())
+    return data_url(encode_jpeg(np.asarray(small), quality=_QUALITY), "jpeg")

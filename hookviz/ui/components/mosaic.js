@@ -3,6 +3,11 @@
 // holds every tile once, a pixel for a cell; it is cut up and painted here.
 // A little long: all of it is about one state, the cursor and where the tiles lie.
 
+import { changeLayer, FRAME, twoFaces } from "./mosaic_parts.js";
+import { colourBar, frame, number, say, scrollUp, typeSize, unpacked } from "./shared.js";
+import { inSprite, tilePainter, valueReader } from "./tiles.js";
+import { fit, GAP, onPhone } from "./tiling.js";
+
 const NUMBERED = 40; // pixels from which a tile has room for its number
 const SWIPE = 50; // pixels that a finger goes sideways to change the layer
 const PAGER = 52; // pixels for what turns the pages
@@ -16,7 +21,15 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const data = unpacked(bytes);
   const find = frame(parentElement, FRAME);
   const [figure, scroller, stage, canvas, picture, output, label, jump, pages] = [
-    "figure", ".window", ".stage", "canvas", ".picture", "output", "label", "input", ".pages",
+    "figure",
+    ".window",
+    ".stage",
+    "canvas",
+    ".picture",
+    "output",
+    "label",
+    "input",
+    ".pages",
   ].map(find);
   const sprite = data.geometry;
   const count = data.order.length;
@@ -24,8 +37,12 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const pen = canvas.getContext("2d");
   const paintTile = tilePainter(picture, sprite);
   const style = getComputedStyle(stage);
-  let columns = 1, wide = 1, high = 1;
-  let page = count, first = 0, last = count; // tiles on a page, and those of the one in view
+  let columns = 1,
+    wide = 1,
+    high = 1;
+  let page = count,
+    first = 0,
+    last = count; // tiles on a page, and those of the one in view
 
   // Where the cursor is, as a position among the tiles; kept on the element over the runs.
   let position = Math.min(Number(stage.dataset.position ?? 0), count - 1);
@@ -42,10 +59,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   };
   readLink();
 
-  const corner = (at) => [
-    ((at - first) % columns) * (wide + GAP),
-    Math.floor((at - first) / columns) * (high + GAP),
-  ];
+  const corner = (at) => [((at - first) % columns) * (wide + GAP), Math.floor((at - first) / columns) * (high + GAP)];
 
   const box = (at, outer, inner) => {
     const [x, y] = corner(at);
@@ -116,7 +130,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     first = Math.floor(position / page) * page;
     last = Math.min(count, first + page);
     const shown = Math.min(count, page);
-    const most = Math.sqrt(MOST_PIXELS / (room * shown * plan.tile * aspect / columns + 1)) / devicePixelRatio;
+    const most = Math.sqrt(MOST_PIXELS / ((room * shown * plan.tile * aspect) / columns + 1)) / devicePixelRatio;
     const factor = Math.max(1, Math.min(zoom, most));
     [wide, high] = [Math.round(plan.tile * factor), Math.round(plan.tile * aspect * factor)];
     const [across, down] = [columns * (wide + GAP) - GAP, Math.ceil(shown / columns) * (high + GAP) - GAP];
@@ -133,7 +147,11 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     for (const part of pages.querySelectorAll("button, span")) part.hidden = page >= count;
     find(".earlier").disabled = first === 0;
     find(".later").disabled = last === count;
-    pages.querySelector("span").textContent = say("{first}–{last} of {count}", { first: first + 1, last, count });
+    pages.querySelector("span").textContent = say("{first}–{last} of {count}", {
+      first: first + 1,
+      last,
+      count,
+    });
     paint();
   };
 
@@ -160,7 +178,8 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     stage.setAttribute("aria-valuemax", count - 1);
     stage.setAttribute("aria-valuenow", position);
     stage.setAttribute("aria-valuetext", chosen === position ? say("{tile}, selected", { tile: text }) : text);
-    if (position < first || position >= last) layOut(); // on another page
+    if (position < first || position >= last)
+      layOut(); // on another page
     else paint();
   };
 
@@ -169,9 +188,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     const view = scroller.getBoundingClientRect();
     const before = canvas.getBoundingClientRect();
     const [x, y] = corner(position);
-    const at = event
-      ? [event.clientX, event.clientY]
-      : [before.left + x + wide / 2, before.top + y + high / 2];
+    const at = event ? [event.clientX, event.clientY] : [before.left + x + wide / 2, before.top + y + high / 2];
     const share = [(at[0] - before.left) / before.width, (at[1] - before.top) / before.height];
     stage.dataset.zoom = Math.min(16, Math.max(1, Number(stage.dataset.zoom ?? 1) * factor));
     layOut();
@@ -188,7 +205,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     zoomBy(event.deltaY < 0 ? 1.25 : 0.8, event);
   };
 
-  const select = (cell = null) => {
+  const select = (/** @type {number[] | null} */ cell = null) => {
     if (data.height) scrollUp();
     else window.hookviz?.picked();
     setTriggerValue("picked", { channel: data.order[position], cell });
@@ -223,7 +240,15 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     [position, pointed] = [hit.at, true];
     const of = (below) => valueAt(hit.at, hit.cell, below);
     const value = data.pair ? `A ${of(faces.below)} · B ${of(0)}` : of(0);
-    show(value && say("{value} at row {row}, column {column}", { value, row: hit.cell[0], column: hit.cell[1] }));
+    show(
+      value
+        ? say("{value} at row {row}, column {column}", {
+            value,
+            row: hit.cell[0],
+            column: hit.cell[1],
+          })
+        : "",
+    );
   };
   stage.onpointerleave = () => {
     pointed = false;
@@ -231,6 +256,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     show();
   };
   // Sideways to another layer; up and down stays the page's own scrolling.
+  /** @type {number[] | null} */
   let touched = null;
   stage.ontouchstart = ({ touches: [finger, second] }) => {
     const zoomed = Number(stage.dataset.zoom ?? 1) > 1; // then a finger moves the tiles
@@ -301,7 +327,9 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     if (event.key !== "Enter" && event.key !== "Escape") return;
     const wanted = data.order.indexOf(Number(jump.value));
     if (event.key === "Enter" && jump.value.trim() !== "" && wanted < 0) {
-      output.textContent = say("There is no channel {channel} among those shown.", { channel: jump.value });
+      output.textContent = say("There is no channel {channel} among those shown.", {
+        channel: jump.value,
+      });
       return;
     }
     label.hidden = true;
@@ -331,7 +359,8 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     const next = new Image();
     next.src = URL.createObjectURL(new Blob([data.picture], { type: "image/png" }));
     next.decode().then(() => {
-      if (picture.dataset.wanted !== data.key) { // a newer one is on its way
+      if (picture.dataset.wanted !== data.key) {
+        // a newer one is on its way
         URL.revokeObjectURL(next.src);
         return;
       }
@@ -362,7 +391,8 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   };
   window.addEventListener("resize", layOut);
   window.addEventListener("hookviz:link", follow);
-  if (!data.height) { // and not where there are several
+  if (!data.height) {
+    // and not where there are several
     document.addEventListener("keydown", anywhere);
     window.addEventListener("hookviz:layer", lead);
   }

@@ -1,8 +1,7 @@
-"""The grid of channels as an instrument: hover reads, a click or Enter picks a channel up."""
+"""Show the grid of channels as an instrument: hover reads, a click or Enter picks a channel."""
 
 from collections.abc import Callable
-from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 import streamlit as st
 
@@ -10,17 +9,7 @@ from hookviz.drawing.grid import Grid
 from hookviz.drawing.pair import Pair
 from hookviz.drawing.patch_sheet import PatchSheet
 from hookviz.drawing.tile_facts import channel_facts, geometry_facts, tile_facts
-from hookviz.ui.components.files import packed, script, source
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_mosaic",
-        css=source("mosaic.css"),
-        js=script("mosaic_parts.js", "tiles.js", "tiling.js", "mosaic.js"),
-    )
-
+from hookviz.ui.components.files import component, packed
 
 Cell = tuple[int, int]
 """Row and column of a map."""
@@ -42,7 +31,7 @@ def mosaic(
     face: Face = "b",
     patches: PatchSheet | None = None,
 ) -> None:
-    """Show the grid as wide as the page.
+    """Show the grid as wide as the page, to hover over its tiles and pick their channels.
 
     `on_pick` gets the channel that a person picks up, and the cell where it was by pointer. Without
     a `height` in pixels it is as high as the window, "/" and the arrows reach it from anywhere, and
@@ -72,4 +61,4 @@ def mosaic(
     if patches is not None:  # whose colours are no values
         facts |= {"geometry": geometry_facts(patches.geometry), "palette": []}
     data = packed(facts, sprite)
-    _component()(key=key, data=data, on_picked_change=picked, on_layer_change=led)
+    component("mosaic")(key=key, data=data, on_picked_change=picked, on_layer_change=led)

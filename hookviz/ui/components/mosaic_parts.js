@@ -1,6 +1,6 @@
 // What the grid is made of, and its way to another layer.
 
-const FRAME = `
+export const FRAME = `
   <figure>
     <div class="head">
       <div class="scale"><img alt=""><div class="ticks"></div></div>
@@ -28,14 +28,16 @@ const FRAME = `
   </figure>`;
 
 // The layer before or after, by the page's own buttons.
-const changeLayer = (by) => {
+export const changeLayer = (by) => {
   const name = by < 0 ? "hv-previous" : "hv-next";
-  document.querySelector(`.st-key-${name} button:enabled`)?.click();
+  /** @type {HTMLElement | null} */
+  const button = document.querySelector(`.st-key-${name} button:enabled`);
+  button?.click();
 };
 
 // Two activations in one sprite, B above A: which of them a tile shows, and how it is flipped while
 // the key F or the button is held.
-const twoFaces = (data, find, stage, repaint) => {
+export const twoFaces = (data, find, stage, repaint) => {
   const { pair, geometry: sprite } = data;
   const [slider, flip] = [find(".split input"), find(".flip")];
   let held = false;

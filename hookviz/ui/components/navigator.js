@@ -1,6 +1,8 @@
 // The network as a tree: stages, or blocks, that open and close, and in them their layers, each with
 // a small picture of its mean activation and its facts. A field above narrows it to what is typed.
 
+import { frame, say, unpacked } from "./shared.js";
+
 const FRAME = `
   <nav aria-label="Layers of the network">
     <input type="search" placeholder="Find a layer" aria-label="Find a layer">
@@ -35,12 +37,10 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   // A layer; a block with its parts below it, which a button of its own folds and unfolds.
   function branch(layer) {
     if (!layer.parts) return row(layer);
-    const [part, head, fold, inner] = ["div", "div", "button", "div"].map((kind) =>
-      document.createElement(kind),
-    );
+    const [part, head, fold, inner] = ["div", "div", "button", "div"].map((kind) => document.createElement(kind));
     [part.className, head.className, fold.className] = ["block", "head", "fold"];
     inner.className = "parts";
-    fold.type = "button";
+    fold.setAttribute("type", "button");
     fold.setAttribute("aria-label", say("Parts of {name}", { name: layer.name }));
     fold.onclick = () => unfold(part, inner.hidden);
     inner.append(...layer.parts.map(branch));

@@ -1,7 +1,6 @@
-"""The network's layers as a tree, with small pictures and facts, to find and pick one."""
+"""Show the network's layers as a tree, with small pictures and facts, to find and pick one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -10,13 +9,14 @@ from hookviz.drawing.grid import Grid
 from hookviz.explaining.layer_facts import amount, field_text, kernel_text
 from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.language.saying import say
+from hookviz.markup import data_url
 from hookviz.types import LayerInfo, Model
-from hookviz.ui.components.files import data_url, packed, script, source
+from hookviz.ui.components.files import component, packed
 from hookviz.wording import times
 
 
 class Previews(NamedTuple):
-    """Small pictures of layers, all in one.
+    """Small pictures of layers, side by side in one picture.
 
     Attributes:
         picture: the one picture, as a URL of its data.
@@ -32,20 +32,13 @@ class Previews(NamedTuple):
 
 
 def previews_of(grid: Grid, layers: Sequence[str]) -> Previews:
-    """A grid of small square maps, one for each of the layers, as their pictures."""
+    """Return a grid of small square maps, one for each of the layers, as their pictures."""
     geometry = grid.sprite_geometry
     return Previews(
         picture=data_url(grid.sprite),
         size=(geometry.width, geometry.height),
         side=geometry.tile_width,
         corners={name: geometry.box(index)[:2] for index, name in enumerate(layers)},
-    )
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_navigator", css=source("navigator.css"), js=script("navigator.js")
     )
 
 
@@ -70,7 +63,7 @@ def navigator(
             on_pick(name)
 
     rows = [(layer, _row(layer, fields.get(layer.name))) for layer in layers]
-    _component()(
+    component("navigator")(
         key="navigator",
         data=packed(
             {
@@ -89,7 +82,7 @@ _Rows = list[tuple[LayerInfo, _Row]]
 
 
 def _staged(rows: _Rows) -> list[_Row]:
-    """The rows in stages, which have a name and `parts`, and are no layers themselves."""
+    """Put the rows into stages, which have a name and `parts`, and are no layers themselves."""
     stages: dict[str, list[_Row]] = {}
     for layer, row in rows:
         short = layer.name.removeprefix(f"{layer.stage}.") or layer.name
@@ -98,7 +91,7 @@ def _staged(rows: _Rows) -> list[_Row]:
 
 
 def _nested(rows: _Rows) -> list[_Row]:
-    """The rows, each in the `parts` of the innermost block's row that it is in, if any."""
+    """Put each row into the `parts` of the innermost block's row that it is in, if any."""
     by_name = {layer.name: row for layer, row in rows}
     top: list[_Row] = []
     for name, row in by_name.items():
@@ -113,7 +106,7 @@ def _row(layer: LayerInfo, field: ReceptiveField | None) -> _Row:
     weights, work = amount(layer.parameters), amount(layer.multiply_adds)
     numbers = [weights] * bool(layer.parameters) + [work] * bool(layer.multiply_adds)
     facts = [say("{weights} weights", weights=weights)] * bool(layer.parameters)
-    facts += [say("{work} mult-adds", work=work)] * bool(layer.multiply_adds)
+    facts += [say("{multiply_adds} mult-adds", multiply_adds=work)] * bool(layer.multiply_adds)
     sees = field_text(field)
     return {
         "name": layer.name,

@@ -1,4 +1,7 @@
 // Patches of images in a row, each a way to its image.
+
+import { frame, unpacked } from "./shared.js";
+
 export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const data = unpacked(bytes);
   const group = frame(parentElement, `<div role="group"></div>`)("[role=group]");

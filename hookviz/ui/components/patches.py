@@ -1,14 +1,12 @@
-"""Patches of images in a row; a click leads to the image that one is of."""
+"""Show patches of images in a row; a click leads to the image that one is of."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import streamlit as st
 
 from hookviz.atlas.plan import TOP
-from hookviz.ui.components.files import packed, script, source
+from hookviz.ui.components.files import component, packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +20,6 @@ class Patch:
 
     title: str
     picture: str
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_patches", css=source("patches.css"), js=script("patches.js")
-    )
 
 
 def show_patches(
@@ -45,9 +36,9 @@ def show_patches(
 
     def picked() -> None:
         match st.session_state[key].get("picked"):
-            case int(place) if 0 <= place < len(patches):
-                on_pick(place)
+            case int(position) if 0 <= position < len(patches):
+                on_pick(position)
 
     items = [{"title": each.title, "picture": each.picture} for each in patches]
     data = packed({"label": label, "items": items, "columns": TOP})
-    _component()(key=key, data=data, on_picked_change=picked)
+    component("patches")(key=key, data=data, on_picked_change=picked)

@@ -1,6 +1,8 @@
 // A picture and a small window of it, enlarged, with the numbers of each pixel. All of it happens in
 // the browser, from the picture's own exact pixels.
 
+import { frame, penOf, unpacked } from "./shared.js";
+
 const FRAME = `
   <div class="pixels" role="group">
     <div class="shades" role="group"></div>
@@ -19,7 +21,12 @@ export default function ({ data: bytes, parentElement }) {
   const data = unpacked(bytes);
   const find = frame(parentElement, FRAME);
   const [root, stage, whole, near, output, shades] = [
-    ".pixels", ".stage", ".stage canvas", ".window", "output", ".shades",
+    ".pixels",
+    ".stage",
+    ".stage canvas",
+    ".window",
+    "output",
+    ".shades",
   ].map(find);
   const { width, height, side, words } = data;
   const kept = places.get(root);
@@ -27,7 +34,8 @@ export default function ({ data: bytes, parentElement }) {
   places.set(root, place);
   root.setAttribute("aria-label", words.label);
   stage.setAttribute("aria-label", words.keys);
-  let colours = null; // RGBA of every pixel
+  /** @type {Uint8ClampedArray} RGBA of every pixel, once the picture is unpacked */
+  let colours;
 
   const clamp = (value, most) => Math.max(0, Math.min(most, value));
   const begin = (at, size) => clamp(at - Math.floor(side / 2), Math.max(0, size - side));
@@ -50,7 +58,10 @@ export default function ({ data: bytes, parentElement }) {
     return pen;
   };
   const outline = (pen, x, y, wide, high) => {
-    for (const [line, ink] of [[4, "#000"], [2, "#fff"]]) {
+    for (const [line, ink] of [
+      [4, "#000"],
+      [2, "#fff"],
+    ]) {
       pen.lineWidth = line;
       pen.strokeStyle = ink;
       pen.strokeRect(x, y, wide, high);
@@ -63,7 +74,7 @@ export default function ({ data: bytes, parentElement }) {
     for (let at = 0; at < width * height; at += 1) {
       picture.data.set([...shown(Math.floor(at / width), at % width), 255], 4 * at);
     }
-    base.getContext("2d").putImageData(picture, 0, 0);
+    penOf(base).putImageData(picture, 0, 0);
   };
 
   const draw = () => {
@@ -145,7 +156,7 @@ export default function ({ data: bytes, parentElement }) {
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = word;
-      button.setAttribute("aria-pressed", index === place.shade);
+      button.setAttribute("aria-pressed", String(index === place.shade));
       button.onclick = () => {
         place.shade = index;
         [...shades.children].forEach((each) => each.setAttribute("aria-pressed", each === button));
@@ -160,7 +171,7 @@ export default function ({ data: bytes, parentElement }) {
   createImageBitmap(file, { colorSpaceConversion: "none", premultiplyAlpha: "none" }).then((picture) => {
     const canvas = document.createElement("canvas");
     [canvas.width, canvas.height] = [width, height];
-    const pen = canvas.getContext("2d", { willReadFrequently: true });
+    const pen = penOf(canvas, { willReadFrequently: true });
     pen.drawImage(picture, 0, 0);
     colours = pen.getImageData(0, 0, width, height).data;
     paintBase();

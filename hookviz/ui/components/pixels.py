@@ -1,30 +1,17 @@
-"""A picture with a small window of it, enlarged, and the numbers of each pixel in it."""
+"""Show a picture with a small window of it, enlarged, and the numbers of each pixel in it."""
 
 import hashlib
-import io
-from functools import cache
-from typing import Any
 
-import streamlit as st
-from PIL import Image
-
+from hookviz.drawing.pictures import encode_png
 from hookviz.language.saying import say
 from hookviz.types import Pixels
-from hookviz.ui.components.files import packed, script, source
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_pixels", css=source("pixels.css"), js=script("pixels.js")
-    )
+from hookviz.ui.components.files import component, packed
 
 
 def show_pixels(picture: Pixels, start: tuple[int, int], side: int, *, key: str) -> None:
     """Show the pixels of a picture ``(H, W, 3)``, its window of `side` pixels around `start`."""
-    file = io.BytesIO()
-    Image.fromarray(picture).save(file, "PNG", compress_level=1)
-    name = f"{hashlib.blake2b(file.getvalue(), digest_size=8).hexdigest()} {start} {side}"
+    png = encode_png(picture, compress_level=1)
+    name = f"{hashlib.blake2b(png, digest_size=8).hexdigest()} {start} {side}"
     says = say(
         "Row {row}, column {column}: red {red}, green {green}, blue {blue}",
         **{each: f"{{{each}}}" for each in ("row", "column", "red", "green", "blue")},
@@ -45,4 +32,4 @@ def show_pixels(picture: Pixels, start: tuple[int, int], side: int, *, key: str)
             "says": says,
         },
     }
-    _component()(key=key, data=packed(data, file.getvalue()))
+    component("pixels")(key=key, data=packed(data, png))

@@ -1,6 +1,8 @@
 // The presenter's buttons: into the view and to the slides, the bar while it is there, the slide
 // list, and the link for the class with its QR code. What they do is in ui/presenting/*.js.
 
+import { frame, unpacked } from "./shared.js";
+
 const SIGNS = {
   start: '<path d="M3 4h18M4 4v11h16V4M12 15v3M8 21l4-3 4 3"/>',
   slides: '<path d="M4 5h16v11H4zM8 20h8"/>',
@@ -50,8 +52,11 @@ const filled = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[na
 // The page's own scripts may come a moment later than this one.
 export default function (component) {
   if (window.hookvizPresenting) return show(component);
-  let stop = null;
-  const ready = () => { stop = show(component); };
+  /** @type {(() => void) | undefined} */
+  let stop;
+  const ready = () => {
+    stop = show(component);
+  };
   window.addEventListener("hookviz:presenting", ready, { once: true });
   return () => {
     window.removeEventListener("hookviz:presenting", ready);
@@ -166,7 +171,7 @@ function show({ data: bytes, parentElement, setTriggerValue }) {
     number.className = "number";
     up.className = down.className = "move";
     line.append(number, name, up, down, control(words.remove, sign("leave"), remove));
-    line.setAttribute("aria-current", at === shown);
+    line.setAttribute("aria-current", String(at === shown));
     return line;
   };
   const paint = () => {
@@ -187,7 +192,11 @@ function show({ data: bytes, parentElement, setTriggerValue }) {
   // At each change of the link; the list is open then for nobody.
   const paintBar = (kept = slides.list(), at = slides.at()) => {
     const facts = { number: at + 1, count: kept.length, title: kept[at]?.title };
-    find(".bar output").textContent = kept[at] ? filled(words.at, facts) : kept.length ? filled(words.count, facts) : "";
+    find(".bar output").textContent = kept[at]
+      ? filled(words.at, facts)
+      : kept.length
+        ? filled(words.count, facts)
+        : "";
     find(".bar output").hidden = kept.length === 0;
   };
 
@@ -231,7 +240,12 @@ function show({ data: bytes, parentElement, setTriggerValue }) {
 
   const linked = () => paintBar();
   const opened = (event) => (event.detail === "code" ? openCode() : openList());
-  const events = { "hookviz:slides": paint, "hookviz:presenting": paint, "hookviz:link": linked, "hookviz:presenter": opened };
+  const events = {
+    "hookviz:slides": paint,
+    "hookviz:presenting": paint,
+    "hookviz:link": linked,
+    "hookviz:presenter": opened,
+  };
   for (const [name, act] of Object.entries(events)) window.addEventListener(name, act);
   paint();
   return () => {

@@ -1,21 +1,13 @@
-"""The presenter's buttons, slide list and link for the class, as the browser shows them."""
+"""Show the presenter's buttons, slide list and link for the class."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 import streamlit as st
 
-from hookviz.ui.components.files import packed, script, source
+from hookviz.ui.components.files import component, packed
 
 _KEY = "presenter"
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_presenter", css=source("presenter.css"), js=script("presenter.js")
-    )
 
 
 def presenter(
@@ -25,7 +17,7 @@ def presenter(
     on_asked: Callable[[str, str], None],
     on_brought: Callable[[str, str], None],
 ) -> None:
-    """Show them.
+    """Show the buttons, the slide list and the link for the class.
 
     Args:
         words: what is written on them, by what it is for.
@@ -35,14 +27,14 @@ def presenter(
         on_brought: gets the text of a file and a number, where slides are imported.
     """
 
-    def told(name: str, part: str, act: Callable[[str, str], None]) -> None:
-        said = st.session_state[_KEY].get(name)
-        if isinstance(said, Mapping) and {part, "number"} <= set(said):
-            act(str(said[part]), str(said["number"])[:80])
+    def handle(name: str, part: str, act: Callable[[str, str], None]) -> None:
+        sent = st.session_state[_KEY].get(name)
+        if isinstance(sent, Mapping) and {part, "number"} <= set(sent):
+            act(str(sent[part]), str(sent["number"])[:80])
 
-    _component()(
+    component("presenter")(
         key=_KEY,
         data=packed({"words": dict(words), "version": version, "answer": answer}),
-        on_asked_change=lambda: told("asked", "query", on_asked),
-        on_brought_change=lambda: told("brought", "text", on_brought),
+        on_asked_change=lambda: handle("asked", "query", on_asked),
+        on_brought_change=lambda: handle("brought", "text", on_brought),
     )

@@ -3,7 +3,7 @@
 
 const PROGRESS = "hookviz-lessons";
 
-const progressOf = (slug) => {
+export const progressOf = (slug) => {
   try {
     const kept = JSON.parse(localStorage.getItem(PROGRESS) ?? "{}")[slug] ?? {};
     return { seen: new Set(kept.seen ?? []), answered: new Set(kept.answered ?? []) };
@@ -12,10 +12,12 @@ const progressOf = (slug) => {
   }
 };
 
-const keepProgress = (slug, { seen, answered }) => {
+export const keepProgress = (slug, { seen, answered }) => {
   try {
     const kept = JSON.parse(localStorage.getItem(PROGRESS) ?? "{}");
     kept[slug] = { seen: [...seen], answered: [...answered] };
     localStorage.setItem(PROGRESS, JSON.stringify(kept));
-  } catch { /* as above */ }
+  } catch {
+    /* as above */
+  }
 };

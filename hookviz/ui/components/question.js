@@ -1,6 +1,8 @@
 // A question with an answer to pick: what was picked, whether it is right, and why or why not. One
 // can try again as often as one likes.
 
+import { frame, unpacked } from "./shared.js";
+
 const FRAME = `
   <section class="question">
     <div class="words"></div>
@@ -19,8 +21,8 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     const button = document.createElement("button");
     button.type = "button";
     button.innerHTML = `<b aria-hidden="true"></b><span>${answer.words}</span>`;
-    button.firstElementChild.textContent = String.fromCharCode(65 + index);
-    button.setAttribute("aria-pressed", index === data.picked);
+    /** @type {Element} */ (button.firstElementChild).textContent = String.fromCharCode(65 + index);
+    button.setAttribute("aria-pressed", String(index === data.picked));
     if (index === data.picked) button.className = answer.right ? "right" : "wrong";
     button.onclick = () => {
       buttons.forEach((each) => each.setAttribute("aria-pressed", each === button));
@@ -28,7 +30,9 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     };
     return button;
   });
-  const focused = [...answers.children].indexOf(parentElement.activeElement ?? document.activeElement?.shadowRoot?.activeElement);
+  const focused = [...answers.children].indexOf(
+    parentElement.activeElement ?? document.activeElement?.shadowRoot?.activeElement,
+  );
   answers.replaceChildren(...buttons);
   if (focused >= 0) buttons[focused]?.focus();
 

@@ -1,13 +1,12 @@
-"""A question whose answers are large buttons; the reason for the one that was picked below them."""
+"""Ask a question whose answers are large buttons; below them the reason for the one picked."""
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import streamlit as st
 
 from hookviz.language.saying import say
-from hookviz.ui.components.files import packed, script, source
+from hookviz.ui.components.files import component, packed
 
 
 class AnswerHtml(NamedTuple):
@@ -18,13 +17,6 @@ class AnswerHtml(NamedTuple):
     right: bool
 
 
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_question", css=source("question.css"), js=script("question.js")
-    )
-
-
 def show_question(
     words: str,
     answers: Sequence[AnswerHtml],
@@ -33,7 +25,7 @@ def show_question(
     *,
     key: str,
 ) -> None:
-    """Show it; reasons of answers that were not picked do not leave the server.
+    """Show the question; reasons of answers that were not picked do not leave the server.
 
     Args:
         words: what is asked, as HTML.
@@ -58,4 +50,4 @@ def show_question(
         "right": say("Right."),
         "wrong": say("Not quite."),
     }
-    _component()(key=key, data=packed(data), on_picked_change=chosen)
+    component("question")(key=key, data=packed(data), on_picked_change=chosen)

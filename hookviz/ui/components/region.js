@@ -2,6 +2,8 @@
 // on a coarse mask of cells. A pointer draws it; so do arrow keys. The text of a region is that of
 // hookviz/lenses/contract/regions.py.
 
+import { frame, inSigns, say, unpacked } from "./shared.js";
+
 const FRAME = `
   <div class="region">
     <div class="tools">
@@ -54,7 +56,9 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
       return { mask, rows: high, columns: wide };
     }
     const box = (rest[0] ?? "").split(",").map(Number);
-    return { box: box.length === 4 && box.every((edge) => edge >= 0 && edge <= 1) ? box : [0, 0, 0, 0] };
+    return {
+      box: box.length === 4 && box.every((edge) => edge >= 0 && edge <= 1) ? box : [0, 0, 0, 0],
+    };
   };
   const write = ({ box, mask, rows: high, columns: wide }) => {
     if (box) {
@@ -74,7 +78,10 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     return runs.length > 1 ? `brush:${wide}x${high}:${runs.join(".")}` : NONE;
   };
   const sorted = ([left, top, right, bottom]) => [
-    Math.min(left, right), Math.min(top, bottom), Math.max(left, right), Math.max(top, bottom),
+    Math.min(left, right),
+    Math.min(top, bottom),
+    Math.max(left, right),
+    Math.max(top, bottom),
   ];
   // The same region on this control's cells, or as the rectangle around it.
   const asMask = (region) => {
@@ -134,12 +141,18 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
             const [x, y] = [Math.floor((column * wide) / xs), Math.floor((row * high) / ys)];
             pen.clearRect(x, y, Math.ceil(((column + 1) * wide) / xs) - x, Math.ceil(((row + 1) * high) / ys) - y);
           }
-          if (Boolean(at(row, column)) !== Boolean(at(row, column - 1))) line(column / xs, row / ys, column / xs, (row + 1) / ys);
-          if (Boolean(at(row, column)) !== Boolean(at(row - 1, column))) line(column / xs, row / ys, (column + 1) / xs, row / ys);
+          if (Boolean(at(row, column)) !== Boolean(at(row, column - 1)))
+            line(column / xs, row / ys, column / xs, (row + 1) / ys);
+          if (Boolean(at(row, column)) !== Boolean(at(row - 1, column)))
+            line(column / xs, row / ys, (column + 1) / xs, row / ys);
         }
       }
     }
-    const strokes = [["#000", 4], ["#fff", 2]];
+    /** @type {[string, number][]} */
+    const strokes = [
+      ["#000", 4],
+      ["#fff", 2],
+    ];
     for (const [colour, width] of strokes) {
       pen.strokeStyle = colour;
       pen.lineWidth = width * ratio;
@@ -168,7 +181,9 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
       button.tabIndex = chosen ? 0 : -1;
     }
     const share = area();
-    const marked = share ? say("{share} % is marked.", { share: inSigns((100 * share).toFixed(1)) }) : say("Nothing is marked.");
+    const marked = share
+      ? say("{share} % is marked.", { share: inSigns((100 * share).toFixed(1)) })
+      : say("Nothing is marked.");
     output.textContent = `${marked} ${SAYS[hand.tool]()}`;
     stage.setAttribute("aria-label", `${data.label}: ${marked} ${SAYS[hand.tool]()}`);
   };

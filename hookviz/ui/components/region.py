@@ -1,24 +1,15 @@
-"""The picture that the network sees, on which a person marks a region."""
+"""Show the picture that the network sees, on which a person marks a region."""
 
-import io
 from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 import streamlit as st
-from PIL import Image
 
+from hookviz.drawing.pictures import encode_png
+from hookviz.markup import data_url
 from hookviz.types import Pixels
-from hookviz.ui.components.files import data_url, packed, script, source
+from hookviz.ui.components.files import component, packed
 
 _MOST_LETTERS = 20_000  # that the browser may send; a mask of 32 × 32 cells has far fewer
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "hookviz_region", css=source("region.css"), js=script("region.js")
-    )
 
 
 def mark_region(
@@ -39,13 +30,11 @@ def mark_region(
             case str(text) if len(text) <= _MOST_LETTERS:
                 on_mark(text)
 
-    file = io.BytesIO()
-    Image.fromarray(picture).save(file, "PNG")
-    _component()(
+    component("region")(
         key=key,
         data=packed(
             {
-                "image": data_url(file.getvalue()),
+                "image": data_url(encode_png(picture)),
                 "size": [picture.shape[1], picture.shape[0]],
                 "region": region,
                 "label": label,

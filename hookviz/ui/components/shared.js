@@ -1,9 +1,15 @@
 // What several components use; it is put before each of them.
 
-// A component that draws as soon as the head of the page is there, and ends with the last of it.
-const afterHead = (draw) => (component) => {
+/**
+ * A component that draws as soon as the head of the page is there, and ends with the last of it.
+ * @param {Draw} draw
+ * @returns {Draw}
+ */
+export const afterHead = (draw) => (component) => {
   if (window.hookvizWords) return draw(component);
-  let [ended, end] = [false, undefined];
+  let ended = false;
+  /** @type {void | (() => void)} */
+  let end;
   const begin = () => {
     if (!ended) end = draw(component);
   };
@@ -14,55 +20,86 @@ const afterHead = (draw) => (component) => {
   };
 };
 
-// A sentence in the page's language, with its facts in place of the names in braces. The words come
-// from `window.hookvizWords`, which the head of the page sets.
-const say = (text, facts = {}) =>
-  (window.hookvizWords?.[text] ?? text).replace(/\{(\w+)\}/g, (whole, name) => facts[name] ?? whole);
+/**
+ * What paints on a canvas in two dimensions, which every browser has.
+ * @param {HTMLCanvasElement} canvas
+ * @param {CanvasRenderingContext2DSettings} [options]
+ */
+export const penOf = (canvas, options) => /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", options));
+
+/**
+ * A sentence in the page's language, with its facts in place of the names in braces. The words come
+ * from `window.hookvizWords`, which the head of the page sets.
+ * @param {string} text
+ * @param {Record<string, unknown>} [facts]
+ * @returns {string}
+ */
+export const say = (text, facts = {}) =>
+  (window.hookvizWords?.[text] ?? text).replace(/\{(\w+)\}/g, (whole, name) => String(facts[name] ?? whole));
 
 // What a component's frame says by itself, in the page's language.
 const SPOKEN = ["aria-label", "title", "placeholder", "alt"];
+/** @param {Element} element */
 const inLanguage = (element) => {
   const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
-    const [before, words, after] = texts.currentNode.data.split(/^(\s*)(.*?)(\s*)$/s).slice(1);
-    if (words) texts.currentNode.data = before + say(words) + after;
+    const node = /** @type {Text} */ (texts.currentNode);
+    const [before, words, after] = node.data.split(/^(\s*)(.*?)(\s*)$/s).slice(1);
+    if (words) node.data = before + say(words) + after;
   }
   for (const each of [element, ...element.querySelectorAll("*")]) {
     for (const name of SPOKEN) {
-      if (each.getAttribute(name)) each.setAttribute(name, say(each.getAttribute(name)));
+      const spoken = each.getAttribute(name);
+      if (spoken) each.setAttribute(name, say(spoken));
     }
   }
 };
 
-// What the server packed: the length of a text in JSON, that text, and a picture if there is one.
-const unpacked = (bytes) => {
+/**
+ * What the server packed: the length of a text in JSON, that text, and a picture if there is one.
+ * @param {Uint8Array<ArrayBuffer>} bytes
+ * @returns {Facts}
+ */
+export const unpacked = (bytes) => {
   const end = 4 + new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const text = new TextDecoder().decode(bytes.subarray(4, end));
   return { picture: bytes.subarray(end), ...JSON.parse(text) };
 };
 
-// A number that was written by JavaScript with the page's decimal point and a real minus sign.
-// The head says which: a browser knows fewer languages than the server.
-const inSigns = (text) => text.replace("-", "−").replace(".", window.hookvizPoint ?? ".");
+/**
+ * A number that was written by JavaScript with the page's decimal point and a real minus sign.
+ * The head says which: a browser knows fewer languages than the server.
+ * @param {string} text
+ */
+export const inSigns = (text) => text.replace("-", "−").replace(".", window.hookvizPoint ?? ".");
 
-// A number as people read it: three digits.
-const number = (value) => {
+/**
+ * A number as people read it: three digits.
+ * @param {number | null} value
+ */
+export const number = (value) => {
   if (value === null || Number.isNaN(value)) return say("none");
   const size = Math.abs(value);
-  const text =
-    size !== 0 && (size < 1e-3 || size >= 1e5) ? value.toExponential(2) : value.toPrecision(3);
+  const text = size !== 0 && (size < 1e-3 || size >= 1e5) ? value.toExponential(2) : value.toPrecision(3);
   return inSigns(text);
 };
 
-// float32 numbers that came as base64, which keeps them exact and short.
-const floats = (text) =>
-  new Float32Array(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
+/**
+ * float32 numbers that came as base64, which keeps them exact and short.
+ * @param {string} text
+ */
+export const floats = (text) => new Float32Array(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
 
-// The colours of signed values by the page's variables: blue below zero, red above, and `most` is
-// the size at either end. `name` is that of a diverging colormap.
-const signedColours = (element, name) => {
+/**
+ * The colours of signed values by the page's variables: blue below zero, red above, and `most` is
+ * the size at either end. `name` is that of a diverging colormap.
+ * @param {Element} element
+ * @param {string} name
+ * @returns {(value: number | null, most: number) => string}
+ */
+export const signedColours = (element, name) => {
   const style = getComputedStyle(element);
-  const of = (variable) => style.getPropertyValue(`--hv-${variable}`).trim();
+  const of = (/** @type {string} */ variable) => style.getPropertyValue(`--hv-${variable}`).trim();
   const ramp = of(name).split(" ");
   const [nan, infinite] = [of("nan"), of("inf")];
   const middle = (ramp.length - 1) / 2;
@@ -74,8 +111,12 @@ const signedColours = (element, name) => {
   };
 };
 
-// Text of [part, sentence]: a part with a sentence is a word that it explains; terms.js shows it.
-const explain = (element, parts) =>
+/**
+ * Text of [part, sentence]: a part with a sentence is a word that it explains; terms.js shows it.
+ * @param {Element} element
+ * @param {[string, string][]} parts
+ */
+export const explain = (element, parts) =>
   element.replaceChildren(
     ...parts.map(([text, sentence]) => {
       if (!sentence) return text;
@@ -89,24 +130,35 @@ const explain = (element, parts) =>
     }),
   );
 
-// The component's own elements, built on its first run and kept over the later ones, as long as the
-// page speaks one language.
-const frame = (parent, html) => {
-  const built = parent.querySelector("[data-built]");
+/**
+ * The component's own elements, built on its first run and kept over the later ones, as long as the
+ * page speaks one language. What is found in them is `any`: the frame's own HTML says what it is.
+ * @param {ParentNode & Node} parent
+ * @param {string} html
+ * @returns {(selector: string) => any}
+ */
+export const frame = (parent, html) => {
+  const built = /** @type {HTMLElement | null} */ (parent.querySelector("[data-built]"));
   const language = document.documentElement.lang;
   if (built?.dataset.built !== language) {
     built?.remove();
     const holder = document.createElement("div");
     holder.innerHTML = html.trim();
-    holder.firstElementChild.dataset.built = language;
-    inLanguage(holder.firstElementChild);
-    parent.appendChild(holder.firstElementChild); // the component's style stands there already
+    const root = /** @type {HTMLElement} */ (holder.firstElementChild);
+    root.dataset.built = language;
+    inLanguage(root);
+    parent.appendChild(root); // the component's style stands there already
   }
   return (selector) => parent.querySelector(selector);
 };
 
-// A colour bar: its picture, and ticks of [fraction from the left, text].
-const colourBar = (find, bar, ticks) => {
+/**
+ * A colour bar: its picture, and ticks of [fraction from the left, text].
+ * @param {(selector: string) => any} find
+ * @param {string} bar
+ * @param {[number, string][]} ticks
+ */
+export const colourBar = (find, bar, ticks) => {
   const line = find(".ticks");
   find(".scale img").src = bar;
   line.replaceChildren(
@@ -126,10 +178,15 @@ const colourBar = (find, bar, ticks) => {
 
 const thinned = new WeakSet(); // lines of ticks that are watched
 
-// Ticks that would run into each other are left out; the ends stay, and then zero.
+/**
+ * Ticks that would run into each other are left out; the ends stay, and then zero.
+ * @param {HTMLElement} line
+ */
 const thin = (line) => {
-  const marks = [...line.children];
-  const rank = (mark) => (mark === marks[0] || mark === marks.at(-1) ? 0 : mark.textContent === "0" ? 1 : 2);
+  const marks = /** @type {HTMLElement[]} */ ([...line.children]);
+  const rank = (/** @type {HTMLElement} */ mark) =>
+    mark === marks[0] || mark === marks.at(-1) ? 0 : mark.textContent === "0" ? 1 : 2;
+  /** @type {DOMRect[]} */
   const kept = [];
   for (const mark of [...marks].sort((one, other) => rank(one) - rank(other))) {
     const box = mark.getBoundingClientRect();
@@ -139,9 +196,13 @@ const thin = (line) => {
   }
 };
 
-// The size in pixels of type that is `usual` pixels large, before a class: 20 at least.
-const typeSize = (element, usual) =>
+/**
+ * The size in pixels of type that is `usual` pixels large, before a class: 20 at least.
+ * @param {Element} element
+ * @param {number} usual
+ */
+export const typeSize = (element, usual) =>
   Math.max(usual, parseFloat(getComputedStyle(element).getPropertyValue("--hv-least-type")) || 0);
 
 // To the top of the page, where what a click in a lens leads to is shown.
-const scrollUp = () => document.querySelector("[data-testid='stMain']")?.scrollTo(0, 0);
+export const scrollUp = () => document.querySelector("[data-testid='stMain']")?.scrollTo(0, 0);

@@ -1,16 +1,18 @@
 // The sprite that holds every tile once, a pixel for a cell: where a tile is in it, how it is painted,
 // and how a value is read from its colour.
 
+import { number, penOf } from "./shared.js";
+
 // The corner of a tile in the sprite.
-const inSprite = (sprite, at) => [
+export const inSprite = (sprite, at) => [
   (at % sprite.columns) * sprite.pitch[1],
   Math.floor(at / sprite.columns) * sprite.pitch[0],
 ];
 
 // Draws a tile of the sprite: shrunk by area, or grown as squares of one size. For that it is grown
 // by a whole number first, and shrunk from there.
-const tilePainter = (picture, { tile: [rows, columns] }) => {
-  const grown = document.createElement("canvas").getContext("2d");
+export const tilePainter = (picture, { tile: [rows, columns] }) => {
+  const grown = penOf(document.createElement("canvas"));
   return (pen, [left, top], [x, y], [wide, high], density) => {
     const factor = Math.ceil((wide * density) / columns);
     const [across, down] = [columns * factor, rows * factor];
@@ -25,8 +27,8 @@ const tilePainter = (picture, { tile: [rows, columns] }) => {
 };
 
 // The colour under the pointer is the value, to one step of the colour bar.
-const valueReader = (picture, data) => {
-  const sample = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+export const valueReader = (picture, data) => {
+  const sample = penOf(document.createElement("canvas"), { willReadFrequently: true });
   [sample.canvas.width, sample.canvas.height] = [1, 1];
   const { geometry: sprite, limits, levels } = data;
   return (at, cell, below = 0) => {

@@ -1,6 +1,6 @@
 // Where the tiles of the grid lie: columns, their size, and on a phone how many make a page.
 
-const GAP = 3; // pixels between tiles
+export const GAP = 3; // pixels between tiles
 const LARGEST = 128; // pixels a tile is wide at most, and how small it may get before one scrolls
 const SMALLEST = 30;
 const PHONE = 640;
@@ -8,7 +8,7 @@ const PHONE_COLUMNS = 6;
 const FEWEST_ROWS = 3; // of a phone's page
 const NEARLY = 0.85; // of the largest tile that fits: worth it where the grid is then as wide as its place
 
-const onPhone = () => window.innerWidth < PHONE;
+export const onPhone = () => window.innerWidth < PHONE;
 
 // The pages turn on a phone; elsewhere all tiles are on one.
 const fitPhone = (count, aspect, width, height) => {
@@ -19,7 +19,7 @@ const fitPhone = (count, aspect, width, height) => {
 };
 
 // Columns and tile size, so that all tiles fit the window if they can.
-const fit = (count, aspect, width, height) => {
+export const fit = (count, aspect, width, height) => {
   if (onPhone()) return fitPhone(count, aspect, width, height);
   const plans = [];
   for (let columns = 1; columns <= count; columns += 1) {

@@ -1,5 +1,8 @@
 // Rows that fold: a click or Enter opens and closes one; ↑ ↓ go through those that are seen, → opens
 // or steps inside, ← closes or goes out, as in the tree grids of ARIA's authoring practices.
+
+import { frame } from "./shared.js";
+
 export default function ({ data, parentElement }) {
   const find = frame(
     parentElement,
@@ -34,7 +37,7 @@ export default function ({ data, parentElement }) {
     line.style.setProperty("--depth", depths[at]);
     const sign = document.createElement("span");
     sign.className = "sign";
-    line.firstChild.prepend(sign);
+    line.firstElementChild?.prepend(sign);
     return line;
   });
   find("thead").replaceChildren(row("th", data.columns));
@@ -79,7 +82,7 @@ export default function ({ data, parentElement }) {
   lines.forEach((line, at) => {
     line.tabIndex = -1;
     line.onclick = () => {
-      if (!getSelection().isCollapsed) return; // a text was marked, to be copied
+      if (!getSelection()?.isCollapsed) return; // a text was marked, to be copied
       enter(at);
       if (has[at]) fold(at, !open[at]);
     };

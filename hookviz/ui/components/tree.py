@@ -1,23 +1,13 @@
-"""A table whose rows fold, by click and by key, so that a deep network is read from the outside."""
-
-from functools import cache
-from typing import Any
-
-import streamlit as st
+"""Show a table whose rows fold, by click and key, so that a deep network is read from outside."""
 
 from hookviz.drawing.tree_panel import TreePanel
 from hookviz.language.saying import localised, say
-from hookviz.ui.components.files import script, source
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component("hookviz_tree", css=source("tree.css"), js=script("tree.js"))
+from hookviz.ui.components.files import component
 
 
 def tree(panel: TreePanel, key: str) -> None:
     """Show the rows, those below the depth that is shown at first folded away."""
-    _component()(
+    component("tree")(
         key=key,
         data={
             "title": panel.title,

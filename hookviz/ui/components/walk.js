@@ -1,6 +1,8 @@
 // A kernel that walks over its input from the chosen cell on: at each step the patch under it, the
 // products, and the cell that their sum gives. Nothing moves by itself until a person presses play.
 
+import { floats, frame, inSigns, number, penOf, say, signedColours, typeSize, unpacked } from "./shared.js";
+
 const FRAME = `
   <div class="walk" role="group" aria-label="The kernel's walk over its input">
     <div class="maps">
@@ -46,9 +48,9 @@ export default function ({ data: bytes, parentElement }) {
   const data = unpacked(bytes);
   const find = frame(parentElement, FRAME);
   const root = find(".walk");
-  const [input, output, says, play, slider, speed] = [
-    ".input", ".output", ".says", ".play", ".step", ".speed",
-  ].map(find);
+  const [input, output, says, play, slider, speed] = [".input", ".output", ".says", ".play", ".step", ".speed"].map(
+    find,
+  );
   const { stride, dilation, kernel, first } = data;
   const [rows, columns] = data.size;
   const [mostInput, mostKernel, mostOutput] = data.most;
@@ -57,7 +59,9 @@ export default function ({ data: bytes, parentElement }) {
   const steps = rows * columns;
   const colour = signedColours(root, data.colours);
   const greyOf = (value) => {
-    const level = Math.round(255 * Math.max(0, Math.min(1, value))).toString(16).padStart(2, "0");
+    const level = Math.round(255 * Math.max(0, Math.min(1, value)))
+      .toString(16)
+      .padStart(2, "0");
     return `#${level}${level}${level}`;
   };
   const inputColour = data.grey ? greyOf : colour;
@@ -74,10 +78,8 @@ export default function ({ data: bytes, parentElement }) {
     [canvas.width, canvas.height] = [width, height];
     const picture = new ImageData(width, height);
     const words = new DataView(picture.data.buffer);
-    values.forEach((value, index) =>
-      words.setUint32(4 * index, parseInt(`${colour(value, most).slice(1)}ff`, 16)),
-    );
-    canvas.getContext("2d").putImageData(picture, 0, 0);
+    values.forEach((value, index) => words.setUint32(4 * index, parseInt(`${colour(value, most).slice(1)}ff`, 16)));
+    penOf(canvas).putImageData(picture, 0, 0);
     return canvas;
   };
   const maps = [painted(given, data.inputSize, mostInput, inputColour), painted(came, data.size, mostOutput, colour)];
@@ -100,7 +102,10 @@ export default function ({ data: bytes, parentElement }) {
   const outline = (pen, x, y, wide, high) => {
     const more = [Math.max(0, 7 - wide) / 2, Math.max(0, 7 - high) / 2];
     const box = [x - more[0], y - more[1], wide + 2 * more[0], high + 2 * more[1]];
-    for (const [width, shade] of [[3.5, "#000"], [1.5, "#fff"]]) {
+    for (const [width, shade] of [
+      [3.5, "#000"],
+      [1.5, "#fff"],
+    ]) {
       pen.lineWidth = width;
       pen.strokeStyle = shade;
       pen.strokeRect(...box);
@@ -135,7 +140,7 @@ export default function ({ data: bytes, parentElement }) {
   };
 
   // As many digits as a cell has room for; a table of small cells has none, and its colours say it.
-  const ruler = document.createElement("canvas").getContext("2d");
+  const ruler = penOf(document.createElement("canvas"));
   const written = (value, room) => {
     for (const digits of [3, 2, 1]) {
       const text = inSigns(String(Number(value.toPrecision(digits))));
@@ -189,7 +194,10 @@ export default function ({ data: bytes, parentElement }) {
     const parts = [say("Σ of the products {sum}", { sum: number(sum) })];
     if (data.others) parts.push(say("the other {count} inputs {sum}", { count: data.others, sum: number(others) }));
     if (data.bias !== null) parts.push(say("bias {bias}", { bias: number(data.bias) }));
-    const place = say("row {row}, column {column}", { row: first[0] + row, column: first[1] + column });
+    const place = say("row {row}, column {column}", {
+      row: first[0] + row,
+      column: first[1] + column,
+    });
     says.textContent = `${place}: ${parts.join(" + ")} = ${number(whole)}`;
     slider.max = steps - 1;
     slider.value = at;
@@ -230,7 +238,9 @@ export default function ({ data: bytes, parentElement }) {
   find(".back").onclick = () => to(at - 1);
   find(".forth").onclick = () => to(at + 1);
   slider.oninput = () => to(Number(slider.value));
-  speed.oninput = () => { if (running) go(); };
+  speed.oninput = () => {
+    if (running) go();
+  };
   output.onclick = (event) => {
     const box = output.getBoundingClientRect();
     const row = Math.floor(((event.clientY - box.top) / box.height) * rows);

@@ -1,24 +1,17 @@
-"""The kernel's walk over one of its inputs, to play or to step through from the chosen cell."""
+"""Show the kernel's walk over one of its inputs, to play or to step from the chosen cell."""
 
 import base64
-from functools import cache
 from typing import Any
 
 import numpy as np
-import streamlit as st
 from numpy.typing import NDArray
 
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.language.saying import say
-from hookviz.ui.components.files import packed, script, source
+from hookviz.ui.components.files import component, packed
 
 _LARGEST = 256
 """Rows and columns of the input that are sent at most: of a larger one, those around the cell."""
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component("hookviz_walk", css=source("walk.css"), js=script("walk.js"))
 
 
 def walk(
@@ -39,7 +32,7 @@ def walk(
     data = _data(call, channel, input_channel, cell)
     if grey is not None:
         data = {**data, "grey": True, "says": grey}
-    _component()(key=key, data=packed({**data, "colours": colormap}))
+    component("walk")(key=key, data=packed({**data, "colours": colormap}))
 
 
 def _data(
@@ -57,9 +50,9 @@ def _data(
         starts.append(first * stride)
         sizes.append((count - 1) * stride + wide)
     (top, left), (height, width) = starts, sizes
-    given = call.padded[input_channel, top : top + height, left : left + width].numpy()
+    layer_input = call.padded[input_channel, top : top + height, left : left + width].numpy()
     rows, columns = (slice(first, first + n) for first, n in zip(firsts, counts, strict=True))
-    came = call.output[channel, rows, columns].numpy()
+    layer_output = call.output[channel, rows, columns].numpy()
     return {
         "name": f"{call.layer}/{channel}/{input_channel}/{cell}",
         "size": counts,
@@ -68,12 +61,12 @@ def _data(
         "stride": list(call.stride),
         "dilation": list(call.dilation),
         "kernel": [[float(f"{weight:.8g}") for weight in line] for line in kernel.tolist()],
-        "input": _base64(given),
+        "input": _base64(layer_input),
         "inputSize": sizes,
         # Where the input without its padding lies in what is sent.
         "inside": [call.corner[0] - top, call.corner[1] - left, *call.size],
-        "output": _base64(came),
-        "most": [_largest(given), _largest(kernel), _largest(came)],
+        "output": _base64(layer_output),
+        "most": [_largest(layer_input), _largest(kernel), _largest(layer_output)],
         "bias": None if call.bias is None else float(call.bias[channel]),
         "others": call.kernel.shape[1] - 1,
         "says": [
@@ -88,7 +81,7 @@ def _base64(values: NDArray[np.float32]) -> str:
 
 
 def _largest(values: NDArray[np.float32]) -> float:
-    """The 99th percentile of all sizes, as the grid's own scale has it; else the largest."""
+    """Return the 99th percentile of all sizes, as the grid's own scale has it; else the largest."""
     sizes = np.abs(values[np.isfinite(values)])
     if not sizes.size:
         return 0.0

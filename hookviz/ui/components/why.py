@@ -1,7 +1,6 @@
-"""Why a cell has its value: the largest products of the sum, each a way to the channel it is of."""
+"""Show why a cell has its value: the sum's largest products, each a button to its channel."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,16 +9,11 @@ import streamlit as st
 from hookviz.explaining.cell_sum import CellSum
 from hookviz.explaining.layer_call import Step
 from hookviz.language.saying import say
-from hookviz.ui.components.files import packed, script, source
+from hookviz.ui.components.files import component, packed
 from hookviz.ui.glossary import WORDS, pieces
 from hookviz.wording import number
 
 _ROWS = 5  # inputs that are written out one by one: as many as a laptop's window has room for
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component("hookviz_why", css=source("why.css"), js=script("why.js"))
 
 
 def why(
@@ -40,7 +34,7 @@ def why(
                 on_upstream(channel)
 
     data = packed(_data(cell, upstream, colormap))
-    _component()(key="why", data=data, on_upstream_change=followed)
+    component("why")(key="why", data=data, on_upstream_change=followed)
 
 
 def _data(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:
@@ -53,8 +47,8 @@ def _data(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:
     )
     return {
         "title": say(
-            "Why {cell} at row {row}, column {column}?",
-            cell=number(cell.value),
+            "Why {value} at row {row}, column {column}?",
+            value=number(cell.value),
             row=cell.row,
             column=cell.column,
         ),
@@ -73,17 +67,17 @@ def _data(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:
         "upstream": upstream,
         "colours": colormap,
         "rest": say(
-            "the other {others_count:,} inputs together: {rest}",
-            others_count=len(others),
+            "the other {count:,} inputs together: {rest}",
+            count=len(others),
             rest=number(rest),
         )
         if others
         else "",
         "sum": _explained(
             say(
-                "sum {sum}{bias} = {total}, {verdict}",
+                "sum {sum}{bias_term} = {total}, {verdict}",
                 sum=number(float(cell.terms.sum())),
-                bias=bias,
+                bias_term=bias,
                 total=number(cell.total),
                 verdict=verdict,
             )
@@ -93,12 +87,12 @@ def _data(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:
 
 
 def _explained(text: str) -> list[tuple[str, str]]:
-    """The text in parts, each with the sentence of the glossary's word that it is, if it is one."""
+    """Split the text, each part with the glossary's sentence if it is one of its words."""
     return [(part, WORDS.get(word, "")) for part, word in pieces(text)]
 
 
 def _step(step: Step) -> str:
-    """What followed, as a formula with its numbers."""
+    """Return a step after the convolution, as a formula with its numbers."""
     title = f"{step.kind} {step.layer}".strip()
     if step.norm is None:
         return say("{title} gives {step}", title=title, step=number(step.value))
@@ -121,5 +115,5 @@ def _largest(values: Any) -> float:
 
 
 def _numbers(values: Any) -> list[list[float | None]]:
-    """Rows of numbers; None where there is no finite one, for JSON has no NaN."""
+    """Return rows of numbers; None where there is no finite one, for JSON has no NaN."""
     return [[float(f"{v:.5g}") if np.isfinite(v) else None for v in row] for row in values.tolist()]

@@ -1,4 +1,4 @@
-"""Which atlas is shown of a model: the session's own, or one that everybody sees."""
+"""Choose the atlas that is shown of a model: the session's own, or one that everybody sees."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -12,8 +12,9 @@ from hookviz.language.saying import say
 from hookviz.serving.session_atlases import SessionAtlases
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import Model
-from hookviz.ui.serving import resources, uploads
+from hookviz.ui.serving import resources
 from hookviz.ui.serving.turns import session
+from hookviz.ui.streamlit_internals import forget_upload, uploaded_bytes
 
 # Keys of session_state that no widget has can't be set from outside.
 _OTHERS, _FILES = "_others-atlas", "_own-atlas-files"
@@ -25,25 +26,25 @@ File = tuple[str, str]
 
 @st.cache_resource(scope="session", on_release=SessionAtlases.end, show_spinner=False)
 def session_atlases() -> SessionAtlases:
-    """The atlases of this session, which end with it."""
+    """Return the atlases of this session, which end with it."""
     most = settings().session_mb * MEGABYTE // _SHARE
     return SessionAtlases(session(), resources.session_cache(), most)
 
 
 def own_atlas(model: Model) -> Atlas | None:
-    """The atlas that this session made of a model, if it is there."""
+    """Return the atlas that this session made of a model, if it is there."""
     atlas = session_atlases().atlas(model.digest)
     return atlas if atlas is not None and atlas.belongs_to(model) else None
 
 
 def shown_atlas(model: Model) -> Atlas | None:
-    """The session's own atlas of a model unless the other one was chosen; None without any."""
+    """Return the session's own atlas of a model unless the other was chosen; None without any."""
     own = own_atlas(model) if is_own_shown() else None
     return own or atlas_of(model)
 
 
 def is_own_shown() -> bool:
-    """Whether the session's own atlas is shown where there is one."""
+    """Return whether the session's own atlas is shown where there is one."""
     return not st.session_state.get(_OTHERS)
 
 
@@ -55,14 +56,14 @@ def show_own(own: bool) -> None:
 def make_own(
     use_model: Callable[[], AbstractContextManager[Model]], digest: str, files: Sequence[File]
 ) -> None:
-    """Begin an atlas of uploaded files, of the model of that digest; what is gone is left aside."""
-    listed = [(name, file, uploads.uploaded(file)) for name, file in files]
-    there = [(name, file, data) for name, file, data in listed if data is not None]
-    if not there:
+    """Begin an atlas of uploaded files, of the model of that digest; lost files are left out."""
+    listed = [(name, file, uploaded_bytes(file)) for name, file in files]
+    available = [(name, file, data) for name, file, data in listed if data is not None]
+    if not available:
         st.toast(say("These files are not here any more: upload them again."), duration="long")
         return
-    names = session_atlases().make(use_model, digest, [(name, data) for name, _, data in there])
-    numbers = {name: file for name, (_, file, _) in zip(names, there, strict=False)}
+    names = session_atlases().make(use_model, digest, [(name, data) for name, _, data in available])
+    numbers = {name: file for name, (_, file, _) in zip(names, available, strict=False)}
     st.session_state[_FILES] = {**_files(), digest: numbers}
     show_own(True)
 
@@ -75,23 +76,23 @@ def drop_own(digest: str) -> None:
     st.session_state[_FILES] = files
     kept = {file for numbers in files.values() for file in numbers.values()}
     for file in set(gone.values()) - kept:
-        uploads.forget(file)
+        forget_upload(file)
 
 
 def files_before(digest: str) -> list[File]:
-    """The files of the atlas of the model of that digest, else of the one that was last begun."""
-    every = _files()
-    last = [*every.values()][-1] if every else {}
-    return list(every.get(digest, last).items())
+    """Return the files of the atlas of the model of that digest, else of the one begun last."""
+    files_of_all = _files()
+    last = [*files_of_all.values()][-1] if files_of_all else {}
+    return list(files_of_all.get(digest, last).items())
 
 
 def own_file(digest: str, image: AtlasImage) -> bytes | None:
-    """The file of an image in the session's atlas of the model of that digest, if it is there."""
+    """Return the bytes of an image in the session's atlas of that model, if they are there."""
     file = _files().get(digest, {}).get(image.name)
-    return None if file is None else uploads.uploaded(file)
+    return None if file is None else uploaded_bytes(file)
 
 
 def _files() -> Mapping[str, Mapping[str, str]]:
-    """By a model's digest and an image's name in the atlas, Streamlit's name for its file."""
+    """Return Streamlit's name for each file, by a model's digest and its image's name."""
     files: Mapping[str, Mapping[str, str]] = st.session_state.get(_FILES, {})
     return files

@@ -1,4 +1,4 @@
-"""Among which images the strongest are looked for, and the making of an atlas of one's own.
+"""Choose among which images the strongest are looked for, and make an atlas of one's own images.
 
 The line stands over the patches. While an atlas is made it is drawn again each second, by itself.
 """
@@ -36,8 +36,8 @@ _MOST_NAMED = 8  # images that were left out
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
-    """What the line says, without the model: Streamlit keeps it.
+class _AtlasLine:
+    """What the line over the patches says, without the model: Streamlit keeps it.
 
     Attributes:
         choice: the network.
@@ -57,9 +57,9 @@ class _Line:
 
 
 def show_atlas_line(model: Model, choice: ModelChoice) -> None:
-    """What excites the channel, among which images, and a menu to choose others."""
+    """Say among which images the channel is excited most, with a menu to choose others."""
     own, others = own_atlas(model), atlas_of(model)
-    line = _Line(
+    line = _AtlasLine(
         choice,
         model.digest,
         None if own is None else own.counts["tallied"],
@@ -67,28 +67,28 @@ def show_atlas_line(model: Model, choice: ModelChoice) -> None:
         own is not None and shown_atlas(model) is own,
         {} if own is None else dict(own.left_out),
     )
-    now = _now(model.digest)
-    st.fragment(_show, run_every=_EVERY if now.running else None)(line, now)
+    state = _state(model.digest)
+    st.fragment(_show, run_every=_EVERY if state.running else None)(line, state)
 
 
-class _Now(NamedTuple):
-    """What, where it changes, changes more of the page than the line."""
+class _AtlasState(NamedTuple):
+    """State of the session's atlas; where it changes, more of the page than the line does."""
 
     running: bool
     is_there: bool
     shows_own: bool
 
 
-def _now(digest: str) -> _Now:
+def _state(digest: str) -> _AtlasState:
     atlases = session_atlases()
     making = atlases.making
     running = making is not None and making.running
-    return _Now(running, atlases.atlas(digest) is not None, is_own_shown())
+    return _AtlasState(running, atlases.atlas(digest) is not None, is_own_shown())
 
 
-def _show(line: _Line, before: _Now) -> None:
-    """The line; `before` is how things stood when the page drew it first."""
-    if _now(line.digest) != before:
+def _show(line: _AtlasLine, before: _AtlasState) -> None:
+    """Draw the line; `before` is the state in which the page drew it first."""
+    if _state(line.digest) != before:
         st.rerun()
     making = session_atlases().making
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="hv-excites"):
@@ -109,7 +109,7 @@ def _show(line: _Line, before: _Now) -> None:
                 _fill(line, making)
 
 
-def _label(line: _Line, making: BuildStatus | None) -> str:
+def _label(line: _AtlasLine, making: BuildStatus | None) -> str:
     if making is not None:
         return say("yours: not finished")
     count = line.own if line.shows_own else line.others
@@ -123,7 +123,7 @@ def _label(line: _Line, making: BuildStatus | None) -> str:
 
 
 def _show_running(making: BuildStatus) -> None:
-    """How far it is, and a way to stop it."""
+    """Show how far the atlas is, and a button to stop it."""
     st.caption(say("**Your atlas** {progress}", progress=_progress(making)), width="stretch")
     st.button(
         say("Stop"),
@@ -134,8 +134,8 @@ def _show_running(making: BuildStatus) -> None:
     )
 
 
-def _fill(line: _Line, making: BuildStatus | None) -> None:
-    """What is being made; else which atlas is shown, and files for another one."""
+def _fill(line: _AtlasLine, making: BuildStatus | None) -> None:
+    """Show the atlas being made; else which one is shown, and an uploader for another one."""
     if making is not None:
         _show_ended(line, making)
         return
@@ -148,7 +148,7 @@ def _fill(line: _Line, making: BuildStatus | None) -> None:
         accept_multiple_files=True,
         max_upload_size=settings().upload_mb,
         key=_UPLOADER,
-        help=say("For each channel those that excite it most, of up to {most} images", most=MOST),
+        help=say("For each channel those that excite it most, of up to {limit} images", limit=MOST),
     )
     if files:
         listed = [(file.name, file.file_id) for file in files[:MOST]]
@@ -157,9 +157,9 @@ def _fill(line: _Line, making: BuildStatus | None) -> None:
             if len(files) > MOST:
                 st.caption(
                     say(
-                        "These are {files_count}; the first {most} count.",
-                        files_count=len(files),
-                        most=MOST,
+                        "These are {file_count}; the first {limit} count.",
+                        file_count=len(files),
+                        limit=MOST,
                     )
                 )
         return
@@ -174,7 +174,7 @@ def _fill(line: _Line, making: BuildStatus | None) -> None:
     st.caption(say("They stay in this session and go with it."))
 
 
-def _offer(label: str, line: _Line, files: list[File]) -> None:
+def _offer(label: str, line: _AtlasLine, files: list[File]) -> None:
     st.button(
         label,
         on_click=make_own,
@@ -184,13 +184,13 @@ def _offer(label: str, line: _Line, files: list[File]) -> None:
     )
 
 
-def _show_own(line: _Line) -> None:
-    """Which of two is shown, and what is not in the session's own."""
+def _show_own(line: _AtlasLine) -> None:
+    """Show which of two atlases is shown, and which images are not in the session's own."""
     assert line.own is not None
     if line.others is not None:
         own, others = (
-            say("your {own:,}", own=line.own),
-            say("{others:,} others", others=line.others),
+            say("your {count:,}", count=line.own),
+            say("{count:,} others", count=line.others),
         )
         st.segmented_control(
             say("Among which images"),
@@ -202,19 +202,19 @@ def _show_own(line: _Line) -> None:
         )
     for name, reason in list(line.left_out.items())[:_MOST_NAMED]:
         said = reason if name in reason else f"{name}: {reason}"
-        st.caption(plain(say("Left out: {said}", said=said)))
+        st.caption(plain(say("Left out: {reason}", reason=said)))
     if len(line.left_out) > _MOST_NAMED:
         st.caption(
             say(
-                "And {left_out_count} more were left out.",
-                left_out_count=len(line.left_out) - _MOST_NAMED,
+                "And {count} more were left out.",
+                count=len(line.left_out) - _MOST_NAMED,
             )
         )
     st.button(say("Drop it"), on_click=drop_own, args=(line.digest,), key="hv-drop-atlas")
 
 
-def _show_ended(line: _Line, making: BuildStatus) -> None:
-    """Why it ended, or where it was stopped and a way to go on."""
+def _show_ended(line: _AtlasLine, making: BuildStatus) -> None:
+    """Say why the making ended, or where it was stopped, with a button to go on."""
     st.caption(
         plain(making.fault)
         if making.fault
@@ -230,7 +230,7 @@ def _show_ended(line: _Line, making: BuildStatus) -> None:
 
 
 def _progress(making: BuildStatus) -> str:
-    """How far it is, how fast it goes and how long it takes."""
+    """Return how far the atlas is, how fast it goes and how long it takes, in words."""
     progress, rate = making.progress, making.per_second
     what = say("patches of ") if progress.cutting else ""
     speed = say("{rate} a second", rate=number(rate)) if rate else ""
@@ -239,9 +239,12 @@ def _progress(making: BuildStatus) -> str:
         if rate and progress.done
         else ""
     )
-    out = say("{left_out:,} left out", left_out=progress.left_out) if progress.left_out else ""
+    out = say("{count:,} left out", count=progress.left_out) if progress.left_out else ""
     done = say(
-        "{what}{done:,} of {images}", what=what, done=progress.done, images=_images(progress.images)
+        "{stage}{done:,} of {images}",
+        stage=what,
+        done=progress.done,
+        images=_images(progress.images),
     )
     return " · ".join(filter(None, (done, speed, left, out)))
 

@@ -1,4 +1,4 @@
-"""The grid of a layer's channels with its legend: the middle of the page."""
+"""Draw the grid of a layer's channels with its legend: the middle of the page."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +28,7 @@ def draw_grid(
     *,
     held: Held | None = None,
 ) -> Grid:
-    """The activation as chosen, from the session's cache where it was drawn before.
+    """Draw the activation as chosen, or take it from the session's cache.
 
     `held` is the scale that a stream held whose frame this is, for the layer that was looked at
     there.
@@ -64,15 +64,15 @@ def show_grid(
     face: Face = "b",
     patches: PatchSheet | None = None,
 ) -> None:
-    """Every channel, and one sentence that says what the colours mean.
+    """Show every channel, and one sentence that says what the colours mean.
 
     `on_layer` gets the name of a layer that is picked in the tree at the side; of a `pair` whose B
     the grid is, each tile shows its `face`. With `patches` each tile is what excites the channel.
     """
     alt = say(
-        "{shown} of layer {grid} for: {alt}. {legend}",
-        shown=grid.shown,
-        grid=grid.title,
+        "{channels} of layer {layer} for: {alt}. {legend}",
+        channels=grid.shown,
+        layer=grid.title,
         alt=shown.alt,
         legend=grid.legend,
     )

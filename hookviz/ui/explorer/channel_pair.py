@@ -1,4 +1,4 @@
-"""A beside B in numbers: one channel of both, or which channels changed most."""
+"""Show A beside B in numbers: one channel of both, or which channels changed most."""
 
 from collections.abc import Callable
 from functools import partial
@@ -21,7 +21,7 @@ _MOST = 8  # channels in the list of those that changed most
 def show_channel_pair(
     comparison: PinnedPair, pair: Pair, channel: int, show_overlay: Callable[[], None]
 ) -> None:
-    """The channel in A beside that in B, the chosen cell in both, and what the two have in common.
+    """Show the channel in A beside that in B, the chosen cell in both, and how far they agree.
 
     `show_overlay` draws where B lies on the photograph, for the place beside the numbers.
     """
@@ -29,10 +29,10 @@ def show_channel_pair(
     cell = chosen_cell(rows, columns)
     pick = partial(choose_cell, size=(rows, columns))
     sides = ("A", pair.a, comparison.a), ("B", pair.b, comparison.b)
-    for place, (name, grid, maps) in zip(
+    for column, (name, grid, maps) in zip(
         st.columns(2, gap="small", wrap=False), sides, strict=True
     ):
-        with place:
+        with column:
             st.markdown(f"**{name}**")
             show_map(grid, channel, maps[channel], cell, pick, key=f"map-{name.lower()}")
     overlay_place, numbers_place = st.columns(2, gap="small", wrap=False)
@@ -43,7 +43,7 @@ def show_channel_pair(
 
 
 def show_pinned_channel(comparison: PinnedPair, grid: Grid) -> None:
-    """The channel of A that the link names, by itself: B has no map to hold against it."""
+    """Show the channel of A that the link names, by itself: B has no map to hold against it."""
     channel = chosen_channel(grid.order)
     if channel is None:
         with st.container(key="hv-hints"):
@@ -87,7 +87,7 @@ def _show_numbers(comparison: PinnedPair, channel: int, cell: Cell) -> None:
 
 
 def show_changes(comparison: PinnedPair) -> None:
-    """What A and B have in common as a whole, and the channels that changed most."""
+    """Show what A and B have in common as a whole, and the channels that changed most."""
     common = comparison.channels
     known = common.correlation[np.isfinite(common.correlation)]
     mean = (
@@ -97,7 +97,7 @@ def show_changes(comparison: PinnedPair) -> None:
     )
     st.markdown(
         say("**Click a tile** for its map in A and in B. Hold **F** to flip between the two. ")
-        + (say("Cell against cell {mean}.", mean=mean) if mean else "")
+        + (say("Cell against cell {correlation}.", correlation=mean) if mean else "")
     )
     rows = "".join(
         f"<tr><td>{channel}</td><td>{number(common.mean_absolute_difference[channel])}</td>"

@@ -1,4 +1,4 @@
-"""The layer, its channels and the one that is picked up: the part of the page that runs by itself.
+"""Show a layer, its channels and the one picked up: the part of the page that runs by itself.
 
 Whatever is done in here, the rest of the page stands as it is and costs nothing.
 """
@@ -49,8 +49,8 @@ from hookviz.ui.state import ModelChoice, Shown, chosen_channel, plain
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """What is looked at, as chosen in the rest of the page.
+class ExplorerScene:
+    """The image, network and layers that the explorer shows, as chosen in the rest of the page.
 
     Streamlit keeps what a fragment is given until the page runs again, so no model is in it.
 
@@ -79,7 +79,7 @@ class Scene:
 
 @dataclass(slots=True)
 class Drawing:
-    """What is drawn of a scene now. Menus elsewhere on the page read it when they are opened.
+    """A scene's drawing as it is now. Menus elsewhere on the page read it when they are opened.
 
     Attributes:
         capture: the pass that recorded the layer.
@@ -96,10 +96,10 @@ class Drawing:
     channel: int | None = None
 
 
-def show_channels(scene: Scene) -> Drawing | None:
-    """The layer, how its channels are drawn, the channels, and beside them the one picked up.
+def show_channels(scene: ExplorerScene) -> Drawing | None:
+    """Show the layer, how its channels are drawn, the channels, and the one picked up beside them.
 
-    None where nothing could be recorded, and it says why.
+    Returns None where nothing could be recorded, which the page says.
     """
     drawings: list[Drawing] = []
     _show(scene, _page_request(), drawings)
@@ -107,7 +107,7 @@ def show_channels(scene: Scene) -> Drawing | None:
 
 
 class PageRequest(NamedTuple):
-    """What a person asks for that the rest of the page shows."""
+    """The choices that the rest of the page shows; a change of one runs the whole page again."""
 
     layer: str | None
     lens: str | None
@@ -127,8 +127,8 @@ def _page_request() -> PageRequest:
 
 
 @st.fragment
-def _show(scene: Scene, before: PageRequest, drawings: list[Drawing]) -> None:
-    """One run; `drawings` gets the drawing of the first, and those after it write into that one.
+def _show(scene: ExplorerScene, before: PageRequest, drawings: list[Drawing]) -> None:
+    """Run once; `drawings` gets the drawing of the first run, and later runs write into that one.
 
     `before` is what was asked for when the page last ran.
     """
@@ -147,7 +147,7 @@ def _show(scene: Scene, before: PageRequest, drawings: list[Drawing]) -> None:
         st.error(plain(str(error)), icon=":material/error:")
 
 
-def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
+def _draw(scene: ExplorerScene, model: Model, drawings: list[Drawing]) -> None:
     layer, step = show_layer(
         scene.layers,
         scene.trace,
@@ -193,10 +193,10 @@ def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
     field = receptive_fields(model, _shape(scene)).get(layer.name)
     kind = say("conv layer") if scene.listed == "conv" else say("layer")
     said = say(
-        "{kind} {index} of {layers_count} · {facts}",
+        "{kind} {number} of {layer_count} · {facts}",
         kind=kind,
-        index=layer.index + 1,
-        layers_count=len(scene.layers),
+        number=layer.index + 1,
+        layer_count=len(scene.layers),
         facts=facts(layer, field),
     )
     line.caption(marked(said), unsafe_allow_html=True)
@@ -206,15 +206,15 @@ def _draw(scene: Scene, model: Model, drawings: list[Drawing]) -> None:
 
 
 def _show_picked(
-    scene: Scene,
+    scene: ExplorerScene,
     model: Model,
     drawing: Drawing,
     activation: Activation,
     compared: PinnedPair | None,
 ) -> Callable[[], None] | None:
-    """The channel in the link as large as it can be, and why a cell has its value; else hints.
+    """Show the channel in the link large, and why a cell has its value; without one, hints.
 
-    Gives what takes so long that it is done when all else is there.
+    Returns what takes so long that it is done when all else is there.
     """
     later = None
     if compared and drawing.pair and not drawing.pair.alike and compared.face == "a":
@@ -245,21 +245,21 @@ def _show_picked(
     return later
 
 
-def _shape(scene: Scene) -> tuple[int, ...]:
+def _shape(scene: ExplorerScene) -> tuple[int, ...]:
     return tuple(scene.model_input.tensor.shape[1:])
 
 
 def _show_cost(capture: Capture, seconds: float) -> None:
-    """What the drawing cost."""
+    """Say what the drawing cost in time and memory."""
     cache = resources.session_cache()
     how = say("one forward pass") if capture.forward_passes else say("from this session's cache")
     st.caption(
         say(
-            "{how} {seconds:.0f} ms · drawn in {seconds_2:.0f} ms · {used:.0f} of "
+            "{origin} {capture_ms:.0f} ms · drawn in {drawing_ms:.0f} ms · {used:.0f} of "
             "{limit:.0f} MB kept",
-            how=how,
-            seconds=capture.seconds * 1000,
-            seconds_2=seconds * 1000,
+            origin=how,
+            capture_ms=capture.seconds * 1000,
+            drawing_ms=seconds * 1000,
             used=cache.used / 1e6,
             limit=cache.limit / 1e6,
         )

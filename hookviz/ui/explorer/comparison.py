@@ -1,4 +1,4 @@
-"""What is pinned as A against what is looked at, B: a row that says so, and the pair as drawn."""
+"""Compare what is pinned as A with what is looked at, B: a row that says so, and both as drawn."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ _DIFFERENCE, _CHANGE = mark("Difference"), "change"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PinnedPair:
-    """A and B, both of maps, ``(C, H, W)``.
+    """The maps ``(C, H, W)`` of A, which is pinned, and of B, which is looked at.
 
     Attributes:
         view: A.
@@ -64,7 +64,7 @@ class PinnedPair:
         return channels
 
     def draw(self, view: View, title: str) -> Pair:
-        """Both in the colours of one scale, from the session's cache where they are there.
+        """Draw both in the colours of one scale, or take them from the session's cache.
 
         `title` is what B's grid is called.
         """
@@ -94,19 +94,19 @@ class PinnedPair:
 
 
 def sorts(comparison: PinnedPair | None) -> tuple[str, ...]:
-    """What the channels can be sorted by; those of a pair by how much they changed, too."""
+    """Return what the channels can be sorted by; those of a pair by how much they changed, too."""
     return (*SORTS, _CHANGE) if comparison is not None and comparison.alike else tuple(SORTS)
 
 
 def own_sort(view: View) -> View:
-    """The view with an order that an activation by itself has, too."""
+    """Return the view with an order that an activation by itself has, too."""
     return view if view.sort in SORTS else replace(view, sort="index")
 
 
 def show_comparison(
     maps: torch.Tensor, scene: Sequence[str], key: Sequence[str]
 ) -> PinnedPair | None:
-    """The row that says what A is and which of the two is shown; None where nothing is pinned.
+    """Show the row that says what A is and which of both is shown; None where nothing is pinned.
 
     Args:
         maps: of B, ``(C, H, W)``.
@@ -117,10 +117,10 @@ def show_comparison(
         view = pinned_view()
         if view is None:
             return None
-        place = st.empty()  # for a wait in the queue, so that what follows stays where it is
-        with place.container():
+        queue_bar = st.empty()  # for a wait in the queue, so that what follows stays where it is
+        with queue_bar.container():
             pinned = pinned_maps(view)
-        place.empty()
+        queue_bar.empty()
     except HookVizError as error:
         st.warning(plain(str(error)), icon=":material/keep_off:")
         _offer_unpinning()
@@ -148,7 +148,7 @@ def show_comparison(
 
 
 def _says(comparison: PinnedPair, scene: Sequence[str]) -> str:
-    """What A is, and of B, whose image, model and step are `scene`, where it is another."""
+    """Say what A is, and of B, whose image, model and step are `scene`, where it is another."""
     view = comparison.view
     of_a = (view.image, view.title, view.step)
     others = [mine for theirs, mine in zip(of_a, scene, strict=True) if theirs != mine]
@@ -156,16 +156,16 @@ def _says(comparison: PinnedPair, scene: Sequence[str]) -> str:
         return say(
             "**A** is what you look at: choose another image, model or layer, and that is B."
         )
-    said = f"**A** {plain(' · '.join(of_a))} **B** {plain(' · '.join(others))}"
+    sentence = f"**A** {plain(' · '.join(of_a))} **B** {plain(' · '.join(others))}"
     if not comparison.alike:
-        said += f". {plain(why_unlike(comparison.a.shape, comparison.b.shape))}"
-    return said
+        sentence += f". {plain(why_unlike(comparison.a.shape, comparison.b.shape))}"
+    return sentence
 
 
 def show_pair(
     comparison: PinnedPair, pair: Pair, shown: Shown, on_layer: Callable[[str], None]
 ) -> None:
-    """The pair as tiles, by what is chosen to be seen of it; `shown` is B's image."""
+    """Show the pair as tiles, by what is chosen to be seen of it; `shown` is B's image."""
     if comparison.face is None and pair.difference is not None:
         show_grid(pair.difference, shown, on_layer)
     elif pair.alike:

@@ -1,4 +1,4 @@
-"""What is on the screen as a script to copy."""
+"""Offer what is on the screen as a script to copy."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +12,7 @@ from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.result import LensResult
 from hookviz.models.bundled import BUNDLED
 from hookviz.types import Model
-from hookviz.ui.explorer.channels import Drawing, Scene
+from hookviz.ui.explorer.channels import Drawing, ExplorerScene
 from hookviz.ui.menu import Menu
 from hookviz.ui.serving import resources
 from hookviz.ui.state import Shown
@@ -20,8 +20,8 @@ from hookviz.ui.state import Shown
 _WHERE = mark("run it in a folder that has the image, and the weights if they are no download.")
 
 
-def code_menu(drawing: Drawing, scene: Scene, model: Model) -> Menu:
-    """A menu with the picture as a script to copy, and the files of ours that it reads."""
+def code_menu(drawing: Drawing, scene: ExplorerScene, model: Model) -> Menu:
+    """Return a menu with the picture as a script to copy, and the files of ours that it reads."""
     if scene.choice.silence is not None:
         return _no_script()
     write = partial(_write, drawing, scene)
@@ -29,7 +29,7 @@ def code_menu(drawing: Drawing, scene: Scene, model: Model) -> Menu:
 
 
 def _no_script() -> Menu:
-    """The menu where channels are silent, of which a script would know nothing."""
+    """Return the menu where channels are silent, of which a script would know nothing."""
     return Menu(say("Copy as code"), "code", "code", _show_no_script)
 
 
@@ -44,11 +44,13 @@ def _says(drawing: Drawing) -> str:
         else say("B by itself, on a scale of its own,")
     )
     return say(
-        "This draws {what} without HookViz, pixel for pixel: {where}", what=what, where=say(_WHERE)
+        "This draws {picture} without HookViz, pixel for pixel: {how}",
+        picture=what,
+        how=say(_WHERE),
     )
 
 
-def _write(drawing: Drawing, scene: Scene) -> str:
+def _write(drawing: Drawing, scene: ExplorerScene) -> str:
     if drawing.grid is None:
         return ""
     with resources.use_model(scene.choice) as model:
@@ -62,8 +64,8 @@ def _write(drawing: Drawing, scene: Scene) -> str:
         )
 
 
-def lens_code_menu(result: LensResult, scene: Scene, model: Model) -> Menu:
-    """A menu with what a lens shows as a script to copy, and the files of ours that it reads."""
+def lens_code_menu(result: LensResult, scene: ExplorerScene, model: Model) -> Menu:
+    """Return a menu with what a lens shows as a script, and the files of ours that it reads."""
     if scene.choice.silence is not None:
         return _no_script()
     recipe = lens_recipe_of(
@@ -73,8 +75,8 @@ def lens_code_menu(result: LensResult, scene: Scene, model: Model) -> Menu:
         whole=scene.whole,
     )
     says = say(
-        "This computes the same numbers without HookViz, and writes them as NPZ: {where}",
-        where=say(_WHERE),
+        "This computes the same numbers without HookViz, and writes them as NPZ: {how}",
+        how=say(_WHERE),
     )
     write = partial(lens_script, recipe)
     return _menu(lambda: says, write, f"hookviz_{result.lens}.py", scene.shown, model)

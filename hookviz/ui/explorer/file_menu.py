@@ -1,4 +1,4 @@
-"""A button that opens a menu of files to download."""
+"""Show a button that opens a menu of files to download."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -20,12 +20,12 @@ class File(NamedTuple):
 def file_menu(
     label: str, list_files: Callable[[], Sequence[File]], hint: str | None = None
 ) -> Menu:
-    """A menu of the files, which are told when it is opened and made when they are asked for."""
+    """Return a menu of files, listed when it is opened and made when they are asked for."""
     return Menu(label, "download", f"menu-{label}", lambda: offer(list_files()), hint)
 
 
 def offer(files: Sequence[File]) -> None:
-    """A button for each file, which is made when it is asked for."""
+    """Show a button for each file, which is made when it is asked for."""
     for file in files:
         st.download_button(
             file.label,

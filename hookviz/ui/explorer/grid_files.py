@@ -1,4 +1,4 @@
-"""The grid, its figure and its activations as files to download."""
+"""Offer the grid, its figure and its activations as files to download."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -13,7 +13,7 @@ from hookviz.ui.menu import Menu
 
 
 def download_menu(drawing: Drawing, model: Model) -> Menu:
-    """The grid, the figure for print and the numbers themselves, made when asked for."""
+    """Return a menu of the grid, the figure for print and the numbers, made when asked for."""
     return file_menu(say("Download"), partial(_files, drawing, model.name, model.title))
 
 
@@ -38,7 +38,7 @@ def _files(drawing: Drawing, name: str, title: str) -> Sequence[File]:
 
 
 def _files_of_pair(pair: Pair | None, stem: str) -> Sequence[File]:
-    """What is compared, as drawn on one scale."""
+    """Return the files of what is compared, as drawn on one scale."""
     if pair is None:
         return ()
     grids = {"A": pair.a, "B": pair.b, "B − A": pair.difference}

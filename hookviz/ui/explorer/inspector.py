@@ -1,4 +1,4 @@
-"""One channel picked up: its map, its place on the photograph, its numbers."""
+"""Show one channel picked up: its map, its place on the photograph, its numbers."""
 
 from functools import partial
 from html import escape
@@ -54,10 +54,11 @@ def show_inspector(
     *,
     compared: tuple[PinnedPair, Pair] | None = None,
 ) -> int | None:
-    """The chosen channel beside the grid: its map, and where that lies on the photograph.
+    """Show the chosen channel: its map, and where that lies on the photograph.
 
-    Where it is `compared` with another of one shape, both maps. Without a channel, what a tile is
-    and what to do with it, or which channels changed most; None then.
+    Where it is `compared` with another of one shape, both maps are shown. Without a channel, the
+    page says what a tile is and what to do with it, or which channels changed most, and None is
+    returned.
     """
     channel = chosen_channel(grid.order)
     if channel is None:
@@ -103,7 +104,7 @@ def show_inspector(
 
 
 def show_numbers(grid: Grid, activation: Activation, channel: int) -> None:
-    """The chosen channel in numbers, the cell by row and column, and the opacity of its map."""
+    """Show the chosen channel in numbers, its cell by row and column, and its map's opacity."""
     values = activation.values[channel].numpy()
     rows, columns = values.shape
     cell = chosen_cell(rows, columns)
@@ -115,7 +116,7 @@ def show_numbers(grid: Grid, activation: Activation, channel: int) -> None:
 
 
 def _coordinate(name: str, cell: Cell, size: Cell) -> None:
-    """The cell's row or column as a number to change."""
+    """Show the cell's row or column as a number to change."""
     axis = _AXES.index(name)
     key = f"{name} {cell} {size}"  # another cell is another widget, which starts at its number
 
@@ -137,7 +138,7 @@ def _coordinate(name: str, cell: Cell, size: Cell) -> None:
 
 
 def _show_hints(grid: Grid) -> None:
-    """What a tile is, and three things to do: what stands here before anything is picked."""
+    """Say what a tile is and three things to do, in place of the channel that is not picked yet."""
     st.markdown(
         say(
             "**Each tile is a {term}**: the answer of one of this layer's {shape:,} "
@@ -162,7 +163,7 @@ def _show_hints(grid: Grid) -> None:
 def _offer_files(
     grid: Grid, channel: int, activation: Activation, capture: Capture, shown: Shown
 ) -> None:
-    """The channel as a page for print, and its numbers; made when asked for."""
+    """Offer the channel as a page for print, and its numbers; made when asked for."""
     values = activation.values[channel].numpy()
     stem = f"{capture.model}-{grid.title}-channel-{channel}"
     draw = partial(
@@ -196,7 +197,7 @@ def _show_overlay(
     field: ReceptiveField | None,
     cell: tuple[int, int],
 ) -> None:
-    """The map over the photograph, and framed on it what the chosen cell sees."""
+    """Show the map over the photograph, and framed on it what the chosen cell sees."""
     crop = capture.model_input.crop
     if crop is None:
         st.caption(say("Where this lies on the image is not known."))
@@ -210,7 +211,7 @@ def _show_overlay(
         box = field.box(*cell)
         picture = framed(picture, on_picture(box, crop, shown.image, picture.shape[:2]))
         size = (
-            say("{size}×{size_2} px", size=field.size[0], size_2=field.size[1])
+            say("{height}×{width} px", height=field.size[0], width=field.size[1])
             if field.size
             else say("all of the image")
         )
@@ -223,7 +224,7 @@ def _show_overlay(
 
 
 def _small(image: InputImage) -> Pixels:
-    """The image as large as it is shown, from the session's cache: each channel is laid over it."""
+    """Return the image as large as it is shown, from the cache: each channel is laid over it."""
     cache, key = session_cache(), ("photograph", image.digest)
     small: Pixels | None = cache.get(key)
     if small is None:
@@ -252,7 +253,7 @@ def _show_numbers(grid: Grid, channel: int, values: NDArray[np.float32]) -> None
 
 
 def _histogram(values: NDArray[np.float64]) -> str:
-    """How many cells have which value, as bars between the lowest and the highest."""
+    """Return how many cells have which value, as bars from the lowest to the highest, as HTML."""
     bins = histogram(values)
     counts, low, high = bins.counts, number(bins.edges[0]), number(bins.edges[-1])
     below, above = signed_colour(-1), signed_colour(1)

@@ -1,4 +1,4 @@
-"""The kernel that made a channel: its slices, its strongest inputs, and its walk."""
+"""Show the kernel that made a channel: its slices, its strongest inputs, and its walk."""
 
 import numpy as np
 import streamlit as st
@@ -21,7 +21,7 @@ _SIDE = 320  # pixels that a kernel in colour is magnified to, in whole steps
 
 
 def show_kernel(model: Model, call: LayerCall, layer: LayerInfo, channel: int) -> None:
-    """All input slices of the channel's kernel, in colour where they are colours, and its norm."""
+    """Show the channel's kernel: its slices, in colour where they are colours, and its norm."""
     kernel = call.kernel[channel].numpy()
     count, height, width = kernel.shape
     norm = float(np.sqrt(np.square(kernel, dtype=np.float64).sum()))
@@ -29,11 +29,11 @@ def show_kernel(model: Model, call: LayerCall, layer: LayerInfo, channel: int) -
         marked(
             say(
                 "{count:,} × {height} × {width} weights, one {height}×{width} slice for each of "
-                "{whose}. Norm (root of the sum of squares): {norm}.",
+                "{input_channels}. Norm (root of the sum of squares): {norm}.",
                 count=count,
                 height=height,
                 width=width,
-                whose=_inputs(count, call.groups),
+                input_channels=_inputs(count, call.groups),
                 norm=number(norm),
             )
         ),
@@ -70,7 +70,7 @@ def show_kernel(model: Model, call: LayerCall, layer: LayerInfo, channel: int) -
 
 
 def show_walk(call: LayerCall, channel: int, cell: Cell) -> None:
-    """The kernel walking over one of its inputs, step by step, from a cell on."""
+    """Show the kernel walking over one of its inputs, step by step, from a cell on."""
     strongest = ranking.strongest_by_contribution(call, channel)[:_MOST_CHOICES]
     most = strongest[0][0]
     input_channel = st.selectbox(
@@ -88,7 +88,7 @@ def show_walk(call: LayerCall, channel: int, cell: Cell) -> None:
 
 
 def _inputs(count: int, groups: int) -> str:
-    """Which input channels a kernel of a layer of so many groups has a slice for."""
+    """Say which input channels a kernel has a slice for, in a layer of `groups` groups."""
     if groups == 1:
         return say("the {count:,} input channels", count=count)
     if count > 1:
@@ -97,30 +97,30 @@ def _inputs(count: int, groups: int) -> str:
 
 
 def show_slices(values: NDArray[np.float32], says: str) -> None:
-    """Small maps in a row of tiles on one symmetric scale."""
+    """Show small maps in a row of tiles on one symmetric scale."""
     aspect = 4.0 if len(values) > 8 else float(len(values))  # a few stand in one row
     grid = make_grid(values, scale="symmetric", colormap=diverging(), aspect=aspect, width=640)
     st.image(grid.png(), width="stretch", alt=f"{says}. {grid.legend}")
     high = float(grid.limits.high[0])
     ends = say(
-        "{says}; from {blue} {low} to {red} {high}",
-        says=says,
-        blue=say(grid.colormap.low),
-        low=number(-high),
-        red=say(grid.colormap.high),
-        high=number(high),
+        "{title}; from {low_colour} {low_value} to {high_colour} {high_value}",
+        title=says,
+        low_colour=say(grid.colormap.low),
+        low_value=number(-high),
+        high_colour=say(grid.colormap.high),
+        high_value=number(high),
     )
     st.caption(plain(ends))
 
 
 def _sees_colours(model: Model, layer: LayerInfo) -> bool:
-    """Whether the layer's three inputs are the image's colours."""
+    """Return whether the layer's three inputs are the image's colours."""
     first = ranking.source_of(model, layer.name) is None and layer.index == 0
     return first and layer.input_shape[0] == 3 and layer.groups == 1
 
 
 def _in_colour(kernel: NDArray[np.float32]) -> Pixels:
-    """A kernel ``(3, h, w)`` as RGB uint8, magnified; 0 is middle grey, the largest |w| is full."""
+    """Draw a kernel ``(3, h, w)``, magnified, as RGB uint8; grey is 0, the largest |w| is full."""
     most = float(np.abs(kernel).max()) or 1.0
     small = np.rint((kernel / most + 1) * 127.5).astype(np.uint8).transpose(1, 2, 0)
     step = max(1, _SIDE // max(small.shape[:2]))
@@ -129,7 +129,7 @@ def _in_colour(kernel: NDArray[np.float32]) -> Pixels:
 
 
 def _show_links(name: str, source: str | None, strongest: ranking.Ranking) -> None:
-    """The first inputs of a ranking, each a way to that channel of the layer before."""
+    """Show the first inputs of a ranking, each a button to that channel of the layer before."""
     with st.container(horizontal=True):
         for input_channel, amount in strongest[:_MOST_LINKS]:
             st.button(

@@ -1,4 +1,4 @@
-"""The capture of the layer on the screen: kept from before, or computed in a turn with progress."""
+"""Capture the layer on the screen: kept from before, or computed in a turn with progress."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ _PATIENCE = 0.5  # seconds after which a person wants to know how far it is
 
 
 def capture_layer(model: Model, model_input: ModelInput, layer: str) -> Capture:
-    """What the layer put out, from the session's cache or its class's where it is there.
+    """Return the layer's capture, from the session's cache, its class's, or a pass of its own.
 
     Raises:
         HookVizError: the pass can't be run, or took longer than one may.
@@ -26,11 +26,11 @@ def capture_layer(model: Model, model_input: ModelInput, layer: str) -> Capture:
     key = (model.name, model.digest, model_input.digest)
     if of_class is not None and not engine.is_cached(model, model_input, layer, cache):
         of_class.hand_over(cache, key)
-    place = st.empty()  # and again in the end, so that what follows stands where it stood
+    queue_bar = st.empty()  # and again in the end, so that what follows stands where it stood
     if engine.is_cached(model, model_input, layer, cache):  # which needs no turn, nor a bar
         return engine.capture(model, model_input, layer, cache=cache)
     own_turn = turn(model.title, model=model.name, layer=layer)
-    with place.container(), own_turn as run, _progress_bar(model) as report:
+    with queue_bar.container(), own_turn as run, _progress_bar(model) as report:
         if of_class is not None:  # who had the turn before may have been of the class
             of_class.hand_over(cache, key)
         capture = engine.capture(
@@ -38,13 +38,13 @@ def capture_layer(model: Model, model_input: ModelInput, layer: str) -> Capture:
         )
         if of_class is not None and capture.forward_passes:
             cache.hand_over(of_class, key)
-    place.empty()
+    queue_bar.empty()
     return capture
 
 
 @contextmanager
 def _progress_bar(model: Model) -> Iterator[Callable[[float], None]]:
-    """A progress bar that appears only when a run takes longer than half a second."""
+    """Show a progress bar only when a run takes longer than half a second."""
     bar = st.empty()
     started = time.perf_counter()
 

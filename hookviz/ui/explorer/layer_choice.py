@@ -1,4 +1,4 @@
-"""Which layers are listed, and which of them is looked at."""
+"""Choose which layers are listed, and which of them is looked at."""
 
 from collections.abc import Collection, Sequence
 
@@ -16,7 +16,7 @@ _TITLES = {"conv": mark("Conv"), "maps": mark("All maps")}
 
 
 def pick_list(trace: LayerTrace) -> str:
-    """One of `LISTS`, chosen above the tree; a link to a layer beyond convolutions chooses too."""
+    """Show the choice of `LISTS` above the tree, and return it; a link beyond convs chooses too."""
     convs = {layer.name for layer in trace.convs}
     others = {layer.name for layer in trace.maps} - convs
     asked = st.query_params.get("layer")
@@ -46,7 +46,7 @@ def _list_chosen(conv: str | None) -> None:
 
 
 def pick_layer(layers: Sequence[LayerInfo], trace: LayerTrace, listed: str | None) -> LayerInfo:
-    """One of `layers`, by its number or its name; `listed` is the list that they are, if any.
+    """Show `layers` to pick from, and return one; `listed` is the list that they are, if any.
 
     A layer that runs but is not among them, because another lens offered it, leads to the one of
     them that returned last before it: of a block to the last of its parts.
@@ -66,7 +66,7 @@ def pick_layer(layers: Sequence[LayerInfo], trace: LayerTrace, listed: str | Non
     st.selectbox(
         say("Layer"),
         list(by_name),
-        format_func=lambda each: f"{by_name[each].index + 1} · {each}",
+        format_func=lambda option: f"{by_name[option].index + 1} · {option}",
         key="layer",
         on_change=_layer_chosen,
         args=(listed, tuple(by_name)),
@@ -77,16 +77,15 @@ def pick_layer(layers: Sequence[LayerInfo], trace: LayerTrace, listed: str | Non
 
 
 def _warn_of_no_maps(asked: str, trace: LayerTrace) -> None:
-    """Say why a link to such a layer leads to another one."""
-    shape = next((each.output_shape for each in trace.layers if each.name == asked), ())
+    """Say why a link to a layer without maps leads to another one."""
+    shape = next((layer.output_shape for layer in trace.layers if layer.name == asked), ())
     numbers = say("{shape} numbers, no maps", shape=times(shape)) if shape else say("no maps")
     st.warning(
         plain(
             say(
-                "{asked} puts out {numbers}: this is the layer before it. Summary and other "
-                "lenses ",
-                asked=asked,
-                numbers=numbers,
+                "{layer} puts out {output}: this is the layer before it. Summary and other lenses ",
+                layer=asked,
+                output=numbers,
             )
         )
         + say("look at all layers."),
@@ -109,13 +108,13 @@ def choose_layer(name: str, names: Collection[str], listed: str | None) -> None:
 
 
 def _show(key: str, value: str) -> None:
-    """Have a widget show what is chosen, which is in the URL."""
+    """Set a widget to what is chosen in the URL."""
     if st.session_state.get(key) != value:
         st.session_state[key] = value
 
 
 def _before(asked: str | None, returned: Sequence[str], names: Collection[str]) -> str | None:
-    """The one of `names` that was asked for, or that returned last before it; None without."""
+    """Return `asked` if it is in `names`, else the one that returned last before it, or None."""
     if asked in names or asked not in returned:
         return asked if asked in names else None
     return next(

@@ -1,4 +1,4 @@
-"""The second row: which layer is looked at, what followed it, and the way to its neighbours."""
+"""Show the second row: which layer is looked at, what followed it, and its neighbours."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ def show_layer(
     listed: str | None,
     beside: Callable[[Address], None] | None = None,
 ) -> tuple[LayerInfo, Address]:
-    """The layer that is picked, and whose output is shown.
+    """Show the row, and return the layer that is picked and whose output is shown.
 
     What is shown is the layer's own output, or that of a step that followed a conv layer. Where
     `layers` are those that a lens looks at, `listed` is None, and there is no such choice.
@@ -44,7 +44,7 @@ def show_layer(
 
 
 def _pick_step(layer: LayerInfo, trace: LayerTrace) -> Address:
-    """The layer's own output, or what batch norm, activation or pooling made of it."""
+    """Return the layer's own output, or what batch norm, activation or pooling made of it."""
     kinds = {info.name: info.kind for info in trace.layers}
     steps = {layer.kind: Address(layer.name)}
     for address in steps_after(trace, layer.name):
@@ -56,7 +56,7 @@ def _pick_step(layer: LayerInfo, trace: LayerTrace) -> Address:
 
 
 def _pick_output(outputs: Sequence[Address]) -> Address:
-    """Which of the maps that a layer or a block puts out: of which call, or of several parts."""
+    """Return which of a layer's or a block's maps is shown: of which call, of which part."""
     by_name = {_name(address): address for address in outputs}
     if len(by_name) == 1:
         return outputs[0]
@@ -65,7 +65,7 @@ def _pick_output(outputs: Sequence[Address]) -> Address:
 
 
 def _switch(label: str, outputs: Mapping[str, Address], key: str, hint: str) -> Address:
-    """One of the outputs, by its name; the first where none is chosen."""
+    """Show the outputs by name, and return one; the first where none is chosen."""
     first = next(iter(outputs))
     chosen = linked_choice(
         st.segmented_control,
@@ -85,12 +85,12 @@ def _switch(label: str, outputs: Mapping[str, Address], key: str, hint: str) -> 
 
 
 def _name(address: Address) -> str:
-    """A call, counted from 1, and a part of what it returned, in few signs."""
+    """Name a call, counted from 1, and a part of what it returned, in few signs."""
     return " ".join((f"call {address.call + 1}", *address.path))
 
 
 def _unlike(kind: str, steps: Mapping[str, Address]) -> str:
-    """The kind, numbered where there is one of it already."""
+    """Return the kind, numbered where there is one of it already."""
     name, number = kind, 2
     while name in steps:
         name, number = f"{kind} {number}", number + 1
@@ -100,7 +100,7 @@ def _unlike(kind: str, steps: Mapping[str, Address]) -> str:
 def _neighbour(
     label: str, icon: str, key: str, neighbour: Sequence[LayerInfo], listed: str | None
 ) -> None:
-    """The way to the one neighbour, or to none at the end."""
+    """Show the button to a neighbour, or to none at the end."""
     names = [layer.name for layer in neighbour]
     st.button(
         say(label),
@@ -117,6 +117,6 @@ def _neighbour(
 
 
 def _said(name: str) -> str:
-    """An output's name in the language; links have it in English."""
+    """Return an output's name in the language that is spoken; links have it in English."""
     call = re.fullmatch(r"call (\d+)(.*)", name)
     return say("call {number}", number=int(call[1])) + call[2] if call else say(name)

@@ -1,14 +1,14 @@
-"""Where a channel's map comes from: a cell's sum at once, and below it kernel, walk or numbers."""
+"""Explain where a channel's map comes from: a cell's sum, then kernel, walk or numbers."""
 
 import streamlit as st
 
 from hookviz.drawing.grid import Grid
 from hookviz.errors import HookVizError
 from hookviz.explaining import ranking
-from hookviz.explaining.cell_sum import explain
+from hookviz.explaining.cell_sum import explain_cell
 from hookviz.explaining.layer_call import LayerCall
-from hookviz.explaining.layer_effect import effect_of
-from hookviz.explaining.layer_recorder import record_input
+from hookviz.explaining.layer_description import describe_layer
+from hookviz.explaining.layer_recorder import record_layer_call
 from hookviz.language.saying import mark, say
 from hookviz.types import Activation, LayerInfo, Model, ModelInput
 from hookviz.ui.components.why import why
@@ -33,12 +33,13 @@ def show_origin(
     *,
     channel: int,
 ) -> None:
-    """The sum that made the chosen cell, then one more way of looking at the channel, as chosen.
+    """Show the sum that made the chosen cell, then one more way of looking at the channel.
 
-    Says so where the layer is no plain convolution, and of any other what it does to its input.
+    Where the layer is no plain convolution, a sentence says so; of a layer without a kernel, what
+    it does to its input.
     """
     if not layer.kernel_size:
-        st.info(plain(effect_of(model, layer)), icon=":material/arrow_forward:")
+        st.info(plain(describe_layer(model, layer)), icon=":material/arrow_forward:")
         show_numbers(grid, activation, channel)
         return
     call: LayerCall | None = None
@@ -51,7 +52,7 @@ def show_origin(
         _, rows, columns = layer.output_shape
         upstream = ranking.source_of(model, layer.name)
         why(
-            explain(call, channel, *chosen_cell(rows, columns)),
+            explain_cell(call, channel, *chosen_cell(rows, columns)),
             upstream,
             diverging(),
             lambda input_channel: follow(layer.name, channel, str(upstream), input_channel),
@@ -85,6 +86,6 @@ def _recorded(model: Model, model_input: ModelInput, layer: str) -> LayerCall:
             st.spinner(say("Recording what the layer was given…")),
             held.limit.over_torch(),
         ):
-            call = record_input(model, model_input, layer)
+            call = record_layer_call(model, model_input, layer)
         cache.put(key, call, call.nbytes)
     return call

@@ -1,4 +1,4 @@
-"""What the channel that is picked up looks for: a picture that the network makes while one looks.
+"""Make a picture of what the picked channel looks for, shown while the network makes it.
 
 The link says how many steps and which seed, as long as such pictures are wanted; the picture
 itself is the session's. Another channel has its own, so it is made as soon as it is picked up.
@@ -12,7 +12,7 @@ from functools import partial
 
 import streamlit as st
 
-from hookviz.drawing.resizing import enlarged
+from hookviz.drawing.pictures import enlarged
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.lenses.maximize import SEVERAL
@@ -39,8 +39,8 @@ _SIDE = 256  # pixels of a picture as it is shown
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
-    """How a channel's picture is made, as the link says it."""
+class _PictureRequest:
+    """Steps and seed of a channel's picture, as the link says them."""
 
     steps: int = STEPS
     seed: int = 0
@@ -49,17 +49,17 @@ class _Wish:
         return f"{self.steps}-{self.seed}"
 
     @classmethod
-    def of_link(cls) -> "_Wish | None":
-        """What the link asks for; None where it asks for none, or for nonsense."""
-        found = re.fullmatch(r"(\d{1,4})-(\d{1,9})", st.query_params.get(_PARAM, ""), re.ASCII)
-        if found is None or not 1 <= int(found[1]) <= _MOST_STEPS:
+    def of_link(cls) -> "_PictureRequest | None":
+        """Read what the link asks for; None where it asks for none, or for nonsense."""
+        match = re.fullmatch(r"(\d{1,4})-(\d{1,9})", st.query_params.get(_PARAM, ""), re.ASCII)
+        if match is None or not 1 <= int(match[1]) <= _MOST_STEPS:
             return None
-        return cls(int(found[1]), int(found[2]))
+        return cls(int(match[1]), int(match[2]))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Picture:
-    """A picture as the session keeps it."""
+    """A channel's picture as the session keeps it."""
 
     pixels: Pixels
     steps: int
@@ -68,19 +68,19 @@ class _Picture:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """Whose picture it is: the channel of a layer."""
+    """The channel of a layer that a picture is of."""
 
     model: Model
     layer: str
     channel: int
 
     def key(self, seed: int) -> tuple[object, ...]:
-        """Where the session's cache has its picture."""
+        """Return the key that the unit's picture has in the session's cache."""
         return ("own picture", self.model.digest, self.layer, self.channel, seed)
 
 
-class _Place:
-    """Where the picture stands, with what is said of it and can be done with it at its side."""
+class _PicturePanel:
+    """The picture on the page, with its sentence and its buttons at its side."""
 
     def __init__(self) -> None:
         left, right = st.columns(2, gap="small", wrap=False)
@@ -88,7 +88,7 @@ class _Place:
         self._line, self._row = right.empty(), right.empty()
 
     def show(self, picture: _Picture, channel: int) -> None:
-        """The picture in place of the one before."""
+        """Show the picture in place of the one before."""
         self._picture.image(
             enlarged(picture.pixels, _SIDE),
             width="stretch",
@@ -101,19 +101,19 @@ class _Place:
         )
         self._line.caption(
             say(
-                "step {steps} · mean {picture}. One thing that it answers to, not all; "
+                "step {steps} · mean {mean_value}. One thing that it answers to, not all; "
                 "untrained channels have pictures too.",
                 steps=picture.steps,
-                picture=number(picture.value),
+                mean_value=number(picture.value),
             )
         )
 
     def say(self, text: str) -> None:
-        """Why there is no picture."""
+        """Say why there is no picture."""
         self._line.caption(plain(text))
 
     def offer_stop(self, unit: _Unit, seed: int) -> None:
-        """A button that ends the run, and keeps what there is."""
+        """Show a button that ends the run, and keeps the picture so far."""
         self._row.button(
             say("Stop"),
             key="hv-made-stop",
@@ -122,16 +122,20 @@ class _Place:
             args=(unit, seed),
         )
 
-    def offer_more(self, unit: _Unit, wish: _Wish, others: Sequence[int]) -> None:
-        """What can be done with a picture that is there."""
+    def offer_more(self, unit: _Unit, request: _PictureRequest, others: Sequence[int]) -> None:
+        """Show the buttons for what can be done with a finished picture."""
         with self._row.container(gap="small"):
             st.button(
                 say("More steps"),
                 key="hv-made-more",
                 icon=":material/add:",
                 on_click=go,
-                kwargs={_PARAM: str(_Wish(min(wish.steps + STEPS, _MOST_STEPS), wish.seed))},
-                disabled=wish.steps >= _MOST_STEPS,
+                kwargs={
+                    _PARAM: str(
+                        _PictureRequest(min(request.steps + STEPS, _MOST_STEPS), request.seed)
+                    )
+                },
+                disabled=request.steps >= _MOST_STEPS,
                 help=say("Go on from here"),
                 type="tertiary",
             )
@@ -140,7 +144,7 @@ class _Place:
                 key="hv-made-another",
                 icon=":material/casino:",
                 on_click=go,
-                kwargs={_PARAM: str(_Wish(STEPS, wish.seed + 1))},
+                kwargs={_PARAM: str(_PictureRequest(STEPS, request.seed + 1))},
                 help=say("A picture from another seed"),
                 type="tertiary",
             )
@@ -149,7 +153,7 @@ class _Place:
                 key="hv-made-random",
                 icon=":material/compare:",
                 on_click=_look_closer,
-                args=(unit, wish),
+                args=(unit, request),
                 kwargs={"beside_random": "true"},
                 help=say(
                     "The same beside it for a network that was never trained, and more settings"
@@ -157,11 +161,11 @@ class _Place:
                 type="tertiary",
             )
             st.button(
-                say("{others_count} side by side", others_count=len(others)),
+                say("{count} side by side", count=len(others)),
                 key="hv-made-others",
                 icon=":material/grid_view:",
                 on_click=_look_closer,
-                args=(unit, wish),
+                args=(unit, request),
                 kwargs={"of": SEVERAL, "channels": ", ".join(map(str, others))},
                 help=say("Pictures of channels as the grid begins, made together"),
                 type="tertiary",
@@ -180,9 +184,9 @@ class _Place:
 def offer_own_picture(
     model: Model, activation: Activation, channel: int, order: Sequence[int]
 ) -> Callable[[], None] | None:
-    """The channel's picture, or a button that has it made.
+    """Show the channel's picture, or a button that has it made.
 
-    Gives what is left to do once all else is drawn, for it takes seconds; None where nothing is.
+    Returns what is left to do once all else is drawn, for it takes seconds; None without any.
 
     Args:
         model: whose channel.
@@ -191,78 +195,80 @@ def offer_own_picture(
         order: the channels in the order in which the grid shows them.
     """
     others = order[:_SIDE_BY_SIDE]
-    wish = _Wish.of_link()
-    if wish is None:
+    request = _PictureRequest.of_link()
+    if request is None:
         st.button(
             say("What does it look for?"),
             icon=":material/auto_awesome:",
             key="hv-make",
             type="tertiary",
             on_click=go,
-            kwargs={_PARAM: str(_Wish())},
+            kwargs={_PARAM: str(_PictureRequest())},
             help=say("A picture that excites this channel, made by the network itself in seconds"),
         )
         return None
     st.markdown(say("**What it looks for**"))
-    place, address = _Place(), activation.address
+    panel, address = _PicturePanel(), activation.address
     if address.call or address.path:
-        place.say(say("Pictures are made for the first call of a layer that puts out one tensor."))
+        panel.say(say("Pictures are made for the first call of a layer that puts out one tensor."))
         return None
     unit = _Unit(model, address.layer, channel)
-    picture: _Picture | None = session_cache().get((*unit.key(wish.seed), "pixels"))
+    picture: _Picture | None = session_cache().get((*unit.key(request.seed), "pixels"))
     if picture is not None:
-        place.show(picture, channel)
-        if picture.steps == wish.steps:
-            place.offer_more(unit, wish, others)
+        panel.show(picture, channel)
+        if picture.steps == request.steps:
+            panel.offer_more(unit, request, others)
             return None
-    return partial(_grow, unit, wish, place, others)
+    return partial(_grow, unit, request, panel, others)
 
 
-def _grow(unit: _Unit, wish: _Wish, place: _Place, others: Sequence[int]) -> None:
+def _grow(
+    unit: _Unit, request: _PictureRequest, panel: _PicturePanel, others: Sequence[int]
+) -> None:
     """Make the picture, seen as it grows; a click anywhere ends the run and loses nothing."""
     cache = session_cache()  # not asked of Streamlit where the run is being ended
     due = 0.0
-    method = SynthesisMethod(seed=wish.seed)
+    method = SynthesisMethod(seed=request.seed)
     try:
         with turn(say("The channel's picture"), "own-picture", model=unit.model.name) as held:
             optimization = begin(
                 unit.model, [Objective.of_channel(unit.layer, unit.channel)], method
             )
             report = held.giving_way()
-            place.offer_stop(unit, wish.seed)
+            panel.offer_stop(unit, request.seed)
 
-            key = unit.key(wish.seed)
+            key = unit.key(request.seed)
 
             def keep(value: float) -> _Picture:
                 picture = _Picture(optimization.pictures()[0], optimization.steps, value)
                 cache.put((*key, "pixels"), picture, picture.pixels.nbytes)
                 return picture
 
-            def after(now: Optimization) -> None:
+            def after(optimization: Optimization) -> None:
                 nonlocal due
                 if time.monotonic() >= due:  # kept first: what is drawn can end the run
-                    place.show(keep(now.values[0]), unit.channel)
+                    panel.show(keep(optimization.values[0]), unit.channel)
                     due = time.monotonic() + _EVERY
-                report(now.steps / wish.steps)
+                report(optimization.steps / request.steps)
 
-            run_resumed(optimization, wish.steps, cache, (*key, "state"), after)
+            run_resumed(optimization, request.steps, cache, (*key, "state"), after)
             picture = keep(optimization.measured()[0])
     except HookVizError as error:
-        place.say(str(error))
+        panel.say(str(error))
         return
-    place.show(picture, unit.channel)
-    place.offer_more(unit, wish, others)
+    panel.show(picture, unit.channel)
+    panel.offer_more(unit, request, others)
 
 
 def _stop(unit: _Unit, seed: int) -> None:
-    """Have the link ask for what there is."""
+    """Have the link ask for as many steps as are made."""
     picture: _Picture | None = session_cache().get((*unit.key(seed), "pixels"))
-    go(**{_PARAM: None if picture is None else str(_Wish(picture.steps, seed))})
+    go(**{_PARAM: None if picture is None else str(_PictureRequest(picture.steps, seed))})
 
 
-def _look_closer(unit: _Unit, wish: _Wish, **settings: str) -> None:
+def _look_closer(unit: _Unit, request: _PictureRequest, **settings: str) -> None:
     """Go to the lens, with the same steps and seed and some other settings."""
-    chosen = {"steps": wish.steps, "seed": wish.seed, **settings}
+    chosen = {"steps": request.steps, "seed": request.seed, **settings}
     choose(layer=unit.layer)
     go(
         lens=LENS,

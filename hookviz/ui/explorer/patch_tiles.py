@@ -1,4 +1,4 @@
-"""What excites each channel in place of its map, and which channels answer to a class."""
+"""Show what excites each channel in place of its map, and which channels answer to a class."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ _SAID = (_EVERY, _THIS, mark("photograph"))  # the last of the atlases in the bo
 
 
 def offer_patches(model: Model, image: InputImage, step: Address) -> None:
-    """A switch to each channel's strongest patch, where an atlas has them, and whose to show."""
+    """Show a switch to each channel's strongest patch, where an atlas has them, and for which."""
     atlas = shown_atlas(model)
     if atlas is None or str(step) not in atlas.layers:
         return
@@ -55,9 +55,9 @@ def offer_patches(model: Model, image: InputImage, step: Address) -> None:
 def patch_tiles(
     model: Model, image: InputImage, grid: Grid, maps: NDArray[np.float32]
 ) -> tuple[Grid, PatchSheet | None]:
-    """The grid with the channels that are asked for, and the strongest patch of each in its order.
+    """Return the grid of the channels asked for, and the strongest patch of each in its order.
 
-    The grid as it is, and None, where maps are what is shown.
+    Where maps are shown, returns the grid as it is, and None.
 
     Args:
         model: whose channels they are.
@@ -84,7 +84,7 @@ def patch_tiles(
 
 
 def _answering(model: Model, atlas: Atlas, layer: str, image: InputImage) -> list[int]:
-    """The layer's channels that answer to what is asked for, the strongest first; empty for all."""
+    """Return the layer's channels that answer to the choice, the strongest first; empty for all."""
     asked = st.session_state.get(_ANSWERS, _EVERY)
     count = sum(atlas.layers.values()) * atlas.top
     if asked == _THIS:
@@ -97,8 +97,8 @@ def _answering(model: Model, atlas: Atlas, layer: str, image: InputImage) -> lis
     if not channels:
         st.caption(
             say(
-                "No channel of this layer has {asked!r} among its strongest: these are all.",
-                asked=_said_of(model, atlas, class_label)(asked),
+                "No channel of this layer has {class_name!r} among its strongest: these are all.",
+                class_name=_said_of(model, atlas, class_label)(asked),
             )
         )
     return channels
@@ -107,7 +107,7 @@ def _answering(model: Model, atlas: Atlas, layer: str, image: InputImage) -> lis
 def _said_of(
     model: Model, atlas: Atlas, label: Callable[[int, Sequence[str]], str]
 ) -> Callable[[str], str]:
-    """How to say what can be asked for, with `label` for a class by its number among its names.
+    """Return how an option is said, with `label` for a class by its number among its names.
 
     An atlas has its classes from folders. They are the model's, or those of the drawings in the
     box, where most of them are called so; else nothing is known of them but their names.

@@ -1,4 +1,4 @@
-"""View A of a comparison: what was pinned, as the link holds it, and its maps computed again."""
+"""Keep view A of a comparison in the link, and compute its maps again from there."""
 
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
@@ -28,7 +28,7 @@ _LONGEST = 1000  # letters of a pinned view in a link
 
 @dataclass(frozen=True, slots=True)
 class PinnedView:
-    """What was on the screen when it was pinned.
+    """The image, model and step that were on the screen when they were pinned.
 
     Attributes:
         link: as the link holds it.
@@ -68,14 +68,14 @@ def pin(shown: Shown, choice: ModelChoice, step: Address, *, size: int | None, w
 
 
 def unpin() -> None:
-    """Look at one thing again."""
+    """Forget A, and look at one thing again."""
     st.session_state.pop(_CHOICE, None)
     choose(compare="B")
     go(**{PIN: None})
 
 
 def pinned_view() -> PinnedView | None:
-    """What is pinned, by the link alone; None where nothing is.
+    """Read what is pinned from the link alone; None where nothing is.
 
     Raises:
         HookVizError: the link names no view.
@@ -89,20 +89,20 @@ def pinned_view() -> PinnedView | None:
 
 
 def image_title(shown: Shown) -> str:
-    """What an image is called: a sample's title, or the name of the file."""
+    """Return what an image is called: a sample's title, or the name of the file."""
     sample = next((each.title for each in samples() if each.path == shown.file), None)
     return sample or shown.image.name
 
 
 def model_title(title: str, weights: str, silence: ChannelMask | None = None) -> str:
-    """What a model is called, with its weights where they are not the ones it came with."""
+    """Return what a model is called, with its weights where they are not the ones it came with."""
     said = {"random": say(", random weights"), "yours": say(", your weights")}
-    without = "" if silence is None else say(" without {words}", words=silence.words)
+    without = "" if silence is None else say(" without {channels}", channels=silence.words)
     return title + said.get(weights, "") + without
 
 
 def pinned_maps(view: PinnedView) -> torch.Tensor:
-    """The maps of A, ``(C, H, W)``, from the session's cache where they are there.
+    """Return the maps of A, ``(C, H, W)``, from the session's cache where they are there.
 
     Raises:
         HookVizError: the image is not here, or the model, or its layer.
@@ -124,7 +124,7 @@ def pinned_maps(view: PinnedView) -> torch.Tensor:
 
 
 def _parts(link: str) -> dict[str, str]:
-    """The names and words of a pinned view in a link.
+    """Split a pinned view in a link into names and words.
 
     Raises:
         HookVizError: they name no view.
@@ -151,9 +151,9 @@ def _image(parts: dict[str, str]) -> Shown:
         return Shown(
             resources.decode(data, sample.path.name, sample.name), say(sample.alt), sample.path
         )
-    own = (each for each in recent_images() if each.thumbnail.name == parts.get("upload"))
-    kept = next(own, None)
-    if kept is None:
+    same_name = (each for each in recent_images() if each.thumbnail.name == parts.get("upload"))
+    recent = next(same_name, None)
+    if recent is None:
         raise HookVizError(
             say(
                 "A is of somebody's own photograph, which no link holds: it stayed in its "
@@ -161,15 +161,15 @@ def _image(parts: dict[str, str]) -> Shown:
                 "another view."
             )
         )
-    title = kept.thumbnail.title
+    title = recent.thumbnail.title
     return Shown(
-        resources.decode(kept.data, title, kept.thumbnail.name),
+        resources.decode(recent.data, title, recent.thumbnail.name),
         say("Your image {title}", title=title),
     )
 
 
 def _choice(link: str, parts: dict[str, str]) -> ModelChoice:
-    """The model of A: as it was pinned here, or by what the link says of it."""
+    """Return the model of A: as it was pinned here, or by what the link says of it."""
     pinned, choice = st.session_state.get(_CHOICE, ("", None))
     if pinned == link and isinstance(choice, ModelChoice):
         return choice
@@ -198,7 +198,7 @@ def _choice(link: str, parts: dict[str, str]) -> ModelChoice:
 
 
 def _silence(parts: dict[str, str]) -> ChannelMask | None:
-    """What is silent in A.
+    """Read what is silent in A.
 
     Raises:
         SettingError: the link names no channels of a layer.
@@ -207,7 +207,7 @@ def _silence(parts: dict[str, str]) -> ChannelMask | None:
 
 
 def _spec(title: str) -> ModelSpec:
-    """The catalog's entry.
+    """Find the model of that title in the catalog.
 
     Raises:
         HookVizError: there is none.

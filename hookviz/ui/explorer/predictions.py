@@ -1,17 +1,16 @@
-"""The page's first row: what the model sees of the image, and which classes it says that it is."""
+"""Show the page's first row: what the model sees of the image, and the classes it predicts."""
 
-import io
 from html import escape
 
 import streamlit as st
-from PIL import Image
 
+from hookviz.drawing.pictures import encode_png, resize
 from hookviz.images.samples import samples
 from hookviz.language.naming import class_label
 from hookviz.language.saying import mark, say
+from hookviz.markup import data_url
 from hookviz.models.bundled import BUNDLED
 from hookviz.types import Capture, Model, ModelInput, Pixels
-from hookviz.ui.components.files import data_url
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import ALL_FAMILIES, Shown, choose
 from hookviz.wording import percent
@@ -20,14 +19,14 @@ _SIDE = 76  # pixels
 
 
 def show_summary(model_input: ModelInput, capture: Capture, model: Model, shown: Shown) -> None:
-    """The input and the classes, side by side."""
+    """Show the input and the classes, side by side."""
     _show_input(model_input, shown)
     with st.container(width="stretch"):
         _show_predictions(capture, model, shown)
 
 
 def _show_input(model_input: ModelInput, shown: Shown) -> None:
-    """The image as the model sees it, small; its sizes are told on hover of the text beside it."""
+    """Show the image as the model sees it, small; the text beside it says its sizes on hover."""
     if model_input.picture is None:
         return
     cache, key = session_cache(), ("small", model_input.digest)
@@ -39,17 +38,14 @@ def _show_input(model_input: ModelInput, shown: Shown) -> None:
 
 
 def _shrunk(picture: Pixels) -> bytes:
-    """The picture as wide as it stands in the row, so that nobody has to do it again: a PNG."""
-    whole = Image.fromarray(picture)
-    file = io.BytesIO()
-    whole.resize((_SIDE, max(1, round(_SIDE * whole.height / whole.width)))).save(
-        file, "PNG", compress_level=1
-    )
-    return file.getvalue()
+    """Return the picture as a PNG, as wide as it stands in the row: no browser resizes it again."""
+    height, width = picture.shape[:2]
+    small = resize(picture, (max(1, round(_SIDE * height / width)), _SIDE))
+    return encode_png(small, compress_level=1)
 
 
 def _show_predictions(capture: Capture, model: Model, shown: Shown) -> None:
-    """The five likeliest classes as bars; of random weights they mean nothing, and it says so."""
+    """Show the five likeliest classes as bars; of random weights say that they mean nothing."""
     if model.weights.partition(",")[0] == "random":  # with or without silent channels
         st.badge(
             say("random weights: these predictions mean nothing"),
@@ -71,7 +67,7 @@ def _show_predictions(capture: Capture, model: Model, shown: Shown) -> None:
 
 
 def _offer_another(model: Model, shown: Shown) -> None:
-    """Where a bundled model does not know such images, a button for the one that does."""
+    """Show, where a bundled model does not know such images, a button for one that does."""
     bundled = BUNDLED.get(model.name)
     if bundled is None or model.weights != "pretrained":
         return
@@ -82,14 +78,16 @@ def _offer_another(model: Model, shown: Shown) -> None:
     other = next(network for network in BUNDLED.values() if network.image_kind == kind)
     st.button(
         say(
-            "{model} knows {nouns}",
+            "{model} knows {subjects}",
             model=other.title.partition(" (")[0],
-            nouns=say(_NOUNS[kind]),
+            subjects=say(_NOUNS[kind]),
         ),
         icon=":material/swap_horiz:",
         type="tertiary",
         help=say(
-            "{model} knows {nouns} alone.", model=model.title, nouns=say(_NOUNS[bundled.image_kind])
+            "{model} knows {subjects} alone.",
+            model=model.title,
+            subjects=say(_NOUNS[bundled.image_kind]),
         ),
         on_click=choose,
         kwargs={"family": ALL_FAMILIES, "model": other.title, "weights": "pretrained"},
@@ -106,9 +104,9 @@ def _about(capture: Capture, shown: Shown) -> str:
     height, width = picture.shape[:2]
     return say(
         "The five likeliest classes, by the softmax of the scores. The model sees "
-        "{width}×{height} of {width_2:,}×{height_2:,} pixels.",
+        "{width}×{height} of {image_width:,}×{image_height:,} pixels.",
         width=width,
         height=height,
-        width_2=shown.image.width,
-        height_2=shown.image.height,
+        image_width=shown.image.width,
+        image_height=shown.image.height,
     )

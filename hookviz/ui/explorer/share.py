@@ -1,4 +1,4 @@
-"""The link to what is on the screen."""
+"""Offer the link to what is on the screen."""
 
 from functools import partial
 from urllib.parse import urlencode
@@ -11,7 +11,7 @@ from hookviz.ui.state import Shown
 
 
 def share_menu(shown: Shown) -> Menu:
-    """A menu with the link to copy, and what that does not hold."""
+    """Return a menu with the link to copy, and what that does not hold."""
     fill = partial(_show_link, is_own=shown.file is None)
     return Menu(say("Share"), "share", "share", fill, say("A link to what is on the screen"))
 

@@ -1,20 +1,19 @@
-"""What excites the channel that is picked up: the strongest patches of an atlas, as ways there."""
+"""Show what excites the picked channel: the strongest patches of an atlas, which lead to images."""
 
-import io
 from functools import cache
 
 import streamlit as st
-from PIL import Image
 
 from hookviz.atlas.answers import TopActivation
 from hookviz.atlas.atlas import Atlas
+from hookviz.drawing.pictures import encode_jpeg
 from hookviz.errors import HookVizError
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
+from hookviz.markup import data_url
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import Activation, Model
-from hookviz.ui.components.files import data_url
 from hookviz.ui.components.patches import Patch, show_patches
 from hookviz.ui.explorer.atlas_choice import own_file, shown_atlas
 from hookviz.ui.explorer.atlas_menu import show_atlas_line
@@ -34,10 +33,10 @@ from hookviz.wording import number
 def show_top_activations(
     model: Model, choice: ModelChoice, activation: Activation, channel: int, *, is_conv: bool
 ) -> None:
-    """The images that excite the channel most, as the patch that its strongest cell sees.
+    """Show the images that excite the channel most, as the patch that its strongest cell sees.
 
-    A click leads to the image with the channel and that cell. Where no atlas has the layer, a way
-    to make one of one's own images, if `is_conv` says that it would have it.
+    A click leads to the image with the channel and that cell. Where no atlas has the layer, a menu
+    offers to make one of one's own images, if `is_conv` says that it would have the layer.
     """
     atlas, layer = shown_atlas(model), str(activation.address)
     known = atlas is not None and layer in atlas.layers
@@ -64,7 +63,7 @@ def show_top_activations(
 def patches_of(
     atlas: Atlas, top: tuple[TopActivation, ...], of: tuple[str, int]
 ) -> tuple[Patch, ...]:
-    """The patches as small pictures, from the session's cache; of one that is lost, its title."""
+    """Return the patches as small pictures, from the session's cache; a lost one has its title."""
     cache, key = session_cache(), ("patches", str(atlas.path), atlas.digest, *of)
     kept: tuple[Patch, ...] | None = cache.get(key)
     if kept is None:
@@ -87,9 +86,7 @@ def _title(best: TopActivation) -> str:
 def _url(best: TopActivation) -> str:
     if best.patch is None:
         return ""
-    file = io.BytesIO()
-    Image.fromarray(best.patch).save(file, "JPEG", quality=90)
-    return data_url(file.getvalue(), "jpeg")
+    return data_url(encode_jpeg(best.patch, quality=90), "jpeg")
 
 
 def _look_at(atlas: Atlas, best: TopActivation, channel: int, size: Cell) -> None:
@@ -118,5 +115,5 @@ def _look_at(atlas: Atlas, best: TopActivation, channel: int, size: Cell) -> Non
 
 @cache
 def _samples() -> dict[str, str]:
-    """The names of the samples, by the digests of their pixels."""
+    """Return the names of the samples, by the digests of their pixels."""
     return {reading.read(each.path).digest: each.name for each in samples()}

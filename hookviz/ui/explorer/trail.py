@@ -1,4 +1,4 @@
-"""The way back: from which channel a person followed an input upstream."""
+"""Remember from which channel a person followed an input upstream, and lead back there."""
 
 import streamlit as st
 
@@ -19,7 +19,7 @@ def follow(layer: str, channel: int, upstream: str, input_channel: int) -> None:
 
 
 def show_trail() -> None:
-    """The last step of the way as a button that leads back, where there is one."""
+    """Show the last step of the way as a button that leads back, where there is one."""
     trail: list[tuple[str, int]] = st.session_state.get(_KEY, [])
     if trail:
         layer, channel = trail[-1]

@@ -1,4 +1,4 @@
-"""How the channels are drawn, in a row above them: order, how many, scale and colours."""
+"""Choose how the channels are drawn, in a row above them: order, how many, scale and colours."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ _EVERY = mark("all")
 
 
 def pick_view(channels: int, sorts: Sequence[str] = tuple(SORTS)) -> View:
-    """Order, one of `sorts`, number of channels, scale and colours, as chosen or `AUTOMATIC`."""
+    """Show the choices, the order one of `sorts`, and return what was chosen or `AUTOMATIC`."""
     with st.container(horizontal=True, key="hv-view", gap="small"):
         sort = _choice(say("Sort by"), tuple(sorts), "sort")
         counts = (_EVERY, *(str(count) for count in (16, 64, 256) if count < channels))
@@ -33,7 +33,7 @@ def pick_view(channels: int, sorts: Sequence[str] = tuple(SORTS)) -> View:
 
 
 def settled(view: View) -> tuple[str, str, str]:
-    """A view's scale, its colormap, and that of a layer that has values below zero.
+    """Return a view's scale, its colormap, and that of a layer that has values below zero.
 
     One language of colours everywhere: blue below zero, red above, zero neutral, be the page dark
     or light. A layer that is nowhere negative runs from the page's own black or white at 0.
@@ -45,7 +45,7 @@ def settled(view: View) -> tuple[str, str, str]:
 
 
 def _choice(label: str, options: tuple[str, ...], key: str) -> str:
-    """One of the options; what it is a choice of stands before it by the style sheet alone."""
+    """Show a choice of `options`; the style sheet alone says what it is a choice of."""
     chosen = linked_choice(
         st.selectbox,
         label,

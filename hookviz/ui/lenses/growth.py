@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from hookviz.lenses.contract.result import LensResult
+from hookviz.ui import streamlit_internals
 
 _EVERY = 0.16  # seconds between two pictures: six a second are a movement
 _OTHERS = 4  # times as long as it took to draw the last one, so that the lens has most of the time
@@ -79,12 +79,7 @@ class Redrawn:
             with self._around.container():
                 show()
             return
-        context = get_script_run_ctx()
-        names = (
-            [context.shared.widget_ids_this_run, context.shared.widget_user_keys_this_run]
-            if context is not None
-            else []
-        )
+        names = streamlit_internals.registered_widgets()
         for known, own in zip(names, self._own, strict=False):
             others = known.snapshot() - own
             known.clear()

@@ -246,9 +246,9 @@ def _images(parameter: kinds.MoreImages, key: str, subject: Subject) -> list[Inp
         if pixels > most:
             raise ImageError(
                 say(
-                    "Together these images have more than {most:,.1f} million pixels "
+                    "Together these images have more than {limit:,.1f} million pixels "
                     "(HOOKVIZ_MAX_PIXELS); give fewer of them, or smaller versions.",
-                    most=most / 1e6,
+                    limit=most / 1e6,
                 )
             )
     if st.toggle(say("Samples and recent images too"), True, key=f"{key}-samples"):

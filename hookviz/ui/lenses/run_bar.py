@@ -80,9 +80,9 @@ class RunBar:
         self.show()
         self._look(
             say(
-                "{title}… waits for others, number {place} in the queue",
+                "{title}… waits for others, number {position} in the queue",
                 title=self._title,
-                place=place,
+                position=place,
             )
         )
 

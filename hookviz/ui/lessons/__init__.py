@@ -1,1 +1,1 @@
-"""Lessons on the page: the list, a lesson's steps, its questions, and its live parts."""
+"""Show lessons on the page: the list, a lesson's steps, its questions, and its live parts."""

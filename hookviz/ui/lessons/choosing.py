@@ -1,4 +1,4 @@
-"""Which lesson and step the link names, and the ways there, on, and back to the explorer."""
+"""Find the lesson and step that the link names, and lead there, on, and back to the explorer."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -8,8 +8,8 @@ import streamlit as st
 from hookviz.errors import shorten
 from hookviz.language.saying import say
 from hookviz.lessons.catalog import lessons
-from hookviz.lessons.faults import nearest
 from hookviz.lessons.lesson import Lesson, Question
+from hookviz.lessons.lesson_error import did_you_mean
 from hookviz.ui.link import go, hold
 from hookviz.ui.state import SILENCED, WEIGHTS, choose, choose_sample, plain
 
@@ -20,7 +20,7 @@ _OF_NETWORK = {"weights", SILENCED}  # what the link to a live part may change f
 
 
 def offer_lessons() -> None:
-    """A way to the lessons, beside the page's name."""
+    """Show the button that leads to the lessons, beside the page's name."""
     st.button(
         say("Learn"),
         icon=":material/school:",
@@ -32,12 +32,12 @@ def offer_lessons() -> None:
 
 
 def is_list() -> bool:
-    """Whether the list of lessons is asked for."""
+    """Return whether the list of lessons is asked for."""
     return st.query_params.get("lesson") == ALL
 
 
 def asked_lesson() -> Lesson | None:
-    """The lesson in the link; None without one. A name that is none leads to the list."""
+    """Return the lesson in the link; None without one. An unknown name leads to the list."""
     asked = st.query_params.get("lesson")
     if not asked or asked == ALL:
         if not asked:
@@ -45,8 +45,8 @@ def asked_lesson() -> Lesson | None:
         return None
     known = {lesson.slug: lesson for lesson in lessons()}
     if asked not in known:
-        what = say("There is no lesson {name!r}.", name=shorten(asked, 60))
-        st.warning(plain(f"{what} {nearest(asked, known)}"), icon=":material/link_off:")
+        message = say("There is no lesson {name!r}.", name=shorten(asked, 60))
+        st.warning(plain(f"{message} {did_you_mean(asked, known)}"), icon=":material/link_off:")
         go(lesson=ALL, step=None)
         return None
     return known[asked]
@@ -55,7 +55,7 @@ def asked_lesson() -> Lesson | None:
 def begin(lesson: Lesson) -> None:
     """Choose the lesson's own model and image where nobody chose, before their widgets are there.
 
-    What an earlier lesson chose was nobody's choice.
+    What an earlier lesson chose counts as chosen by nobody.
     """
     if st.session_state.get(_IN) == lesson.slug:
         return
@@ -74,32 +74,32 @@ def begin(lesson: Lesson) -> None:
 
 
 def _own_image(name: str) -> bool:
-    """Whether a sample would be in the way of a photograph of somebody's own."""
+    """Return whether a sample would be in the way of a photograph of the visitor's own."""
     return name == "sample" and bool(st.query_params.get("upload"))
 
 
 def step_of(lesson: Lesson) -> int:
-    """The step in the link, from 1; the first where it names none."""
+    """Return the step in the link, from 1; the first where it names none."""
     asked = st.query_params.get("step", "")
     step = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 5 else 1
     return min(max(1, step), len(lesson.steps))
 
 
 def go_to_step(step: int) -> None:
-    """Show another step of the same lesson; the first needs no saying."""
+    """Go to another step of the same lesson; the first leaves none in the link."""
     go(step=str(step) if step > 1 else None)
 
 
 def go_to_lesson(slug: str) -> None:
-    """Begin a lesson."""
+    """Begin the lesson of that name."""
     go(lesson=slug, step=None)
 
 
 def open_in_explorer(link: Mapping[str, str]) -> None:
     """Leave the lesson for the explorer, in the state that a live part shows."""
     hold()
-    kept = {"lesson", "step", *(_OF_NETWORK & link.keys())}
-    st.session_state[_LEFT] = {name: st.query_params.get(name) for name in kept}
+    names = {"lesson", "step", *(_OF_NETWORK & link.keys())}
+    st.session_state[_LEFT] = {name: st.query_params.get(name) for name in names}
     if "weights" in link:  # whose widget is on this page as well
         choose(weights=link["weights"])
     others = {name: value for name, value in link.items() if name != "weights"}
@@ -108,7 +108,7 @@ def open_in_explorer(link: Mapping[str, str]) -> None:
 
 
 def offer_way_back() -> None:
-    """In the explorer, the way back to the step of the lesson that led there."""
+    """Show, in the explorer, the button back to the step of the lesson that led there."""
     if _LEFT not in st.session_state:
         return
     st.button(
@@ -128,15 +128,15 @@ def _back() -> None:
 
 
 def question_key(lesson: Lesson, question: Question) -> str:
-    """What an answer to it is kept under in the session."""
+    """Return the key that the answer to a question has in the session."""
     return f"_answer {lesson.slug} {question.line}"
 
 
 def is_answered(lesson: Lesson, question: Question) -> bool:
-    """Whether any answer was picked in this session."""
+    """Return whether any answer was picked in this session."""
     return question_key(lesson, question) in st.session_state
 
 
 def leave() -> None:
-    """To the explorer."""
+    """Go to the explorer."""
     go(lesson=None, step=None)

@@ -1,4 +1,4 @@
-"""The likeliest classes before and after a change, as two lists of bars beside each other."""
+"""Draw the likeliest classes before and after a change, as two lists of bars side by side."""
 
 from functools import cache
 from html import escape
@@ -14,7 +14,7 @@ _SHOWN = 5
 
 
 def show_before_and_after(before: Scores, after: Scores) -> None:
-    """Five classes each, so that nothing moves; the class that was first before stands out."""
+    """Show five classes each, so that nothing moves; the one first before stands out."""
     lists = _list(say("Before"), before, before.best) + _list(say("After"), after, before.best)
     st.html(f'<style>{_style()}</style><div class="hv-two-lists">{lists}</div>')
 

@@ -1,32 +1,55 @@
-"""A lesson on the page: one step at a time, its text beside its live parts."""
+"""Draw a lesson on the page: one step at a time, its text beside its live parts; and their list."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 import streamlit as st
 
+from hookviz.classroom.question import read_question
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.lessons import prose
 from hookviz.lessons.catalog import lessons
 from hookviz.lessons.lesson import Block, Lesson, Live, Question, Step, Text
-from hookviz.lessons.part import Dotted, Fact, Scene
+from hookviz.lessons.part import DottedFacts, Fact, LessonScene
+from hookviz.ui.classroom.membership import taught
+from hookviz.ui.components.lesson_list import show_list
 from hookviz.ui.components.lesson_steps import show_steps
 from hookviz.ui.components.question import AnswerHtml, show_question
 from hookviz.ui.lessons import choosing
-from hookviz.ui.lessons.class_question import offer_to_ask
-from hookviz.ui.lessons.lesson_scene import Stage, facts_of
+from hookviz.ui.lessons.lesson_scene import SceneChoices, facts_of
 from hookviz.ui.lessons.live_part import show_live
 from hookviz.ui.lessons.sheet_menu import sheet_menu
 from hookviz.ui.menu import show_menus
 from hookviz.ui.state import plain
 
 
-def show_lesson(lesson: Lesson, scene: Scene, stage: Stage) -> None:
-    """Draw the step of the lesson that the link names, on the scene of the stage."""
+def show_lessons() -> None:
+    """Draw the list of all lessons, and the button back to the explorer."""
+    with st.container(key="hv-lessons"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.subheader(say("Lessons"), anchor=False, width="content")
+            st.button(
+                say("To the explorer"),
+                icon=":material/arrow_back:",
+                key="hv-to-explorer",
+                type="tertiary",
+                on_click=choosing.leave,
+            )
+        st.caption(
+            say(
+                "Everything in them is live: they run on the model and the image at the left. What "
+                "you have done stays in this browser."
+            )
+        )
+        show_list(lessons(), choosing.go_to_lesson)
+
+
+def show_lesson(lesson: Lesson, scene: LessonScene, choices: SceneChoices) -> None:
+    """Draw the step of the lesson that the link names, on the scene."""
     number = choosing.step_of(lesson)
     step = lesson.steps[number - 1]
-    _show_head(lesson, number, stage)
+    _show_head(lesson, number, choices)
     facts = facts_of(step, scene)
     blocks = _until_unanswered(lesson, step)
     with st.container(key="hv-lesson"):
@@ -42,9 +65,9 @@ def show_lesson(lesson: Lesson, scene: Scene, stage: Stage) -> None:
         else:
             words = live = st.container(key="hv-lesson-alone")
         for position, block in enumerate(blocks):
-            place = live if isinstance(block, Live) else words
-            with place, st.container(key=f"hv-block-{position + 1}"):
-                _show_block(lesson, block, facts, stage, f"{lesson.slug}-{number}-{position}")
+            column = live if isinstance(block, Live) else words
+            with column, st.container(key=f"hv-block-{position + 1}"):
+                _show_block(lesson, block, facts, choices, f"{lesson.slug}-{number}-{position}")
         if number == len(lesson.steps) and not _open(lesson, step):
             with words:
                 _offer_next(lesson)
@@ -55,9 +78,11 @@ def show_lesson(lesson: Lesson, scene: Scene, stage: Stage) -> None:
                 st.html(f'<p class="hv-waits">{escape(waits)}</p>')
 
 
-def _show_head(lesson: Lesson, number: int, stage: Stage) -> None:
-    """Which lesson it is, its steps, and the ways back and on."""
-    titles = [prose.as_plain(step.title, Dotted(), lesson.file, step.line) for step in lesson.steps]
+def _show_head(lesson: Lesson, number: int, choices: SceneChoices) -> None:
+    """Draw the lesson's name, its steps, and the buttons back and on."""
+    titles = [
+        prose.as_plain(step.title, DottedFacts(), lesson.file, step.line) for step in lesson.steps
+    ]
     with st.container(horizontal=True, vertical_alignment="center", key="hv-lesson-head"):
         with st.container(width="content", key="hv-lesson-back"):
             st.button(
@@ -69,7 +94,7 @@ def _show_head(lesson: Lesson, number: int, stage: Stage) -> None:
                 args=(choosing.ALL,),
             )
         st.html(f'<p class="hv-lesson-name">{escape(_name(lesson))}</p>', width="stretch")
-        show_menus(sheet_menu(lesson, stage))
+        show_menus(sheet_menu(lesson, choices))
         furthest = _furthest(lesson, number)
         with st.container(width="content", key="hv-lesson-steps"):
             show_steps(
@@ -112,7 +137,7 @@ def _title(step: Step, facts: Mapping[str, Fact], lesson: Lesson) -> str:
 
 
 def _until_unanswered(lesson: Lesson, step: Step) -> Sequence[Block]:
-    """What is shown of a step: whatever follows a question waits for an answer."""
+    """Return the blocks of a step up to the first question without an answer."""
     for position, block in enumerate(step.blocks):
         if isinstance(block, Question) and not choosing.is_answered(lesson, block):
             return step.blocks[: position + 1]
@@ -129,7 +154,7 @@ def _answered(lesson: Lesson) -> list[int]:
 
 
 def _open(lesson: Lesson, step: Step) -> bool:
-    """Whether a question of the step has no answer."""
+    """Return whether a question of the step has no answer."""
     return any(
         isinstance(block, Question) and not choosing.is_answered(lesson, block)
         for block in step.blocks
@@ -137,8 +162,8 @@ def _open(lesson: Lesson, step: Step) -> bool:
 
 
 def _offer_next(lesson: Lesson) -> None:
-    """The way to the lesson after this one, at its end."""
-    following = next((each for each in lessons() if each.number == lesson.number + 1), None)
+    """Show, at a lesson's end, the button that leads to the one after it."""
+    following = next((other for other in lessons() if other.number == lesson.number + 1), None)
     if following is None:
         return
     st.button(
@@ -151,13 +176,13 @@ def _offer_next(lesson: Lesson) -> None:
 
 
 def _furthest(lesson: Lesson, number: int) -> int:
-    """The last step that can be gone to: that with the first question without an answer."""
+    """Return the last step that can be gone to: that of the first question without an answer."""
     later = enumerate(lesson.steps[number - 1 :], number)
     return next((at for at, step in later if _open(lesson, step)), len(lesson.steps))
 
 
 def _show_block(
-    lesson: Lesson, block: Block, facts: Mapping[str, Fact], stage: Stage, key: str
+    lesson: Lesson, block: Block, facts: Mapping[str, Fact], choices: SceneChoices, key: str
 ) -> None:
     try:
         match block:
@@ -167,7 +192,7 @@ def _show_block(
             case Question():
                 _ask(lesson, block, facts, key)
             case Live():
-                show_live(stage, block, key)
+                show_live(choices, block, key)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/error:")
 
@@ -179,16 +204,46 @@ def _ask(lesson: Lesson, question: Question, facts: Mapping[str, Fact], key: str
     def text(words: str) -> str:
         return prose.as_plain(words, facts, lesson.file, question.line)
 
-    kept = choosing.question_key(lesson, question)
+    answer_key = choosing.question_key(lesson, question)
 
     def take(position: int) -> None:
-        st.session_state[kept] = position
+        st.session_state[answer_key] = position
 
     show_question(
         html(question.words),
-        [AnswerHtml(html(each.words), html(each.why), each.right) for each in question.answers],
-        st.session_state.get(kept),
+        [
+            AnswerHtml(html(answer.words), html(answer.why), answer.right)
+            for answer in question.answers
+        ],
+        st.session_state.get(answer_key),
         take,
         key=f"question-{key}",
     )
-    offer_to_ask(question, text, key=f"hv-ask-{key}")
+    _offer_to_ask(question, text, key=f"hv-ask-{key}")
+
+
+def _offer_to_ask(question: Question, text: Callable[[str], str], *, key: str) -> None:
+    """Show a button that puts the question on the screens of all who follow; none without a class.
+
+    The bar of the class shows it at once, with the tally.
+
+    Args:
+        question: as the lesson has it.
+        text: gives words of the lesson with their facts and without any markup.
+        key: of the button.
+
+    Raises:
+        ClassroomError: a class can't be asked this: an answer is too long, for example.
+    """
+    teaching = taught()
+    if teaching is None:
+        return
+    clicked = st.button(
+        say("Ask the class"),
+        icon=":material/help:",
+        key=key,
+        help=say("A question on the screens of all who follow"),
+    )
+    if clicked:
+        answers = (text(answer.words) for answer in question.answers)
+        teaching[0].ask(read_question(text(question.words), answers))

@@ -1,4 +1,4 @@
-"""What a lesson is shown on: the chosen image and model, and what the parts compute of them."""
+"""Make the scene of a lesson of the chosen image and model, and compute the facts of its parts."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -8,9 +8,8 @@ from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
-from hookviz.lessons.known_parts import parts
 from hookviz.lessons.lesson import Live, Step
-from hookviz.lessons.part import Dotted, Fact, Scene
+from hookviz.lessons.part import DottedFacts, Fact, LessonScene, parts
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.turns import turn
 from hookviz.ui.state import ModelChoice, Shown
@@ -19,8 +18,8 @@ _FACTS_BYTES = 2000  # about what the facts of a part take
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Stage:
-    """The choices at the side. It holds no model, so that what waits on the page holds none."""
+class SceneChoices:
+    """The chosen image and model. It holds no model, so that what waits on the page holds none."""
 
     shown: Shown
     choice: ModelChoice
@@ -28,35 +27,35 @@ class Stage:
     whole: bool
 
     @contextmanager
-    def scene(self) -> Iterator[Scene]:
-        """What the parts look at, whose model is in use for the time of the block."""
+    def scene(self) -> Iterator[LessonScene]:
+        """Yield the scene for the parts, whose model is in use for the time of the block."""
         with resources.use_model(self.choice) as model:
             image = self.shown.image
             model_input = resources.prepare(model, image, size=self.size, whole=self.whole)
             trace = input_trace(model, model_input)
-            yield Scene(model, model_input, image, trace, resources.session_cache())
+            yield LessonScene(model, model_input, image, trace, resources.session_cache())
 
 
-def facts_of(step: Step, scene: Scene) -> Mapping[str, Fact]:
-    """The facts of all live parts of a step; dots for those of a part that can't give its own."""
-    found: dict[str, Fact] = {}
+def facts_of(step: Step, scene: LessonScene) -> Mapping[str, Fact]:
+    """Return the facts of a step's live parts; dots for those that can't be computed."""
+    facts: dict[str, Fact] = {}
     for block in step.blocks:
         if isinstance(block, Live):
             try:
-                found |= _facts(block, scene)
+                facts |= _facts(block, scene)
             except HookVizError:
-                found = Dotted(found)  # the part says it where it stands
-    return found
+                facts = DottedFacts(facts)  # the part says it where it stands
+    return facts
 
 
-def _facts(live: Live, scene: Scene) -> Mapping[str, Fact]:
-    """The facts of a part, from the session's cache where they are there."""
+def _facts(live: Live, scene: LessonScene) -> Mapping[str, Fact]:
+    """Return the facts of a part, from the session's cache where they are there."""
     cache = resources.session_cache()
     options = tuple(sorted(live.options.items()))
     key = ("facts", current(), live.part, options, scene.model.digest, scene.model_input.digest)
-    known: Mapping[str, Fact] | None = cache.get(key)
-    if known is None:
+    facts: Mapping[str, Fact] | None = cache.get(key)
+    if facts is None:
         with turn(say("The lesson's numbers"), "lesson", model=scene.model.name):
-            known = parts()[live.part].facts(scene, live.options)
-        cache.put(key, known, _FACTS_BYTES)
-    return known
+            facts = parts()[live.part].facts(scene, live.options)
+        cache.put(key, facts, _FACTS_BYTES)
+    return facts

@@ -1,4 +1,4 @@
-"""A live part in its place: drawn by itself, with the way to what it shows in the explorer."""
+"""Draw a live part by itself, with the button to what it shows in the explorer."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -8,23 +8,23 @@ import streamlit as st
 
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
-from hookviz.lessons.known_parts import module_of, parts
 from hookviz.lessons.lesson import Live
+from hookviz.lessons.part import module_of, parts
 from hookviz.ui.lessons.choosing import open_in_explorer
-from hookviz.ui.lessons.lesson_scene import Stage
+from hookviz.ui.lessons.lesson_scene import SceneChoices
 from hookviz.ui.lessons.picks import remembered_link
 from hookviz.ui.state import plain
 
 
-def show_live(stage: Stage, live: Live, key: str) -> None:
-    """Draw a live part. What it can't show of this model or image it says, and the lesson goes on.
+def show_live(choices: SceneChoices, live: Live, key: str) -> None:
+    """Draw a live part; where it can't show this model or image, say so, and the lesson goes on.
 
     Whatever is done in it, the rest of the page stands as it is.
     """
     with st.container(key=f"hv-live-{key}"):
-        _alone(stage, live, key)
+        _alone(choices, live, key)
         try:
-            with stage.scene() as scene:
+            with choices.scene() as scene:
                 link = parts()[live.part].link(scene, live.options)
         except HookVizError:
             return  # the part has said it
@@ -39,15 +39,15 @@ def show_live(stage: Stage, live: Live, key: str) -> None:
 
 
 def _open(link: Mapping[str, str], key: str) -> None:
-    """Go to what the part shows now: what its lesson says, with what was picked in it."""
+    """Open the explorer at the link of the lesson's part, with what was picked in it since."""
     open_in_explorer({**link, **remembered_link(key)})
 
 
 @st.fragment
-def _alone(stage: Stage, live: Live, key: str) -> None:
+def _alone(choices: SceneChoices, live: Live, key: str) -> None:
     module = import_module(f"hookviz.ui.lessons.parts.{module_of(live.part)}")
     try:
-        with stage.scene() as scene:
+        with choices.scene() as scene:
             module.show(scene, live.options, key)
     except HookVizError as error:
         st.warning(plain(str(error)), icon=":material/info:")

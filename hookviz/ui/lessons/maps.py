@@ -1,4 +1,4 @@
-"""Maps in the page's colours, for live parts."""
+"""Draw maps in the page's colours, for live parts."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.scales import Limits
-from hookviz.lessons.looking import Map
+from hookviz.lessons.maps import Map
 from hookviz.ui.theme import diverging
 
 
 def grid_of(
     maps: Map, title: str = "", *, top: int | None = None, limits: Limits | None = None
 ) -> Grid:
-    """Maps ``(C, H, W)`` as the explorer draws them: blue below zero, red above, zero neutral.
+    """Draw maps ``(C, H, W)`` as the explorer does: blue below zero, red above, zero neutral.
 
     Args:
         maps: one or more.
@@ -35,7 +35,7 @@ def grid_of(
 
 
 def colours_of(values: NDArray[np.floating[Any]]) -> str:
-    """The colormap for such values, by whether any is below zero."""
+    """Return the colormap for such values, by whether any is below zero."""
     if bool((values < 0).any()):
         return diverging()
     return "inferno" if st.context.theme.type == "dark" else "gray_r"

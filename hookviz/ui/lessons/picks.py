@@ -1,4 +1,4 @@
-"""What a learner picks inside a live part, kept in the session, and how the explorer gets it."""
+"""Keep in the session what a learner picks inside a live part, and the link to it."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -9,26 +9,37 @@ Value = TypeVar("Value")
 
 
 def picked(key: str, name: str, default: Value) -> Value:
-    """What was picked of that name in the part of that key; `default` before anything was."""
-    kept = st.session_state.get(_place(key, name), default)
-    return kept if isinstance(kept, type(default)) else default
+    """Return what was picked of that name in a part; `default` before anything was."""
+    value = st.session_state.get(_state_key(key, name), default)
+    return value if isinstance(value, type(default)) else default
 
 
 def pick(key: str, name: str, value: object) -> None:
     """Keep a pick: for a component's callback, before the part is drawn again."""
-    st.session_state[_place(key, name)] = value
+    st.session_state[_state_key(key, name)] = value
+
+
+def picked_channel(key: str, count: int, default: int) -> int:
+    """Return the channel that was picked in a part; `default` where it is none of `count`."""
+    channel = picked(key, "channel", default)
+    return channel if 0 <= channel < count else default
+
+
+def pick_channel(key: str, channel: int, _cell: tuple[int, int] | None = None) -> None:
+    """Pick a channel, as a click in the part's grid does."""
+    pick(key, "channel", channel)
 
 
 def remember_link(key: str, link: Mapping[str, str]) -> None:
-    """Have the way to the explorer lead to this, of what the part shows now."""
-    st.session_state[_place(key, "link")] = dict(link)
+    """Keep the link to what the part shows now, for the button that opens the explorer."""
+    st.session_state[_state_key(key, "link")] = dict(link)
 
 
 def remembered_link(key: str) -> Mapping[str, str]:
-    """What `remember_link` kept last; nothing before."""
-    link: Mapping[str, str] = st.session_state.get(_place(key, "link"), {})
+    """Return the link that `remember_link` kept last; an empty one before."""
+    link: Mapping[str, str] = st.session_state.get(_state_key(key, "link"), {})
     return link
 
 
-def _place(key: str, name: str) -> str:
+def _state_key(key: str, name: str) -> str:
     return f"_picked {key} {name}"  # a key that no widget has can't be set from outside

@@ -1,4 +1,4 @@
-"""The lesson's printable sheets as files to download."""
+"""Offer the lesson's printable sheets as files to download."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -8,23 +8,23 @@ from hookviz.language.speaking import current, speaking
 from hookviz.lessons.lesson import Lesson
 from hookviz.lessons.sheet import Facts, sheet
 from hookviz.ui.explorer.file_menu import File, offer
-from hookviz.ui.lessons.lesson_scene import Stage, facts_of
+from hookviz.ui.lessons.lesson_scene import SceneChoices, facts_of
 from hookviz.ui.menu import Menu
 
 
-def sheet_menu(lesson: Lesson, stage: Stage) -> Menu:
-    """A sheet with the questions, and one with the answers; numbers are of what is on the page."""
+def sheet_menu(lesson: Lesson, choices: SceneChoices) -> Menu:
+    """Return the menu of both sheets, questions and answers; numbers are of what is on the page."""
     return Menu(
         say("Print"),
         "print",
         "menu-sheet",
-        lambda: offer(_files(lesson, stage)),
+        lambda: offer(_files(lesson, choices)),
         say("The lesson as a sheet: with its questions, or with the answers too."),
     )
 
 
-def _files(lesson: Lesson, stage: Stage) -> Sequence[File]:
-    with stage.scene() as scene:
+def _files(lesson: Lesson, choices: SceneChoices) -> Sequence[File]:
+    with choices.scene() as scene:
         facts = [facts_of(step, scene) for step in lesson.steps]
         shown_on = say("{model} on {image}", model=scene.model.title, image=scene.image.name)
     make = partial(_make, current(), lesson, facts, shown_on)
@@ -45,6 +45,6 @@ def _files(lesson: Lesson, stage: Stage) -> Sequence[File]:
 
 
 def _make(language: str, lesson: Lesson, facts: Facts, shown_on: str, *, answers: bool) -> bytes:
-    """The file, in the language of the page that it was asked for from."""
+    """Make the file, in the language of the page that it was asked for from."""
     with speaking(language):
         return sheet(lesson, facts, shown_on, answers=answers)

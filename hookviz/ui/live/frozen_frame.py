@@ -1,4 +1,4 @@
-"""One frame taken out of the stream: the explorer looks at it as at any image, and leads back."""
+"""Take one frame out of the stream for the explorer, as any image, and lead back."""
 
 import base64
 import binascii
@@ -32,8 +32,8 @@ _LARGEST = 1 << 16  # rows or columns of a map, and channels of a layer
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """A frame as the browser handed it over.
+class FrozenFrame:
+    """Frame as the browser handed it over.
 
     Attributes:
         name: for the row of recent images, with the time of day that the visitor's clock said.
@@ -48,8 +48,8 @@ class Frame:
     cell: tuple[int, int, int, int] | None
 
 
-def read_frame(message: Any) -> Frame | None:
-    """The frame in what a browser sent; None where it is none, for anybody can send anything."""
+def read_frame(message: Any) -> FrozenFrame | None:
+    """Read a frame from what a browser sent, which may be anything; None where it is no frame."""
     if not isinstance(message, dict) or not isinstance(message.get("file"), str):
         return None
     if len(message["file"]) > MOST_BYTES * 4 // 3 + 4:
@@ -61,8 +61,8 @@ def read_frame(message: Any) -> Frame | None:
     at = message.get("at")
     known = isinstance(at, str) and _TIME.fullmatch(at)
     channel, cell = message.get("channel"), message.get("cell")
-    return Frame(
-        name=say("Frame {at}", at=at) if known else say("Frame"),
+    return FrozenFrame(
+        name=say("Frame {time}", time=at) if known else say("Frame"),
         data=data,
         channel=channel if _is_index(channel) else None,
         cell=tuple(cell)
@@ -93,7 +93,7 @@ def freeze(message: Any) -> None:
 
 def take_frame() -> None:
     """Keep a frame that has just come among the recent images, and look at it."""
-    frame: Frame | None = st.session_state.pop(_ARRIVED, None)
+    frame: FrozenFrame | None = st.session_state.pop(_ARRIVED, None)
     if frame is None:
         return
     try:
@@ -103,19 +103,19 @@ def take_frame() -> None:
 
 
 def _is_shown() -> bool:
-    """Whether the frame that was frozen last is what is looked at."""
+    """Return whether the frame that was frozen last is what is looked at."""
     frozen = st.session_state.get(_FROZEN)
     return bool(st.session_state.get("image") == "Upload" and frozen and frozen == chosen_upload())
 
 
 def held_scale() -> Held | None:
-    """The scale that the stream held when the frame on the screen was frozen, if it did."""
+    """Return the scale that the stream held when the shown frame was frozen, if it did."""
     held: Held | None = st.session_state.get(_HELD)
     return held if _is_shown() else None
 
 
 def offer_way_back() -> None:
-    """Beside a frame that was frozen, a button that goes on with the stream."""
+    """Show a button beside a frame that was frozen, which goes on with the stream."""
     if _is_shown():
         st.button(
             say("Back to live"),
@@ -127,7 +127,7 @@ def offer_way_back() -> None:
 
 
 def go_on() -> None:
-    """Back to the stream."""
+    """Go back to the stream."""
     choose_upload(None)
     choose(image=LIVE)
 

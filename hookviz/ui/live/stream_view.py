@@ -1,35 +1,35 @@
-"""The middle of the page while a stream runs: what the stream is of, and what plays it."""
+"""Show the middle of the page while a stream runs: what the stream is of, and what plays it."""
 
 import hashlib
 from functools import partial
 
 import streamlit as st
-from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
 from hookviz.classroom.link_parameters import LIVE
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
 from hookviz.live.frames import CAMERA_WIDTH, MOST_BYTES
+from hookviz.live.stream_options import Subject
 from hookviz.live.streams import streams
-from hookviz.live.subject import Subject
 from hookviz.types import Address, Model, Preprocess
 from hookviz.ui.components.live import live
 from hookviz.ui.live.frozen_frame import freeze
 from hookviz.ui.serving import live_route, resources
 from hookviz.ui.serving.turns import session
 from hookviz.ui.state import ModelChoice, View, choose_channel
+from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME
 
 _SIDE = 256  # pixels of a frame for a network that prepares its images by a function of its own
 _OFFERED = "_live"  # a key of session_state that no widget has can't be set from outside
 
 
 def is_live() -> bool:
-    """Whether the stream is the image that was chosen."""
+    """Return whether the stream is the image that was chosen."""
     return bool(st.session_state.get("image") == LIVE)
 
 
 def say_no_lens() -> None:
-    """Where the lenses are chosen, why there are none now."""
+    """Say why there are no lenses now, where they are chosen."""
     st.caption(
         say(
             "**Look at:** the channels, live. The other ways to look take one image: "
@@ -48,7 +48,7 @@ def show_stream(
     size: int | None,
     whole: bool,
 ) -> None:
-    """The stream, of which `step` of the network is shown.
+    """Show the stream, and `step` of the network as it sees the frames.
 
     Args:
         model: the network, loaded.
@@ -111,7 +111,7 @@ def leave() -> None:
 
 
 def frame_geometry(model: Model, *, size: int | None, whole: bool) -> tuple[int, float | None]:
-    """How large a frame should be, and how much of it the network sees.
+    """Return how large a frame should be, and how much of it the network sees.
 
     Returns:
         Pixels of its shorter side, as the network's own steps would shrink it to; and the side of

@@ -34,9 +34,9 @@ def read_query(query: str) -> dict[str, str]:
     if len(query) > LONGEST:
         raise HookVizError(
             say(
-                "The link has {count:,} letters, and {most:,} is the most.",
+                "The link has {count:,} letters, and {limit:,} is the most.",
                 count=len(query),
-                most=LONGEST,
+                limit=LONGEST,
             )
         )
     found = dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True))
@@ -46,10 +46,11 @@ def read_query(query: str) -> dict[str, str]:
         if len(value) > LONGEST_VALUE:
             raise HookVizError(
                 say(
-                    "What the link says of {name} has {count:,} letters, and {most:,} is the most.",
+                    "What the link says of {name} has {count:,} letters, and {limit:,} is the "
+                    "most.",
                     name=name,
                     count=len(value),
-                    most=LONGEST_VALUE,
+                    limit=LONGEST_VALUE,
                 )
             )
     return found
@@ -93,8 +94,8 @@ def _unknown(name: str) -> str:
     if near:
         return say(
             "The link has {name}, which this page does not know. The nearest that it knows is "
-            "{near}.",
+            "{suggestion}.",
             name=repr(shorten(name, 40)),
-            near=near[0],
+            suggestion=near[0],
         )
     return say("The link has {name}, which this page does not know.", name=repr(shorten(name, 40)))

@@ -5,10 +5,10 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
+from hookviz.ui import streamlit_internals
 from hookviz.ui.components.presenter import presenter
 from hookviz.ui.presenting.class_link import ClassLink, link_for, link_into_class
 from hookviz.ui.presenting.known_link import known_part
@@ -55,8 +55,7 @@ def _asked(class_link: Callable[[], str], query: str, number: str) -> None:
 
 
 def _link_to_view(query: str) -> ClassLink:
-    context = get_script_run_ctx()
-    owner = context.session_id if context else ""
+    owner = streamlit_internals.session_id() or ""
     return link_for(str(st.context.url or ""), known_part(query), owner)
 
 

@@ -38,22 +38,32 @@
   ring.setAttribute("aria-hidden", "true");
   document.body.append(ring);
   let place = [innerWidth / 2, innerHeight / 2];
-  const follow = () => { ring.style.transform = `translate(${place[0]}px, ${place[1]}px)`; };
+  const follow = () => {
+    ring.style.transform = `translate(${place[0]}px, ${place[1]}px)`;
+  };
   const point = (on = ring.hidden) => {
     ring.hidden = !on;
     follow();
     tell();
   };
-  addEventListener("pointermove", (event) => {
-    place = [event.clientX, event.clientY];
-    if (!ring.hidden) follow();
-  }, true);
+  addEventListener(
+    "pointermove",
+    (event) => {
+      place = [event.clientX, event.clientY];
+      if (!ring.hidden) follow();
+    },
+    true,
+  );
 
   // Through the slides if there are any, else through the steps of a lesson or the layers.
   const step = (by) => {
     if (slides.list().length) slides.step(by);
     else if (hasSteps()) press(by > 0 ? ["n", "KeyN"] : ["p", "KeyP"]);
-    else document.querySelector(`.st-key-hv-${by > 0 ? "next" : "previous"} button:enabled`)?.click();
+    else {
+      /** @type {HTMLElement | null} */
+      const button = document.querySelector(`.st-key-hv-${by > 0 ? "next" : "previous"} button:enabled`);
+      button?.click();
+    }
   };
   const press = ([key, code]) => {
     for (const kind of ["keydown", "keyup"]) {
@@ -72,7 +82,7 @@
     if ([TYPED, OVER].some((kinds) => target.closest?.(kinds)?.checkVisibility())) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     // Where two views are compared, F alone flips between them while it is held.
-    if (key === "f" && (event.shiftKey || !said().has("a"))) return event.repeat ? true : toggle() ?? true;
+    if (key === "f" && (event.shiftKey || !said().has("a"))) return event.repeat ? true : (toggle() ?? true);
     if (!isOn()) return false;
     if (key === "Escape") {
       if (document.querySelector(OVER)?.checkVisibility()) return false;
@@ -91,11 +101,15 @@
     step(STEPS[key]);
     return true;
   };
-  addEventListener("keydown", (event) => {
-    if (!pressed(event)) return;
-    event.preventDefault();
-    event.stopImmediatePropagation();
-  }, true);
+  addEventListener(
+    "keydown",
+    (event) => {
+      if (!pressed(event)) return;
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    },
+    true,
+  );
 
   addEventListener("hookviz:link", show);
   window.hookvizPresenting = { isOn, toggle, step, point, isPointing: () => !ring.hidden };

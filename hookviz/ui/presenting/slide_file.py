@@ -34,7 +34,7 @@ def read_slides(text: str) -> tuple[Slide, ...]:
     """
     if len(text) > MOST_LETTERS:
         raise HookVizError(
-            say("The file is too large: {most:,} letters is the most.", most=MOST_LETTERS)
+            say("The file is too large: {limit:,} letters is the most.", limit=MOST_LETTERS)
         )
     try:
         found = json.loads(text)
@@ -47,9 +47,9 @@ def read_slides(text: str) -> tuple[Slide, ...]:
     if found.get(_NAME) != VERSION:
         raise HookVizError(
             say(
-                "This is no file of slides that this page can read: {name} is {value}, and has to "
+                "This is no file of slides that this page can read: {key} is {value}, and has to "
                 "be {version}.",
-                name=_NAME,
+                key=_NAME,
                 value=shorten(repr(found.get(_NAME)), 40),
                 version=VERSION,
             )
@@ -58,9 +58,9 @@ def read_slides(text: str) -> tuple[Slide, ...]:
     if not 1 <= len(slides) <= MOST_SLIDES:
         raise HookVizError(
             say(
-                "The file has {count:,} slides. From 1 to {most} can be read.",
+                "The file has {count:,} slides. From 1 to {limit} can be read.",
                 count=len(slides),
-                most=MOST_SLIDES,
+                limit=MOST_SLIDES,
             )
         )
     return tuple(_read(slide, number) for number, slide in enumerate(slides, 1))
@@ -79,7 +79,7 @@ def _read(slide: Any, number: int) -> Slide:
     elif not _is_whole(slide["title"] + slide["query"]):
         wrong = say("it has letters that can't be written.")
     elif not 1 <= len(slide["title"].strip()) <= LONGEST_TITLE:
-        wrong = say("its title needs from 1 to {most} letters.", most=LONGEST_TITLE)
+        wrong = say("its title needs from 1 to {limit} letters.", limit=LONGEST_TITLE)
     else:
         try:
             read_query(slide["query"])
@@ -87,7 +87,7 @@ def _read(slide: Any, number: int) -> Slide:
             wrong = str(error)
         else:
             return Slide(slide["title"].strip(), slide["query"].removeprefix("?"))
-    raise HookVizError(say("Slide {number}: {wrong}", number=number, wrong=wrong))
+    raise HookVizError(say("Slide {number}: {problem}", number=number, problem=wrong))
 
 
 def _is_whole(text: str) -> bool:

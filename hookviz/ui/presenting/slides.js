@@ -10,7 +10,7 @@
 
   const list = () => {
     try {
-      const kept = JSON.parse(localStorage.getItem(KEPT)) ?? [];
+      const kept = JSON.parse(localStorage.getItem(KEPT) ?? "null") ?? [];
       return kept.filter((one) => typeof one?.title === "string" && typeof one?.query === "string");
     } catch {
       return [];
@@ -18,7 +18,11 @@
   };
   const tell = () => dispatchEvent(new Event("hookviz:slides"));
   const write = (slides) => {
-    try { localStorage.setItem(KEPT, JSON.stringify(slides.slice(0, MOST))); } catch { /* full, or forbidden */ }
+    try {
+      localStorage.setItem(KEPT, JSON.stringify(slides.slice(0, MOST)));
+    } catch {
+      /* full, or forbidden */
+    }
     tell();
   };
   const save = (slides) => {
@@ -35,10 +39,12 @@
   // What stands in the link, in a few words that a person can change.
   const title = () => {
     const said = new URLSearchParams(location.search);
-    const layer = document.querySelector(".st-key-layer input")?.value.split(" · ").at(-1);
+    /** @type {HTMLInputElement | null} */
+    const box = document.querySelector(".st-key-layer input");
+    const layer = box?.value.split(" · ").at(-1);
     const channel = said.get("channel");
     const parts = [said.get("lesson"), said.get("step"), said.get("model"), said.get("lens")];
-    if (!said.get("lesson")) parts.push(said.get("layer") ?? layer, channel && `#${channel}`);
+    if (!said.get("lesson")) parts.push(said.get("layer") ?? layer ?? null, channel && `#${channel}`);
     return parts.filter(Boolean).join(" · ").slice(0, 80) || "HookViz";
   };
 
@@ -46,23 +52,32 @@
   const at = () => {
     const slides = list();
     let last = -1;
-    try { last = Math.min(Number(sessionStorage.getItem(AT) ?? -1), slides.length - 1); } catch { /* none is kept */ }
+    try {
+      last = Math.min(Number(sessionStorage.getItem(AT) ?? -1), slides.length - 1);
+    } catch {
+      /* none is kept */
+    }
     const now = sorted(shown());
     const isShown = (slide) => sorted(slide.query) === now;
-    if (last < 0 || isShown(slides[last]) || hookvizGoes()) return last;
+    if (last < 0 || isShown(slides[last]) || window.hookvizGoes()) return last;
     const found = slides.findIndex(isShown);
     return found < 0 ? last : found;
   };
-  const show = (query) => hookvizGo(query, "push");
+  const show = (query) => window.hookvizGo(query, "push");
   const go = (index) => {
     const slide = list()[index];
     if (!slide) return;
-    try { sessionStorage.setItem(AT, index); } catch { /* then it begins at the first */ }
+    try {
+      sessionStorage.setItem(AT, index);
+    } catch {
+      /* then it begins at the first */
+    }
     const now = new URLSearchParams(location.search);
     const said = new URLSearchParams(slide.query);
     for (const name of NOT_OF_SLIDES) {
       said.delete(name);
-      if (now.has(name)) said.set(name, now.get(name));
+      const own = now.get(name);
+      if (own !== null) said.set(name, own);
     }
     show(said.toString());
     tell();
@@ -70,7 +85,13 @@
 
   addEventListener("storage", (event) => event.key === KEPT && tell());
   window.hookvizSlides = {
-    MOST, list, save, shown, at, go, show,
+    MOST,
+    list,
+    save,
+    shown,
+    at,
+    go,
+    show,
     add: () => save([...list(), { title: title(), query: shown() }]),
     undo: () => {
       if (before) write(before);

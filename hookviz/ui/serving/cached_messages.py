@@ -1,11 +1,12 @@
-"""Large messages that the page keeps, so that Streamlit sends a reference in their place.
+"""Have Streamlit send whole messages where the page may have dropped its cached copies.
 
-With each request the page says which it has. It drops what no run of late has used when a run ends,
-and may have asked for the next run before: then the reference leads to nothing, and Streamlit shows
-"Connection error" (https://github.com/streamlit/streamlit/pull/11302 names the order of events, and
-leaves it open). A file's upload asks for two runs at once, so it is no rare one. The page is safe
-where it knew that the run before had begun when it asked; a request that came too soon to be sure
-of that is taken to have no messages, and gets them whole.
+The page keeps large messages, and Streamlit sends a reference in their place. With each request the
+page says which it has. It drops what no run of late has used when a run ends, and may have asked
+for the next run before: then the reference leads to nothing, and Streamlit shows "Connection error"
+(https://github.com/streamlit/streamlit/pull/11302 names the order of events, and leaves it open). A
+file's upload asks for two runs at once, so it is no rare one. The page is safe where it knew that
+the run before had begun when it asked; a request that came too soon to be sure of that is taken to
+have no messages, and gets them whole.
 """
 
 import time
@@ -14,21 +15,21 @@ from math import inf
 
 from starlette.types import Message, Receive, Send
 
-from hookviz.ui.serving.incoming import read_request, told_of
+from hookviz.ui.serving.messages import event_kind, rerun_request
 
 _TRIP = 1.0  # seconds that a message may take to the page, and the page's next one back
 
 
 class CachedMessages:
-    """Stands between one connection's page and Streamlit."""
+    """Filter that takes back what a request says is cached where the page may not have it."""
 
     def __init__(
         self, receive: Receive, send: Send, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Nothing was asked for yet.
+        """Wrap both directions of a connection.
 
         Args:
-            receive: what the page says.
+            receive: what the page sends.
             send: to the page.
             clock: seconds that only grow.
         """
@@ -38,9 +39,9 @@ class CachedMessages:
         self._ended_at = -inf  # of the last run, while no other was asked for since
 
     async def receive(self) -> Message:
-        """The next message of the page."""
+        """Return the next message of the page."""
         message = await self._receive()
-        request = read_request(message)
+        request = rerun_request(message)
         if request is None:
             return message
         is_sure = self._is_sure()
@@ -51,8 +52,8 @@ class CachedMessages:
         return {**message, "bytes": request.SerializeToString()}
 
     async def send(self, message: Message) -> None:
-        """Send a message to the page, and note what it tells of a run."""
-        kind = told_of(message)
+        """Send a message to the page, and note whether a run begins or ends with it."""
+        kind = event_kind(message)
         if kind == "new_session":
             self._asked, self._began_at = max(0, self._asked - 1), self._clock()
             self._ended_at = inf
@@ -61,7 +62,7 @@ class CachedMessages:
         await self._send(message)
 
     def _is_sure(self) -> bool:
-        """Whether the page knew of the begin of every run that was asked for."""
+        """Return whether the page knew of the begin of every run that was asked for."""
         now = self._clock()
         if now - self._ended_at >= _TRIP:  # of two requests Streamlit may make one run
             self._asked = 0

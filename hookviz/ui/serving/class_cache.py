@@ -1,4 +1,4 @@
-"""What the screens of a class share, so that what is alike is computed once.
+"""Share what the screens of a class compute alike, so that it is computed once.
 
 Forty who follow ask for the same capture and the same lens of the same sample at the same moment.
 One of them computes it, and the others wait for that and find it here. What is in here is
@@ -18,14 +18,14 @@ from hookviz.classroom.link_parameters import OWN_IMAGES
 from hookviz.language.saying import say
 
 _IN_A_CLASS = {"follow", "class"}  # names of the link
-_SIGN = 0.5  # seconds between two signs of life, at which a click ends the wait
+_TICK = 0.5  # seconds between two calls of Streamlit's while waiting, at which a click ends it
 
 _done = threading.Condition()
 _computed: set[Hashable] = set()  # what one screen of a class computes now
 
 
 def class_cache() -> ByteCache | None:
-    """The cache of all classes; None where the session is in none, or looks at its own image."""
+    """Return the cache of all classes; None outside of a class, or for an image of one's own."""
     in_class = bool(_IN_A_CLASS & set(st.query_params))
     of_sample = st.session_state.get("image") not in OWN_IMAGES
     return class_activations() if in_class and of_sample else None
@@ -41,15 +41,15 @@ def computed_once(key: Hashable, of_class: ByteCache | None) -> Iterator[None]:
     if of_class is None:
         yield
         return
-    place = st.empty()
+    line = st.empty()
     while not _begins(key):
-        place.info(
+        line.info(
             say("This is computed once for the class, and is here in a moment."),
             icon=":material/hourglass_top:",
         )
         with _done:
-            _done.wait_for(lambda: key not in _computed, _SIGN)
-    place.empty()
+            _done.wait_for(lambda: key not in _computed, _TICK)
+    line.empty()
     try:
         yield
     finally:

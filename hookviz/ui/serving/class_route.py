@@ -1,4 +1,4 @@
-"""The WebSocket by which a class's screens follow their teacher's.
+"""Serve the WebSocket by which a class's screens follow their teacher's.
 
 Whoever connects says in JSON which class it is and shows a token: the teacher's secret, or the
 pass that a page gave to a pupil (``code``, ``token``, and the pass ``before`` a page was loaded
@@ -16,13 +16,14 @@ from typing import Any
 from starlette.routing import WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
-from streamlit.web.server.starlette.starlette_websocket import _is_origin_allowed
 
 from hookviz.classroom.classes import classes
 from hookviz.classroom.school_class import ALONE, SchoolClass, Seat
 from hookviz.classroom.shared_state import LONGEST, read_state
 from hookviz.errors import ClassroomError
-from hookviz.ui.serving.incoming import Incoming
+from hookviz.ui.serving.messages import MessageReader
+from hookviz.ui.serving.throttle import TokenBucket
+from hookviz.ui.streamlit_internals import is_origin_allowed
 
 PATH = "/hookviz/class"
 
@@ -32,34 +33,34 @@ STRANGE = 1007
 
 _LARGEST = LONGEST + 200  # letters of a message
 _PATIENCE = 10.0  # seconds in which the first message comes
-_KNOCKING = 300  # connections that have not said yet whose they are
+_MOST_PENDING = 300  # connections that have not said yet whose they are
 _BEAT = 30.0  # seconds after which it is looked whether the class is due
 _PAUSE = 0.05  # seconds between two messages to one connection
 _BURST, _RATE = 60, 20.0  # messages of a connection at once, and a second after them
 
 
 class _StreamClosed(Exception):  # noqa: N818 - an end, and no error
-    """The connection is closed with this code."""
+    """Close the connection with this code."""
 
     def __init__(self, code: int) -> None:
         self.code = code
 
 
 class ClassConnections:
-    """One connection after the other, as an ASGI application."""
+    """ASGI application that serves each connection to a class."""
 
     def __init__(self) -> None:
-        self._knocking = 0
+        self._pending = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a connection until it ends; its seat does not outlive it."""
         socket = WebSocket(scope, receive, send)  # for its headers
-        incoming = Incoming(receive)
+        incoming = MessageReader(receive)
         await incoming.next()  # it asks to be let in
         try:
             await send({"type": "websocket.accept"})
             try:
-                if not _is_origin_allowed(socket.headers.get("origin"), socket.headers.get("host")):
+                if not is_origin_allowed(socket.headers.get("origin"), socket.headers.get("host")):
                     raise _StreamClosed(FOREIGN)
                 attended, seat, woken = await self._seated(incoming)
                 await _serve(attended, seat, woken, incoming, send)
@@ -70,29 +71,30 @@ class ClassConnections:
         finally:
             incoming.close()
 
-    async def _seated(self, incoming: Incoming) -> tuple[SchoolClass, Seat, asyncio.Event]:
-        """The class and the seat of who knocks, and what says that there is something new.
+    async def _seated(self, incoming: MessageReader) -> tuple[SchoolClass, Seat, asyncio.Event]:
+        """Return the class and seat of a new connection, and the event that is set at news for it.
 
         Raises:
-            _StreamClosed: it gets none. That a code is wrong and that a token is look alike.
+            _StreamClosed: it gets none. A wrong code and a wrong token get the same answer, so that
+                nobody can search for codes.
         """
-        if self._knocking >= _KNOCKING:
+        if self._pending >= _MOST_PENDING:
             raise _StreamClosed(TOO_MANY)
-        self._knocking += 1
+        self._pending += 1
         try:
             first = await incoming.within(_PATIENCE)
         finally:
-            self._knocking -= 1
+            self._pending -= 1
         if first is None:
             raise _StreamClosed(SILENT)
-        said = _read(first.get("text"))
-        code, token, before = (str(said.get(name, "")) for name in ("code", "token", "before"))
+        content = _read(first.get("text"))
+        code, token, before = (str(content.get(name, "")) for name in ("code", "token", "before"))
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
             loop.call_soon_threadsafe(woken.set)
 
-        attended = classes().known(code)
+        attended = classes().by_code(code)
         seat = attended.sit(token, wake, before) if attended else None
         if attended is None or seat is None:
             raise _StreamClosed(UNKNOWN)
@@ -100,16 +102,16 @@ class ClassConnections:
 
 
 async def _serve(
-    attended: SchoolClass, seat: Seat, woken: asyncio.Event, incoming: Incoming, send: Send
+    attended: SchoolClass, seat: Seat, woken: asyncio.Event, incoming: MessageReader, send: Send
 ) -> None:
-    """Hear and tell until one of both ends.
+    """Receive and send until one of both ends.
 
     Raises:
         _StreamClosed: the visitor is still there.
     """
     tasks = [
-        asyncio.ensure_future(_hear(attended, seat, incoming)),
-        asyncio.ensure_future(_tell(attended, seat, woken, send)),
+        asyncio.ensure_future(_receive(attended, seat, incoming)),
+        asyncio.ensure_future(_send_news(attended, seat, woken, send)),
     ]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -124,18 +126,18 @@ async def _serve(
         asyncio.get_running_loop().call_later(ALONE + 1, classes().sweep)
 
 
-async def _tell(attended: SchoolClass, seat: Seat, woken: asyncio.Event, send: Send) -> None:
+async def _send_news(attended: SchoolClass, seat: Seat, woken: asyncio.Event, send: Send) -> None:
     """Send what is new of the view, the newest of it, until it is over."""
-    told: dict[str, Any] = {}
+    sent: dict[str, Any] = {}
     while True:
         woken.clear()
         view = attended.view(seat)
         news = {
-            name: value for name, value in view.items() if told.get(name, _StreamClosed) != value
+            name: value for name, value in view.items() if sent.get(name, _StreamClosed) != value
         }
         if news:
             await send({"type": "websocket.send", "text": json.dumps(news)})
-            told |= news
+            sent |= news
         if view["over"]:
             raise _StreamClosed(1000)
         await asyncio.sleep(_PAUSE)
@@ -145,28 +147,23 @@ async def _tell(attended: SchoolClass, seat: Seat, woken: asyncio.Event, send: S
             classes().sweep()
 
 
-async def _hear(attended: SchoolClass, seat: Seat, incoming: Incoming) -> None:
-    """Take in what comes, until the visitor is gone.
+async def _receive(attended: SchoolClass, seat: Seat, incoming: MessageReader) -> None:
+    """Handle the messages of a connection until it is gone.
 
     Raises:
-        _StreamClosed: it is too much, or nothing that may be said from this seat.
+        _StreamClosed: there are too many, or one may not come from this seat.
     """
-    clock = asyncio.get_running_loop().time
-    room, at = float(_BURST), clock()
+    bucket = TokenBucket(_BURST, _RATE)
     while True:
         message = await incoming.next()
         if message["type"] != "websocket.receive":
             return
-        now = clock()
-        room, at = min(_BURST, room + (now - at) * _RATE) - 1, now
-        if room < 0:
+        if bucket.take() > 0:
             raise _StreamClosed(TOO_FAST)
-        said = _read(message.get("text"))
-        match said:
+        content = _read(message.get("text"))
+        match content:
             case {"state": str(query)} if seat.follower is None:
-                with suppress(
-                    ClassroomError
-                ):  # such a view is not shared, and the one before stays
+                with suppress(ClassroomError):  # such a view isn't shared; the one before stays
                     attended.publish(seat, read_state(query))
             case {"close": int(number)} if seat.follower is None:
                 attended.close(seat, number)
@@ -177,7 +174,7 @@ async def _hear(attended: SchoolClass, seat: Seat, incoming: Incoming) -> None:
 
 
 def _read(text: str | None) -> dict[str, Any]:
-    """What a message says.
+    """Parse a message.
 
     Raises:
         _StreamClosed: it is too long, or no object in JSON.
@@ -194,5 +191,5 @@ def _read(text: str | None) -> dict[str, Any]:
 
 
 def route() -> WebSocketRoute:
-    """The classes' connections as a route for the server."""
+    """Return the route of the classes' connections."""
     return WebSocketRoute(PATH, ClassConnections())

@@ -1,67 +1,59 @@
-"""What keeps one visitor's connection from holding up the others, and lets it come back whole."""
+"""Chain the filters that each connection passes: throttle, backpressure, reruns, resumption."""
 
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Receive, Scope, Send
-from streamlit.runtime import get_instance
-from streamlit.runtime.runtime import RuntimeState
 
 from hookviz.serving import capacity
-from hookviz.ui.serving import slow_readers
+from hookviz.ui.serving import backpressure
+from hookviz.ui.serving.backpressure import send_with_timeout
 from hookviz.ui.serving.cached_messages import CachedMessages
-from hookviz.ui.serving.changed_together import ChangedTogether
-from hookviz.ui.serving.interruption import Interruption
-from hookviz.ui.serving.pace import Pace
+from hookviz.ui.serving.fragment_reruns import LongRuns, SeveralChanges
 from hookviz.ui.serving.resumption import LastRequests, Resumption
+from hookviz.ui.serving.throttle import Throttle
 from hookviz.ui.serving.visitor_bounds import VisitorBounds
-
-_PAGE = "/_stcore/stream"  # where Streamlit's page connects
+from hookviz.ui.streamlit_internals import PAGE_SOCKET, abort_connection, is_session_lost
 
 
 class Connections:
-    """The page's WebSocket at its pace, for those who read what they get."""
+    """ASGI middleware that keeps one visitor's connection from holding up the others."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """Stand before `app`."""
+        """Wrap `app`."""
         self._app = app
         self._last = LastRequests()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what is no page's, and a page's own with these bounds."""
+        """Serve the page's connection through all filters, a stream's with a time limit alone."""
         if scope["type"] != "websocket":
             await self._app(scope, receive, send)
             return
         metrics = capacity.metrics()
 
-        def end() -> None:
-            slow_readers.cut(receive)
+        def cut_off() -> None:
+            abort_connection(receive)
             if metrics is not None:
                 metrics.cut_off()
 
-        if not scope["path"].endswith(_PAGE):  # a stream of frames, which keeps a pace of its own
-            in_time = slow_readers.in_time(send, end, lambda: False, slow_readers.PATIENCE)
-            await self._app(scope, receive, in_time)
+        if not scope["path"].endswith(PAGE_SOCKET):  # a stream, which bounds its messages itself
+            timed = send_with_timeout(send, cut_off, lambda: False, backpressure.SEND_TIMEOUT)
+            await self._app(scope, receive, timed)
             return
-        pace = Pace(receive, *([metrics.held_back] if metrics else []))
-        in_time = slow_readers.in_time(
-            send, end, lambda: _is_given_up(page.session), slow_readers.PATIENCE
-        )
-        together = ChangedTogether(pace.next)
-        cached = CachedMessages(together.receive, in_time)
-        runs = Interruption(cached.receive, cached.send)
+
+        def is_lost() -> bool:
+            return bool(page.session) and is_session_lost(page.session)
+
+        throttle = Throttle(receive, *([metrics.held_back] if metrics else []))
+        timed = send_with_timeout(send, cut_off, is_lost, backpressure.SEND_TIMEOUT)
+        several = SeveralChanges(throttle.next)
+        cached = CachedMessages(several.receive, timed)
+        runs = LongRuns(cached.receive, cached.send)
         page = Resumption(scope, runs.receive, runs.send, self._last)
         try:
             await self._app(scope, page.receive, page.send)
         finally:
             page.close()
-            pace.close()
-
-
-def _is_given_up(session: str) -> bool:
-    """Whether Streamlit has given up a session, as it does where its messages find no room."""
-    runtime = get_instance()
-    ending = runtime.state in (RuntimeState.STOPPING, RuntimeState.STOPPED)
-    return bool(session) and not ending and not runtime.is_active_session(session)
+            throttle.close()
 
 
 MIDDLEWARE = [Middleware(Connections), Middleware(VisitorBounds)]
-"""For `streamlit.App`; the first stands at the door."""
+"""For `streamlit.App`; the first is the outermost."""

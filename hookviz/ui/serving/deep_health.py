@@ -1,4 +1,4 @@
-"""A health check that means something: the page's script runs, and the engine computes."""
+"""Check the server's health deeply: run the page's script, and capture with the engine."""
 
 import asyncio
 import logging
@@ -9,7 +9,6 @@ import torch
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from streamlit.runtime import get_instance
 
 from hookviz.capturing import engine
 from hookviz.images.samples import samples
@@ -17,6 +16,7 @@ from hookviz.models import catalog
 from hookviz.serving import capacity
 from hookviz.ui.serving import resources
 from hookviz.ui.state import ModelChoice
+from hookviz.ui.streamlit_internals import page_runs_without_error
 
 _FRESH = 10.0  # seconds for which an answer holds: asking often costs nothing
 _PATIENCE = 9.0  # seconds for one check; whoever asks gives up a little later
@@ -26,27 +26,27 @@ Check = Callable[[], Awaitable[str]]
 
 
 class Health:
-    """The last answer, and at most one check at a time."""
+    """Health endpoint that keeps its last answer, and runs at most one check at a time."""
 
     def __init__(self, checks: dict[str, Check], fresh: float = _FRESH) -> None:
-        """Know nothing yet; each check gives ``"ok"`` or another word, or raises."""
+        """Take the checks by name, each of which gives ``"ok"`` or another word, or raises."""
         self._checks = checks
         self._fresh = fresh
-        self._one = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._words: dict[str, str] = {}
         self._at = -float("inf")
 
     async def answer(self, _request: Request | None = None) -> JSONResponse:
-        """200 where everything works, else 503, and a word about each part."""
-        async with self._one:
+        """Answer 200 where everything works, else 503, with a word about each part."""
+        async with self._lock:
             if time.monotonic() - self._at >= self._fresh:
                 words = await asyncio.gather(*map(_word, self._checks.values()))
                 self._words = dict(zip(self._checks, words, strict=True))
                 self._at = time.monotonic()
-        good = all(word in ("ok", "busy") for word in self._words.values())
+        is_well = all(word in ("ok", "busy") for word in self._words.values())
         return JSONResponse(
-            {"status": "ok" if good else "failed", **self._words},
-            status_code=200 if good else 503,
+            {"status": "ok" if is_well else "failed", **self._words},
+            status_code=200 if is_well else 503,
             headers={"Cache-Control": "no-store"},
         )
 
@@ -62,15 +62,13 @@ async def _word(check: Check) -> str:
 
 
 async def script() -> str:
-    """Runs the page's script as a visitor's session would, which is closed again.
+    """Run the page's script as a visitor's session would, which is closed again.
 
     Its own runs wait in the queue as anybody's. A queue that is longer than the patience of the
     check is no illness, and the script that waits in it has come far.
     """
     try:
-        ran, _ = await asyncio.wait_for(
-            get_instance().does_script_run_without_error(), _PATIENCE - 1
-        )
+        ran = await asyncio.wait_for(page_runs_without_error(), _PATIENCE - 1)
     except TimeoutError:
         if capacity.queue().waiting:
             return "busy"
@@ -79,7 +77,7 @@ async def script() -> str:
 
 
 async def capture() -> str:
-    """Captures every conv layer of the model to start with, for a sample."""
+    """Capture every conv layer of the model to start with, for a sample."""
     return await asyncio.to_thread(_capture)
 
 
@@ -87,13 +85,13 @@ def _capture() -> str:
     first = ModelChoice(catalog.first_model(), "pretrained")
     with resources.use_model(first) as model:
         captured = engine.capture(model, samples()[0].path)
-    sound = captured.logits is not None and all(
+    is_sound = captured.logits is not None and all(
         bool(torch.isfinite(activation.values).all()) and bool(activation.values.any())
         for activation in captured.values()
     )
-    return "ok" if sound else "wrong numbers"
+    return "ok" if is_sound else "wrong numbers"
 
 
 def route(path: str = "/health/deep") -> Route:
-    """The check as a route for the server."""
+    """Return the route of the health check."""
     return Route(path, Health({"script": script, "engine": capture}).answer)

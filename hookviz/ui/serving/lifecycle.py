@@ -1,4 +1,4 @@
-"""What happens around the page: warming up when the server starts, and errors of our own."""
+"""Start the server warm, set its limits, and log errors of our own."""
 
 import asyncio
 import logging
@@ -11,7 +11,6 @@ from typing import Any
 
 import streamlit as st
 import torch
-from streamlit import config
 
 from hookviz.capturing import engine
 from hookviz.drawing.grid import make_grid
@@ -23,6 +22,7 @@ from hookviz.serving import capacity, logs
 from hookviz.settings import host_names, settings
 from hookviz.ui.serving import class_route, deep_health, go_route, live_route, resources
 from hookviz.ui.state import ModelChoice
+from hookviz.ui.streamlit_internals import set_option
 
 SCRIPT = Path(__file__).parent.with_name("main.py")
 """The page's script."""
@@ -92,7 +92,7 @@ def limit_hosts() -> None:
     """
     names = host_names(settings().hosts)
     if names:
-        config.set_option("server.allowedHosts", names)
+        set_option("server.allowedHosts", names)
 
 
 def warm_up() -> None:

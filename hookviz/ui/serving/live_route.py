@@ -1,4 +1,4 @@
-"""The WebSocket by which a page sends a camera's frames and gets what is drawn of each.
+"""Serve the WebSocket by which a page sends a camera's frames and gets what is drawn of each.
 
 A frame is its number as uint32, little endian, and a JPEG, WebP or PNG file; a text says what is
 picked (`hookviz.live.stream_options`). What comes back are `hookviz.live.answers`, or in JSON why a
@@ -19,10 +19,6 @@ from functools import cache, partial
 from starlette.routing import WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
-from streamlit.web.server.server_util import is_xsrf_enabled
-from streamlit.web.server.starlette.starlette_app_utils import validate_xsrf_token
-from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
-from streamlit.web.server.starlette.starlette_websocket import _is_origin_allowed
 
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
@@ -34,7 +30,9 @@ from hookviz.live.streams import streams
 from hookviz.serving import capacity, logs
 from hookviz.settings import settings
 from hookviz.ui.languages import language_of
-from hookviz.ui.serving.incoming import Incoming
+from hookviz.ui.serving.messages import MessageReader
+from hookviz.ui.serving.throttle import TokenBucket
+from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME, is_origin_allowed, is_same_browser
 
 PATH = "/hookviz/live"
 
@@ -43,21 +41,21 @@ _STRANGE, _OURS = 1007, 1011  # the WebSocket's own codes
 
 _SILENCE = 60.0  # seconds without a message, while nothing is computed
 _FRAMES = 40.0  # answers a second
-_MESSAGES = 200.0  # that may come a second, and at once; more are a flood
+_MESSAGES = 200  # that may come a second, and at once; more are a flood
 
 _log = logging.getLogger("hookviz")
 
 
 class Live:
-    """One connection after the other, as an ASGI application."""
+    """ASGI application that serves each stream of frames."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a connection until it ends, which its hooks, frames and turn do not outlive."""
         socket = WebSocket(scope, receive, send)  # for its headers
         with speaking(language_of(socket)):
-            await self._until_it_ends(socket, Incoming(receive), send)
+            await self._until_it_ends(socket, MessageReader(receive), send)
 
-    async def _until_it_ends(self, socket: WebSocket, incoming: Incoming, send: Send) -> None:
+    async def _until_it_ends(self, socket: WebSocket, incoming: MessageReader, send: Send) -> None:
         await incoming.next()  # it asks to be let in
         over: asyncio.Future[StreamClosed] = asyncio.get_running_loop().create_future()
         try:
@@ -66,7 +64,7 @@ class Live:
                 stream = _open(socket, over)
                 await _serve(stream, incoming, send, over)
             except StreamClosed as end:
-                await _tell(send, {"over": end.words})
+                await send({"type": "websocket.send", "text": json.dumps({"over": end.words})})
                 await send({"type": "websocket.close", "code": end.code})
         except OSError:
             return  # the line is gone
@@ -75,33 +73,28 @@ class Live:
 
 
 def _open(socket: WebSocket, over: asyncio.Future[StreamClosed]) -> Stream:
-    """The stream of who knocks.
+    """Open the stream of a new connection.
 
     Raises:
-        StreamClosed: they get none.
+        StreamClosed: it gets none.
     """
-    if not _is_origin_allowed(socket.headers.get("origin"), socket.headers.get("host")):
+    if not is_origin_allowed(socket.headers.get("origin"), socket.headers.get("host")):
         raise StreamClosed(FOREIGN, say("Frames are taken from this server's own page alone."))
-    loop, come = asyncio.get_running_loop(), socket.cookies.get(XSRF_COOKIE_NAME)
+    loop, cookie = asyncio.get_running_loop(), socket.cookies.get(XSRF_COOKIE_NAME)
 
     def settle(why: StreamClosed) -> None:
         if not over.done():
             over.set_result(why)
 
-    def told(why: StreamClosed) -> None:
+    def on_close(why: StreamClosed) -> None:
         loop.call_soon_threadsafe(settle, why)
 
     token = socket.query_params.get("token", "")
-    return streams().open(token, partial(_is_same, come), told)
-
-
-def _is_same(come: str | None, offered: str) -> bool:
-    """Whether two cookies are of one browser; each time it is set, the same token looks another."""
-    return not is_xsrf_enabled() or validate_xsrf_token(offered, come)
+    return streams().open(token, partial(is_same_browser, cookie), on_close)
 
 
 async def _serve(
-    stream: Stream, incoming: Incoming, send: Send, over: asyncio.Future[StreamClosed]
+    stream: Stream, incoming: MessageReader, send: Send, over: asyncio.Future[StreamClosed]
 ) -> None:
     """Read and answer until one of both ends.
 
@@ -143,7 +136,7 @@ async def _serve(
 
 
 class _Tally:
-    """What one stream has had, and whether something waits to be computed."""
+    """Counts of one stream's frames, and whether one waits or is computed."""
 
     def __init__(self) -> None:
         self.answered = self.refused = self.skipped = 0
@@ -151,9 +144,9 @@ class _Tally:
         self.computing = False
 
 
-async def _read(stream: Stream, incoming: Incoming, tally: _Tally) -> StreamClosed | None:
-    """Take in what comes; why the stream is over, None where the visitor is gone."""
-    room, at = _MESSAGES, time.monotonic()
+async def _read(stream: Stream, incoming: MessageReader, tally: _Tally) -> StreamClosed | None:
+    """Take in messages, and return why the stream is over; None where the visitor is gone."""
+    bucket = TokenBucket(_MESSAGES, _MESSAGES)
     while True:
         message = await incoming.within(_SILENCE)
         if message is None:
@@ -164,12 +157,10 @@ async def _read(stream: Stream, incoming: Incoming, tally: _Tally) -> StreamClos
             )
         if message["type"] != "websocket.receive":
             return None
-        now = time.monotonic()
-        room, at = min(_MESSAGES, room + (now - at) * _MESSAGES) - 1, now
-        if room < 0:
+        if bucket.take() > 0:
             return StreamClosed(
                 TOO_FAST,
-                say("More than {messages:.0f} messages came in a second.", messages=_MESSAGES),
+                say("More than {limit:.0f} messages came in a second.", limit=_MESSAGES),
             )
         text, data = message.get("text"), message.get("bytes")
         if text is not None:
@@ -183,10 +174,10 @@ async def _read(stream: Stream, incoming: Incoming, tally: _Tally) -> StreamClos
             return StreamClosed(
                 TOO_LARGE,
                 say(
-                    "A frame of {data_count:,} bytes came, and {most_bytes:,} is the most. As "
+                    "A frame of {byte_count:,} bytes came, and {limit:,} is the most. As "
                     "large as the network's input is enough.",
-                    data_count=len(data),
-                    most_bytes=frames.MOST_BYTES,
+                    byte_count=len(data),
+                    limit=frames.MOST_BYTES,
                 ),
             )
         (number,) = struct.unpack("<I", data[:4].ljust(4, b"\0"))
@@ -195,7 +186,7 @@ async def _read(stream: Stream, incoming: Incoming, tally: _Tally) -> StreamClos
 
 
 async def _answer(stream: Stream, send: Send, tally: _Tally) -> StreamClosed | None:
-    """Send what frames become, one after the other; None where there is nobody to send it to."""
+    """Send the answer to each frame, and return why the stream is over; None where it has ended."""
     loop, metrics = asyncio.get_running_loop(), capacity.metrics()
     while True:
         await tally.waiting.wait()
@@ -204,7 +195,7 @@ async def _answer(stream: Stream, send: Send, tally: _Tally) -> StreamClosed | N
             continue
         due, tally.computing = loop.time() + 1 / _FRAMES, True
         try:
-            made = await loop.run_in_executor(_threads(), stream.next_answer)
+            answer = await loop.run_in_executor(_threads(), stream.next_answer)
         except Exception:  # noqa: BLE001 - whatever it is, it is logged and the stream ends
             _log.exception("A frame failed")
             if metrics is not None:
@@ -212,30 +203,26 @@ async def _answer(stream: Stream, send: Send, tally: _Tally) -> StreamClosed | N
             return StreamClosed(
                 _OURS, say("Something went wrong on our side, and it has been logged.")
             )
-        if made is None:
+        if answer is None:
             return None
-        if isinstance(made, bytes):
-            await send({"type": "websocket.send", "bytes": made})
+        if isinstance(answer, bytes):
+            await send({"type": "websocket.send", "bytes": answer})
             tally.answered += 1
         else:
-            await send({"type": "websocket.send", "text": made})
+            await send({"type": "websocket.send", "text": answer})
             tally.refused += 1
         if metrics is not None:
-            metrics.frame("done" if isinstance(made, bytes) else "refused")
+            metrics.frame("done" if isinstance(answer, bytes) else "refused")
         tally.computing = False
         await asyncio.sleep(max(0.0, due - loop.time()))
 
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    """A thread for each stream, which mostly waits for its turn in it."""
+    """Return the pool with a thread for each stream, which mostly waits for its turn in it."""
     return ThreadPoolExecutor(settings().live, "live")
 
 
-async def _tell(send: Send, told: dict[str, str]) -> None:
-    await send({"type": "websocket.send", "text": json.dumps(told)})
-
-
 def route() -> WebSocketRoute:
-    """The stream of frames as a route for the server."""
+    """Return the route of the streams of frames."""
     return WebSocketRoute(PATH, Live())

@@ -1,4 +1,8 @@
-"""The app on a person's own network, from a script or a notebook."""
+"""Open the app on a person's own network, from a script or a notebook.
+
+The app's packages are imported when it starts: `hookviz.explore` is there without them, and says
+what to install.
+"""
 
 import socket
 import threading
@@ -9,16 +13,13 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urlencode
 
-import streamlit as st
-import uvicorn
-from streamlit import config
 from torch import nn
 
 from hookviz.errors import HookVizError
+from hookviz.machine.installed import check_app
 from hookviz.models import user_models
 from hookviz.models.wrapping import wrap
 from hookviz.types import Model
-from hookviz.ui.serving import connections, go_route, lifecycle, live_route
 
 _START = 60.0  # seconds that the server may take to come up
 _starting = threading.Lock()
@@ -27,7 +28,7 @@ _ports: list[int] = []  # of the one server that Streamlit lets a process have, 
 
 @dataclass(frozen=True, eq=False)
 class Explorer:
-    """A model in the app of this process; `close`, or leaving a ``with`` block, takes it off.
+    """Model in the app of this process; `close`, or leaving a ``with`` block, takes it off.
 
     The app itself serves all models of the process, and ends with it.
 
@@ -68,33 +69,41 @@ def explore(
 
     Raises:
         ModelError: `model` is neither.
-        HookVizError: nothing can listen on that port, or the app is on another one already.
+        HookVizError: the app's packages are not installed, nothing can listen on that port, or the
+            app is on another one already.
 
     >>> with hookviz.explore(network) as app:  # doctest: +SKIP
     ...     input(f"{app.url} until you press Enter")
     """
-    wanted = wrap(model, **options)
+    check_app()
+    wrapped = wrap(model, **options)
     with _starting:
         if not _ports:
             _ports.append(_start(port))
     if port not in (0, _ports[0]):
         raise HookVizError(f"The app of this process is on port {_ports[0]} already, not {port}.")
-    user_models.add(wanted)
-    url = f"http://127.0.0.1:{_ports[0]}/?{urlencode({'model': wanted.title})}"
+    user_models.add(wrapped)
+    url = f"http://127.0.0.1:{_ports[0]}/?{urlencode({'model': wrapped.title})}"
     if open_browser:
         webbrowser.open(url)
-    return Explorer(url, wanted)
+    return Explorer(url, wrapped)
 
 
 def _start(port: int) -> int:
-    """Serve the app from a thread; the port that it is on."""
+    """Serve the app from a thread, and return its port."""
+    import streamlit as st  # noqa: PLC0415 - the library does without these
+    import uvicorn  # noqa: PLC0415
+
+    from hookviz.ui.serving import connections, go_route, lifecycle, live_route  # noqa: PLC0415
+    from hookviz.ui.streamlit_internals import set_option  # noqa: PLC0415
+
     listener = socket.socket()
     try:
         listener.bind(("127.0.0.1", port))
     except OSError as error:
         listener.close()
         raise HookVizError(f"Port {port} can't be used: {error.strerror}. 0 is any.") from error
-    config.set_option("runner.postScriptGC", False)  # Python's own is enough, and no click waits
+    set_option("runner.postScriptGC", False)  # Python's own is enough, and no click waits
     app = st.App(
         lifecycle.SCRIPT,
         middleware=connections.MIDDLEWARE,

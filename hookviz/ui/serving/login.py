@@ -1,9 +1,6 @@
-"""Who may come in: those who log in, those who know the class code, or everybody."""
+"""Let in those who log in, those who know the class code, or everybody."""
 
 import hmac
-import threading
-import time
-from collections import deque
 from functools import cache
 
 import streamlit as st
@@ -12,6 +9,7 @@ from streamlit.errors import StreamlitAuthError
 from hookviz.errors import SettingError
 from hookviz.language.saying import say
 from hookviz.serving import logs
+from hookviz.serving.rate_limiter import RateLimiter
 from hookviz.settings import settings
 
 _WRONG_A_MINUTE = 60  # of all people together: a class mistypes less, and a machine guesses slowly
@@ -19,7 +17,7 @@ _LONGEST_CODE = 200
 
 
 def let_in() -> bool:
-    """Whether the page may go on; if not, what to do for it is on the screen.
+    """Return whether the page may go on; if not, what to do for it is on the screen.
 
     Raises:
         SettingError: a login is asked for, and `secrets.toml` does not say where.
@@ -62,42 +60,22 @@ def _knows_the_code(code: str) -> bool:
         submitted = st.form_submit_button(say("Come in"), type="primary")
     if not submitted:
         return False
-    if guesses().are_too_many():
+    if wrong_codes().is_exceeded():
         st.error(say("Too many wrong codes were given here. Try again in a minute."))
     elif hmac.compare_digest(typed.strip().encode(), code.encode()):
         st.session_state["_came_in"] = True
         st.rerun()
     else:
-        guesses().count()
+        wrong_codes().count()
         logs.event("wrong class code")
         st.error(say("This is not the code. Your teacher has it."))
     return False
 
 
-class Guesses:
-    """Wrong codes of the last minute, over all sessions: a new session is no new try."""
-
-    def __init__(self, most: int, seconds: float = 60.0) -> None:
-        """Allow `most` wrong codes in any `seconds`."""
-        self._most = most
-        self._seconds = seconds
-        self._lock = threading.Lock()
-        self._times: deque[float] = deque()
-
-    def count(self) -> None:
-        """Take down a wrong one."""
-        with self._lock:
-            self._times.append(time.monotonic())
-
-    def are_too_many(self) -> bool:
-        """Whether no code may be tried at the moment."""
-        with self._lock:
-            while self._times and time.monotonic() - self._times[0] > self._seconds:
-                self._times.popleft()
-            return len(self._times) >= self._most
-
-
 @cache
-def guesses() -> Guesses:
-    """The wrong codes of this process, which allows its share of what all allow together."""
-    return Guesses(max(1, _WRONG_A_MINUTE // settings().processes))
+def wrong_codes() -> RateLimiter:
+    """Count the wrong codes of this process, which allows its share of what all allow together.
+
+    All sessions count together: a new session is no new try.
+    """
+    return RateLimiter(max(1, _WRONG_A_MINUTE // settings().processes))

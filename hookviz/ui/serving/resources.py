@@ -1,4 +1,4 @@
-"""What outlives one run of the page: loaded models, and images and inputs in a session's cache."""
+"""Keep what outlives one run of the page: loaded models, and a session's images and inputs."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
-from hookviz.explaining.channel_mask import new_bytes, silenced
+from hookviz.explaining.channel_mask import copied_bytes, mask_channels
 from hookviz.images import reading
 from hookviz.language.saying import say
 from hookviz.models import loading, user_models
@@ -34,7 +34,7 @@ _digests: dict[str, str] = {}
 def use_model(
     choice: ModelChoice, while_loading: Callable[[], AbstractContextManager[None]] = nullcontext
 ) -> Iterator[Model]:
-    """The chosen model for the time of the block, shared with everybody who chose the same.
+    """Hold the chosen model for the block; everybody who chose the same shares it.
 
     Args:
         choice: the model.
@@ -53,23 +53,23 @@ def use_model(
         if silence is None:
             yield model
             return
-        title = say("{model} without {words}", model=model.title, words=silence.words)
-        silence_it = partial(silenced, model, silence)
+        title = say("{model} without {channels}", model=model.title, channels=silence.words)
+        silence_it = partial(mask_channels, model, silence)
         silent = capacity.model_pool().use(
             ("silenced", *key, model.digest, str(silence)),
             title,
-            new_bytes(model, silence),
+            copied_bytes(model, silence),
             lambda: out_of_memory.with_another_try(say("Loading {title}", title=title), silence_it),
         )
-        with silent as found:
-            yield found
+        with silent as silenced_model:
+            yield silenced_model
 
 
 @contextmanager
 def _use_whole(
     choice: ModelChoice, while_loading: Callable[[], AbstractContextManager[None]]
 ) -> Iterator[tuple[tuple[str, ...], Model]]:
-    """The chosen model with all its channels, and what it is known by."""
+    """Hold the chosen model with all its channels; yields its key in the pool, and the model."""
     spec = choice.spec
     own_model = user_models.models().get(spec.name) if spec.family == user_models.FAMILY else None
     if own_model is not None:
@@ -83,9 +83,9 @@ def _use_whole(
         load = partial(_load_checkpoint, choice.checkpoint, spec.name, labels)
 
     def load_in_time() -> Model:
-        limit = TimeLimit.from_now(say("Loading {spec}", spec=spec.title))
+        limit = TimeLimit.from_now(say("Loading {model}", model=spec.title))
         with while_loading(), limit.over_torch():
-            return out_of_memory.with_another_try(say("Loading {spec}", spec=spec.title), load)
+            return out_of_memory.with_another_try(say("Loading {model}", model=spec.title), load)
 
     size = spec.parameters * _FLOAT_BYTES
     with capacity.model_pool().use(key, spec.title, size, load_in_time) as model:
@@ -97,7 +97,7 @@ def _load_checkpoint(file: UploadedFile, architecture: str, labels: bytes | None
 
 
 def _digest(file: UploadedFile) -> str:
-    """What tells an uploaded file's content from another's; read once, not at every click.
+    """Return the SHA-256 of an uploaded file, which is read once and not at every click.
 
     Not kept with the session, whose stream of frames uses the model in a thread that has none.
     """
@@ -111,12 +111,12 @@ def _digest(file: UploadedFile) -> str:
 
 @st.cache_resource(scope="session", on_release=ByteCache.clear, show_spinner=False)
 def session_cache() -> ByteCache:
-    """The activations of one session; its bytes come back when the session ends."""
+    """Return the session's cache of activations; its bytes come back when the session ends."""
     return capacity.activation_budget().cache(settings().session_mb * MEGABYTE)
 
 
 def prepare(model: Model, image: InputImage, *, size: int | None, whole: bool) -> ModelInput:
-    """What the network is given for the image, from the session's cache where it is there.
+    """Return the network's input for an image, from the session's cache where it is there.
 
     Raises:
         HookVizError: the image can't be brought to that size.
@@ -132,7 +132,7 @@ def prepare(model: Model, image: InputImage, *, size: int | None, whole: bool) -
 
 
 def decode(data: bytes, name: str, key: str) -> InputImage:
-    """The image in an uploaded file, decoded once per session and file, in a turn of its own.
+    """Decode the image in an uploaded file once per session, in a turn of its own.
 
     A class that uploads at once would otherwise decode at once, hundreds of megabytes each.
 
@@ -141,8 +141,8 @@ def decode(data: bytes, name: str, key: str) -> InputImage:
     """
     image: InputImage | None = session_cache().get(("image", key))
     if image is None:
-        with turn(say("Reading the image"), "decode") as held:
+        with turn(say("Reading the image"), "decode") as slot:
             image = reading.decode(data, name)
-            held.limit.check()  # inside it nothing can be ended; its pixels are bounded
+            slot.limit.check()  # inside it nothing can be ended; its pixels are bounded
         session_cache().put(("image", key), image, image.pixels.nbytes)
     return image

@@ -1,4 +1,4 @@
-"""A page that comes back to its session after the line was cut.
+"""Bring a page back to its session whole after its connection was cut.
 
 Streamlit stops the run that was going on, keeps what it had drawn, and sends that to the page that
 comes back, followed by word that the run is over. The page takes it for the whole, and forgets what
@@ -15,11 +15,14 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from starlette.types import Message, Receive, Scope, Send
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-from streamlit.runtime import get_instance
 
-from hookviz.ui.serving.incoming import Incoming, is_click, read_request
+from hookviz.ui.serving.messages import MessageReader, is_trigger, rerun_request
+from hookviz.ui.streamlit_internals import (
+    BackMsg,
+    ForwardMsg,
+    discard_pending_messages,
+    is_session_active,
+)
 
 _QUIET, _LOOKS = 0.05, 20  # seconds without a message of the old run, and how often it is looked
 _SILENCE = 0.5  # seconds in which a page that comes back asks to be drawn, if it does
@@ -28,30 +31,30 @@ _MOST = 1000  # sessions whose last request is remembered
 
 
 @dataclass(slots=True)
-class Last:
-    """The request for the last run of a session, and the link as that run wrote it, if it did."""
+class LastRequest:
+    """Request for the last run of a session, and the link as that run wrote it, if it did."""
 
     request: BackMsg
     link: str | None = None
 
 
-class LastRequests(OrderedDict[str, Last]):
-    """The last request of each session, by Streamlit's name for it; the oldest are forgotten."""
+class LastRequests(OrderedDict[str, LastRequest]):
+    """Last request of each session, by Streamlit's id for it; the oldest are forgotten."""
 
     def put(self, session: str, request: BackMsg) -> None:
         """Remember the request of a session."""
         self.pop(session, None)
         if request.ByteSize() < _LONGEST:
-            self[session] = Last(request)
+            self[session] = LastRequest(request)
         if len(self) > _MOST:
             self.popitem(last=False)
 
 
 class Resumption:
-    """Stands between one connection's page and Streamlit.
+    """Filter that withholds what is left of an old run, and has the page drawn anew.
 
     Attributes:
-        session: Streamlit's name for the session, empty until it is known.
+        session: Streamlit's id of the session, empty until it is known.
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, last: LastRequests) -> None:
@@ -59,29 +62,29 @@ class Resumption:
 
         Args:
             scope: of the WebSocket; its third subprotocol names the session that the page had.
-            receive: what the page says.
+            receive: what the page sends.
             send: to the page.
-            last: of all sessions.
+            last: the last requests of all sessions.
         """
-        self._incoming = Incoming(receive)
+        self._reader = MessageReader(receive)
         self._send, self._last = send, last
         self.session = ""
-        self._before: str = [*scope.get("subprotocols", []), "", "", ""][2]
+        self._previous: str = [*scope.get("subprotocols", []), "", "", ""][2]
         self._connected = False
-        self._holding = bool(self._before)
+        self._holding = bool(self._previous)
         self._held = 0
 
     async def receive(self) -> Message:
-        """The next message of the page, or in its place."""
+        """Return the next message of the page, or what stands in for it."""
         if not self._connected:
             self._connected = True  # what comes first is the opening, before any session
-            return await self._incoming.next()
+            return await self._reader.next()
         if not self._holding:
-            message = await self._incoming.next()
+            message = await self._reader.next()
         else:
             message = await self._first()
             self._holding = False
-        request = read_request(message)
+        request = rerun_request(message)
         if request is not None and self.session:
             self._last.put(self.session, request)
         return message
@@ -97,21 +100,20 @@ class Resumption:
         await self._send(message)
 
     def close(self) -> None:
-        """Ask for nothing more."""
-        self._incoming.close()
+        """Cancel the wait for a message, if there is one."""
+        self._reader.close()
 
     async def _first(self) -> Message:
-        """What the page asks for when it is back, or the last that it had asked for."""
-        session = get_instance().get_app_session(self._before)
-        if session is None:  # it is another one
-            return await self._incoming.next()
-        self.session = self._before
+        """Return what the page asks for when it is back, or else the last that it had asked for."""
+        if not is_session_active(self._previous):  # it begins another one
+            return await self._reader.next()
+        self.session = self._previous
         last = self._last.get(self.session)
-        message = await self._incoming.within(_SILENCE if last else None)
+        message = await self._reader.within(_SILENCE if last else None)
         # Streamlit ignores the old run once there is another; until then nothing of it may remain.
         for _ in range(_LOOKS):
             held = self._held
-            session.flush_browser_queue()
+            discard_pending_messages(self._previous)
             await asyncio.sleep(_QUIET)
             if held == self._held:
                 break
@@ -119,7 +121,7 @@ class Resumption:
             assert last is not None
             request = _without_clicks(last.request)
         else:
-            asked = read_request(message)
+            asked = rerun_request(message)
             if asked is None:
                 return message
             request = asked
@@ -142,13 +144,13 @@ class Resumption:
 
 
 def _without_clicks(request: BackMsg) -> BackMsg:
-    """The same choices, for a page that has done what was clicked and keeps no messages."""
-    again = BackMsg()
-    again.CopyFrom(request)
-    script = again.rerun_script
-    states = [state for state in script.widget_states.widgets if not is_click(state)]
+    """Copy a request without its clicks, which were done, and its cache, which the page lost."""
+    copy = BackMsg()
+    copy.CopyFrom(request)
+    script = copy.rerun_script
+    states = [state for state in script.widget_states.widgets if not is_trigger(state)]
     del script.widget_states.widgets[:]
     script.widget_states.widgets.extend(states)
     del script.cached_message_hashes[:]
     script.fragment_id = ""
-    return again
+    return copy

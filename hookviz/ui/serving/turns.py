@@ -1,4 +1,4 @@
-"""A page's turn to compute: waiting with a place in the queue, and a line in the log."""
+"""Give a page its turn to compute: show its place in the queue, and log and measure the run."""
 
 import secrets
 import time
@@ -22,8 +22,8 @@ def turn(
 ) -> Iterator[RunSlot]:
     """Wait for this session's turn, with its place on the screen, and hold it for the block.
 
-    Gives the turn, whose time limit whatever computes takes as its progress callback; a run that
-    takes long gives way in it.
+    Yields the turn's `RunSlot`, whose time limit whatever computes takes as its progress callback;
+    a run that takes long lets others compute in it.
 
     To be entered only for what has to be computed: what is kept needs no turn. The place in the
     queue is written with Streamlit's own calls, so a click or a closed tab ends the wait. Within
@@ -41,7 +41,7 @@ def turn(
     line = st.empty()
     shown = False
 
-    def tell(position: int) -> None:
+    def on_position(position: int) -> None:
         nonlocal shown
         shown = True
         line.info(
@@ -53,17 +53,17 @@ def turn(
 
     with (
         logs.bound(session=session(), request=secrets.token_hex(4), model=model, layer=layer),
-        capacity.queue().turn(session(), tell) as waited,
+        capacity.queue().turn(session(), on_position) as waited,
     ):
         if shown:
             line.empty()
-        held = RunSlot(capacity.queue(), session(), label)
-        with _written_down(kind, held, waited), out_of_memory.translate_oom(label):
-            yield held
+        slot = RunSlot(capacity.queue(), session(), label)
+        with _logged(kind, slot, waited), out_of_memory.translate_oom(label):
+            yield slot
 
 
 @contextmanager
-def _written_down(kind: str, held: RunSlot, waited: float) -> Iterator[None]:
+def _logged(kind: str, slot: RunSlot, waited: float) -> Iterator[None]:
     """Log and measure a run, however it ends."""
     started = time.perf_counter()
     outcome = "stopped"  # by Streamlit, for a click or a closed tab
@@ -80,8 +80,8 @@ def _written_down(kind: str, held: RunSlot, waited: float) -> Iterator[None]:
         outcome = "failed"
         raise
     finally:
-        seconds = time.perf_counter() - started - held.away
-        waited += held.away
+        seconds = time.perf_counter() - started - slot.away
+        waited += slot.away
         logs.event(
             kind,
             outcome=outcome,
@@ -94,19 +94,19 @@ def _written_down(kind: str, held: RunSlot, waited: float) -> Iterator[None]:
 
 
 def session() -> str:
-    """A random name for this session, which stands for nobody outside of the logs."""
+    """Return a random name for this session, which stands for nobody outside of the logs."""
     if "_session" not in st.session_state:
         st.session_state["_session"] = _own_name()
     name: str = st.session_state["_session"]
     return name
 
 
-def _ended(name: str) -> None:
+def _on_session_end(name: str) -> None:
     streams().withdraw(name)
-    classes().part(name)
+    classes().session_ended(name)
 
 
-@st.cache_resource(scope="session", on_release=_ended, show_spinner=False)
+@st.cache_resource(scope="session", on_release=_on_session_end, show_spinner=False)
 def _own_name() -> str:
-    """Kept where Streamlit tells of the session's end, with which its stream of frames ends too."""
+    """Make the name where Streamlit tells of the session's end, which ends its stream of frames."""
     return secrets.token_hex(4)

@@ -1,4 +1,4 @@
-"""What a visitor may send to the server, looked at before Streamlit reads it.
+"""Refuse uploads and messages beyond a visitor's bounds, before Streamlit reads them.
 
 Streamlit bounds a file and a message, and neither how many files a session keeps in memory nor
 which of its protocol's messages a visitor may send. A stream of frames has bounds of its own.
@@ -11,18 +11,16 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.runtime import get_instance
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from hookviz.language.saying import mark, say
 from hookviz.settings import MEGABYTE, settings
+from hookviz.ui import streamlit_internals
 from hookviz.ui.serving import class_route, live_route
+from hookviz.ui.streamlit_internals import BackMsg, DecodeError
 
-_UPLOAD = re.compile(r"/_stcore/upload_file/([^/]+)/[^/]+/?$")
+_UPLOAD = re.compile(streamlit_internals.UPLOAD_PATH + "/([^/]+)/[^/]+/?$")
 _MESSAGES = {"rerun_script", "stop_script", "file_urls_request", "app_heartbeat"}
 _OPERATIONS = {"deferred_file", "dataframe_chunk"}  # others install things on the server
 _LARGEST = 25 * MEGABYTE  # of a message; Streamlit ends a connection that sends a larger one
@@ -34,16 +32,16 @@ _log = logging.getLogger(__name__)
 
 
 class VisitorBounds:
-    """Refuses uploads beyond a session's share, and messages that are not for visitors."""
+    """ASGI middleware that refuses uploads beyond a session's share, and developers' messages."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """Stand before `app`."""
+        """Wrap `app`."""
         self._app = app
-        self._files: Counter[str] = Counter()  # on their way, by session
+        self._files: Counter[str] = Counter()  # in flight, by session
         self._bytes: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what is within the bounds."""
+        """Serve a request that is within the bounds, and answer one that is not."""
         if scope["type"] == "websocket":
             # what comes there is no message of Streamlit's
             own = scope["path"] in (live_route.PATH, class_route.PATH)
@@ -63,37 +61,37 @@ class VisitorBounds:
         if refusal:
             _log.warning("An upload was refused: %s", refusal)
             await PlainTextResponse(refusal, 413)(scope, receive, send)
-            _tell(session, refusal)
+            _show_refusal(session, refusal)
             return
         _refusals.pop(session, None)
-        with self._on_its_way(session, size):
+        with self._in_flight(session, size):
             await self._app(scope, receive, send)
 
     def _refusal(self, session: str, size: int) -> str:
-        """Why a session may not upload so many bytes more; empty where it may."""
-        number, total = _kept(session)
-        number += self._files[session]
-        total += self._bytes[session]
+        """Return why a session may not upload `size` bytes more; empty where it may."""
+        kept = streamlit_internals.uploaded_file_sizes(session)
+        number = len(kept) + self._files[session]
+        total = sum(kept) + self._bytes[session]
         most, limit = settings().uploads, settings().uploads_mb
         if number >= most:
             return say(
-                "This session has uploaded {number} files, and {most} is the most. {anew}",
+                "This session has uploaded {number} files, and {limit} is the most. {hint}",
                 number=number,
-                most=most,
-                anew=say(_ANEW),
+                limit=most,
+                hint=say(_ANEW),
             )
         if total + size > limit * MEGABYTE:
             return say(
                 "With this file the session would have uploaded {total:,.0f} MB, and "
-                "{limit:,} MB is the most. {anew}",
+                "{limit:,} MB is the most. {hint}",
                 total=(total + size) / MEGABYTE,
                 limit=limit,
-                anew=say(_ANEW),
+                hint=say(_ANEW),
             )
         return ""
 
     @contextmanager
-    def _on_its_way(self, session: str, size: int) -> Iterator[None]:
+    def _in_flight(self, session: str, size: int) -> Iterator[None]:
         self._files[session] += 1
         self._bytes[session] += size
         try:
@@ -106,40 +104,27 @@ class VisitorBounds:
 
 
 def refusal() -> str:
-    """Why an upload of this session was refused a moment ago; empty where none was."""
-    context = get_script_run_ctx()
-    at, text = _refusals.get(context.session_id if context else "", (-_FRESH, ""))
+    """Return why an upload of this session was refused a moment ago; empty where none was."""
+    at, text = _refusals.get(streamlit_internals.session_id() or "", (-_FRESH, ""))
     return text if time.monotonic() - at < _FRESH else ""
 
 
-def _tell(session: str, text: str) -> None:
-    """Have the session's page drawn again with the refusal: the uploader itself shows a red mark.
-
-    Streamlit has no public way to ask for a run from outside of one; this is its own way after a
-    change of the script's file.
-    """
-    info = get_instance()._session_mgr.get_active_session_info(session)
-    if info is None:
+def _show_refusal(session: str, text: str) -> None:
+    """Rerun the session's page with the refusal; the uploader itself shows a red mark alone."""
+    if not streamlit_internals.is_session_active(session):
         return
     _refusals[session] = time.monotonic(), text
     while len(_refusals) > _MOST_REFUSALS:
         _refusals.pop(next(iter(_refusals)))
-    info.session.request_rerun(info.session._client_state)
+    streamlit_internals.request_rerun(session)
 
 
 _refusals: dict[str, tuple[float, str]] = {}
 _ANEW = mark("Take files out, or load the page anew; that also empties the row of recent images.")
 
 
-def _kept(session: str) -> tuple[int, int]:
-    """How many files of a session Streamlit keeps in memory, and how many bytes."""
-    storage = get_instance().uploaded_file_mgr.file_storage  # type: ignore[attr-defined]
-    files = list(storage.get(session, {}).values())
-    return len(files), sum(len(file.data) for file in files)
-
-
 def _for_visitors(receive: Receive) -> Receive:
-    """The messages of a connection without those that are for developers and their tools."""
+    """Drop the messages of a connection that are for developers and their tools."""
 
     async def next_message() -> Message:
         while True:
@@ -152,7 +137,7 @@ def _for_visitors(receive: Receive) -> Receive:
 
 
 def _is_allowed(data: bytes) -> bool:
-    """Whether a message is for visitors, or one of no sense, for which Streamlit hangs up."""
+    """Return whether a message may pass: a visitor's, or a broken one, which Streamlit ends."""
     if len(data) > _LARGEST:
         return True
     message = BackMsg()

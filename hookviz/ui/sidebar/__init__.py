@@ -1,1 +1,1 @@
-"""What a person chooses at the side: image, model, weights, layer, view."""
+"""Show what a person chooses at the side: image, model, weights, layer, view."""

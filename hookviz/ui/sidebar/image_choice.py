@@ -1,8 +1,9 @@
-"""Which image is looked at: a sample, a file, a photograph or a stream of frames."""
+"""Choose the image that is looked at: a sample, a file, a photograph or a stream of frames."""
 
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import streamlit as st
 from PIL import Image
 from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -35,7 +36,7 @@ _LAST = "_last-file"  # a key of session_state that no widget has can't be set f
 
 
 def pick_image() -> Shown | None:
-    """The image: a sample, an uploaded file or a photograph just taken.
+    """Show the choice of an image, and return it: a sample, an upload or a photograph just taken.
 
     A file that can't be read is refused where it was given, and the image before stays. None where
     a link or a reload asks for somebody's own photograph, which no link holds, until one is given.
@@ -100,13 +101,13 @@ def _decoded(path: Path) -> InputImage:
 
 @cache
 def _sample_thumbnails(language: str) -> tuple[Thumbnail, ...]:
-    """Small pictures of the samples, with their titles in that language."""
-    made = []
+    """Return small pictures of the samples, with their titles in that language."""
+    thumbnails = []
     for sample in samples():
         with Image.open(sample.path) as picture, speaking(language):
-            small = thumbnail(picture.convert("RGB"))
-            made.append(Thumbnail(sample.name, say(sample.title), small))
-    return tuple(made)
+            small = thumbnail(np.asarray(picture.convert("RGB")))
+            thumbnails.append(Thumbnail(sample.name, say(sample.title), small))
+    return tuple(thumbnails)
 
 
 def _take(file: UploadedFile) -> None:
@@ -140,7 +141,7 @@ def _take_brought() -> None:
 
 
 def _pick_recent() -> RecentImage | None:
-    """The session's recent images to choose from; the chosen one, if any."""
+    """Show the session's recent images to choose from; return the chosen one, if any."""
     kept = recent_images()
     name = chosen_upload()
     if kept:

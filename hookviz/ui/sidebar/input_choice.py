@@ -1,4 +1,4 @@
-"""How large the input is, and how much of the image it covers."""
+"""Choose how large the input is, and how much of the image it covers."""
 
 import streamlit as st
 
@@ -12,7 +12,7 @@ _SIZES = (64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 1024)
 
 
 def pick_input(model: Model) -> tuple[int | None, bool]:
-    """Side of the input in pixels, None for the model's own; and whether to show all of it."""
+    """Return the input's side in pixels, None for the model's own, and whether to show it whole."""
     if not isinstance(model.preprocess, Preprocess):
         return None, False
     sizes = {_OWN: None} | {

@@ -1,4 +1,4 @@
-"""Which model is looked at, and where its weights come from."""
+"""Choose the model that is looked at, and where its weights come from."""
 
 import streamlit as st
 
@@ -12,7 +12,7 @@ from hookviz.ui.state import ALL_FAMILIES, ON_DISK, WEIGHTS, ModelChoice, warn_a
 
 
 def pick_model() -> ModelChoice:
-    """A model by family and name, and where its weights come from."""
+    """Show the choice of a model by family and name, and of its weights, and return it."""
     specs = [*map(user_models.spec, user_models.models().values()), *_catalog()]
     families = [ALL_FAMILIES, ON_DISK, *dict.fromkeys(spec.family for spec in specs)]
     family = linked_choice(st.selectbox, say("Model"), families, "family", first=families[0])
@@ -65,13 +65,13 @@ def pick_model() -> ModelChoice:
 
 
 def _catalog() -> tuple[ModelSpec, ...]:
-    """The catalog; without timm's while that library is still being imported, unless asked for."""
+    """Return the catalog; without timm's while that library is being imported, unless asked for."""
     asked = (st.query_params.get(name, "") for name in ("family", "model"))
     return catalog.models_at_once(*asked)
 
 
 def _belongs(spec: ModelSpec, family: str, chosen: str | None) -> bool:
-    """Whether to offer a model; timm's thousand only under their own families."""
+    """Return whether to offer a model; timm's thousand only under their own families."""
     if family == ON_DISK:
         return spec.on_disk or spec.title == chosen  # a link may come from another machine
     if family == ALL_FAMILIES:
@@ -93,7 +93,7 @@ def _about(spec: ModelSpec, weights: str) -> str:
     where = (
         say("on this machine")
         if spec.on_disk
-        else say("{download_bytes:,.0f} MB download", download_bytes=spec.download_bytes / 1e6)
+        else say("{megabytes:,.0f} MB download", megabytes=spec.download_bytes / 1e6)
     )
     quality = say(
         "{accuracy:.1f} % top-1 on {trained_on}",
@@ -101,16 +101,16 @@ def _about(spec: ModelSpec, weights: str) -> str:
         trained_on=say(spec.trained_on),
     )
     return say(
-        "{icon} {where} · {millions} parameters · {quality}",
+        "{icon} {availability} · {millions} parameters · {quality}",
         icon=_icon(spec),
-        where=where,
+        availability=where,
         millions=_millions(spec),
         quality=quality,
     )
 
 
 def _icon(spec: ModelSpec) -> str:
-    """A sign of whether the pretrained weights are here."""
+    """Return a sign of whether the pretrained weights are here."""
     return ":material/download_done:" if spec.on_disk else ":material/cloud_download:"
 
 

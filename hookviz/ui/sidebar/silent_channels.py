@@ -1,4 +1,4 @@
-"""Which channels of the network are silent, as the link says, and a way to bring them back."""
+"""Silence the channels that the link names, and offer to bring them back."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -18,9 +18,9 @@ from hookviz.wording import numbers_listed
 def keep_silent(
     choice: ModelChoice, while_loading: Callable[[], AbstractContextManager[None]]
 ) -> ModelChoice:
-    """The model with the channels silent that the link names, and a line that says which.
+    """Return the model with the channels silent that the link names, and say which.
 
-    A link that names none of this model's is told in words, once, and left aside.
+    Of a link that names no channels of this model a warning says so, once, and it is left aside.
 
     Raises:
         ModelError: there is no room for the model.
@@ -43,9 +43,9 @@ def keep_silent(
     st.caption(
         plain(
             say(
-                "Silent: {words} ({listed})",
-                words=silence.words,
-                listed=listed if len(listed) < 60 else "…",
+                "Silent: {silence} ({channels})",
+                silence=silence.words,
+                channels=listed if len(listed) < 60 else "…",
             )
         )
     )

@@ -1,13 +1,13 @@
-"""The first use of pretrained weights: asked for, with progress, and what works without them."""
+"""Offer the download of pretrained weights at first use, with progress, and what works without."""
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from hookviz.language.saying import say
 from hookviz.models import catalog
 from hookviz.models.fetching import downloads
 from hookviz.types import ModelSpec
 from hookviz.ui.state import ALL_FAMILIES, choose, plain
+from hookviz.ui.streamlit_internals import session_id
 
 _LOOK = 0.5  # seconds between two looks at how far a download is
 _MOST_OFFERS = 3  # other models whose weights are here
@@ -33,15 +33,15 @@ def wait_for_weights(spec: ModelSpec) -> None:
 
 
 def may_load(spec: ModelSpec) -> bool:
-    """Whether a model whose weights timm may have to download may be loaded; asks where not yet."""
+    """Return whether a model may be loaded whose weights timm may download; ask where not yet."""
     allowed: set[str] = st.session_state.setdefault("_allowed-downloads", set())
     if spec.name in allowed:
         return True
     st.info(
         plain(
             say(
-                "timm downloads the weights of {spec} unless they are on this machine already.",
-                spec=spec.title,
+                "timm downloads the weights of {model} unless they are on this machine already.",
+                model=spec.title,
             )
         ),
         icon=":material/download:",
@@ -51,15 +51,9 @@ def may_load(spec: ModelSpec) -> bool:
 
 
 def _session_downloads() -> dict[str, downloads.Download | None]:
-    """The session's downloads by model; None for one that was cancelled here."""
+    """Return the session's downloads by model; None for one that was cancelled here."""
     own: dict[str, downloads.Download | None] = st.session_state.setdefault("downloads", {})
     return own
-
-
-def _session_id() -> str | None:
-    """Who waits for a download, for `downloads`."""
-    context = get_script_run_ctx()
-    return context.session_id if context else None
 
 
 @st.fragment(run_every=_LOOK)
@@ -68,36 +62,38 @@ def _watch(spec: ModelSpec, download: downloads.Download) -> None:
         if download.error is None:
             _forget(spec.name)  # should the file vanish again, it is downloaded again
         st.rerun()
-    download.watch(_session_id())
+    download.watch(session_id())
     progress = download.progress
     st.progress(
         progress.share or 0.0,
         say(
-            "Downloading the weights of {spec}: {progress}", spec=spec.title, progress=progress.text
+            "Downloading the weights of {model}: {progress}",
+            model=spec.title,
+            progress=progress.text,
         ),
     )
     st.caption(
         say("Everybody on this server gets them from this one download. It happens only once.")
     )
     if st.button(say("Cancel"), icon=":material/close:"):
-        download.cancel(_session_id())
+        download.cancel(session_id())
         _session_downloads()[spec.name] = None
         st.rerun()
 
 
 def _begin(spec: ModelSpec) -> None:
     url, path = catalog.weights_url(spec.name), catalog.weights_path(spec.name)
-    _session_downloads()[spec.name] = downloads.start(url, path, who=_session_id())
+    _session_downloads()[spec.name] = downloads.start(url, path, who=session_id())
 
 
 def _offer(spec: ModelSpec, why: str = "") -> None:
-    """That the weights are not here, why if it was tried, and in one click what works now."""
-    size = say("{download_bytes:,.0f} MB", download_bytes=spec.download_bytes / 1e6)
+    """Say that the weights are not here, why if it was tried, and offer what works now."""
+    size = say("{megabytes:,.0f} MB", megabytes=spec.download_bytes / 1e6)
     text = say(
-        "The pretrained weights of {spec} ({size}) are not on this machine. {why}",
-        spec=spec.title,
+        "The pretrained weights of {model} ({size}) are not on this machine. {reason}",
+        model=spec.title,
         size=size,
-        why=why,
+        reason=why,
     )
     if why:
         st.error(plain(text), icon=":material/cloud_off:")
@@ -115,7 +111,7 @@ def _offer(spec: ModelSpec, why: str = "") -> None:
         if why:
             st.button(say("Try again"), icon=":material/refresh:", on_click=_begin, args=(spec,))
         st.button(
-            say("{spec} with random weights", spec=spec.title),
+            say("{model} with random weights", model=spec.title),
             icon=":material/casino:",
             on_click=choose,
             kwargs={"weights": "random"},

@@ -1,4 +1,4 @@
-"""Weights of one's own with class names; where they are broken, the model before stays."""
+"""Take weights of one's own with class names; where they are broken, the model before stays."""
 
 import streamlit as st
 
@@ -15,7 +15,7 @@ _BEFORE = "_model-before"
 
 
 def pick_own_weights(spec: ModelSpec) -> ModelChoice:
-    """The model with uploaded weights and class names; until they work, as it was shown before.
+    """Return the model with uploaded weights; until they work, as it was shown before.
 
     What can't be read is refused where it was given, and looked at once.
 
@@ -23,7 +23,7 @@ def pick_own_weights(spec: ModelSpec) -> ModelChoice:
         ModelError: there is no room for the model.
     """
     checkpoint = st.file_uploader(
-        say("Weights for {spec}", spec=spec.title),
+        say("Weights for {model}", model=spec.title),
         ("safetensors", "pth", "pt", "bin", "ckpt"),
         max_upload_size=settings().checkpoint_mb,
         help=say(
@@ -58,12 +58,12 @@ def pick_own_weights(spec: ModelSpec) -> ModelChoice:
 
 
 def remember_shown(choice: ModelChoice) -> None:
-    """Take down what is shown now, to go on with where weights that come next are broken."""
+    """Keep what is shown now, to go on with where weights that come next are broken."""
     st.session_state[_BEFORE] = choice
 
 
 def _before(choice: ModelChoice) -> ModelChoice:
-    """What was shown of this architecture before; else the choice without its files."""
+    """Return what was shown of this architecture before; else the choice without its files."""
     before: ModelChoice | None = st.session_state.get(_BEFORE)
     if before is None or before.spec.name != choice.spec.name:
         return ModelChoice(choice.spec, "yours")
@@ -73,6 +73,6 @@ def _before(choice: ModelChoice) -> ModelChoice:
         else say("{weights} weights", weights=before.weights)
     )
     st.caption(
-        say("Shown until then: {spec} with {weights}.", spec=choice.spec.title, weights=weights)
+        say("Shown until then: {model} with {weights}.", model=choice.spec.title, weights=weights)
     )
     return before

@@ -5,7 +5,7 @@ from torch import nn
 import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.errors import HookVizError, ModelError, SettingError
-from hookviz.explaining.backward import Quantity
+from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.quantity_choice import (
     QUANTITY,
@@ -25,11 +25,11 @@ def subject(tiny: hookviz.Model) -> Subject:
 def test_a_class_or_a_channel_or_a_cell(subject: Subject) -> None:
     known = {parameter.name: parameter.resolve(None, subject) for parameter in QUANTITY}
     assert known["target"] == subject.top_class
-    assert chosen_quantity(subject, **known) == Quantity(subject.top_class)
+    assert chosen_quantity(subject, **known) == AttributionTarget(subject.top_class)
     known["layer"], known["channel"] = "conv1", 2
-    assert chosen_quantity(subject, **known) == Quantity(None, "conv1", 2)
+    assert chosen_quantity(subject, **known) == AttributionTarget(None, "conv1", 2)
     known["row"], known["column"] = 0, 5
-    assert chosen_quantity(subject, **known) == Quantity(None, "conv1", 2, (0, 5))
+    assert chosen_quantity(subject, **known) == AttributionTarget(None, "conv1", 2, (0, 5))
 
 
 def test_half_a_cell_is_refused() -> None:
@@ -45,7 +45,7 @@ def test_without_scores_a_layer_has_to_be_chosen() -> None:
     known = {parameter.name: parameter.resolve(None, subject) for parameter in QUANTITY}
     with pytest.raises(ModelError, match="no class scores"):
         chosen_quantity(subject, **known)
-    assert chosen_quantity(subject, **known | {"layer": "0"}) == Quantity(None, "0", 0)
+    assert chosen_quantity(subject, **known | {"layer": "0"}) == AttributionTarget(None, "0", 0)
 
 
 def test_sound_has_no_pixels(subject: Subject) -> None:

@@ -3,7 +3,7 @@
 from functools import cache
 
 import hookviz
-from hookviz.lessons.part import Options, Part, Scene
+from hookviz.lessons.part import LessonScene, Options, Part
 from tests.lessons.conftest import scene_of
 
 
@@ -15,12 +15,12 @@ def with_defaults(part: Part, **options: str) -> Options:
 
 
 @cache
-def star() -> Scene:
+def star() -> LessonScene:
     """ShapesNet and the drawn star."""
     return scene_of(hookviz.load_model("shapesnet"), "star")
 
 
 @cache
-def cat() -> Scene:
+def cat() -> LessonScene:
     """SqueezeNet, whose head is a convolution, and the photograph of a cat."""
     return scene_of(hookviz.load_model("squeezenet"), "cat")

@@ -9,14 +9,14 @@ from PIL import Image
 
 import hookviz
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.part import Scene
+from hookviz.lessons.part import LessonScene
 from hookviz.lessons.parts.channels import PART, kernel_in_colour
 from tests.lessons.parts.scenes import cat, star, with_defaults
 
 
 @pytest.mark.parametrize("scene", [star, cat])
 @pytest.mark.parametrize(("seek", "axis"), [("vertical", 1), ("horizontal", 0)])
-def test_the_closest_channel(scene: Callable[[], Scene], seek: str, axis: int) -> None:
+def test_the_closest_channel(scene: Callable[[], LessonScene], seek: str, axis: int) -> None:
     from scipy.ndimage import correlate  # noqa: PLC0415
 
     here = scene()

@@ -2,7 +2,7 @@
 
 import hookviz
 from hookviz.images.samples import samples
-from hookviz.lessons.parts.dead_channels import PART, dead
+from hookviz.lessons.parts.dead_channels import PART, dead_channels
 from tests.lessons.parts.scenes import star, with_defaults
 
 
@@ -17,15 +17,15 @@ def test_counts_are_those_of_plain_captures() -> None:
     assert facts["always"] == len(set.intersection(*silent))
     assert facts["woken"] == facts["dead"] - facts["always"]
     assert facts["images"] == len(files) == len(samples())
-    found = dead(star(), with_defaults(PART, layer="first"))
+    dead = dead_channels(star(), with_defaults(PART, layer="first"))
     for channel in silent[0]:
         woken = {
             sample.title
             for sample, those in zip(files[1:], silent[1:], strict=True)
             if channel not in those
         }
-        assert set(found.woken_by(channel)) == woken
-    assert list(found.so_far) == sorted(found.so_far, reverse=True)
+        assert set(dead.woken_by(channel)) == woken
+    assert list(dead.so_far) == sorted(dead.so_far, reverse=True)
 
 
 def test_by_default_it_is_the_layer_with_the_most() -> None:

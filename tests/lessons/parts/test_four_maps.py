@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hookviz.lessons.kernels import PRESETS
-from hookviz.lessons.parts.four_maps import PART, lettered, made
+from hookviz.lessons.parts.four_maps import PART, kernel_map, lettered
 from hookviz.lessons.pictures import grey_of
 from tests.lessons.parts.scenes import cat, with_defaults
 
@@ -21,7 +21,7 @@ def test_maps_belong_to_the_kernels_that_the_letters_say() -> None:
     for name in lettered(options).values():
         kernel = np.array(PRESETS[name])
         np.testing.assert_allclose(
-            made(cat(), PRESETS[name]), correlate(grey, kernel, mode="nearest"), atol=1e-5
+            kernel_map(cat(), PRESETS[name]), correlate(grey, kernel, mode="nearest"), atol=1e-5
         )
 
 

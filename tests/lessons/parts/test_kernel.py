@@ -6,14 +6,14 @@ from torch import nn
 
 import hookviz
 from hookviz.errors import HookVizError
-from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.kernel import PART, SIDE, own_kernels
 from hookviz.lessons.pictures import grey_of
 from tests.lessons.conftest import scene_of
 from tests.networks import as_model
 
 
-def test_facts_are_those_of_the_map(scene: Scene, options_of: Callable[..., Options]) -> None:
+def test_facts_are_those_of_the_map(scene: LessonScene, options_of: Callable[..., Options]) -> None:
     from scipy.signal import correlate2d  # noqa: PLC0415
 
     facts = PART.facts(scene, options_of("kernel", kernel="vertical", padding="1", stride="2"))
@@ -29,7 +29,7 @@ def test_facts_are_those_of_the_map(scene: Scene, options_of: Callable[..., Opti
 
 
 def test_the_networks_own_kernel_acts_on_grey_as_the_layer_does(
-    scene: Scene, options_of: Callable[..., Options]
+    scene: LessonScene, options_of: Callable[..., Options]
 ) -> None:
     """A grey picture has the same number three times, so the layer's slices add up."""
     from scipy.signal import correlate2d  # noqa: PLC0415

@@ -4,7 +4,7 @@ import pytest
 
 import hookviz
 from hookviz.errors import SettingError, UnknownLayerError
-from hookviz.lessons.parts.lens import PART, resolved
+from hookviz.lessons.parts.lens import PART, resolve_all
 from tests.lessons.parts.scenes import star, with_defaults
 
 
@@ -14,7 +14,7 @@ def test_facts_are_what_the_lens_runs_with() -> None:
     assert facts["target"] == "star"
     assert facts["method"] == "LayerCAM"
     result = hookviz.run_lens("grad-cam", star().model, star().model_input, method="LayerCAM")
-    assert resolved(star(), options) == result.chosen
+    assert resolve_all(star(), options) == result.chosen
     assert facts["layer"] == result.chosen["layer"]
 
 

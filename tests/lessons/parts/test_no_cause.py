@@ -3,9 +3,9 @@
 import numpy as np
 
 import hookviz
-from hookviz.explaining.channel_mask import ChannelMask, silenced
+from hookviz.explaining.channel_mask import ChannelMask, mask_channels
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.parts.no_cause import PART, channels
+from hookviz.lessons.parts.no_cause import PART, class_channels
 from hookviz.lessons.versions import versions
 from hookviz.wording import percent
 from tests.lessons.parts.scenes import star, with_defaults
@@ -16,9 +16,9 @@ def test_the_follower_matters_least_of_those_that_go_along_best() -> None:
     layer = layer_of(scene, "early")
     chances = []
     for channel in range(layer.output_shape[0]):
-        without = silenced(scene.model, ChannelMask(layer.name, (channel,)))
+        without = mask_channels(scene.model, ChannelMask(layer.name, (channel,)))
         chances.append(dict(hookviz.capture(without, scene.model_input).predictions(20))["star"])
-    found = channels(scene, options)
+    found = class_channels(scene, options)
     np.testing.assert_allclose(found.without, chances, atol=1e-6)
     along = np.argsort(-versions(scene, layer).correlations)[: len(chances) // 8]
     changes = np.abs(np.array(chances) - found.chance)

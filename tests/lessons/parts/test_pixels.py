@@ -4,12 +4,12 @@ import pytest
 from PIL import Image
 
 from hookviz.images.samples import samples
-from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.pixels import PART
 
 
 def test_the_numbers_are_those_of_the_file(
-    scene: Scene, options_of: Callable[..., Options]
+    scene: LessonScene, options_of: Callable[..., Options]
 ) -> None:
     """Pillow alone: scaled to 146 on the shorter side and cut to 128, as ShapesNet wants it."""
     facts = PART.facts(scene, options_of("pixels", across="10", down="30"))
@@ -23,7 +23,7 @@ def test_the_numbers_are_those_of_the_file(
 
 
 def test_what_the_network_gets_is_the_pixel_shifted_and_scaled(
-    scene: Scene, options_of: Callable[..., Options]
+    scene: LessonScene, options_of: Callable[..., Options]
 ) -> None:
     facts = PART.facts(scene, options_of("pixels"))
     steps = scene.model.preprocess

@@ -5,14 +5,14 @@ import pytest
 
 import hookviz
 from hookviz.errors import ModelError
-from hookviz.lessons.parts.untrained import PART, beside
+from hookviz.lessons.parts.untrained import PART, trained_and_untrained
 from tests.lessons.conftest import scene_of
 from tests.lessons.parts.scenes import star, with_defaults
 
 
 def test_the_most_alike_are_found_by_correlation() -> None:
     options = with_defaults(PART, layer="first")
-    found = beside(star(), options)
+    found = trained_and_untrained(star(), options)
     name = found.layer.name
     random = hookviz.load_model("shapesnet", "random")
     theirs = hookviz.capture(random, star().model_input, name)[name].values.flatten(1).numpy()

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
-from hookviz.lessons.parts.vote import PART, chances, class_of, ranked, scores_of, vote_of
+from hookviz.lessons.parts.vote import PART, class_of, scores_of, vote_of
+from hookviz.lessons.scores import Scores
 from tests.lessons.parts.scenes import cat, star, with_defaults
 
 
@@ -37,7 +39,11 @@ def test_facts_are_the_networks_own_numbers() -> None:
 
 def test_the_same_number_added_to_all_scores_changes_no_chance() -> None:
     """As the answer to the lesson's question says; also where the powers would overflow."""
-    scores = np.array([3.0, -1.0, 2.5], np.float32)
+
+    def chances(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return Scores(scores, ()).chances
+
+    scores = np.array([3.0, -1.0, 2.5])
     np.testing.assert_allclose(chances(scores + 1000), chances(scores), rtol=1e-4)
     assert chances(scores).sum() == pytest.approx(1)
     assert chances(scores * 2).max() > chances(scores).max()
@@ -47,10 +53,10 @@ def test_of_another_ending_the_scores_are_told_and_no_vote() -> None:
     facts = PART.facts(cat(), with_defaults(PART))
     assert vote_of(cat()) is None
     assert facts["channels"] == facts["top_channel"] == "–"
-    assert facts["class"] == cat().model.categories[ranked(scores_of(cat()))[0]]
+    assert facts["class"] == cat().model.categories[scores_of(cat()).best]
     assert PART.link(cat(), with_defaults(PART)) == {}
 
 
 def test_a_class_that_the_network_does_not_know_is_the_likeliest() -> None:
     scores = scores_of(star())
-    assert class_of(star(), "goldfish", scores) == int(scores.argmax())
+    assert class_of(scores, "goldfish") == int(scores.scores.argmax())

@@ -6,18 +6,18 @@ import torch
 
 import hookviz
 from hookviz.errors import HookVizError
-from hookviz.explaining.channel_mask import read_channel_mask, silenced
+from hookviz.explaining.channel_mask import mask_channels, read_channel_mask
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.part import Scene
+from hookviz.lessons.part import LessonScene
 from hookviz.lessons.parts.what_if import (
-    AMOUNTS,
     CHANGES,
     LIGHT,
     PART,
     SILENCE,
-    amount_of,
+    SLIDERS,
     changed_input,
     difference,
+    slider_of,
 )
 from hookviz.wording import percent
 from tests.lessons.parts.scenes import star, with_defaults
@@ -31,7 +31,7 @@ def test_without_channels_is_what_the_silenced_network_says() -> None:
     assert link["layer"] == facts["layer"] == layer_of(scene, "middle").name
     silence = read_channel_mask(link["silenced"])
     assert len(silence.channels) == facts["amount"] == 9
-    said = hookviz.capture(silenced(scene.model, silence), scene.model_input).predictions(20)
+    said = hookviz.capture(mask_channels(scene.model, silence), scene.model_input).predictions(20)
     assert facts["after_chance"] == percent(dict(said)[str(facts["label"])])
     assert facts["after_label"] == said[0][0]
 
@@ -42,7 +42,7 @@ def test_those_that_matter_most_are_found_by_switching_each_off() -> None:
     count = layer_of(scene, "first").output_shape[0]
     scores = []
     for channel in range(count):
-        without = silenced(scene.model, read_channel_mask(f"{link['layer']}:{channel}"))
+        without = mask_channels(scene.model, read_channel_mask(f"{link['layer']}:{channel}"))
         logits = hookviz.capture(without, scene.model_input).logits
         assert logits is not None
         scores.append(float(logits[3]))  # the star
@@ -56,7 +56,7 @@ def test_no_change_is_the_input_itself_and_every_change_has_facts(change: str) -
     assert changed_input(scene, change, 100 if change == LIGHT else 0) is scene.model_input
     facts = PART.facts(scene, with_defaults(PART, change=change))
     assert facts["label"] == "star"
-    assert facts["amount"] == AMOUNTS[change].start
+    assert facts["amount"] == SLIDERS[change].start
     assert facts["outcome"]
 
 
@@ -72,9 +72,9 @@ def test_fooling_lowers_the_class_and_noise_of_the_same_size_does_not() -> None:
 
 
 def test_a_slider_starts_where_the_file_says_within_its_ends() -> None:
-    assert amount_of("turn", "-30").start == -30
-    assert amount_of("turn", "999").start == AMOUNTS["turn"].high
-    assert amount_of(SILENCE, "", 64) == amount_of(SILENCE, "8", 64)
+    assert slider_of("turn", "-30").start == -30
+    assert slider_of("turn", "999").start == SLIDERS["turn"].high
+    assert slider_of(SILENCE, "", 64) == slider_of(SILENCE, "8", 64)
 
 
 def test_what_is_added_is_enlarged_about_grey() -> None:
@@ -89,6 +89,6 @@ def test_a_model_with_steps_of_its_own_says_what_it_cant() -> None:
     model = hookviz.wrap(seeded(Tiny), lambda image: torch.zeros(3, 16, 16))
     scene = star()
     made = hookviz.capture(model, torch.zeros(3, 16, 16)).model_input
-    own = Scene(model, made, scene.image, scene.trace)
+    own = LessonScene(model, made, scene.image, scene.trace)
     with pytest.raises(HookVizError, match="function of its own"):
         PART.facts(own, with_defaults(PART, change="turn"))

@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 from hookviz.live.frames import MOST_BYTES
 from hookviz.ui import recent_images
 from hookviz.ui.live import frozen_frame
-from hookviz.ui.live.frozen_frame import Frame, read_frame
+from hookviz.ui.live.frozen_frame import FrozenFrame, read_frame
 from scripts.servers import ROOT
 from tests.pictures import encoded, picture
 
@@ -22,8 +22,10 @@ def sent(**changes: Any) -> dict[str, Any]:
 
 
 def test_what_the_browser_hands_over_is_read() -> None:
-    assert read_frame(sent()) == Frame("Frame 12:03:07", FILE, 5, (1, 2, 64, 64))
-    assert read_frame(sent(channel=None, cell=None)) == Frame("Frame 12:03:07", FILE, None, None)
+    assert read_frame(sent()) == FrozenFrame("Frame 12:03:07", FILE, 5, (1, 2, 64, 64))
+    assert read_frame(sent(channel=None, cell=None)) == FrozenFrame(
+        "Frame 12:03:07", FILE, None, None
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,7 @@ def opened() -> AppTest:
 
 
 def freeze(page: AppTest, data: bytes) -> None:
-    page.session_state[frozen_frame._ARRIVED] = Frame("Frame 12:03:07", data, None, None)
+    page.session_state[frozen_frame._ARRIVED] = FrozenFrame("Frame 12:03:07", data, None, None)
     page.session_state["image"] = "Upload"
     page.run()
     assert not page.exception

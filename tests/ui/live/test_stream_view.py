@@ -7,8 +7,8 @@ from streamlit.testing.v1 import AppTest
 from torch import nn
 
 import hookviz
+from hookviz.live.stream_options import Subject
 from hookviz.live.streams import streams
-from hookviz.live.subject import Subject
 from hookviz.ui.live.stream_view import frame_geometry
 from scripts.servers import ROOT
 from tests.pictures import encoded, picture

@@ -6,7 +6,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from hookviz.ui.serving.cached_messages import CachedMessages
-from hookviz.ui.serving.incoming import read_request
+from hookviz.ui.serving.messages import rerun_request
 from tests.loops import in_a_loop_of_its_own
 
 
@@ -17,13 +17,13 @@ def _request() -> Message:
     return {"type": "websocket.receive", "bytes": request.SerializeToString()}
 
 
-def _told(kind: str) -> Message:
-    told = ForwardMsg()
+def _event(kind: str) -> Message:
+    event = ForwardMsg()
     if kind == "began":
-        told.new_session.name = "page"
+        event.new_session.name = "page"
     else:
-        told.script_finished = ForwardMsg.FINISHED_SUCCESSFULLY
-    return {"type": "websocket.send", "bytes": told.SerializeToString()}
+        event.script_finished = ForwardMsg.FINISHED_SUCCESSFULLY
+    return {"type": "websocket.send", "bytes": event.SerializeToString()}
 
 
 def _kept(*events: str | float) -> list[bool]:
@@ -43,15 +43,15 @@ def _kept(*events: str | float) -> list[bool]:
             if isinstance(event, float):
                 now += event
             elif event == "asked":
-                request = read_request(await messages.receive())
+                request = rerun_request(await messages.receive())
                 assert request is not None
                 assert request.rerun_script.query_string == "layer=conv1"
                 kept.append(list(request.rerun_script.cached_message_hashes) == ["grid"])
             else:
-                await messages.send(_told(event))
+                await messages.send(_event(event))
 
     in_a_loop_of_its_own(run())
-    assert sent == [_told(each) for each in events if each in ("began", "ended")]
+    assert sent == [_event(event) for event in events if event in ("began", "ended")]
     return kept
 
 

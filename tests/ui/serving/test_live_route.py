@@ -28,8 +28,8 @@ from hookviz.drawing.grid import make_grid
 from hookviz.live.stream import Stream
 from hookviz.types import Model
 from hookviz.ui.serving import live_route
-from hookviz.ui.serving.incoming import Incoming
 from hookviz.ui.serving.live_route import _answer, _read, _Tally
+from hookviz.ui.serving.messages import MessageReader
 from scripts.live_client import LIVE_APP, Answer, LiveStream, live, read_answer, token_of
 from scripts.servers import ROOT, Server, free_port, serve
 from scripts.visitor import Visitor, arrive
@@ -125,9 +125,9 @@ def test_what_is_streamed_is_what_the_library_captures_and_draws(
     for number, answer in enumerate(on_a_stream(served, watch)):
         capture = hookviz.capture(model, frames[number], STEP)
         grid = make_grid(capture[STEP], scale="balanced", colormap="RdBu_r")
-        assert answer.told["frame"] == number
+        assert answer.facts["frame"] == number
         assert answer.blobs == (grid.sprite, grid.channel_png(3, 1))
-        assert [tuple(each) for each in answer.told["scores"]] == list(capture.predictions(5))
+        assert [tuple(each) for each in answer.facts["scores"]] == list(capture.predictions(5))
     assert served.probe()["used"] == 0  # nothing is cached
     assert served.probe()["hooks"] == 0
 
@@ -138,7 +138,7 @@ def test_the_stream_follows_what_the_page_offers(served: Served) -> None:
         for step in (STEP, "stage2.first.conv", "stage1.relu"):
             tab.query = f"live=1&step={step}"
             await tab.run()
-            titles.append((await stream.ask(1, frame())).told["grid"]["title"])
+            titles.append((await stream.ask(1, frame())).facts["grid"]["title"])
         return titles
 
     assert on_a_stream(served, watch) == [STEP, "stage2.first.conv", "stage1.relu"]
@@ -152,9 +152,9 @@ def test_frames_that_come_too_fast_are_skipped_and_the_newest_is_drawn(served: S
         while 59 not in seen:
             answer = await stream.hear()
             assert isinstance(answer, Answer)
-            seen.append(answer.told["frame"])
+            seen.append(answer.facts["frame"])
         last = await stream.ask(60, frame())  # and it goes on
-        return [*seen, last.told["frame"]]
+        return [*seen, last.facts["frame"]]
 
     seen = on_a_stream(served, hurry)
     assert seen == sorted(seen)
@@ -168,7 +168,7 @@ def test_a_frame_that_is_drawn_in_anothers_turn_is_not_waited_for(model: Model) 
         stream, tally, seen = Stream("me", subject_of(model), print), _Tally(), list[int]()
 
         async def send(message: Message) -> None:
-            seen.append(read_answer(message["bytes"]).told["frame"])
+            seen.append(read_answer(message["bytes"]).facts["frame"])
 
         async def until(count: int) -> None:
             async with asyncio.timeout(20):
@@ -205,7 +205,7 @@ def test_a_silent_stream_is_over_and_one_that_waits_for_its_turn_is_not(
     async def watch() -> int:
         stream, tally = Stream("me", subject_of(model), print), _Tally()
         tally.computing = True
-        reading = asyncio.ensure_future(_read(stream, Incoming(never), tally))
+        reading = asyncio.ensure_future(_read(stream, MessageReader(never), tally))
         await asyncio.sleep(0.5)
         assert not reading.done()
         tally.computing = False
@@ -456,8 +456,8 @@ def test_two_people_live_at_once_see_their_own_frames(served: Served, model: Mod
         wrong = []
         async with tab_of(served, size="32") as tab, live(served.server, tab) as stream:
             for number in range(500):
-                told = (await stream.ask(number, pictures[who][number % 7])).told
-                if told["frame"] != number or told["maxima"] != right[who][number % 7]:
+                facts = (await stream.ask(number, pictures[who][number % 7])).facts
+                if facts["frame"] != number or facts["maxima"] != right[who][number % 7]:
                     wrong.append(number)
         return wrong
 
@@ -492,8 +492,8 @@ def test_memory_does_not_grow_with_the_frames_and_the_log_holds_nothing_of_them(
     lines = [json.loads(line) for line in served.server.log() if line.startswith("{")]
     events = [line for line in lines if line["event"] == "live"]
     assert any(event["frames"] == 240 for event in events)
-    told = {"time", "level", "event", "session", "outcome", "frames", "refused", "skipped", "ms"}
-    assert all(set(event) == told for event in events)
+    fields = {"time", "level", "event", "session", "outcome", "frames", "refused", "skipped", "ms"}
+    assert all(set(event) == fields for event in events)
     assert len(lines) < 200  # one for a stream, none for a frame
     assert served.counted(done) - before >= 240
 
@@ -512,8 +512,8 @@ def test_a_server_without_streams_says_so() -> None:
                 async with live(server, tab, token="x" * 32, language=language) as stream:
                     return await color_limit(stream)
 
-        told = {"en": "switched off", "zh_CN": "关闭"}
-        for language, words in told.items():
+        sentences = {"en": "switched off", "zh_CN": "关闭"}
+        for language, words in sentences.items():
             code, heard = in_a_loop_of_its_own(knock(language))
             assert (code, "HOOKVIZ_LIVE=0" in heard, words in heard) == (4404, True, True)
         assert served.probe()["live"] == 0

@@ -24,10 +24,10 @@ CODE = "chalk & böard"
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     settings.cache_clear()
-    login.guesses.cache_clear()
+    login.wrong_codes.cache_clear()
     yield
     settings.cache_clear()
-    login.guesses.cache_clear()
+    login.wrong_codes.cache_clear()
 
 
 def inside(page: AppTest) -> bool:
@@ -74,14 +74,6 @@ def test_guessing_over_many_sessions_is_slow(monkeypatch: pytest.MonkeyPatch) ->
     page = answered(CODE)
     assert not inside(page)
     assert "Too many" in page.error[0].value
-
-
-def test_wrong_codes_are_forgotten_in_time() -> None:
-    guesses = login.Guesses(1, seconds=0.05)
-    guesses.count()
-    assert guesses.are_too_many()
-    while guesses.are_too_many():
-        pass
 
 
 def test_a_login_that_nobody_set_up_lets_nobody_in(monkeypatch: pytest.MonkeyPatch) -> None:

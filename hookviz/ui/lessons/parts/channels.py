@@ -1,4 +1,4 @@
-"""The channels of a layer as a grid, and the picked one below it: large, and on the photograph."""
+"""Draw a layer's channels as a grid, and the picked one below it: large, and on the photograph."""
 
 from functools import partial
 
@@ -9,10 +9,10 @@ from hookviz.drawing.grid import Grid
 from hookviz.language.saying import say
 from hookviz.lessons.kernels import TITLES
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.looking import Map, maps_of
-from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.maps import Map, maps_of
+from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.channels import kernel_in_colour, matches, picked_first, wanted_of
-from hookviz.lessons.photograph import photograph
+from hookviz.lessons.pictures import photograph
 from hookviz.types import LayerInfo
 from hookviz.ui.components.map import show_map
 from hookviz.ui.components.mosaic import mosaic
@@ -24,8 +24,8 @@ _HEIGHT = 300  # pixels of the grid
 _MAGNIFIED = 40  # pixels of the picture for each weight of a kernel
 
 
-def show(scene: Scene, options: Options, key: str) -> None:
-    """The grid; below it what is sought, the picked channel, and where that lies on the image."""
+def show(scene: LessonScene, options: Options, key: str) -> None:
+    """Draw the grid; below it what is sought, the picked channel, and its place on the image."""
     layer = layer_of(scene, options["layer"])
     maps = maps_of(scene, layer.name)
     grid = grid_of(maps, layer.name)
@@ -69,14 +69,14 @@ def show(scene: Scene, options: Options, key: str) -> None:
 
 
 def _cell(maps: Map, channel: int, key: str) -> Cell:
-    """The cell that was picked, else the channel's strongest."""
+    """Return the cell that was picked, else the channel's strongest."""
     rows, columns = maps.shape[1:]
     strongest = divmod(int(np.argmax(maps[channel])), columns)
     row, column = picked(key, "cell", strongest)
     return min(row, rows - 1), min(column, columns - 1)
 
 
-def _show_photograph(scene: Scene, grid: Grid, channel: int) -> None:
+def _show_photograph(scene: LessonScene, grid: Grid, channel: int) -> None:
     st.image(
         photograph(scene, grid.channel_pixels(channel)),
         width="stretch",
@@ -85,8 +85,8 @@ def _show_photograph(scene: Scene, grid: Grid, channel: int) -> None:
     )
 
 
-def _show_kernel(scene: Scene, layer: LayerInfo, channel: int) -> None:
-    """The kernel in its colours, where it looks at colours."""
+def _show_kernel(scene: LessonScene, layer: LayerInfo, channel: int) -> None:
+    """Show the kernel in its colours, where it looks at colours."""
     kernel = kernel_in_colour(scene, layer, channel)
     if kernel is None:
         return
@@ -98,10 +98,12 @@ def _show_kernel(scene: Scene, layer: LayerInfo, channel: int) -> None:
     )
 
 
-def _show_match(found: tuple[float, ...], channel: int) -> None:
-    """How alike the picked channel is to what is sought, and whether another is more so."""
-    better = sum(match > found[channel] for match in found)
-    words = say("Alike to what is sought: {match:.2f} of at most one.", match=found[channel])
+def _show_match(likeness: tuple[float, ...], channel: int) -> None:
+    """Say how alike the picked channel is to what is sought, and whether another is more so."""
+    better = sum(match > likeness[channel] for match in likeness)
+    words = say(
+        "Alike to what is sought: {similarity:.2f} of at most one.", similarity=likeness[channel]
+    )
     others = (
         say("Other channels that come closer: {count}.", count=better)
         if better

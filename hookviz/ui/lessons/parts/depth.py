@@ -1,4 +1,4 @@
-"""Layers of different depth: strongest channels, what a cell sees, and what else excites it."""
+"""Draw layers of different depth: strongest channels, what a cell sees, what else excites it."""
 
 from functools import partial
 from html import escape
@@ -8,10 +8,10 @@ import streamlit as st
 
 from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
-from hookviz.lessons.looking import maps_of, strongest_first
-from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.maps import maps_of, strongest_first
+from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.depth import Level, levels
-from hookviz.lessons.photograph import photograph
+from hookviz.lessons.pictures import photograph
 from hookviz.types import Model
 from hookviz.ui.components.map import show_map
 from hookviz.ui.components.mosaic import mosaic
@@ -34,8 +34,8 @@ _TITLES = {
 }
 
 
-def show(scene: Scene, options: Options, key: str) -> None:
-    """One of the layers, as chosen; below its strongest channels the picked one."""
+def show(scene: LessonScene, options: Options, key: str) -> None:
+    """Draw the chosen one of the layers; below its strongest channels the picked one."""
     known = {level.place: level for level in levels(scene, options)}
     place = st.segmented_control(
         say("Layer"),
@@ -88,8 +88,8 @@ def show(scene: Scene, options: Options, key: str) -> None:
     _show_excitations(scene.model, level, channel)
 
 
-def _show_field(scene: Scene, level: Level, cell: Cell) -> None:
-    """The image with what the cell sees framed."""
+def _show_field(scene: LessonScene, level: Level, cell: Cell) -> None:
+    """Show the image with what the cell sees framed."""
     st.caption(say("What it sees: {size}", size=level.sees))
     box = None if level.field is None else level.field.box(*cell)
     st.image(
@@ -105,20 +105,20 @@ def _show_field(scene: Scene, level: Level, cell: Cell) -> None:
 
 
 def _show_excitations(model: Model, level: Level, channel: int) -> None:
-    """What excites the channel most among the images of the model's atlas, if it has one."""
+    """Show what excites the channel most among the images of the model's atlas, if it has one."""
     atlas, name = shown_atlas(model), level.layer.name
     if atlas is None or name not in atlas.layers:
         return
     try:
-        found = atlas.top_activations(name, channel)
+        strongest = atlas.top_activations(name, channel)
     except HookVizError as error:
         st.caption(plain(str(error)))
         return
-    if found:
+    if strongest:
         st.caption(say("The parts of images that excite channel {channel} most", channel=channel))
         pictures = "".join(
-            f'<img src="{each.picture}" alt="{escape(each.title)}" title="{escape(each.title)}">'
-            for each in patches_of(atlas, found, (name, channel))
-            if each.picture
+            f'<img src="{patch.picture}" alt="{escape(patch.title)}" title="{escape(patch.title)}">'
+            for patch in patches_of(atlas, strongest, (name, channel))
+            if patch.picture
         )
         st.html(f'<div class="hv-lesson-patches">{pictures}</div>')

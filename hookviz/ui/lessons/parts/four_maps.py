@@ -1,4 +1,4 @@
-"""Maps with letters side by side, and below each, where the lesson wants it, its kernel."""
+"""Draw maps with letters side by side, and below each, where the lesson wants it, its kernel."""
 
 from html import escape
 
@@ -6,15 +6,15 @@ import streamlit as st
 
 from hookviz.drawing.grid import make_grid
 from hookviz.language.saying import say
-from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, written
-from hookviz.lessons.part import Options, Scene
-from hookviz.lessons.parts.four_maps import lettered, made
-from hookviz.ui.components.files import data_url
+from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, fraction_text
+from hookviz.lessons.part import LessonScene, Options
+from hookviz.lessons.parts.four_maps import kernel_map, lettered
+from hookviz.markup import data_url
 from hookviz.ui.lessons.maps import grid_of
 
 
-def show(scene: Scene, options: Options, key: str) -> None:
-    """The maps in their order; values below zero blue, above red, as everywhere."""
+def show(scene: LessonScene, options: Options, key: str) -> None:
+    """Draw the maps in their order; values below zero blue, above red, as everywhere."""
     named = options["named"] == "yes"
     tiles = "".join(
         _tile(scene, letter, name, named=named) for letter, name in lettered(options).items()
@@ -23,9 +23,9 @@ def show(scene: Scene, options: Options, key: str) -> None:
         st.html(f'<div class="hv-lettered{" named" if named else ""}">{tiles}</div>')
 
 
-def _tile(scene: Scene, letter: str, name: str, *, named: bool) -> str:
+def _tile(scene: LessonScene, letter: str, name: str, *, named: bool) -> str:
     kernel = PRESETS[name]
-    values = made(scene, kernel)
+    values = kernel_map(scene, kernel)
     grid = grid_of(values[None]) if (values < 0).any() else make_grid(values[None], colormap="gray")
     url = data_url(grid.channel_png(0, 2))
     title = say(TITLES[name])
@@ -43,7 +43,8 @@ def _tile(scene: Scene, letter: str, name: str, *, named: bool) -> str:
 
 def _table(kernel: Kernel, title: str) -> str:
     rows = "".join(
-        f"<tr>{''.join(f'<td>{written(weight)}</td>' for weight in row)}</tr>" for row in kernel
+        f"<tr>{''.join(f'<td>{fraction_text(weight)}</td>' for weight in row)}</tr>"
+        for row in kernel
     )
     says = escape(say("The kernel for {kind}", kind=title))
     return f'<table class="hv-weights" aria-label="{says}">{rows}</table>'

@@ -1,6 +1,12 @@
-"""A script of plain PyTorch, its constants to choose, and what it prints and draws."""
+"""Run a plain-PyTorch script: show its constants to choose, its code, what it prints and draws."""
 
-from collections.abc import Mapping
+import io
+import keyword
+import tokenize
+from collections.abc import Collection, Mapping
+from functools import cache
+from html import escape
+from pathlib import Path
 
 import numpy as np
 import streamlit as st
@@ -9,10 +15,9 @@ from numpy.typing import NDArray
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import ChartPanel
 from hookviz.language.saying import say
-from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.scripts import Control, Value, read_script, run_script
 from hookviz.ui.components.chart import chart
-from hookviz.ui.lessons.script_html import script_html
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
 from hookviz.wording import number
@@ -24,8 +29,8 @@ _FAR_APART = 100  # times; from there on the axis of a chart is logarithmic
 _WIDE = 160  # pixels of a map
 
 
-def show(_scene: Scene, options: Options, key: str) -> None:
-    """The constants, what came of the script, and its code, which is the code that ran."""
+def show(_scene: LessonScene, options: Options, key: str) -> None:
+    """Draw the constants, what came of the script, and its code, which is the code that ran."""
     script = read_script(options["script"])
     choices: dict[str, Value] = {}
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -55,7 +60,7 @@ def show(_scene: Scene, options: Options, key: str) -> None:
 
 
 def _choose(control: Control, key: str) -> Value:
-    """What a constant is to be."""
+    """Show the control for a constant, and return its value."""
     name = f"{key} {control.name}"
     if len(control.values) > _BUTTONS:
         return st.select_slider(
@@ -79,7 +84,7 @@ def _choose(control: Control, key: str) -> Value:
 
 
 def _show_pictures(pictures: Mapping[str, NDArray[np.float32]]) -> None:
-    """The maps side by side, on one scale that is symmetric where there are values below zero."""
+    """Show the maps side by side, on one scale, symmetric where values are below zero."""
     maps = {title: values for title, values in pictures.items() if title != _IMAGE}
     size = max((float(np.abs(values).max()) for values in maps.values()), default=0.0) or 1.0
     signed = any((values < 0).any() for values in maps.values())
@@ -106,13 +111,51 @@ def _drawn(values: NDArray[np.float32], title: str, size: float, *, signed: bool
 
 
 def _show_bars(bars: Mapping[str, NDArray[np.float64]], key: str) -> None:
-    every = np.concatenate(list(bars.values()))
-    above = every[every > 0]
+    heights = np.concatenate(list(bars.values()))
+    above = heights[heights > 0]
     panel = ChartPanel(
         say("What the script measured"),
-        tuple(str(place + 1) for place in range(len(next(iter(bars.values()))))),
+        tuple(str(index + 1) for index in range(len(next(iter(bars.values()))))),
         bars,
         unit=say("by layer"),
         log=bool(len(above) and above.max() > _FAR_APART * above.min()),
     )
     chart(panel, f"{key} chart", None)
+
+
+def script_html(text: str, constants: Collection[str], label: str) -> str:
+    """Return the script in a box that can be scrolled by keyboard, named by `label`."""
+    lines = [line.rstrip("\n") for line in text.splitlines(keepends=True)]
+    pieces: list[str] = []
+    row, column = 1, 0
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in (tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT):
+            continue
+        while row < token.start[0]:
+            pieces.append(escape(lines[row - 1][column:]) + "\n")
+            row, column = row + 1, 0
+        if token.type == tokenize.ENDMARKER:
+            break
+        pieces.append(escape(lines[row - 1][column : token.start[1]]))
+        pieces.append(_marked(token, constants))
+        row, column = token.end
+    code = "".join(pieces)
+    shown = f'<pre class="hv-script" tabindex="0" role="region" aria-label="{escape(label)}">'
+    return f"<style>{_style()}</style>{shown}<code>{code}</code></pre>"
+
+
+def _marked(token: tokenize.TokenInfo, constants: Collection[str]) -> str:
+    """Return a piece of code as HTML: keywords bold, comments fainter, chosen constants marked."""
+    text = escape(token.string)
+    if token.type == tokenize.COMMENT:
+        return f'<span class="comment">{text}</span>'
+    if token.type == tokenize.NAME and keyword.iskeyword(token.string):
+        return f"<b>{text}</b>"
+    if token.type == tokenize.NAME and token.string in constants:
+        return f"<mark>{text}</mark>"
+    return text
+
+
+@cache
+def _style() -> str:
+    return Path(__file__).with_suffix(".css").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""A kernel to edit, its walk over the image in grey, and the map that it makes."""
+"""Draw a kernel to edit, its walk over the image in grey, and the map that it makes."""
 
 from dataclasses import replace
 
@@ -6,8 +6,8 @@ import streamlit as st
 
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
-from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, map_of
-from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, kernel_call
+from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.kernel import OWN, SIDE, own_kernels, start_of
 from hookviz.lessons.pictures import grey_of
 from hookviz.ui.components.kernel_editor import Edited, edit_kernel
@@ -15,29 +15,29 @@ from hookviz.ui.components.walk import walk
 from hookviz.ui.theme import diverging
 
 
-def show(scene: Scene, options: Options, key: str) -> None:
-    """Draw it; what was edited is kept for as long as the session."""
-    kept = f"_kernel {key}"
-    chosen = f"_kernel-channel {key}"
+def show(scene: LessonScene, options: Options, key: str) -> None:
+    """Draw the kernel and its walk; what was edited is kept for as long as the session."""
+    edited_key = f"_kernel {key}"
+    channel_key = f"_kernel-channel {key}"
     layer, own = _own(scene)
     name, channel = options["kernel"], int(options["channel"])
-    now: Edited = st.session_state.setdefault(
-        kept,
+    edited: Edited = st.session_state.setdefault(
+        edited_key,
         Edited(start_of(scene, options), int(options["stride"]), int(options["padding"]), name),
     )
-    channel = min(st.session_state.get(chosen, channel), max(0, len(own) - 1))
-    if now.preset == OWN:  # of whatever model is chosen by now
-        now = replace(now, kernel=own[channel]) if own else replace(now, preset="")
+    channel = min(st.session_state.get(channel_key, channel), max(0, len(own) - 1))
+    if edited.preset == OWN:  # of whatever model is chosen by now
+        edited = replace(edited, kernel=own[channel]) if own else replace(edited, preset="")
 
-    def take(edited: Edited) -> None:
-        if edited.preset == OWN and own:
-            edited = replace(edited, kernel=own[channel])
-        elif edited.preset:
-            edited = replace(edited, kernel=PRESETS[edited.preset])
-        st.session_state[kept] = edited
+    def take(new: Edited) -> None:
+        if new.preset == OWN and own:
+            new = replace(new, kernel=own[channel])
+        elif new.preset:
+            new = replace(new, kernel=PRESETS[new.preset])
+        st.session_state[edited_key] = new
 
     grey = grey_of(scene, SIDE)
-    call = map_of(grey, now.kernel, now.stride, now.padding)
+    call = kernel_call(grey, edited.kernel, edited.stride, edited.padding)
     rows, columns = (int(length) for length in call.output.shape[1:])
     presets = {each: say(title) for each, title in TITLES.items()}
     if own:
@@ -49,13 +49,13 @@ def show(scene: Scene, options: Options, key: str) -> None:
         rows=rows,
         columns=columns,
     )
-    edit_kernel(now, presets, size, take, key=f"kernel-{key}")
-    if now.preset == OWN and len(own) > 1:
+    edit_kernel(edited, presets, size, take, key=f"kernel-{key}")
+    if edited.preset == OWN and len(own) > 1:
         picked = st.slider(
             say("Channel of {layer}", layer=layer), 0, len(own) - 1, channel, key=f"channel {key}"
         )
         if picked != channel:
-            st.session_state[chosen] = picked
+            st.session_state[channel_key] = picked
             st.rerun(scope="fragment")
     walk(
         call,
@@ -68,8 +68,8 @@ def show(scene: Scene, options: Options, key: str) -> None:
     )
 
 
-def _own(scene: Scene) -> tuple[str, list[Kernel]]:
-    """The network's own kernels; none where it has none that could be shown."""
+def _own(scene: LessonScene) -> tuple[str, list[Kernel]]:
+    """Return the network's own kernels; none where it has none that could be shown."""
     try:
         return own_kernels(scene)
     except HookVizError:

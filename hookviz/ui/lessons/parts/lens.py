@@ -1,4 +1,4 @@
-"""A lens in a lesson: those of its controls that the lesson names, and its panels."""
+"""Draw a lens in a lesson: those of its controls that the lesson names, and its panels."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,8 +12,8 @@ from hookviz.language.speaking import current
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import find_lens, look
-from hookviz.lessons.part import Options, Scene
-from hookviz.lessons.parts.lens import given, named, subject_of
+from hookviz.lessons.part import LessonScene, Options
+from hookviz.lessons.parts.lens import lens_settings, split_names, subject_of
 from hookviz.ui.lenses.lens_result import PanelCallbacks, show_result
 from hookviz.ui.lenses.lens_widgets import pick_parameters
 from hookviz.ui.serving import resources
@@ -21,13 +21,13 @@ from hookviz.ui.serving.turns import turn
 from hookviz.ui.state import plain
 
 
-def show(scene: Scene, options: Options, key: str) -> None:
-    """The lens's result for what the lesson set and the learner chose."""
+def show(scene: LessonScene, options: Options, key: str) -> None:
+    """Show the lens's result for what the lesson set and the learner chose."""
     lens = find_lens(options["lens"])
     try:
-        chosen = given(scene, options)
+        chosen = lens_settings(scene, options)
         with st.container(key=f"{key}-lens"):
-            chosen |= _picked(lens, scene, named(options["controls"]))
+            chosen |= _picked(lens, scene, split_names(options["controls"]))
             result = _result(lens, scene, chosen)
             panels = tuple(panel for panel in result.panels if _is_shown(panel, options["panels"]))
             # nothing in it leads away from the lesson: the link below opens it in the explorer
@@ -37,8 +37,8 @@ def show(scene: Scene, options: Options, key: str) -> None:
         st.info(plain(str(error)), icon=":material/info:")
 
 
-def _picked(lens: Lens, scene: Scene, names: tuple[str, ...]) -> dict[str, Any]:
-    """What the learner chose of the parameters of these names."""
+def _picked(lens: Lens, scene: LessonScene, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the learner chose of the parameters of these names."""
     if not names:
         return {}
     offered = replace(lens, parameters=tuple(p for p in lens.parameters if p.name in names))
@@ -48,8 +48,8 @@ def _picked(lens: Lens, scene: Scene, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in picked.items() if value is not None}
 
 
-def _result(lens: Lens, scene: Scene, chosen: dict[str, Any]) -> LensResult:
-    """What the lens finds, from the session's cache where it did before."""
+def _result(lens: Lens, scene: LessonScene, chosen: dict[str, Any]) -> LensResult:
+    """Run the lens, or take its result from the session's cache."""
     cache = resources.session_cache()
     said = repr(sorted(chosen.items()))
     key = ("lesson lens", current(), lens.slug, scene.model.digest, scene.model_input.digest, said)
@@ -66,4 +66,4 @@ def _result(lens: Lens, scene: Scene, chosen: dict[str, Any]) -> LensResult:
 
 def _is_shown(panel: Panel, kinds: str) -> bool:
     kind = type(panel).__name__.removesuffix("Panel").lower()
-    return not isinstance(panel, FilePanel) and (not kinds or kind in named(kinds))
+    return not isinstance(panel, FilePanel) and (not kinds or kind in split_names(kinds))

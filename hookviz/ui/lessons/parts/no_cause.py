@@ -1,4 +1,4 @@
-"""A channel that goes along with the class beside the one that the class needs."""
+"""Draw a channel that correlates with the class beside the one that the class needs."""
 
 import numpy as np
 import streamlit as st
@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.panels import ChartPanel
 from hookviz.language.saying import say
-from hookviz.lessons.part import Options, Scene
-from hookviz.lessons.parts.no_cause import channels, verdict
+from hookviz.lessons.part import LessonScene, Options
+from hookviz.lessons.parts.no_cause import class_channels, verdict
 from hookviz.lessons.scores import Scores, own_scores, scores_without
 from hookviz.ui.components.chart import chart
 from hookviz.ui.lessons.class_bars import show_before_and_after
@@ -16,13 +16,13 @@ from hookviz.ui.state import plain
 _FOLLOWS, _NEEDED = "follows", "needed"
 
 
-def show(scene: Scene, options: Options, key: str) -> None:
-    """Which of both channels, how it goes along, and what its silence changes."""
-    found = channels(scene, options)
+def show(scene: LessonScene, options: Options, key: str) -> None:
+    """Draw the choice of both channels, how it correlates, and what its silence changes."""
+    both = class_channels(scene, options)
     before: Scores = own_scores(scene)
     names = {
-        _FOLLOWS: say("Channel {channel}: goes along", channel=found.follower),
-        _NEEDED: say("Channel {channel}: changes most", channel=found.needed),
+        _FOLLOWS: say("Channel {channel}: goes along", channel=both.follower),
+        _NEEDED: say("Channel {channel}: changes most", channel=both.needed),
     }
     chosen = st.segmented_control(
         say("Which channel"),
@@ -33,14 +33,16 @@ def show(scene: Scene, options: Options, key: str) -> None:
         key=f"{key} channel",
         label_visibility="collapsed",
     )
-    channel = found.needed if chosen == _NEEDED else found.follower
-    seen = found.versions
+    channel = both.needed if chosen == _NEEDED else both.follower
+    of_versions = both.versions
     panel = ChartPanel(
         say("The class and the channel over versions of the image"),
-        tuple(str(place + 1) for place in range(len(seen.scores))),
+        tuple(str(place + 1) for place in range(len(of_versions.scores))),
         {
-            say("score of {label}", label=before.name(before.best)): _spread(seen.scores),
-            say("mean of channel {channel}", channel=channel): _spread(seen.means[:, channel]),
+            say("score of {label}", label=before.name(before.best)): _spread(of_versions.scores),
+            say("mean of channel {channel}", channel=channel): _spread(
+                of_versions.means[:, channel]
+            ),
         },
         kind="lines",
         unit=say("from its lowest to its highest"),
@@ -50,16 +52,16 @@ def show(scene: Scene, options: Options, key: str) -> None:
         plain(
             say(
                 "Along the bottom: versions of the image. The correlation is {correlation:.2f}.",
-                correlation=float(seen.correlations[channel]),
+                correlation=float(of_versions.correlations[channel]),
             )
         )
     )
-    show_before_and_after(before, scores_without(scene, found.layer, [channel]))
-    st.markdown(f"**{plain(verdict(found, channel))}**")
+    show_before_and_after(before, scores_without(scene, both.layer, [channel]))
+    st.markdown(f"**{plain(verdict(both, channel))}**")
 
 
 def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Numbers from 0, the lowest, to 1, the highest."""
+    """Stretch numbers to 0, the lowest, … 1, the highest."""
     low, high = values.min(), values.max()
     spread: NDArray[np.float64] = (values - low) / ((high - low) or 1.0)
     return spread

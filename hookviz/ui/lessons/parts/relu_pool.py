@@ -1,4 +1,4 @@
-"""A map before ReLU, after it and after pooling, and the numbers that a picked cell came from."""
+"""Draw a map before ReLU, after it and after pooling, and the numbers behind a picked cell."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hookviz.language.saying import say
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.looking import Map, channel_of, maps_of
-from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.maps import Map, channel_of, maps_of
+from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.relu_pool import LARGEST, POOLS, Stages, before_relu, stages, window_of
 from hookviz.ui.components.map import show_map
 from hookviz.ui.lessons.maps import grid_of
@@ -20,32 +20,32 @@ from hookviz.ui.state import Cell
 from hookviz.wording import number, times
 
 
-def show(scene: Scene, options: Options, key: str) -> None:
-    """The maps side by side in the same colours, and below them the picked cell in numbers."""
+def show(scene: LessonScene, options: Options, key: str) -> None:
+    """Draw the maps side by side in the same colours, and below them the picked cell in numbers."""
     layer = layer_of(scene, options["layer"])
     maps = maps_of(scene, before_relu(scene, layer.name))
     channel = channel_of(maps, options["channel"])
     pools = options["shown"] == "pool"
     kind, window = _controls(options, key, maps.shape[1:]) if pools else ("max", 1)
-    found = stages(maps[channel], kind, window)
-    cell = _cell(found, key)
+    of_map = stages(maps[channel], kind, window)
+    cell = _cell(of_map, key)
     remember_link(
         key,
         {
             "layer": layer.name,
             "channel": str(channel),
-            "cell": ",".join(map(str, (*cell, *found.before.shape))),
+            "cell": ",".join(map(str, (*cell, *of_map.before.shape))),
         },
     )
-    _show_maps(found, cell, key, options["shown"])
+    _show_maps(of_map, cell, key, options["shown"])
     if options["shown"] == "relu":
-        _show_cell(found, cell)
+        _show_cell(of_map, cell)
     elif pools:
-        _show_window(found, cell, kind)
+        _show_window(of_map, cell, kind)
 
 
 def _controls(options: Options, key: str, size: tuple[int, ...]) -> tuple[str, int]:
-    """Which pooling, and in windows of which side."""
+    """Show the controls of the pooling; return its kind and the side of its windows."""
     with st.container(horizontal=True, vertical_alignment="bottom", key=f"{key}-controls"):
         kind = st.segmented_control(
             say("Pooling"),
@@ -66,67 +66,69 @@ def _controls(options: Options, key: str, size: tuple[int, ...]) -> tuple[str, i
     return kind or options["pool"], window
 
 
-def _cell(found: Stages, key: str) -> Cell:
-    """The picked cell of the map before ReLU; else its highest."""
-    rows, columns = found.before.shape
-    row, column = picked(key, "cell", divmod(int(found.before.argmax()), columns))
+def _cell(of_map: Stages, key: str) -> Cell:
+    """Return the picked cell of the map before ReLU; else its highest."""
+    rows, columns = of_map.before.shape
+    row, column = picked(key, "cell", divmod(int(of_map.before.argmax()), columns))
     row, column = min(row, rows - 1), min(column, columns - 1)
     return row, column
 
 
-def _pooled(found: Stages, cell: Cell) -> Cell:
-    """The pooled cell that a cell goes into; of one that fills no window, the nearest."""
+def _pooled(of_map: Stages, cell: Cell) -> Cell:
+    """Return the pooled cell that a cell goes into; of one that fills no window, the nearest."""
     row, column = (
-        min(at // found.window, count - 1)
-        for at, count in zip(cell, found.pooled.shape, strict=True)
+        min(at // of_map.window, count - 1)
+        for at, count in zip(cell, of_map.pooled.shape, strict=True)
     )
     return row, column
 
 
-def _show_maps(found: Stages, cell: Cell, key: str, shown: str) -> None:
-    """As many of the three maps as are wanted, each as large as beside the others."""
-    before = grid_of(found.before[None])
+def _show_maps(of_map: Stages, cell: Cell, key: str, shown: str) -> None:
+    """Draw as many of the three maps as are wanted, each as large as the others."""
+    before = grid_of(of_map.before[None])
     take = partial(pick, key, "cell")
 
     def take_pooled(at: Cell) -> None:
         """Pick the cell that counts most in the window."""
-        _, rectified = found.cells(*at)
-        down, across = divmod(int(rectified.argmax()), found.window)
-        take((at[0] * found.window + down, at[1] * found.window + across))
+        _, rectified = of_map.cells(*at)
+        down, across = divmod(int(rectified.argmax()), of_map.window)
+        take((at[0] * of_map.window + down, at[1] * of_map.window + across))
 
-    def one(title: str, values: Map, at: Cell, on_pick: Callable[[Cell], None], name: str) -> None:
+    def show_one(
+        title: str, values: Map, at: Cell, on_pick: Callable[[Cell], None], name: str
+    ) -> None:
         grid = grid_of(values[None], limits=before.limits)
         st.caption(f"**{title}** · {times(values.shape)}")
         show_map(grid, 0, values, at, on_pick, key=f"{key}-{name}")
 
     columns = st.columns(3 if shown == "pool" else 2, gap="small", wrap=False)
     with columns[0]:
-        one(say("Before"), found.before, cell, take, "before")
+        show_one(say("Before"), of_map.before, cell, take, "before")
     if shown != "before":
         with columns[1]:
-            one(say("After ReLU"), found.rectified, cell, take, "rectified")
+            show_one(say("After ReLU"), of_map.rectified, cell, take, "rectified")
     if shown == "pool":
         with columns[2]:
-            one(say("Pooled"), found.pooled, _pooled(found, cell), take_pooled, "pooled")
+            show_one(say("Pooled"), of_map.pooled, _pooled(of_map, cell), take_pooled, "pooled")
 
 
-def _show_cell(found: Stages, cell: Cell) -> None:
-    """What ReLU makes of the picked cell."""
+def _show_cell(of_map: Stages, cell: Cell) -> None:
+    """Say what ReLU makes of the picked cell."""
     words = say(
         "Row {row}, column {column}: ReLU makes {after} of {before}.",
         row=cell[0],
         column=cell[1],
-        before=number(float(found.before[cell])),
-        after=number(float(found.rectified[cell])),
+        before=number(float(of_map.before[cell])),
+        after=number(float(of_map.rectified[cell])),
     )
     st.html(f'<p class="hv-came-from">{escape(words)}</p>')
 
 
-def _show_window(found: Stages, cell: Cell, kind: str) -> None:
-    """All cells of the window that the picked number came from, before ReLU and after it."""
-    row, column = _pooled(found, cell)
-    before_window, window = found.cells(row, column)
-    value = number(float(found.pooled[row, column]))
+def _show_window(of_map: Stages, cell: Cell, kind: str) -> None:
+    """Show all cells of the window that the picked number came from, before ReLU and after it."""
+    row, column = _pooled(of_map, cell)
+    before_window, window = of_map.cells(row, column)
+    value = number(float(of_map.pooled[row, column]))
     result = (
         say("The largest of {count} is {value}.", count=window.size, value=value)
         if kind == "max"
@@ -145,7 +147,7 @@ def _show_window(found: Stages, cell: Cell, kind: str) -> None:
 def _table(
     values: Map, title: str, *, taken: int = -1, gone: NDArray[np.bool_] | None = None
 ) -> str:
-    """Numbers as they lie in the window; what ReLU removes is struck through."""
+    """Return numbers as they lie in the window, as HTML; what ReLU removes is struck through."""
     rows = []
     for row, line in enumerate(values):
         cells = ""

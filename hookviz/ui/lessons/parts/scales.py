@@ -1,4 +1,4 @@
-"""One channel under several scales beside each other, and all channels under the one chosen."""
+"""Draw one channel under several scales side by side, and all channels under the chosen one."""
 
 from functools import partial
 
@@ -6,29 +6,29 @@ import streamlit as st
 
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.language.saying import say
-from hookviz.lessons.part import Options, Scene
-from hookviz.lessons.parts.scales import SCALES, weakest
+from hookviz.lessons.part import LessonScene, Options
+from hookviz.lessons.parts.scales import SCALES, weakest_channel
 from hookviz.types import Activation
 from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.lessons.picked_channel import keep, picked
+from hookviz.ui.lessons.picks import pick_channel, picked_channel
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
 
 _GRID_HEIGHT = 250  # pixels
 
 
-def show(scene: Scene, options: Options, key: str) -> None:
-    """The channel that was picked, at first the weakest, and the grid that it is picked in."""
-    found = weakest(scene, options)
-    channel = picked(key, len(found.maps.values), found.channel)
+def show(scene: LessonScene, options: Options, key: str) -> None:
+    """Draw the picked channel, at first the weakest, and the grid that it is picked in."""
+    weakest = weakest_channel(scene, options)
+    channel = picked_channel(key, len(weakest.maps.values), weakest.channel)
     names = _names()
-    grids = {scale: _drawn(found.maps, scale) for scale in SCALES}
+    grids = {scale: _drawn(weakest.maps, scale) for scale in SCALES}
     st.markdown(
         plain(
             say(
                 "**Channel {channel} of {layer}**, the same numbers each time:",
                 channel=channel,
-                layer=found.layer.name,
+                layer=weakest.layer.name,
             )
         ).replace(r"\*\*", "**")
     )
@@ -45,8 +45,8 @@ def show(scene: Scene, options: Options, key: str) -> None:
         key=f"{key} scale",
     )
     grid = grids[scale or SCALES[0]]
-    said = say("The channels of {layer}: a click shows one above.", layer=found.layer.name)
-    mosaic(grid, said, partial(keep, key), key=f"{key} grid", height=_GRID_HEIGHT)
+    said = say("The channels of {layer}: a click shows one above.", layer=weakest.layer.name)
+    mosaic(grid, said, partial(pick_channel, key), key=f"{key} grid", height=_GRID_HEIGHT)
     st.caption(plain(grid.legend))
 
 

@@ -1,4 +1,4 @@
-"""The vote of the last channels for a class as bars, and the softmax of the scores."""
+"""Draw the last channels' vote for a class as bars, and the softmax of the scores."""
 
 from functools import partial
 from html import escape
@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.panels import ChartPanel
 from hookviz.explaining.class_vote import ClassVote
-from hookviz.language.naming import listed_label
+from hookviz.language.naming import class_label, listed_label
 from hookviz.language.saying import say
-from hookviz.lessons.part import Options, Scene
-from hookviz.lessons.parts.vote import chances, class_of, label, ranked, scores_of, vote_of
-from hookviz.lessons.photograph import photograph
+from hookviz.lessons.part import LessonScene, Options
+from hookviz.lessons.parts.vote import class_of, scores_of, vote_of
+from hookviz.lessons.pictures import photograph
+from hookviz.lessons.scores import Scores
 from hookviz.ui.components.chart import chart
 from hookviz.ui.components.map import show_map
 from hookviz.ui.lessons.maps import grid_of
@@ -26,11 +27,11 @@ _MOST_CLASSES = 6
 _WIDTHS = (4, 4, 5)  # of a channel's map, of that on the image, and of its numbers
 
 
-def show(scene: Scene, options: Options, key: str) -> None:
-    """The vote, or the scores and the softmax; the latter too where there is no such vote."""
+def show(scene: LessonScene, options: Options, key: str) -> None:
+    """Draw the vote, or the scores and the softmax; the latter too where there is no such vote."""
     scores = scores_of(scene)
     if options["shown"] == "softmax":
-        _show_softmax(scene, scores)
+        _show_softmax(scores)
         return
     vote = vote_of(scene)
     if vote is None:
@@ -42,37 +43,38 @@ def show(scene: Scene, options: Options, key: str) -> None:
             ),
             icon=":material/info:",
         )
-        _show_softmax(scene, scores)
+        _show_softmax(scores)
         return
-    target = _pick_class(scene, options, scores, key)
+    target = _pick_class(scores, options, key)
     parts = vote.contributions(target).numpy().astype(np.float64)
     own = np.argsort(-np.abs(parts), kind="stable")[:_MOST_BARS]
     own = own[np.argsort(-parts[own], kind="stable")]
+    others, bias = parts.sum() - parts[own].sum(), float(vote.bias[target])
     channel = picked(key, "channel", int(parts.argmax()))
     channel = min(channel, len(parts) - 1)
     remember_link(key, {"layer": vote.layer, "channel": str(channel)})
-    _show_bars(vote, target, own, key)
-    _show_sum(vote, target, own)
+    _show_bars(parts, own, others, bias, key)
+    _show_sum(parts[own].sum(), others, bias, float(vote.scores[target]))
     _show_channel(scene, vote, target, channel, key)
 
 
-def _pick_class(scene: Scene, options: Options, scores: NDArray[np.float32], key: str) -> int:
-    start, order = class_of(scene, options["target"], scores), ranked(scores)
+def _pick_class(scores: Scores, options: Options, key: str) -> int:
+    start, order = class_of(scores, options["target"]), scores.first(len(scores.scores))
     chosen = st.selectbox(
         say("Class"),
         order,
         order.index(start),
-        format_func=lambda number: listed_label(number, scene.model.categories),
+        format_func=lambda number: listed_label(number, scores.names),
         key=f"{key}-class",
     )
     return start if chosen is None else chosen
 
 
-def _show_bars(vote: ClassVote, target: int, own: NDArray[np.intp], key: str) -> None:
-    """A bar for each of the channels that count most, for all others together, and the bias."""
-    parts = vote.contributions(target).numpy().astype(np.float64)
-    others = parts.sum() - parts[own].sum()
-    heights = np.array([*parts[own], others, float(vote.bias[target])])
+def _show_bars(
+    parts: NDArray[np.float64], own: NDArray[np.intp], others: float, bias: float, key: str
+) -> None:
+    """Draw a bar for each channel that counts most, for all others together, and the bias."""
+    heights = np.array([*parts[own], others, bias])
     panel = ChartPanel(
         title=say("What each channel adds to the score"),
         labels=(*map(str, own.tolist()), say("others"), say("bias")),
@@ -88,26 +90,25 @@ def _show_bars(vote: ClassVote, target: int, own: NDArray[np.intp], key: str) ->
     chart(panel, f"{key}-bars", take)
 
 
-def _show_sum(vote: ClassVote, target: int, own: NDArray[np.intp]) -> None:
-    parts = vote.contributions(target).numpy().astype(np.float64)
+def _show_sum(own: float, others: float, bias: float, score: float) -> None:
     st.html(
         '<p class="hv-came-from">'
         + escape(
             say(
-                "{own} from these channels, {others} from all others, {bias} from the bias: "
-                "the score is {score}.",
-                own=number(parts[own].sum()),
-                others=number(parts.sum() - parts[own].sum()),
-                bias=number(float(vote.bias[target])),
-                score=number(float(vote.scores[target])),
+                "{shown_sum} from these channels, {other_sum} from all others, {bias} from the "
+                "bias: the score is {score}.",
+                shown_sum=number(own),
+                other_sum=number(others),
+                bias=number(bias),
+                score=number(score),
             )
         )
         + "</p>"
     )
 
 
-def _show_channel(scene: Scene, vote: ClassVote, target: int, channel: int, key: str) -> None:
-    """The picked channel: its map, where that lies on the image, and its part of the sum."""
+def _show_channel(scene: LessonScene, vote: ClassVote, target: int, channel: int, key: str) -> None:
+    """Show the picked channel: its map, where that lies on the image, and its part of the sum."""
     maps = vote.maps.numpy()
     values = maps[channel]
     grid = grid_of(values[None])
@@ -130,7 +131,9 @@ def _show_channel(scene: Scene, vote: ClassVote, target: int, channel: int, key:
         mean, weight = float(vote.means[channel]), float(vote.weights[target, channel])
         rows_of = {
             say("mean of the map"): number(mean),
-            say("weight for {kind}", kind=label(scene, target)): number(weight),
+            say("weight for {kind}", kind=class_label(target, scene.model.categories)): number(
+                weight
+            ),
             say("mean × weight"): number(mean * weight),
         }
         cells = "".join(
@@ -139,15 +142,16 @@ def _show_channel(scene: Scene, vote: ClassVote, target: int, channel: int, key:
         st.html(f'<div class="hv-numbers">{cells}</div>')
 
 
-def _show_softmax(scene: Scene, scores: NDArray[np.float32]) -> None:
-    """The highest scores, and the chances that the softmax makes of them."""
-    shares = chances(scores)
+def _show_softmax(scores: Scores) -> None:
+    """Show the highest scores, and the chances that the softmax makes of them."""
+    chances = scores.chances
     heads = (say("class"), say("score"), say("probability"))
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
     rows = "".join(
-        f"<tr><th>{escape(label(scene, each))}</th><td>{number(float(scores[each]))}</td>"
-        f'<td>{escape(percent(shares[each]))}</td><td class="track">'
-        f'<span class="bar" style="width:{shares[each]:.2%}"></span></td></tr>'
-        for each in ranked(scores)[:_MOST_CLASSES]
+        f"<tr><th>{escape(scores.name(target))}</th>"
+        f"<td>{number(float(scores.scores[target]))}</td>"
+        f'<td>{escape(percent(chances[target]))}</td><td class="track">'
+        f'<span class="bar" style="width:{chances[target]:.2%}"></span></td></tr>'
+        for target in scores.first(_MOST_CLASSES)
     )
     st.html(f'<table class="hv-softmax"><tr>{head}<td></td></tr>{rows}</table>')

@@ -1,4 +1,4 @@
-"""A slider that changes the network or its picture, and the classes before and after."""
+"""Draw a slider that changes the network or its picture, and the classes before and after."""
 
 from functools import partial
 
@@ -10,7 +10,7 @@ from hookviz.drawing.grid import Grid, make_grid
 from hookviz.images.repainting import check_repaints
 from hookviz.language.saying import say, say_count
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.part import Options, Scene
+from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts import what_if
 from hookviz.lessons.scores import Scores, own_scores, scores_of, scores_without
 from hookviz.types import LayerInfo
@@ -23,8 +23,8 @@ _GRID_HEIGHT = 260  # pixels
 _ENLARGED = 16  # times, so that a change of a few levels of 255 is seen
 
 
-def show(scene: Scene, options: Options, key: str) -> None:
-    """The controls, what is changed, and what the network says of it."""
+def show(scene: LessonScene, options: Options, key: str) -> None:
+    """Draw the controls, what is changed, and what the network says of it."""
     if options["change"] == what_if.SILENCE:
         after = _silence(scene, options, key)
     else:
@@ -34,10 +34,10 @@ def show(scene: Scene, options: Options, key: str) -> None:
     st.markdown(f"**{plain(what_if.outcome(before, after))}**")
 
 
-def _silence(scene: Scene, options: Options, key: str) -> Scores:
+def _silence(scene: LessonScene, options: Options, key: str) -> Scores:
     layer = layer_of(scene, options["layer"])
     channels = layer.output_shape[0]
-    amount = what_if.amount_of(what_if.SILENCE, options["amount"], channels)
+    amount = what_if.slider_of(what_if.SILENCE, options["amount"], channels)
     flipped: set[int] = st.session_state.setdefault(f"_{key} flipped", set())
     with st.container(horizontal=True, vertical_alignment="bottom"):
         count = st.slider(
@@ -75,19 +75,19 @@ def _flip(flipped: set[int], channel: int, _cell: tuple[int, int] | None) -> Non
     flipped ^= {channel}
 
 
-def _without(scene: Scene, layer: LayerInfo, silent: set[int]) -> Grid:
-    """The layer's maps in the colours that they have with all channels, the silent ones at 0."""
-    found = capture(scene.model, scene.model_input, layer.name, cache=scene.cache)
-    whole = make_grid(found[layer.name], scale="symmetric")
+def _without(scene: LessonScene, layer: LayerInfo, silent: set[int]) -> Grid:
+    """Draw the layer's maps in the colours they have with all channels, the silent ones at 0."""
+    recorded = capture(scene.model, scene.model_input, layer.name, cache=scene.cache)
+    with_all = make_grid(recorded[layer.name], scale="symmetric")
     colormap = diverging()
-    values = found[layer.name].values.numpy().copy()
+    values = recorded[layer.name].values.numpy().copy()
     values[sorted(silent)] = 0
-    return make_grid(values, title=layer.name, colormap=colormap, limits=whole.limits)
+    return make_grid(values, title=layer.name, colormap=colormap, limits=with_all.limits)
 
 
-def _repaint(scene: Scene, options: Options, key: str) -> Scores:
+def _repaint(scene: LessonScene, options: Options, key: str) -> Scores:
     change = options["change"]
-    amount = what_if.amount_of(change, options["amount"])
+    amount = what_if.slider_of(change, options["amount"])
     labels = {
         what_if.SHIFT: say("Shift to the right (pixels)"),
         what_if.TURN: say("Turn (degrees)"),
@@ -107,7 +107,7 @@ def _repaint(scene: Scene, options: Options, key: str) -> Scores:
     pictures = [(say("Before"), picture), (say("After"), changed)]
     if change in (what_if.NOISE, what_if.FOOL):
         added = what_if.difference(picture, changed, _ENLARGED)
-        pictures.insert(1, (say("What is added, {times}×", times=_ENLARGED), added))
+        pictures.insert(1, (say("What is added, {factor}×", factor=_ENLARGED), added))
     for column, (title, shown) in zip(st.columns(len(pictures)), pictures, strict=True):
         with column:
             st.image(np.asarray(shown), width="stretch", alt=title, caption=title)

@@ -1,0 +1,132 @@
+"""Name the number that an attribution is of: a class score, a channel's mean or one cell."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from hookviz.capturing.layer_trace import input_trace
+from hookviz.capturing.ordinary import check_ordinary
+from hookviz.errors import ModelError, SettingError, UnknownLayerError
+from hookviz.language.naming import class_label
+from hookviz.language.saying import mark, say
+from hookviz.types import Model, ModelInput
+
+
+@dataclass(frozen=True, slots=True)
+class AttributionTarget:
+    """One number of a forward pass that is explained: what gradients and drops are of.
+
+    Attributes:
+        class_index: the class whose score (before the softmax) it is, where `layer` is None.
+        layer: the layer of whose first call's output it is a part.
+        channel: the layer's channel, whose mean it is, where `cell` is None; None stands for the
+            mean of all channels.
+        cell: the row and column of one cell of the channel.
+    """
+
+    class_index: int | None = None
+    layer: str | None = None
+    channel: int | None = 0
+    cell: tuple[int, int] | None = None
+
+    def describe(self, model: Model) -> str:
+        """Return its name, to stand within a sentence."""
+        if self.layer is None:
+            assert self.class_index is not None
+            label = class_label(self.class_index, model.categories)
+            return say("the score of {label}", label=label)
+        channel = say("channel {channel} of {layer}", channel=self.channel, layer=self.layer)
+        if self.cell is None:
+            return say("the mean of {layer}", layer=self.layer if self.channel is None else channel)
+        cell = say("row {row}, column {column} of ", row=self.cell[0], column=self.cell[1])
+        return cell + (
+            say("{layer} (all channels)", layer=self.layer) if self.channel is None else channel
+        )
+
+    def values_in(self, outputs: Tensor) -> Tensor:
+        """Select the target of each input, ``(N,)``.
+
+        Args:
+            outputs: all class scores, ``(N, classes)``, or the maps of `layer`, ``(N, C, H, W)``.
+        """
+        if self.layer is None:
+            return outputs[:, self.class_index]
+        maps = outputs.mean(1) if self.channel is None else outputs[:, self.channel]
+        if self.cell is not None:
+            return maps[:, *self.cell]
+        return torch.stack([one.mean() for one in maps])
+
+    def check(self, model: Model, model_input: ModelInput) -> None:
+        """Refuse a target that is not in the layer's output; any class passes.
+
+        Raises:
+            UnknownLayerError: a pass runs no layer of that name.
+            ModelError: the layer puts out no maps.
+            SettingError: the layer has no such channel or cell.
+        """
+        if self.layer is None:
+            return
+        shape = map_shape(model, model_input, self.layer)
+        indices = (self.channel or 0, *(self.cell or (0, 0)))
+        axes = (mark("channel"), mark("row"), mark("column"))
+        for axis, index, count in zip(axes, indices, shape, strict=True):
+            if not 0 <= index < count:
+                raise SettingError(
+                    say(
+                        "There is no {axis} {index} in layer {layer!r}: it has {count:,}, 0 to "
+                        "{last}.",
+                        axis=say(axis),
+                        index=index,
+                        layer=self.layer,
+                        count=count,
+                        last=count - 1,
+                    )
+                )
+
+
+def map_shape(model: Model, model_input: ModelInput, layer: str) -> tuple[int, ...]:
+    """Look up the shape of the maps that a layer or a block puts out, ``(C, H, W)``.
+
+    Raises:
+        UnknownLayerError: a pass runs no layer of that name.
+        ModelError: the layer puts out something else.
+    """
+    trace = input_trace(model, model_input)
+    shapes = {info.name: info.output_shape for info in trace.every}
+    if layer not in shapes:
+        raise UnknownLayerError(say("layer in {model}", model=model.title), layer, shapes)
+    check_ordinary(model, trace, layer)
+    if len(shapes[layer]) != 3:
+        raise _no_maps_error(model, model_input, layer, ("1", *map(str, shapes[layer])))
+    return shapes[layer]
+
+
+def maps_in(model: Model, model_input: ModelInput, layer: str, output: Tensor) -> Tensor:
+    """Take the maps out of a layer's output, ``(C, H, W)``; a convolution may leave the batch off.
+
+    Raises:
+        ModelError: it is something else; a layer that puts out maps is named.
+    """
+    if output.ndim == 3 and tuple(output.shape) == map_shape(model, model_input, layer):
+        return output
+    if output.ndim != 4 or len(output) != 1:
+        raise _no_maps_error(model, model_input, layer, tuple(map(str, output.shape)))
+    return output[0]
+
+
+def _no_maps_error(
+    model: Model, model_input: ModelInput, layer: str, shape: tuple[str, ...]
+) -> ModelError:
+    convs = input_trace(model, model_input).convs
+    suitable = [info.name for info in convs if len(info.output_shape) == 3 and info.name != layer]
+    hint = say(" {layer!r} puts out maps, for example.", layer=suitable[-1]) if suitable else ""
+    return ModelError(
+        say(
+            "Layer {layer!r} of {model} puts out {shape}, not one image's maps (1×C×H×W).{hint}",
+            layer=layer,
+            model=model.title,
+            shape="×".join(shape),
+            hint=hint,
+        )
+    )

@@ -1,0 +1,177 @@
+"""Describe in one sentence what a layer other than a convolution does to its input."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch import nn
+
+from hookviz.language.saying import mark, say
+from hookviz.types import LayerInfo, Model
+from hookviz.wording import times
+
+
+def describe_layer(model: Model, layer: LayerInfo) -> str:
+    """Describe in one sentence what the layer, or block of layers, makes of its input.
+
+    A class of torch's own is described by what torch documents; any other by its parts and shapes,
+    for nothing else is known of it.
+
+    Raises:
+        AttributeError: the network has no layer of that name.
+    """
+    module: Any = model.network.get_submodule(layer.name)
+    describe = next(
+        (describe for kind, describe in _PHRASES.items() if _is_plain(module, kind)), None
+    )
+    if describe is not None:
+        return f"{layer.kind} {describe(module)}."
+    shapes = say(
+        "{input_shape} in, {output_shape} out",
+        input_shape=times(layer.input_shape),
+        output_shape=times(layer.output_shape),
+    )
+    parts = sum(not any(part.children()) for part in module.modules())
+    if not any(module.children()):
+        return say(
+            "{kind} makes maps of its input by code of its own: {shapes}.",
+            kind=layer.kind,
+            shapes=shapes,
+        )
+    return say(
+        "{kind} is a block of {parts:,} layers, and these maps are its result: {shapes}.",
+        kind=layer.kind,
+        parts=parts,
+        shapes=shapes,
+    )
+
+
+def _is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
+    """Return whether the module is of that class and computes as the class does."""
+    return isinstance(module, kind) and type(module).forward is kind.forward
+
+
+def _normalisation(module: Any) -> str:
+    whose = (
+        say("learned from the training images")
+        if module.track_running_stats
+        else say("of this image")
+    )
+    then = (
+        say(", then multiplies by a learned scale and adds a learned shift")
+        if module.affine
+        else ""
+    )
+    return say(
+        "subtracts each channel's mean and divides by its standard deviation, both {scope}{affine}",
+        scope=whose,
+        affine=then,
+    )
+
+
+def _pooling(what: str) -> Callable[[Any], str]:
+    def describe(module: Any) -> str:
+        size = _pair(module.kernel_size)
+        return say(
+            "keeps the {statistic} of each {size} cells, {steps}",
+            statistic=say(what),
+            size=times(size),
+            steps=_steps(module.stride),
+        )
+
+    return describe
+
+
+def _steps(stride: Any) -> str:
+    down, across = _pair(stride)
+    if (down, across) == (1, 1):
+        return say("cell by cell")
+    steps = (
+        f"{down}"
+        if down == across
+        else say("{rows} down and {columns} across", rows=down, columns=across)
+    )
+    return say("in steps of {steps}", steps=steps)
+
+
+def _adaptive_pooling(what: str) -> Callable[[Any], str]:
+    def describe(module: Any) -> str:
+        size = _pair(module.output_size)
+        if size == (1, 1):
+            return say(
+                "keeps one number of each channel: the {statistic} of its map", statistic=say(what)
+            )
+        wanted = "×".join(say("as many") if side is None else str(side) for side in size)
+        return say(
+            "keeps the {statistic} of each part of the map, so that {size} cells are left",
+            statistic=say(what),
+            size=wanted,
+        )
+
+    return describe
+
+
+def _pair(size: Any) -> tuple[Any, Any]:
+    sides = tuple(size) if isinstance(size, Sequence) else (size,)
+    return sides[0], sides[-1]
+
+
+def _fixed(sentence: str) -> Callable[[Any], str]:
+    return lambda _module: say(sentence)
+
+
+_IDENTITY = _fixed(mark("hands its input on as it is: outside of training it does nothing"))
+_PHRASES: Mapping[type[nn.Module], Callable[[Any], str]] = {
+    nn.ReLU: _fixed(mark("keeps what is above zero, and puts 0 for all that is below")),
+    nn.ReLU6: _fixed(
+        mark("puts 0 for what is below zero and 6 for what is above 6, and keeps the rest")
+    ),
+    nn.LeakyReLU: lambda module: say(
+        "keeps what is above zero, and multiplies what is below by {factor:g}",
+        factor=module.negative_slope,
+    ),
+    nn.PReLU: _fixed(
+        mark("keeps what is above zero, and multiplies what is below by a learned slope")
+    ),
+    nn.ELU: _fixed(
+        mark("keeps what is above zero, and bends what is below, so that it ends at −α")
+    ),
+    nn.SiLU: _fixed(
+        mark("multiplies each value by its own sigmoid: what is far below zero becomes 0")
+    ),
+    nn.GELU: _fixed(
+        mark(
+            "multiplies each value by the normal distribution's share below it: what is "
+            "far below zero becomes 0"
+        )
+    ),
+    nn.Mish: _fixed(mark("multiplies x by tanh(log(1 + eˣ)): what is far below zero becomes 0")),
+    nn.Hardswish: _fixed(
+        mark("multiplies x by min(max(x + 3, 0), 6) / 6: what is below −3 becomes 0")
+    ),
+    nn.Hardsigmoid: _fixed(mark("makes min(max(x + 3, 0), 6) / 6 of x, a number from 0 to 1")),
+    nn.Sigmoid: _fixed(mark("squeezes each value into 0…1, by 1 / (1 + e⁻ˣ)")),
+    nn.Tanh: _fixed(mark("squeezes each value into −1…1")),
+    nn.BatchNorm2d: _normalisation,
+    nn.InstanceNorm2d: _normalisation,
+    nn.GroupNorm: lambda module: say(
+        "subtracts the mean and divides by the standard deviation of each of "
+        "{count} groups of channels of this image",
+        count=module.num_groups,
+    ),
+    nn.MaxPool2d: _pooling("largest"),
+    nn.AvgPool2d: _pooling("mean"),
+    nn.AdaptiveMaxPool2d: _adaptive_pooling("largest"),
+    nn.AdaptiveAvgPool2d: _adaptive_pooling("mean"),
+    nn.Upsample: _fixed(mark("brings the maps to another size, and makes up the cells in between")),
+    nn.PixelShuffle: lambda module: say(
+        "lays {count} channels out as one of {factor} times the side",
+        count=module.upscale_factor**2,
+        factor=module.upscale_factor,
+    ),
+    nn.ZeroPad2d: _fixed(mark("puts a margin of zeros around each map")),
+    nn.ReflectionPad2d: _fixed(mark("puts a margin around each map, in which it is mirrored")),
+    nn.Dropout: _IDENTITY,
+    nn.Dropout2d: _IDENTITY,
+    nn.Identity: _IDENTITY,
+}
+"""Makes the phrase that follows the class's name in the sentence, given the module."""

@@ -1,0 +1,129 @@
+"""Copy every input and output tensor of one layer call, at the moment of the call."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from hookviz.capturing.layer_trace import input_trace
+from hookviz.errors import HookVizError, SettingError, UnknownLayerError
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
+from hookviz.hooking.torch_functions import version
+from hookviz.language.saying import say, say_count
+from hookviz.types import Model, ModelInput, Progress, ignore
+
+Copies = tuple[tuple[tuple[str, ...], Tensor], ...]
+"""Tensors on the CPU with their paths inside the arguments or the output: ``("0", "mask")``."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LayerIO:
+    """Inputs and outputs of one layer call.
+
+    Attributes:
+        inputs: as they were before the call; paths start with the argument's number.
+        outputs: after the call.
+        others: the kinds of the arguments that hold no tensor.
+        in_place: whether the layer wrote into its input.
+    """
+
+    inputs: Copies = field(repr=False)
+    outputs: Copies = field(repr=False)
+    others: tuple[str, ...]
+    in_place: bool
+
+
+def layer_io(
+    model: Model, model_input: ModelInput, layer: str, call: int = 0, progress: Progress = ignore
+) -> LayerIO:
+    """Record the inputs and outputs of one layer call, in a pass that ends with it.
+
+    Args:
+        model: the model.
+        model_input: what the network is given.
+        layer: name of a layer or a block.
+        call: which of its calls, from 0.
+        progress: called with the share done after every layer; what it raises ends the run.
+
+    Raises:
+        UnknownLayerError: a pass runs no layer of that name.
+        SettingError: the layer has no such call.
+        ModelError: the network can't take this input.
+        HookVizError: this pass did not make that call.
+    """
+    calls = {info.name: info.calls for info in input_trace(model, model_input).every}
+    if layer not in calls:
+        raise UnknownLayerError(say("layer in {model}", model=model.title), layer, calls)
+    if not 0 <= call < calls[layer]:
+        raise SettingError(
+            say_count(
+                "call={call}: {layer} runs {calls} time in a pass, and its calls are counted "
+                "from 0.",
+                "call={call}: {layer} runs {calls} times in a pass, and its calls are "
+                "counted from 0.",
+                calls[layer],
+                call=call,
+                layer=layer,
+                calls=calls[layer],
+            )
+        )
+    recorder = _IORecorder(layer, call, ProgressReporter(progress, sum(calls.values())))
+    with (
+        private_replica(model) as replica,
+        hooks.before(replica, [layer], recorder.before),
+        hooks.observe(replica, calls, recorder.after),
+    ):
+        forward_pass(model, replica, model_input.tensor, recorder.reporter)
+    if recorder.tensors is None:
+        raise HookVizError(
+            say(
+                "This pass did not run call {call} of {layer}. Its call 0 comes first.",
+                call=call,
+                layer=layer,
+            )
+        )
+    return recorder.tensors
+
+
+class _IORecorder:
+    """Copies the wanted call's inputs and outputs, and ends the pass after it."""
+
+    def __init__(self, layer: str, call: int, reporter: ProgressReporter) -> None:
+        self.tensors: LayerIO | None = None
+        self.reporter = reporter
+        self._wanted = (layer, call)
+        self._inputs: Copies = ()
+        self._versions: list[int] = []
+
+    def before(self, call: hooks.Call) -> None:
+        """Copy the inputs of the wanted call before it runs."""
+        if (call.layer, call.index) == self._wanted:
+            self._inputs = _copies(call.inputs)
+            self._versions = _versions(call.inputs)
+
+    def after(self, call: hooks.Call) -> None:
+        """Copy the outputs of the wanted call, and end the pass."""
+        self.reporter.step()
+        if (call.layer, call.index) == self._wanted:
+            self.tensors = LayerIO(
+                inputs=self._inputs,
+                outputs=_copies(call.output),
+                others=tuple(
+                    type(argument).__name__ for argument in call.inputs if not _versions(argument)
+                ),
+                in_place=_versions(call.inputs) != self._versions,
+            )
+            raise hooks.StopForward
+
+
+def _copies(value: Any) -> Copies:
+    return tuple(
+        (path, tensor.detach().to("cpu", copy=True))
+        for path, tensor in hooks.plain_tensors_in(value)
+        if not tensor.is_meta  # which has no numbers
+    )
+
+
+def _versions(value: Any) -> list[int]:
+    return [version(tensor) for _, tensor in hooks.tensors_in(value)]

@@ -1,0 +1,35 @@
+// What the page's own scripts share by way of the browser: types alone, for the check of JavaScript.
+
+/** What the server sends to a component: facts in JSON, and a picture where there is one. */
+type Facts = Record<string, any>;
+
+/** What Streamlit hands to a component (streamlit.components.v2). */
+interface Component {
+  data: any;
+  parentElement: HTMLElement | ShadowRoot;
+  setStateValue(name: string, value: unknown): void;
+  setTriggerValue(name: string, value: unknown): void;
+}
+
+/** A component: draws once more at each run, and returns what ends it. */
+type Draw = (component: Component) => void | (() => void);
+
+interface Window {
+  /** The page's sentences in its language, by the English ones. */
+  hookvizWords?: Record<string, string>;
+  /** The decimal point of the page's language. */
+  hookvizPoint?: string;
+  /** What early.js keeps of what was pressed before the page was there. */
+  hookviz?: any;
+  /** history.js: goes to another view of the page, and says whether it is on its way there. */
+  hookvizHistory?: boolean;
+  hookvizGo(query: string, kind: "push" | "replace"): void;
+  hookvizGoes(): boolean;
+  /** presenting.js and slides.js: the presenter's view, and its list of slides. */
+  hookvizPresenting?: any;
+  hookvizSlides?: any;
+  /** live.js: what a stream keeps over the runs of the page. */
+  hookvizLive?: any;
+  /** terms.js is there. */
+  hookvizTerms?: boolean;
+}

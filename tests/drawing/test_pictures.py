@@ -1,0 +1,75 @@
+"""Encoding loses nothing or little, and sizes are rows and columns."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hookviz.drawing.pictures import (
+    Resampling,
+    encode_jpeg,
+    encode_png,
+    enlarged,
+    fit_size,
+    middle_square,
+    resize,
+    thumbnail,
+)
+
+PICTURE = np.random.default_rng(7).integers(0, 256, (6, 10, 3)).astype(np.uint8)
+
+
+@pytest.mark.parametrize("bands", [3, 4])
+def test_a_png_has_the_same_pixels(bands: int) -> None:
+    picture = np.dstack([PICTURE, PICTURE[..., :1]])[..., :bands]
+    for level in (1, 6):
+        image = Image.open(io.BytesIO(encode_png(picture, compress_level=level)))
+        assert image.format == "PNG"
+        np.testing.assert_array_equal(np.asarray(image), picture)
+
+
+def test_a_jpeg_looks_alike_and_better_at_a_higher_quality() -> None:
+    flat = np.full((16, 16, 3), (200, 30, 90), np.uint8)
+    image = Image.open(io.BytesIO(encode_jpeg(flat, quality=90)))
+    assert image.format == "JPEG"
+    assert np.abs(np.asarray(image).astype(int) - flat).max() <= 3
+    assert len(encode_jpeg(PICTURE, quality=90)) > len(encode_jpeg(PICTURE, quality=20))
+
+
+def test_a_size_is_rows_and_columns() -> None:
+    assert resize(PICTURE, (3, 20)).shape == (3, 20, 3)
+    doubled = resize(PICTURE, (12, 20), Resampling.NEAREST)
+    np.testing.assert_array_equal(doubled, PICTURE.repeat(2, 0).repeat(2, 1))
+    assert fit_size(PICTURE, 5) == (3, 5)
+    assert fit_size(PICTURE, 1) == (1, 1)
+
+
+def test_a_map_on_fewer_cells_has_the_means_of_what_they_cover() -> None:
+    values = np.arange(48, dtype=np.float32).reshape(6, 8)
+    expected = values.reshape(3, 2, 4, 2).mean((1, 3))
+    np.testing.assert_allclose(resize(values, (3, 4), Resampling.BOX), expected, rtol=1e-6)
+
+
+def test_the_middle_square_leaves_both_ends_out() -> None:
+    np.testing.assert_array_equal(middle_square(PICTURE, 6), PICTURE[:, 2:8])
+    assert middle_square(PICTURE, 3).shape == (3, 3, 3)
+
+
+def test_a_thumbnail_is_the_middle_square() -> None:
+    wide = np.zeros((10, 30, 3), np.uint8)
+    wide[:, 10:20] = (10, 20, 30)
+    small = thumbnail(wide, 5)
+    assert small.shape == (5, 5, 3)
+    assert (small[2, 2] == (10, 20, 30)).all()
+
+
+def test_small_pictures_grow_and_large_ones_stay() -> None:
+    small = np.zeros((64, 128, 3), np.uint8)
+    small[:, 64:] = 255
+    grown = enlarged(small)
+    assert grown.shape == (192, 384, 3)
+    assert not grown[:, :180].any()
+    assert (grown[:, 204:] == 255).all()
+    large = np.zeros((500, 20, 3), np.uint8)
+    assert enlarged(large) is large

@@ -1,0 +1,227 @@
+import copy
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.capturing.inputs import prepare
+from hookviz.errors import HookVizError
+from hookviz.explaining import batched_passes
+from hookviz.explaining.attribution_target import AttributionTarget
+from hookviz.explaining.batched_passes import iter_target_gradients, iter_target_values
+from hookviz.explaining.gradient_pass import GradientPass
+from hookviz.types import ignore
+from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
+from tests.odd_batches import ODD, Odd, alone
+
+CLASS = AttributionTarget(3)
+QUANTITIES = (
+    CLASS,
+    AttributionTarget(None, "conv1", 2),
+    AttributionTarget(None, "conv2", 5, (3, 2)),
+    AttributionTarget(None, "conv1", None, (3, 2)),
+    AttributionTarget(None, "conv2", None),
+)
+
+
+def plainly(network: Tiny, images: Tensor, target: AttributionTarget) -> Tensor:
+    """The quantities, with functions in place of hooks."""
+    first = network.conv1(images)
+    second = network.conv2(first.relu())
+    if target.layer is None:
+        scores: Tensor = network.head(second.relu().mean((2, 3)))[:, target.class_index]
+        return scores
+    maps = {"conv1": first, "conv2": second}[target.layer]
+    part = maps.mean(1) if target.channel is None else maps[:, target.channel]
+    if target.cell is None:
+        means: Tensor = part.mean((1, 2))
+        return means
+    cells: Tensor = part[:, target.cell[0], target.cell[1]]
+    return cells
+
+
+@pytest.mark.parametrize("target", QUANTITIES)
+@pytest.mark.parametrize("rows", [1, 4, 32])
+def test_they_are_what_autograd_gives_however_many_go_at_once(
+    monkeypatch: pytest.MonkeyPatch, target: AttributionTarget, rows: int
+) -> None:
+    monkeypatch.setattr(batched_passes, "MAX_BATCH_SIZE", rows)
+    network = seeded(Tiny)
+    model, images = as_model(network), torch.cat([random_input(seed) for seed in range(6)])
+    given = images.clone().requires_grad_()
+    expected = plainly(network, given, target)
+    (gradient,) = torch.autograd.grad(expected.sum(), given)
+    made = prepare(model, random_input(9))
+    asked: list[tuple[int, int]] = []
+
+    def inputs(start: int, stop: int) -> Tensor:
+        asked.append((start, stop))
+        return images[start:stop]
+
+    found = list(iter_target_gradients(model, made, target, inputs, count=6, progress=ignore))
+    assert [some.start for some in found] == list(range(0, 6, min(rows, 6)))
+    assert [stop - start for start, stop in asked] == [len(some.values) for some in found]
+    values = torch.cat([some.values for some in found])
+    torch.testing.assert_close(values, expected.detach().double(), rtol=1e-5, atol=1e-6)
+    gradients = torch.cat([some.gradients for some in found])
+    torch.testing.assert_close(gradients, gradient, rtol=1e-5, atol=1e-7)
+    alone = [
+        some.values
+        for some in iter_target_values(model, made, target, inputs, count=6, progress=ignore)
+    ]
+    torch.testing.assert_close(torch.cat(alone), values, rtol=1e-5, atol=1e-6)
+    assert all_hooks(model) == 0
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("target", [CLASS, AttributionTarget(None, "conv2", 1, (3, 2))])
+def test_each_input_has_what_a_fresh_network_gives_it_alone(
+    kind: type[Odd], target: AttributionTarget
+) -> None:
+    """Whatever the network takes over its batch, and whatever it keeps from pass to pass."""
+    network = seeded(kind)
+    image = random_input(3)
+    scales = torch.linspace(0.1, 1.1, 7).view(-1, 1, 1, 1)
+    images = torch.cat([scales * image, random_input(4), image.flip(-1)])
+
+    def plain(images: Tensor) -> Tensor:
+        if target.layer is None:
+            return alone(network, images)[:, 3]
+        copies = [copy.deepcopy(network) for _ in images]
+        maps = [
+            one.conv2(one.between(one.conv1(image[None]).relu()))
+            for one, image in zip(copies, images, strict=True)
+        ]
+        return torch.cat(maps)[:, 1, 3, 2]
+
+    given = images.clone().requires_grad_()
+    expected = plain(given)
+    (gradient,) = torch.autograd.grad(expected.sum(), given)
+    model = as_model(network)
+    made = prepare(model, image)
+    options: dict[str, Any] = {"count": len(images), "progress": ignore}
+
+    def inputs(start: int, stop: int) -> Tensor:
+        return images[start:stop]
+
+    values = [some.values for some in iter_target_values(model, made, target, inputs, **options)]
+    close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-6)
+    close(torch.cat(values), expected.detach().double())
+    found = list(iter_target_gradients(model, made, target, inputs, **options))
+    values, gradients = [some.values for some in found], [some.gradients for some in found]
+    close(torch.cat(values), expected.detach().double())
+    close(torch.cat(gradients), gradient)
+    assert all_hooks(model) == 0
+
+
+class Clipped(Odd):
+    """Scales the gradient by its length, over all images of a pass; its values are apart."""
+
+    def between(self, maps: Tensor) -> Tensor:
+        if maps.requires_grad:
+            maps.register_hook(lambda gradient: gradient / gradient.norm())  # type: ignore[no-untyped-call]
+        return maps
+
+
+def test_gradients_that_know_each_other_are_taken_one_by_one() -> None:
+    network, image = seeded(Clipped), random_input(3)
+    images = torch.linspace(0.3, 1, 6).view(-1, 1, 1, 1) * image
+    expected = []
+    for each in images:
+        given = each[None].clone().requires_grad_()
+        expected += torch.autograd.grad(network(given)[0, 3], given)
+    model = as_model(network)
+    found = iter_target_gradients(
+        *(model, prepare(model, image), CLASS, lambda at, to: images[at:to]),
+        count=6,
+        progress=ignore,
+    )
+    gradients = torch.cat([some.gradients for some in found])
+    torch.testing.assert_close(gradients, torch.cat(expected), rtol=1e-4, atol=1e-6)
+
+
+def test_few_are_not_worth_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, passes = seeded(Tiny), []
+
+    class Counted(GradientPass):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            passes.append(given)
+            super().__init__(*given, **named)
+
+    monkeypatch.setattr(batched_passes, "GradientPass", Counted)
+    model, images = as_model(network), torch.cat([random_input(seed) for seed in range(8)])
+    for count, expected in ((2, 2), (8, 3 + 2)):  # the two halves alone and together; a row again
+        passes.clear()
+        list(
+            iter_target_values(
+                *(model, prepare(model, images[:1]), CLASS, lambda at, to: images[at:to]),
+                count=count,
+                progress=ignore,
+            )
+        )
+        assert len(passes) == expected
+
+
+def test_progress_goes_up_and_what_it_raises_ends_the_run(tiny: hookviz.Model) -> None:
+    class Stopped(BaseException):
+        pass
+
+    images = random_input(0).repeat(40, 1, 1, 1)
+    made = prepare(tiny, images[:1])
+    for each in (iter_target_values, iter_target_gradients):
+        told: list[float] = []
+        options: dict[str, Any] = {"count": 40, "progress": told.append}
+        list(each(tiny, made, CLASS, lambda at, to: images[at:to], **options))
+        assert told == sorted(told)
+        assert told[0] < 0.5
+        assert 0.9 <= told[-1] <= 1
+
+        def stop(share: float) -> None:
+            if share > 0.4:
+                raise Stopped
+
+        options["progress"] = stop
+        with pytest.raises(Stopped):
+            list(each(tiny, made, CLASS, lambda at, to: images[at:to], **options))
+        assert all_hooks(tiny) == 0
+
+
+def test_no_gradient_is_said() -> None:
+    class Cut(Tiny):
+        def forward(self, images: Tensor) -> Tensor:
+            return super().forward(images.detach())
+
+    model = as_model(seeded(Cut))
+    made = prepare(model, random_input(0))
+    with pytest.raises(HookVizError, match="cuts the gradient between the input and"):
+        list(
+            iter_target_gradients(
+                model, made, CLASS, lambda at, to: made.tensor, count=1, progress=ignore
+            )
+        )
+
+
+def test_a_pass_takes_no_more_than_there_is_room_for() -> None:
+    class Wide(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 64, 1)
+
+        def forward(self, images: Tensor) -> Tensor:
+            scores: Tensor = self.conv(images).mean((2, 3))
+            return scores
+
+    model = as_model(seeded(Wide))
+    made = prepare(model, random_input(0, 512))  # 64 MB of activations an image
+    found = iter_target_gradients(
+        model,
+        made,
+        CLASS,
+        lambda at, to: made.tensor.repeat(to - at, 1, 1, 1),
+        count=4,
+        progress=ignore,
+    )
+    assert [len(some.values) for some in found] == [2, 2]

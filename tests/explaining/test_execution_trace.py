@@ -1,0 +1,112 @@
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.capturing.inputs import prepare
+from hookviz.explaining.execution_trace import IMAGE, trace_execution
+from hookviz.types import Model
+from tests.networks import as_model, random_input, seeded
+from tests.odd_batches import REMEMBERING, Odd
+
+
+class Residual(nn.Module):
+    """A shortcut around a convolution, and the image joined at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 3, 1)
+        self.conv = nn.Conv2d(3, 3, 1)
+        self.last = nn.Conv2d(6, 2, 1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        stem = self.stem(images)
+        both: Tensor = self.last(torch.cat([self.conv(stem) + stem, images], 1))
+        return both
+
+
+def test_branches_are_followed_to_where_they_meet(noise: Tensor) -> None:
+    model = as_model(seeded(Residual))
+    steps = trace_execution(model, prepare(model, noise)).steps
+    assert [str(step.address) for step in steps] == ["stem", "conv", "last"]
+    assert [set(step.sources) for step in steps] == [{IMAGE}, {1}, {IMAGE, 1, 2}]
+    assert (steps[2].input_shapes, steps[2].output_shapes) == ("1×6×16×16", "1×2×16×16")
+    assert [step.nbytes for step in steps] == [4 * 3 * 256, 4 * 3 * 256, 4 * 2 * 256]
+
+
+def test_every_call_is_timed_three_times(tiny: Model, noise: Tensor) -> None:
+    told: list[float] = []
+    steps = trace_execution(tiny, prepare(tiny, noise), told.append).steps
+    assert [str(step.address) for step in steps] == ["conv1", "relu", "conv2", "relu#1", "head"]
+    assert all(len(step.seconds) == 3 and min(step.seconds) > 0 for step in steps)
+    assert told == sorted(told)
+    assert told[-1] == 1
+
+
+class Twice(nn.Module):
+    """A block that runs twice with another one inside, and a block that runs no layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 3, 1)
+        self.inner = nn.Sequential(nn.Sequential(nn.ReLU(), nn.Conv2d(3, 3, 3)), nn.Sigmoid())
+        self.idle = nn.Sequential()
+        self.passed = Unused()
+
+    def forward(self, images: Tensor) -> Tensor:
+        found: Tensor = self.passed(self.inner(self.inner(self.idle(self.stem(images)))))
+        return found
+
+
+class Unused(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return images * 2
+
+
+def test_the_blocks_are_those_that_the_steps_ran_in(noise: Tensor) -> None:
+    model = as_model(seeded(Twice))
+    flow = trace_execution(model, prepare(model, noise))
+    assert [(str(step.address), step.depth) for step in flow.steps] == [
+        ("stem", 0),
+        ("idle", 0),  # a Sequential with nothing inside is a layer
+        *[("inner.0.0", 2), ("inner.0.1", 2), ("inner.1", 1)],
+        *[("inner.0.0#1", 2), ("inner.0.1#1", 2), ("inner.1#1", 1)],
+    ]
+    assert [(str(b.address), b.depth, b.first, b.last) for b in flow.blocks] == [
+        ("inner", 0, 3, 5),
+        ("inner.0", 1, 3, 4),
+        ("inner#1", 0, 6, 8),
+        ("inner.0#1", 1, 6, 7),
+        ("passed", 0, 9, 8),
+    ]
+    assert [(b.input_shapes, b.output_shapes) for b in flow.blocks[1:3]] == [
+        ("1×3×16×16", "1×3×14×14"),
+        ("1×3×14×14", "1×3×12×12"),
+    ]
+    assert {b.kind for b in flow.blocks} == {"Sequential", "Unused"}
+
+
+def test_a_network_without_layers_is_refused(noise: Tensor) -> None:
+    class Bare(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.unused = nn.Linear(2, 2)
+
+        def forward(self, images: Tensor) -> Tensor:
+            return images.mean((2, 3))
+
+    model = as_model(Bare())
+    with pytest.raises(hookviz.HookVizError, match="runs no layer"):
+        trace_execution(model, prepare(model, noise))
+
+
+@pytest.mark.parametrize("kind", REMEMBERING)
+def test_each_timed_pass_is_a_fresh_networks(kind: type[Odd]) -> None:
+    model = as_model(seeded(kind))
+    flow = trace_execution(model, prepare(model, random_input(0)))
+    assert [str(step.address) for step in flow.steps] == ["conv1", "conv2", "head"]
+    assert [len(step.seconds) for step in flow.steps] == [3, 3, 3]

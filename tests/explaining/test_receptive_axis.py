@@ -1,0 +1,237 @@
+"""What goes on for ever, against long maps, cell by cell, and the middle of large images."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hookviz.explaining.receptive_axis import (
+    AxisField,
+    SlidingWindow,
+    adaptive_pool_window,
+    conv_window,
+    merge_axis_fields,
+    pixel_axis_field,
+)
+from hookviz.explaining.receptive_field import receptive_fields
+from tests.networks import as_model
+
+FAR = range(240, 264)  # cells that are far from any border
+LARGE = 72  # its middle is far from any border
+CELLS = 6  # in a row, after which the windows of all these networks come again
+
+
+def brute(
+    cells: dict[int, tuple[float, float]], taps: SlidingWindow, count: int
+) -> list[tuple[float, float]]:
+    """First pixel and the one after the last of cells that are made from `cells` by `taps`."""
+    made = []
+    for places in taps.first(count).tolist():
+        inside = [cells[place] for place in places if place in cells]
+        made.append((min(first for first, _ in inside), max(last for _, last in inside)))
+    return made
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        [conv_window(3, padding=1)],
+        [conv_window(3, 2, 1), conv_window(5, 2), conv_window(2, 3, 0, 4)],
+        [conv_window(3, 2), adaptive_pool_window(3, 5), conv_window(3)],
+        [
+            adaptive_pool_window(1, 2),
+            conv_window(3, 3),
+            adaptive_pool_window(1, 2),
+            conv_window(4, 1, 2),
+            conv_window(1, 2),
+        ],
+    ],
+)
+def test_a_line_goes_on_as_a_long_map_does(chain: list[SlidingWindow]) -> None:
+    line: AxisField | None = pixel_axis_field(-2)
+    cells = {place: (float(place), place + 1.0) for place in range(4000)}
+    for taps in chain:
+        assert line is not None
+        line = line.through(taps)
+        count = int(len(cells) * taps.period / taps.step) - 40
+        cells = dict(enumerate(brute(cells, taps, count)))
+    assert line is not None
+    for place in FAR:
+        first, last = line.at(np.array(place))
+        assert (-first, last) == cells[place]
+    assert line.size == max(cells[place][1] - cells[place][0] for place in FAR)
+    assert line.stride == (cells[270][0] - cells[240][0]) / 30
+
+
+def test_windows_name_the_cells_under_them() -> None:
+    assert conv_window(3, 2, 1).first(3).tolist() == [[-1, 0, 1], [1, 2, 3], [3, 4, 5]]
+    assert adaptive_pool_window(5, 2).first(2).tolist() == [[0, 1, 2], [2, 3, 4]]
+    assert adaptive_pool_window(5, 3).first(3).tolist() == [[0, 1, -1], [1, 2, 3], [3, 4, -1]]
+
+
+def test_lines_go_together_only_where_they_go_on_alike() -> None:
+    fine, coarse = pixel_axis_field(-1), pixel_axis_field(-1).through(conv_window(2, 2))
+    assert coarse is not None
+    again = coarse.through(adaptive_pool_window(1, 2))
+    both = merge_axis_fields([fine, again])
+    assert both is not None
+    assert (both.period, both.shift, both.size) == (2, 2, 2)
+    assert merge_axis_fields([fine, coarse]) is None
+    assert merge_axis_fields([fine, None]) is None
+    assert merge_axis_fields([fine, replace(fine, dim=-2)]) is None
+
+
+def test_a_period_that_is_too_long_is_no_line() -> None:
+    line: AxisField | None = pixel_axis_field(-1)
+    for _ in range(4):
+        line = line and line.through(adaptive_pool_window(8, 9))
+    assert line is None
+
+
+class Function(nn.Module):
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *found: Tensor) -> Tensor:
+        return self.function(*found)
+
+
+class Halves(nn.Module):
+    """Down and up again, with what there was before beside it, as in a U-Net."""
+
+    def __init__(self, up: nn.Module) -> None:
+        super().__init__()
+        self.down = nn.Conv2d(3, 3, 3, stride=2, padding=1)
+        self.inner = nn.Conv2d(3, 3, 3, padding=1)
+        self.up = up
+        self.join = nn.Conv2d(6, 3, 3, padding=1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        found = self.inner(self.down(images))
+        found = self.up(found, images) if isinstance(self.up, Function) else self.up(found)
+        result: Tensor = self.join(torch.cat([found, images], 1))
+        return result
+
+
+def conv(kernel: int = 3, **options: object) -> nn.Conv2d:
+    return nn.Conv2d(3, 3, kernel, **options)  # type: ignore[arg-type]
+
+
+NETWORKS: dict[str, Callable[[], list[nn.Module]]] = {
+    "strided": lambda: [conv(stride=2, padding=1), conv(5, stride=2, padding=2), conv(padding=1)],
+    "dilated": lambda: [conv(dilation=3, padding=3), nn.AvgPool2d(3, 2, 1), conv(padding=1)],
+    "zeros around": lambda: [nn.ZeroPad2d((1, 2, 0, 3)), conv(), nn.ZeroPad2d(1), conv(stride=2)],
+    "mirrored": lambda: [nn.ReflectionPad2d((1, 0, 2, 1)), conv(), nn.ReflectionPad2d(2), conv(5)],
+    "repeated": lambda: [nn.ReplicationPad2d((2, 1, 0, 1)), conv(stride=2), conv(padding=1)],
+    "circular": lambda: [nn.CircularPad2d((1, 2, 1, 0)), conv(), nn.CircularPad2d(1), conv()],
+    "constant": lambda: [nn.ConstantPad2d((3, 1, 1, 2), 0.5), conv(4, stride=2), conv(padding=1)],
+    "cropped": lambda: [nn.ZeroPad2d((-1, 2, -2, 0)), conv(), conv(padding=1)],
+    "padded by the layer": lambda: [
+        conv(padding=2, padding_mode="reflect", stride=2),
+        conv(padding="same", padding_mode="circular"),
+    ],
+    "padded as a volume": lambda: [
+        Function(lambda x: F.pad(x[:, :, None], (1, 1, 2, 0, 0, 0)).squeeze(2)),
+        conv(stride=2),
+        Function(lambda x: F.pad(x.unsqueeze(0), (1, 1, 1, 1, 0, 0), "replicate")[0]),
+        conv(),
+    ],
+    "with channels around": lambda: [
+        conv(padding=1),
+        Function(lambda x: F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, 1, 1))[:, 1:4]),
+        conv(padding=1),
+    ],
+    "transposed": lambda: [
+        conv(stride=2, padding=1),
+        nn.ConvTranspose2d(3, 3, 3, stride=2, padding=1, output_padding=1),
+        conv(padding=1),
+    ],
+    "transposed with gaps": lambda: [nn.ConvTranspose2d(3, 3, 2, stride=3), conv(), conv(stride=3)],
+    "nearest": lambda: [Halves(nn.Upsample(scale_factor=2)), conv(padding=1)],
+    "bilinear": lambda: [Halves(nn.Upsample(scale_factor=2, mode="bilinear")), conv(padding=1)],
+    "by 3 halves": lambda: [nn.Upsample(scale_factor=1.5, mode="bilinear"), conv(padding=1)],
+    "shuffled": lambda: [
+        nn.PixelUnshuffle(2),
+        nn.Conv2d(12, 12, 3, padding=1),
+        nn.PixelShuffle(2),
+        conv(padding=1),
+    ],
+    "channels last": lambda: [
+        conv(stride=2, padding=1),
+        Function(lambda x: F.layer_norm(x.permute(0, 2, 3, 1), (3,)) + x.permute(0, 2, 3, 1)),
+        Function(lambda x: F.linear(x, x.new_ones(3, 3)).permute(0, 3, 1, 2)),
+        conv(padding=1),
+    ],
+    "other channels": lambda: [
+        Function(lambda x: x[:, [2, 1, 0]].flip(1)[:, :1].repeat(1, 3, 1, 1).roll(1, 1)),
+        conv(stride=2, padding=1),
+        Function(lambda x: x.view(1, 3, 1, *x.shape[2:]).transpose(1, 2).flatten(1, 2)),
+        conv(padding=1),
+    ],
+    "cut": lambda: [
+        conv(padding=1),
+        Function(lambda x: x[:, :, 1:, ::2] * x[..., :-1, 1::2]),
+        conv(stride=(2, 1), padding=1),
+    ],
+}  # fmt: skip
+
+
+def built(parts: list[nn.Module]) -> nn.Sequential:
+    """The network with weights of 1, so that nothing cancels."""
+    network = nn.Sequential(nn.Sequential(*parts), nn.Identity()).double()
+    for parameter in network.parameters():
+        nn.init.ones_(parameter)
+    return network
+
+
+def lines(network: nn.Module, axis: int) -> list[tuple[int, int]]:
+    """The first and the last pixel along an axis that rows, or columns, of a large map see."""
+    image = torch.rand(1, 3, LARGE, LARGE, dtype=torch.float64, requires_grad=True)
+    found = network(image)
+    middle, seen = found.shape[axis] // 2 - CELLS // 2, []
+    for place in range(middle, middle + CELLS + 1):
+        value = found.select(axis, place).sum()
+        (gradient,) = torch.autograd.grad(value, image, retain_graph=True)
+        pixels = gradient.abs().sum([dim for dim in range(4) if dim != axis]).nonzero()
+        seen.append((int(pixels.min()), int(pixels.max())))
+    return seen
+
+
+def to_the_size(mode: str) -> nn.Module:
+    return Halves(Function(lambda x, to: F.interpolate(x, to.shape[-2:], mode=mode)))
+
+
+ODD: dict[str, Callable[[], list[nn.Module]]] = {
+    "nearest, to a size": lambda: [to_the_size("nearest"), conv(padding=1)],
+    "bilinear, to a size": lambda: [
+        nn.AvgPool2d(2),
+        to_the_size("bilinear"),
+        conv(padding=1),
+    ],
+}
+
+
+@pytest.mark.parametrize("side", [6, 12])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_small_image_tells_the_sizes_of_a_large_one(name: str, side: int) -> None:
+    check_sizes(built(NETWORKS[name]()), side)
+
+
+@pytest.mark.parametrize("side", [13, 14, 15, 21])
+@pytest.mark.parametrize("name", ODD)
+def test_maps_of_odd_lengths_tell_them_too(name: str, side: int) -> None:
+    check_sizes(built(ODD[name]()), side)
+
+
+def check_sizes(network: nn.Module, side: int) -> None:
+    field = receptive_fields(as_model(network), (3, side, side))["1"]
+    assert field.size is not None
+    for axis in (0, 1):
+        seen = lines(network, axis + 2)
+        assert field.size[axis] == max(last + 1 - first for first, last in seen)
+        assert field.stride[axis] == (seen[CELLS][0] - seen[0][0]) / CELLS

@@ -1,0 +1,26 @@
+"""A script as HTML is the script, letter by letter, and nothing of it is HTML."""
+
+import re
+from html import unescape
+
+import pytest
+
+from hookviz.lessons.scripts import read_script, script_names
+from hookviz.ui.lessons.parts.hook_code import script_html
+
+
+@pytest.mark.parametrize("name", script_names())
+def test_without_its_marks_it_is_the_script(name: str) -> None:
+    script = read_script(name)
+    names = [control.name for control in script.controls]
+    html = script_html(script.text, names, "<the code>")
+    code = html.partition("<code>")[2].partition("</code>")[0]
+    assert unescape(re.sub(r"</?(?:span|b|mark)[^>]*>", "", code)).rstrip() == script.text.rstrip()
+    assert 'aria-label="&lt;the code&gt;"' in html
+    assert all(f"<mark>{each}</mark>" in code for each in names)
+
+
+def test_what_looks_like_html_is_text() -> None:
+    html = script_html('print("<b>&amp;")  # <script>\n', (), "code")
+    assert "&lt;b&gt;&amp;amp;" in html
+    assert "<script>" not in html
