@@ -9,7 +9,7 @@ from hookviz.language.saying import mark
 
 
 class LinkParameter(NamedTuple):
-    """A parameter of the page's link.
+    """Parameter of the page's link.
 
     Attributes:
         name: as it stands in the link.

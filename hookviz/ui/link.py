@@ -1,4 +1,4 @@
-"""What no widget writes into the link: changed here alone, and held until the browser has it.
+"""Write what no widget binds into the link, and hold it until the browser has it.
 
 A click comes with the link as the browser has it. Of two clicks close together the second may have
 set out before the change that the first one made was there, and Streamlit takes the newest link for
@@ -27,7 +27,7 @@ _LATEST = 30.0  # seconds after a change in which a click may still come with th
 
 @dataclass(slots=True)
 class _Written:
-    """What a name of the link stands at, None for left out.
+    """Value of a link parameter as it was written last, None for left out, and earlier ones.
 
     Attributes:
         value: what was written last.

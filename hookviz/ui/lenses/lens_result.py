@@ -1,4 +1,4 @@
-"""The result of a lens, panel by panel, whatever the lens."""
+"""Show the result of a lens, panel by panel, whatever the lens."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ _GRID_HEIGHT = 420  # pixels that a grid of channels has at most, where its tile
 
 @dataclass(frozen=True, slots=True)
 class PanelCallbacks:
-    """Where a panel can lead to.
+    """Callbacks by which a panel leads to a channel or an image.
 
     Attributes:
         channel: from a layer to what is done when one of its channels is picked; None where nothing
@@ -78,7 +78,7 @@ def show_result(result: LensResult, callbacks: PanelCallbacks) -> None:
 
 
 def _kind(panel: Panel) -> tuple[Any, ...]:
-    """What panels have in common that are shown together."""
+    """Return what panels have in common that are shown together."""
     if isinstance(panel, ImagePanel):
         return (ImagePanel,)
     return (GridPanel, panel.title) if isinstance(panel, GridPanel) and panel.state else ()
@@ -90,7 +90,7 @@ def _rows(panels: list[AnyPanel], count: int) -> Iterator[list[AnyPanel]]:
 
 
 def _flipped(states: Sequence[GridPanel], lens: str) -> GridPanel:
-    """The state that is looked at; all are drawn in the same place."""
+    """Let a person switch between states of one grid, and return the one that is looked at."""
     names = [panel.state for panel in states]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(plain(states[0].title), anchor=False, width="content")
@@ -133,7 +133,7 @@ def _show_image(panel: ImagePanel, _callbacks: PanelCallbacks) -> None:
 
 
 def _show_many(panels: list[ImagePanel]) -> None:
-    """More pictures than one looks at one by one, smaller and with smaller titles."""
+    """Show more pictures than one looks at one by one, smaller and with smaller titles."""
     for row in _rows(panels, _SMALL_SIDE_BY_SIDE):
         for column, panel in zip(st.columns(_SMALL_SIDE_BY_SIDE, gap="small"), row, strict=False):
             with column:

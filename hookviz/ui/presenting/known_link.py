@@ -1,4 +1,4 @@
-"""What a link to a view may hold: this page's own parameters, and no more of them than fit."""
+"""Read and write links to a view: this page's own parameters, and no more than fit."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -21,12 +21,12 @@ _NOT_FOR_OTHERS = {each.name for each in PARAMETERS if not each.is_for_others}
 
 @cache
 def parameters() -> frozenset[str]:
-    """The names that a link to this page can have: of the view, and of every lens's settings."""
+    """Return the names that a link to this page can have: of the view, and of every lens."""
     return known_choices() | {each.name for each in PARAMETERS if each.is_in_slides}
 
 
 def read_query(query: str) -> dict[str, str]:
-    """What a link's query string says, by name.
+    """Read a link's query string by name, and refuse what this page does not know.
 
     Raises:
         HookVizError: it is too long, or names what this page has not.
@@ -39,8 +39,8 @@ def read_query(query: str) -> dict[str, str]:
                 limit=LONGEST,
             )
         )
-    found = dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True))
-    for name, value in found.items():
+    values = dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True))
+    for name, value in values.items():
         if name not in parameters():
             raise HookVizError(_unknown(name))
         if len(value) > LONGEST_VALUE:
@@ -53,30 +53,30 @@ def read_query(query: str) -> dict[str, str]:
                     limit=LONGEST_VALUE,
                 )
             )
-    return found
+    return values
 
 
 def known_part(query: str) -> dict[str, str]:
-    """What a link's query string says of this page; what the page does not know is left out.
+    """Read what a query string says of this page, and leave out what the page does not know.
 
     Raises:
         HookVizError: it is too long.
     """
-    found = parse_qsl(query.removeprefix("?")[: 10 * LONGEST])
-    kept = [(name, value) for name, value in found if name in parameters()]
+    pairs = parse_qsl(query.removeprefix("?")[: 10 * LONGEST])
+    kept = [(name, value) for name, value in pairs if name in parameters()]
     return read_query(urlencode(kept))
 
 
-def for_the_class(found: Mapping[str, str]) -> str:
-    """The shortest query string that shows others the same: what is so anyway is left out.
+def for_the_class(query: Mapping[str, str]) -> str:
+    """Write the shortest query string that shows others the same, without defaults.
 
     Left out are also the presenter's view and images of one's own, which are in no link.
     """
-    left = {*_NOT_FOR_OTHERS, *(["image"] if found.get("image") in OWN_FILES else [])}
+    left = {*_NOT_FOR_OTHERS, *(["image"] if query.get("image") in OWN_FILES else [])}
     usual = _usual()
     kept = {
         name: value
-        for name, value in found.items()
+        for name, value in query.items()
         if name in parameters() and name not in left and usual.get(name) != value
     }
     return urlencode(kept, safe=",.:/")
